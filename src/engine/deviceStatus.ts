@@ -1,0 +1,22 @@
+export type DeviceStatus = 'moving' | 'parked' | 'offline' | 'unknown';
+
+/** Below this a device stands; GPS reports a few km/h of noise for a parked vehicle. */
+export const MOVING_FROM_KMH = 5;
+
+const PARKED_FOR_MS = 24 * 3_600_000;
+const MOVING_FOR_MS = 10 * 60_000;
+
+/**
+ * The status of a device, computed when it is read from its newest point and the server's clock.
+ *
+ *   no point                               unknown
+ *   under 5 km/h, at most 24 h old         parked
+ *   5 km/h or more, at most 10 min old     moving
+ *   else                                   offline
+ */
+export function deviceStatus(recordedAtMs: number | null, speedKmh: number, nowMs: number): DeviceStatus {
+  if (recordedAtMs === null) return 'unknown';
+  const ageMs = nowMs - recordedAtMs;
+  if (speedKmh < MOVING_FROM_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
+  return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
+}

@@ -1,0 +1,77 @@
+import { type DeviceEvent, type DeviceTrack, type SpeedFix, stepDevice } from './deviceEvents.ts';
+import type { Fix } from './fix.ts';
+
+/** A parsed point and the device that sent it. */
+export interface BatchEntry {
+  readonly deviceId: number;
+  readonly fix: Fix;
+}
+
+export interface DeviceEventAt {
+  readonly deviceId: number;
+  readonly occurredAtMs: number;
+  readonly event: DeviceEvent;
+}
+
+/**
+ * What a batch does, before anything is stored:
+ * - `ahead`: points newer than everything evaluated for their device, in time order per device, speeds decided;
+ * - `behind`: points not newer than the newest one: late, or stored already (only the database can tell);
+ * - `repeats`: points with the device and time of an earlier one in the batch;
+ * - `tracks`: the new state of every device that moved; `events`: in the order of production.
+ * Numbers are indexes into the batch.
+ */
+export interface BatchEvaluation {
+  readonly ahead: readonly { readonly entry: number; readonly fix: SpeedFix }[];
+  readonly behind: readonly number[];
+  readonly repeats: readonly number[];
+  readonly tracks: ReadonlyMap<number, DeviceTrack>;
+  readonly events: readonly DeviceEventAt[];
+}
+
+/** Evaluates a batch against the states that its devices had before it; the first of equal points stands. */
+export function evaluateBatch(
+  entries: readonly BatchEntry[],
+  before: ReadonlyMap<number, DeviceTrack>,
+): BatchEvaluation {
+  const ahead: { entry: number; fix: SpeedFix }[] = [];
+  const behind: number[] = [];
+  const repeats: number[] = [];
+  const tracks = new Map<number, DeviceTrack>();
+  const events: DeviceEventAt[] = [];
+  let previous: BatchEntry | undefined;
+  for (const n of inTimeOrder(entries)) {
+    const entry = entries[n] as BatchEntry;
+    const { deviceId, fix } = entry;
+    const repeated =
+      previous !== undefined &&
+      previous.deviceId === deviceId &&
+      previous.fix.recordedAtMs === fix.recordedAtMs;
+    previous = entry;
+    if (repeated) {
+      repeats.push(n);
+      continue;
+    }
+    const track = tracks.get(deviceId) ?? before.get(deviceId);
+    if (track === undefined) throw new Error(`device ${deviceId} has no track`);
+    if (track.recordedAtMs !== null && fix.recordedAtMs <= track.recordedAtMs) {
+      behind.push(n);
+      continue;
+    }
+    const step = stepDevice(track, fix);
+    tracks.set(deviceId, step.track);
+    ahead.push({ entry: n, fix: step.fix });
+    for (const event of step.events) events.push({ deviceId, occurredAtMs: fix.recordedAtMs, event });
+  }
+  return { ahead, behind, repeats, tracks, events };
+}
+
+/** Indexes by device, then time, then place in the batch. */
+function inTimeOrder(entries: readonly BatchEntry[]): Uint32Array {
+  const order = Uint32Array.from(entries, (_, n) => n);
+  return order.sort((a, b) => {
+    const x = entries[a] as BatchEntry;
+    const y = entries[b] as BatchEntry;
+    return x.deviceId - y.deviceId || x.fix.recordedAtMs - y.fix.recordedAtMs || a - b;
+  });
+}
