@@ -1,0 +1,44 @@
+import { hash } from 'node:crypto';
+
+/** Gives this many unpredictable bytes (node:crypto's randomBytes); passed in, so that tests can set them. */
+export type RandomSource = (count: number) => Uint8Array;
+
+const PREFIX = 'fk_';
+const RANDOM_CHARS = 43;
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+const STORED_CHARS = 6;
+
+/**
+ * A new key in clear text: `fk_` and 43 characters of A–Z a–z 0–9, 256 bits in all. Bytes from 248 on are thrown
+ * away: with them, `% 62` would make the first eight letters likelier than the others.
+ */
+export function newKey(randomBytes: RandomSource): string {
+  const unbiasedBelow = 256 - (256 % ALPHABET.length);
+  let key = PREFIX;
+  while (key.length < PREFIX.length + RANDOM_CHARS) {
+    for (const byte of randomBytes(PREFIX.length + RANDOM_CHARS - key.length)) {
+      if (byte < unbiasedBelow) key += ALPHABET[byte % ALPHABET.length];
+    }
+  }
+  return key;
+}
+
+/**
+ * SHA-256 of the key's text, 64 lower-case hex digits: what is stored instead of the key, and what it is looked up
+ * by. Unsalted and fast on purpose: a key is 256 random bits, there is nothing to guess.
+ */
+export function fingerprint(key: string): string {
+  return hash('sha256', key, 'hex');
+}
+
+/** The first six characters, the only clear text that is kept. */
+export function prefix(key: string): string {
+  return key.slice(0, STORED_CHARS);
+}
+
+/** True when `text` could be a key. What could not is refused without a look into the database. */
+export function isKeyShaped(text: string): boolean {
+  return KEY_SHAPE.test(text);
+}
+
+const KEY_SHAPE = new RegExp(`^${PREFIX}[A-Za-z0-9]{${RANDOM_CHARS}}$`);

@@ -1,0 +1,64 @@
+import type { CidrSet } from './cidrSet.ts';
+import { type IpAddress, parseForwardedHop, parseIpAddress } from './ipAddress.ts';
+
+/**
+ * Whose call this is. Not `certain`: the true caller is unknown and `address` is the nearest address that is known,
+ * good for counting calls against, never for letting anybody in.
+ */
+export interface ClientAddress {
+  readonly address: IpAddress;
+  readonly certain: boolean;
+}
+
+/** More trusted proxies in a row than any real chain has; a longer chain is not followed to its end. */
+const MAX_HOPS = 16;
+
+/** Stands for a peer whose address the system no longer tells (its connection is gone): all of them count as one. */
+const NOWHERE: IpAddress = { family: 4, text: '0.0.0.0', bits: 0 };
+
+/**
+ * The caller behind the trusted proxies. Each proxy appends the address it was called from to X-Forwarded-For, so
+ * the header is read from its right end, and only as far as trusted addresses vouch for it: what stands further
+ * left may have been written by anybody. Without trusted proxies the header is not looked at.
+ *
+ * @param socketAddress the peer as the socket names it
+ * @param forwardedFor all X-Forwarded-For headers of the request, joined by commas in their order
+ */
+export function clientAddress(
+  socketAddress: string | undefined,
+  forwardedFor: string | undefined,
+  trusted: CidrSet,
+): ClientAddress {
+  const peer = parseSocketAddress(socketAddress);
+  if (peer === null) return { address: NOWHERE, certain: false };
+  let address = peer;
+  let rest = forwardedFor ?? '';
+  for (let hops = 0; rest !== '' && trusted.has(address); hops++) {
+    const comma = rest.lastIndexOf(',');
+    const hop = hops < MAX_HOPS ? parseForwardedHop(trimBlanks(rest.slice(comma + 1))) : null;
+    if (hop === null) return { address, certain: false };
+    address = hop;
+    rest = rest.slice(0, Math.max(comma, 0));
+  }
+  return { address, certain: true };
+}
+
+/** The system adds the zone to a link-local peer (`fe80::1%eth0`); it is no part of the address. */
+function parseSocketAddress(text: string | undefined): IpAddress | null {
+  if (text === undefined) return null;
+  const zone = text.indexOf('%');
+  return parseIpAddress(zone < 0 ? text : text.slice(0, zone));
+}
+
+/** RFC 9110 section 5.6.3: only spaces and tabs may stand around a list element; trim() would take far more. */
+function trimBlanks(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 32 || code === 9;
+}

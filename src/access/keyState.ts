@@ -1,0 +1,16 @@
+import type { Allowlist } from './allowlist.ts';
+import type { ScopeMask } from './scopes.ts';
+
+/** All that memory holds of an API key: enough to judge a call without asking the database. */
+export interface KeyState {
+  readonly id: number;
+  readonly accountId: number;
+  /** The worlds it looks into: its account's first, then its organization's, if any. */
+  readonly worldIds: readonly number[];
+  readonly scopes: ScopeMask;
+  readonly allowlist: Allowlist;
+  readonly revoked: boolean;
+  readonly ownerActive: boolean;
+  /** How far back the owner's plan lets history be read. */
+  readonly historyDays: number;
+}

@@ -1,0 +1,45 @@
+import { fail, ok, type Result } from '../base/result.ts';
+
+/** What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes. */
+export const SCOPES = [
+  'read_devices',
+  'read_locations',
+  'read_history',
+  'read_history_summary',
+  'send_commands',
+  'read_events',
+  'read_areas',
+  'write_areas',
+  'manage_webhooks',
+] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+/** A set of scopes as bits, so that the check of a request is one `&`. Lives in memory only, never in a row. */
+export type ScopeMask = number;
+
+/** The mask of these scopes. */
+export function scopeMask(...scopes: readonly Scope[]): ScopeMask {
+  return scopes.reduce((mask, scope) => mask | (1 << SCOPES.indexOf(scope)), 0);
+}
+
+/** Names to a mask; 'all' is every scope. The error lists the names that are no scope, in their order. */
+export function parseScopes(names: readonly string[] | 'all'): Result<ScopeMask, readonly string[]> {
+  if (names === 'all') return ok(scopeMask(...SCOPES));
+  const unknown = names.filter((name) => !isScope(name));
+  return unknown.length > 0 ? fail(unknown) : ok(scopeMask(...names.filter(isScope)));
+}
+
+/** True when `mask` holds at least one of the required scopes; nobody holds one of none. */
+export function hasAny(mask: ScopeMask, required: ScopeMask): boolean {
+  return (mask & required) !== 0;
+}
+
+/** The names in a mask, in the order of SCOPES. */
+export function scopeNames(mask: ScopeMask): Scope[] {
+  return SCOPES.filter((_, bit) => (mask & (1 << bit)) !== 0);
+}
+
+function isScope(name: string): name is Scope {
+  return (SCOPES as readonly string[]).includes(name);
+}

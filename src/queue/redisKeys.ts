@@ -1,0 +1,23 @@
+/**
+ * The names used in Redis. They begin with the namespace of the deployment (its database's instance id), so that
+ * several deployments can share one Redis.
+ */
+export interface RedisKeys {
+  ipMinute(ip: string): string;
+  keyMinute(keyId: number): string;
+  keyHour(keyId: number): string;
+  world(worldId: number): string;
+  /** The pub/sub channel of the doorbell. */
+  readonly bell: string;
+}
+
+export function redisKeys(namespace: string): RedisKeys {
+  const prefix = `fleet:${namespace}:`;
+  return {
+    ipMinute: (ip) => `${prefix}im:${ip}`,
+    keyMinute: (keyId) => `${prefix}km:${keyId}`,
+    keyHour: (keyId) => `${prefix}kh:${keyId}`,
+    world: (worldId) => `${prefix}w:${worldId}`,
+    bell: `${prefix}bell`,
+  };
+}

@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict';
+import { createHash, randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { fingerprint, isKeyShaped, newKey, prefix } from '../../src/access/apiKey.ts';
+
+describe('newKey', () => {
+  test('makes keys of the documented shape, never the same twice', () => {
+    const keys = Array.from({ length: 200 }, () => newKey(randomBytes));
+    for (const key of keys) assert.match(key, /^fk_[A-Za-z0-9]{43}$/);
+    assert.equal(new Set(keys).size, keys.length);
+  });
+
+  test('gives every letter and digit the same number of byte values', () => {
+    const seen = new Map<string, number>();
+    for (let byte = 0; byte < 248; byte++) {
+      const letter = newKey((count) => new Uint8Array(count).fill(byte)).at(-1) as string;
+      seen.set(letter, (seen.get(letter) ?? 0) + 1);
+    }
+    assert.equal(seen.size, 62);
+    assert.deepEqual(new Set(seen.values()), new Set([4]));
+  });
+
+  test('throws the byte values away that would make some letters likelier', () => {
+    const bytes = [248, 249, 250, 251, 252, 253, 254, 255, ...new Array<number>(43).fill(1)];
+    const key = newKey((count) => Uint8Array.from(bytes.splice(0, count)));
+    assert.equal(key, `fk_${'B'.repeat(43)}`);
+  });
+});
+
+test('fingerprint is the SHA-256 of the key in hex, and prefix its first six characters', () => {
+  const key = newKey(randomBytes);
+  assert.equal(fingerprint(key), createHash('sha256').update(key, 'utf8').digest('hex'));
+  assert.equal(fingerprint('abc'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
+  assert.equal(prefix('fk_abcdefg'), 'fk_abc');
+});
+
+describe('isKeyShaped', () => {
+  const body = 'a'.repeat(43);
+  const cases: [string, boolean][] = [
+    [`fk_${body}`, true],
+    ['', false],
+    ['fk_', false],
+    [`fk_${body}a`, false],
+    [`fk_${body.slice(1)}`, false],
+    [`FK_${body}`, false],
+    [` fk_${body}`, false],
+    [`fk_${body}\n`, false],
+    [`fk_${body.slice(1)}_`, false],
+    [`fk_${body.slice(1)}é`, false],
+  ];
+  for (const [text, expected] of cases) {
+    test(`${JSON.stringify(text)} ${expected ? 'may' : 'cannot'} be a key`, () => {
+      assert.equal(isKeyShaped(text), expected);
+    });
+  }
+});

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { scryptSync } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { hashPassword, verifyPassword } from '../../src/access/password.ts';
+
+describe('a hashed password', () => {
+  test('is known again, and no other one is taken for it', async () => {
+    const stored = await hashPassword('correct horse');
+    assert.equal(await verifyPassword('correct horse', stored), true);
+    for (const other of ['', 'correct hors', 'Correct horse', 'correct horse ']) {
+      assert.equal(await verifyPassword(other, stored), false, other);
+    }
+  });
+
+  test('says how it was made, never what it was', async () => {
+    const stored = await hashPassword('secret');
+    assert.match(stored, /^scrypt\$32768\$8\$3\$[\w-]{22}\$[\w-]{43}$/);
+    assert.ok(!stored.includes('secret'));
+  });
+
+  test('differs each time', async () => {
+    assert.notEqual(await hashPassword('secret'), await hashPassword('secret'));
+  });
+
+  test('is the same for the two ways to write an accent', async () => {
+    assert.equal(await verifyPassword('cafe\u0301', await hashPassword('caf\u00e9')), true);
+  });
+
+  test('is still known when the cost has changed since', async () => {
+    const salt = Buffer.alloc(16, 1);
+    const hash = scryptSync('secret', salt, 32, { N: 1024, r: 8, p: 1 });
+    const stored = `scrypt$1024$8$1$${salt.toString('base64url')}$${hash.toString('base64url')}`;
+    assert.equal(await verifyPassword('secret', stored), true);
+    assert.equal(await verifyPassword('other', stored), false);
+  });
+
+  test('of another kind fits nothing', async () => {
+    for (const stored of [
+      '',
+      'secret',
+      'bcrypt$1$2$3$4$5',
+      'scrypt$1024$8$1$AAAA$AAAA',
+      'scrypt$1024$8$1$AAAA',
+    ]) {
+      assert.equal(await verifyPassword('secret', stored), false, stored);
+    }
+  });
+});

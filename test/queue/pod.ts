@@ -1,0 +1,89 @@
+import { once } from 'node:events';
+import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import type { GateLimits, GateRequest } from '../../src/queue/gate.ts';
+import { type ConnectionLog, connectRedis } from '../../src/queue/redisConnection.ts';
+import { RedisGate } from '../../src/queue/redisGate.ts';
+import { type RedisKeys, redisKeys } from '../../src/queue/redisKeys.ts';
+import { type RedisEvent, RedisPort } from '../../src/queue/redisPort.ts';
+import { RedisWorldVersions } from '../../src/queue/worldVersions.ts';
+
+/** So long that a busy machine does not lose a Redis that is there. */
+const PATIENT_MS = 5_000;
+/** Short, so that a test of a lost Redis is short; none of them depends on the figures. */
+export const HASTY_MS = 300;
+const REST_MS = 50;
+const EVENTUALLY_MS = 10_000;
+const POLL_MS = 10;
+
+export const SILENT: ConnectionLog = { info: () => {}, warn: () => {} };
+export const LIMITS: GateLimits = { ipMinute: 120, keyMinute: 120, keyHour: 1000 };
+
+/** What one process holds of Redis. */
+export interface TestPod {
+  readonly redis: Redis;
+  readonly port: RedisPort;
+  readonly gate: RedisGate;
+  readonly versions: RedisWorldVersions;
+  readonly names: RedisKeys;
+  readonly events: RedisEvent[];
+}
+
+export interface TestPodOptions {
+  readonly limits?: GateLimits;
+  readonly namespace?: string;
+  readonly catchUp?: () => Promise<void>;
+  readonly onCatchUpFailed?: (error: unknown) => void;
+  /** HASTY_MS for tests in which Redis falls silent. */
+  readonly deadlineMs?: number;
+}
+
+/** A connected pod whose memory has caught up. It is disconnected after the test. */
+export async function startPod(t: TestContext, url: string, options: TestPodOptions = {}): Promise<TestPod> {
+  const redis = connectRedis(url, SILENT);
+  t.after(() => redis.disconnect());
+  await once(redis, 'ready');
+  const events: RedisEvent[] = [];
+  const port = new RedisPort(redis, {
+    onEvent: (event) => events.push(event),
+    deadlineMs: options.deadlineMs ?? PATIENT_MS,
+    restMs: REST_MS,
+  });
+  const names = redisKeys(options.namespace ?? 'test');
+  const gate = new RedisGate(port, names, {
+    limits: options.limits ?? LIMITS,
+    catchUp: options.catchUp ?? (async () => {}),
+    onCatchUpFailed: options.onCatchUpFailed ?? (() => {}),
+  });
+  // The first call makes the gate ask for the catching up.
+  await gate.admit(asks({ verified: true }), 0);
+  return { redis, port, gate, versions: new RedisWorldVersions(port, names), names, events };
+}
+
+/** A request that asks for nothing but what is given. */
+export function asks(given: Partial<GateRequest>): GateRequest {
+  return { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: false, ...given };
+}
+
+/** Waits for something that another process does; the test fails when it does not happen for very long. */
+export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const untilMs = Date.now() + EVENTUALLY_MS; Date.now() < untilMs; await sleep(POLL_MS)) {
+    if (await holds()) return;
+  }
+  throw new Error(`never happened: ${what}`);
+}
+
+/** Fails a test whose call hangs; how long it takes otherwise does not matter. */
+export async function answers<T>(call: T | Promise<T>): Promise<T> {
+  const abort = new AbortController();
+  const tooLate = sleep(EVENTUALLY_MS, undefined, { signal: abort.signal }).then(() => {
+    throw new Error('the call hangs');
+  });
+  try {
+    return await Promise.race([call, tooLate]);
+  } finally {
+    abort.abort();
+    tooLate.catch(() => {});
+  }
+}
