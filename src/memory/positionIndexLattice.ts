@@ -1,0 +1,12 @@
+import { EQUATORIAL_RADIUS_M } from '../geometry/wgs84.ts';
+
+// The position index keeps earth-centred coordinates as integers: half the memory of doubles, and a coordinate's bits
+// are its way through the trie. A step is 6 mm, the most by which two equal lattice points can differ on an axis.
+
+/** Coordinates run from 0 to 2^31 - 1 on each axis; the equator just fits. */
+export const LATTICE_BITS = 31;
+/** The earth's centre on each axis. */
+export const LATTICE_CENTRE = 2 ** (LATTICE_BITS - 1);
+export const STEPS_PER_M = (LATTICE_CENTRE - 1) / EQUATORIAL_RADIUS_M;
+/** Depth of the cells that are a single lattice point, when cells halve along x, y and z in turn. */
+export const MAX_DEPTH = 3 * LATTICE_BITS;

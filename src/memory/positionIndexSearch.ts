@@ -1,0 +1,204 @@
+import { distanceM } from '../geometry/distance.ts';
+import { maxChordM } from '../geometry/maxChord.ts';
+import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
+import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../geometry/wgs84.ts';
+import { type NearHit, PositionIndexHeap } from './positionIndexHeap.ts';
+import { LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './positionIndexLattice.ts';
+import type { PositionIndexTrie } from './positionIndexTrie.ts';
+import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionIndexTrie.ts';
+
+/**
+ * Finds the devices nearest to a position, exactly by `distanceM`, which is called only for what two lower bounds
+ * cannot exclude: the chord (`maxChordM`), and, for small cells far away, the triangle inequality (`leastM`).
+ * Lengths without a unit in their name are lattice steps. One instance serves all tries, one call at a time.
+ */
+export class PositionIndexSearch {
+  private readonly heap = new PositionIndexHeap();
+  private readonly stack = new Float64Array(STACK_FIELDS * MAX_DEPTH);
+  private readonly query = new Float64Array(3);
+  private lat = 0;
+  private lng = 0;
+  private children = new Int32Array(0);
+  private pool = new Int32Array(0);
+  private positions = new Float64Array(0);
+  /** Squared chord beyond which nothing can be a hit. */
+  private reachSq = 0;
+  private weighedLat = 0;
+  private weighedLng = 0;
+  private weighedM = 0;
+
+  /** `positions` holds lat and lng of slot s at 2s and 2s + 1. */
+  run(
+    trie: PositionIndexTrie,
+    positions: Float64Array<ArrayBuffer>,
+    lat: number,
+    lng: number,
+    limit: number,
+    maxM: number,
+  ): NearHit[] {
+    this.heap.reset(limit, maxM);
+    this.lat = lat;
+    this.lng = lng;
+    this.children = trie.children;
+    this.pool = trie.pool;
+    this.positions = positions;
+    this.weighedLat = Number.NaN;
+    writeSurfacePoint(lat, lng, this.query, 0);
+    for (let axis = 0; axis < 3; axis++) this.query[axis] = this.query[axis]! * STEPS_PER_M + LATTICE_CENTRE;
+    this.shrinkReach();
+    this.visitNear();
+    return this.heap.drain();
+  }
+
+  /** Depth first, the nearer half first; the other halves wait on the stack with their squared chord to the query. */
+  private visitNear(): void {
+    const { children, stack } = this;
+    let ref = children[ROOT]!;
+    let depth = 0;
+    // The cell's centre seen from the query: the axis that is halved next, then the other two in turn.
+    let c0 = LATTICE_CENTRE - this.query[0]!;
+    let c1 = LATTICE_CENTRE - this.query[1]!;
+    let c2 = LATTICE_CENTRE - this.query[2]!;
+    let chordSq = 0;
+    let top = 0;
+    for (;;) {
+      if (isFar(chordSq, depth)) {
+        this.visitFar(ref, depth, c0, c1, c2, 0);
+      } else if (ref < 0) {
+        this.scan(ref);
+      } else if (ref > 0) {
+        const toNear = c0 < 0 ? HALVES[depth]! / 2 : -HALVES[depth]! / 2;
+        const near = c0 < 0 ? 2 * ref + 1 : 2 * ref;
+        const farRef = children[near ^ 1]!;
+        const outside = Math.max(0, Math.abs(c0) - HALVES[depth]!);
+        const farSq = chordSq - outside * outside + c0 * c0;
+        depth++;
+        if (farRef !== EMPTY && farSq <= this.reachSq) {
+          stack[top] = farRef;
+          stack[top + 1] = depth;
+          stack[top + 2] = c1;
+          stack[top + 3] = c2;
+          stack[top + 4] = c0 - toNear;
+          stack[top + 5] = farSq;
+          top += STACK_FIELDS;
+        }
+        ref = children[near]!;
+        const turned = c0 + toNear;
+        c0 = c1;
+        c1 = c2;
+        c2 = turned;
+        continue;
+      }
+      do {
+        if (top === 0) return;
+        top -= STACK_FIELDS;
+        chordSq = stack[top + 5]!;
+      } while (chordSq > this.reachSq);
+      ref = stack[top]!;
+      depth = stack[top + 1]!;
+      c0 = stack[top + 2]!;
+      c1 = stack[top + 3]!;
+      c2 = stack[top + 4]!;
+    }
+  }
+
+  /**
+   * Far away the chord is a poor bound: a whole city may lie within its 0.3 %, and around the antipode all chords are
+   * alike. There one distance per cell tells more; it also says which half to visit first.
+   */
+  private visitFar(ref: number, depth: number, c0: number, c1: number, c2: number, leastM: number): void {
+    if (ref === EMPTY || leastM > this.heap.reachM) return;
+    if (ref < 0) {
+      this.scan(ref);
+      return;
+    }
+    const step = HALVES[depth]! / 2;
+    const lower = this.children[2 * ref]!;
+    const upper = this.children[2 * ref + 1]!;
+    const lowerM = lower === EMPTY ? Infinity : this.leastM(depth + 1, c1, c2, c0 - step);
+    const upperM = upper === EMPTY ? Infinity : this.leastM(depth + 1, c1, c2, c0 + step);
+    if (lowerM <= upperM) {
+      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerM);
+      this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperM);
+    } else {
+      this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperM);
+      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerM);
+    }
+  }
+
+  /**
+   * No device in the cell is nearer than this: the distance to a surface point, less the farthest a device of the cell
+   * can be from there. The point is where the cell's centre c projects on the unit sphere of `maxChordM`. For p on that
+   * sphere and c off it by d, |p - point|² = (|p - c|² - d²) / (1 ± d); with |p - c| at most half a diagonal, and that
+   * at most 1/6 as `isFar` sees to, |p - point| exceeds it by 0.4 %, and the arc exceeds the chord by 0.2 %.
+   */
+  private leastM(depth: number, c0: number, c1: number, c2: number): number {
+    const turn = depth % 3;
+    const x = (turn === 0 ? c0 : turn === 1 ? c2 : c1) + this.query[0]! - LATTICE_CENTRE;
+    const y = (turn === 0 ? c1 : turn === 1 ? c0 : c2) + this.query[1]! - LATTICE_CENTRE;
+    const z = ((turn === 0 ? c2 : turn === 1 ? c1 : c0) + this.query[2]! - LATTICE_CENTRE) / POLAR_RATIO;
+    const axisGap = Math.sqrt(x * x + y * y);
+    const lat = Math.atan2(z, axisGap * POLAR_RATIO) / RADIANS_PER_DEGREE;
+    const lng = Math.atan2(y, x) / RADIANS_PER_DEGREE;
+    const radiusM = (1.01 * HALF_DIAGONALS[depth]!) / (POLAR_RATIO * STEPS_PER_M);
+    return distanceM(this.lat, this.lng, lat, lng) - radiusM - FAR_MARGIN_M;
+  }
+
+  private scan(leaf: number): void {
+    const pool = this.pool;
+    const x = this.query[0]!;
+    const y = this.query[1]!;
+    const z = this.query[2]!;
+    for (let ref = leaf; ref !== EMPTY; ) {
+      const base = ~ref << BLOCK_SHIFT;
+      const last = base + ENTRY_INTS * pool[base]!;
+      for (let entry = base + ENTRY_INTS; entry <= last; entry += ENTRY_INTS) {
+        const dx = pool[entry]! - x;
+        const dy = pool[entry + 1]! - y;
+        const dz = pool[entry + 2]! - z;
+        if (dx * dx + dy * dy + dz * dz <= this.reachSq) this.weigh(pool[entry + SLOT]!);
+      }
+      ref = pool[base + NEXT]!;
+    }
+  }
+
+  private weigh(slot: number): void {
+    const lat = this.positions[2 * slot]!;
+    const lng = this.positions[2 * slot + 1]!;
+    // Thousands of devices may report the very same position.
+    if (lat !== this.weighedLat || lng !== this.weighedLng) {
+      this.weighedLat = lat;
+      this.weighedLng = lng;
+      this.weighedM = distanceM(this.lat, this.lng, lat, lng);
+    }
+    const reachM = this.heap.reachM;
+    this.heap.offer(this.weighedM, slot);
+    if (this.heap.reachM < reachM) this.shrinkReach();
+  }
+
+  /** The step allows for the rounding to the lattice (0.9 steps), the factor for the error of distanceM (1e-9). */
+  private shrinkReach(): void {
+    const reach = maxChordM(this.heap.reachM) * (1 + 1e-7) * STEPS_PER_M + 1;
+    this.reachSq = reach * reach;
+  }
+}
+
+/** True when one distance for the whole cell pays: its diameter is below what chord c lacks to its arc, c³ / 24 R². */
+function isFar(chordSq: number, depth: number): boolean {
+  if (chordSq < FAR_SQ) return false;
+  return 2 * HALF_DIAGONALS[depth]! < (chordSq * Math.sqrt(chordSq)) / (24 * LATTICE_CENTRE * LATTICE_CENTRE);
+}
+
+/** Below this, arc and chord differ by less than 30 m. */
+const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
+/** Rounding to the lattice, and the error of distanceM, many times over. */
+const FAR_MARGIN_M = 1;
+/** Half the side of a cell along the axis that is halved at this depth; the sides halved before are shorter. */
+const HALVES = Float64Array.from(
+  { length: MAX_DEPTH + 1 },
+  (_, depth) => LATTICE_CENTRE / 2 ** Math.floor(depth / 3),
+);
+const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
+const POLAR_RATIO = POLAR_RADIUS_M / EQUATORIAL_RADIUS_M;
+/** Reference, depth, centre, squared chord. */
+const STACK_FIELDS = 6;

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import geodesic from 'geographiclib-geodesic';
+import { maxChordM } from '../../src/geometry/maxChord.ts';
+
+test('no two positions are farther apart by chord than their geodesic allows', () => {
+  const lat = fc.oneof(even(-90, 90), fc.constantFrom(-90, 0, 90));
+  const azimuth = fc.oneof(even(-180, 180), fc.constantFrom(0, 90));
+  const lengthM = fc.oneof(
+    even(0, 20_100_000),
+    even(19_900_000, 20_003_931),
+    even(0, 7.3).map((exponent) => 10 ** exponent),
+  );
+  fc.assert(
+    fc.property(lat, azimuth, lengthM, (lat, azimuth, lengthM) => {
+      const { lat2 = 0, lon2 = 0 } = geodesic.Geodesic.WGS84.Direct(lat, 0, azimuth, lengthM);
+      const { s12 = 0 } = geodesic.Geodesic.WGS84.Inverse(lat, 0, lat2, lon2);
+      const chordM = Math.hypot(...ecefM(lat, 0).map((x, axis) => x - (ecefM(lat2, lon2)[axis] as number)));
+      assert.ok(chordM <= maxChordM(s12) + 1e-7, `${chordM} at ${s12}`);
+    }),
+    { seed: 1, numRuns: 10_000 },
+  );
+});
+
+test('on the equator, whatever is 0.4 % longer is excluded', () => {
+  for (let lengthM = 1000; lengthM <= 19_900_000; lengthM += 1000) {
+    const longerChordM = 2 * 6378137 * Math.sin((1.004 * lengthM) / (2 * 6378137));
+    assert.ok(longerChordM > maxChordM(lengthM), `${lengthM}`);
+  }
+});
+
+/** Evenly from `min` to `max`, as fc.double is not. */
+function even(min: number, max: number): fc.Arbitrary<number> {
+  return fc.maxSafeNat().map((n) => min + ((max - min) * n) / Number.MAX_SAFE_INTEGER);
+}
+
+function ecefM(lat: number, lng: number): [number, number, number] {
+  const [phi, lambda, e2] = [(lat * Math.PI) / 180, (lng * Math.PI) / 180, 0.0066943799901413165];
+  const n = 6378137 / Math.sqrt(1 - e2 * Math.sin(phi) ** 2);
+  const axis = n * Math.cos(phi);
+  return [axis * Math.cos(lambda), axis * Math.sin(lambda), n * (1 - e2) * Math.sin(phi)];
+}

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { InvariantError } from '../../src/base/invariant.ts';
+import { distanceM } from '../../src/geometry/distance.ts';
+import { PositionIndex } from '../../src/memory/positionIndex.ts';
+
+type Position = readonly [lat: number, lng: number];
+type Step =
+  | { readonly kind: 'put'; readonly slot: number; readonly position: Position }
+  | { readonly kind: 'remove'; readonly slot: number }
+  | { readonly kind: 'near'; readonly position: Position; readonly limit: number; readonly maxM: number };
+
+describe('near', () => {
+  test('agrees with brute force after any puts, moves and removals', () => {
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 300, maxLength: 900, size: 'max' }), (steps) => {
+        const index = new PositionIndex();
+        const model = new Map<number, Position>();
+        for (const step of steps) follow(step, index, model);
+        assert.equal(index.size, model.size);
+      }),
+      { seed: 1, numRuns: 60, endOnFailure: true },
+    );
+  });
+
+  test('agrees with brute force for a crowded city, wherever the question is asked', () => {
+    const sizeDegrees = fc.constantFrom(1e-6, 1e-3, 0.05, 1);
+    fc.assert(
+      fc.property(place, sizeDegrees, fc.array(position, { minLength: 8 }), (city, size, questions) => {
+        const devices = crowd(2000, city, size);
+        const index = indexOf(devices);
+        const antipode: Position = [-city[0], wrapLng(city[1] + 180)];
+        for (const question of [city, antipode, around(antipode, [0.2, 0.1]), ...questions]) {
+          for (const limit of [1, 20]) assertNearest(index, devices, question, limit, Infinity);
+        }
+      }),
+      { seed: 2, numRuns: 12, endOnFailure: true },
+    );
+  });
+
+  test('ranks by the ellipsoid where a sphere would rank otherwise', () => {
+    const index = indexOf(
+      new Map<number, Position>([
+        [0, [0, 10]],
+        [1, [10.02, 0]],
+      ]),
+    );
+    assert.deepEqual(
+      index.near(0, 0, 2).map((hit) => hit.slot),
+      [1, 0],
+    );
+  });
+
+  test('breaks ties by the lower slot', () => {
+    const index = indexOf(new Map([5, 3, 9, 1, 7].map((slot) => [slot, [40, -3]])));
+    assert.deepEqual(
+      index.near(40, -3.1, 3).map((hit) => hit.slot),
+      [1, 3, 5],
+    );
+  });
+
+  test('counts maxM as near enough, and nothing beyond', () => {
+    const index = indexOf(new Map([[0, [40, -3]]]));
+    const exactM = distanceM(40.5, -3.5, 40, -3);
+    assert.equal(index.near(40.5, -3.5, 1, exactM).length, 1);
+    assert.equal(index.near(40.5, -3.5, 1, exactM * (1 - 1e-15)).length, 0);
+    assert.equal(index.near(40, -3, 1, 0).length, 1);
+  });
+
+  test('bounded by the last hit of one world, completes the merge with another', () => {
+    const ours = crowd(500, [40, -3], 0.5);
+    const theirs = new Map([...crowd(500, [40.2, -3.2], 0.5, 77)].map(([slot, at]) => [slot + 1000, at]));
+    const first = indexOf(ours).near(40.1, -3.1, 10);
+    const second = indexOf(theirs).near(40.1, -3.1, 10, first.at(-1)?.distanceM);
+    const merged = [...first, ...second].sort((a, b) => a.distanceM - b.distanceM).slice(0, 10);
+    assert.deepEqual(merged, bruteForce(new Map([...ours, ...theirs]), [40.1, -3.1], 10, Infinity));
+  });
+
+  test('finds nothing in an empty world', () => {
+    assert.deepEqual(new PositionIndex().near(0, 0, 50), []);
+  });
+});
+
+describe('put and remove', () => {
+  test('keep count', () => {
+    const index = new PositionIndex();
+    index.put(7, 1, 1);
+    index.put(7, 60, 60);
+    assert.equal(index.size, 1);
+    assert.equal(index.remove(6), false);
+    assert.equal(index.remove(1_000_000), false);
+    assert.equal(index.remove(7), true);
+    assert.equal(index.remove(7), false);
+    assert.equal(index.size, 0);
+    assert.deepEqual(index.near(1, 1, 1), []);
+  });
+
+  test('take 100 000 devices at one position', () => {
+    const index = new PositionIndex();
+    const devices = new Map<number, Position>();
+    for (let slot = 0; slot < 100_000; slot++) {
+      index.put(slot, 0, 0);
+      devices.set(slot, [0, 0]);
+    }
+    for (let slot = 0; slot < 100_000; slot += 3) {
+      index.remove(slot);
+      devices.delete(slot);
+    }
+    for (let slot = 1; slot < 100_000; slot += 300) {
+      index.put(slot, 0.001, 0);
+      devices.set(slot, [0.001, 0]);
+    }
+    for (let slot = 200_000; slot < 200_100; slot++) {
+      index.put(slot, slot / 1e7, 0);
+      devices.set(slot, [slot / 1e7, 0]);
+    }
+    assert.equal(index.size, devices.size);
+    assertNearest(index, devices, [0, 0], 50, Infinity);
+    assertNearest(index, devices, [1, 1], 50, Infinity);
+    for (const slot of devices.keys()) index.remove(slot);
+    assertEmpty(index);
+  });
+
+  test('give back every part, however often devices gather and scatter', () => {
+    const index = new PositionIndex();
+    const [gathered, scattered] = [crowd(1000, [51, 7], 1e-5), crowd(1000, [0, 0], 80)];
+    const usages = new Set<string>();
+    for (let round = 0; round < 40; round++) {
+      for (const [slot, [lat, lng]] of gathered) index.put(slot, lat, lng);
+      for (const [slot, [lat, lng]] of scattered) index.put(slot, lat, lng);
+      usages.add(JSON.stringify(index.usage));
+    }
+    assert.equal(usages.size, 1);
+    for (const slot of scattered.keys()) assert.equal(index.remove(slot), true);
+    assertEmpty(index);
+  });
+
+  test('shrink the trie as a crowd thins out', () => {
+    const devices = crowd(10_000, [51, 7], 0.1);
+    const index = indexOf(devices);
+    for (const slot of devices.keys()) if (slot >= 10) index.remove(slot);
+    assert.deepEqual([index.usage.nodes, index.usage.blocks], [0, 1]);
+  });
+
+  const mistakes: readonly [name: string, act: (index: PositionIndex) => void][] = [
+    ['a negative slot', (index) => index.put(-1, 0, 0)],
+    ['a fraction of a slot', (index) => index.put(0.5, 0, 0)],
+    ['an absurd slot', (index) => index.put(2 ** 40, 0, 0)],
+    ['NaN as a latitude', (index) => index.put(0, Number.NaN, 0)],
+    ['a latitude out of range', (index) => index.put(0, 91, 0)],
+    ['a question without a place', (index) => index.near(0, Number.NaN, 1)],
+    ['a limit of 0', (index) => index.near(0, 0, 0)],
+    ['NaN as maxM', (index) => index.near(0, 0, 1, Number.NaN)],
+  ];
+  for (const [name, act] of mistakes) {
+    test(`refuse ${name}`, () => {
+      const index = indexOf(new Map([[3, [1, 1]]]));
+      assert.throws(() => act(index), InvariantError);
+      assert.deepEqual([index.size, index.near(1, 1, 1)[0]?.slot], [1, 3]);
+    });
+  }
+});
+
+const wrapLng = (lng: number): number => lng - 360 * Math.round(lng / 360);
+const around = ([lat, lng]: Position, [dLat, dLng]: Position): Position => [
+  Math.max(-90, Math.min(90, lat + dLat)),
+  wrapLng(lng + dLng),
+];
+
+/** Antipodal pairs, both sides of 180°, both poles, and the corners of the first cells. */
+const place = fc.constantFrom<Position[]>(
+  [40.4, -3.7],
+  [-40.4, 176.3],
+  [-17, 179.9999],
+  [-17, -179.9999],
+  [90, 0],
+  [-90, 0],
+  [0, 0],
+  [0, 180],
+  [0.3, 72],
+);
+const offset = fc
+  .tuple(fc.constantFrom(0, 1e-8, 1e-6, 1e-4, 0.01, 1), fc.integer({ min: -9, max: 9 }))
+  .map(([size, times]) => size * times);
+const position: fc.Arbitrary<Position> = fc.oneof(
+  { weight: 5, arbitrary: fc.tuple(place, fc.tuple(offset, offset)).map(([at, by]) => around(at, by)) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(
+      fc.integer({ min: -90e6, max: 90e6 }).map((lat) => lat / 1e6),
+      fc.integer({ min: -180e6, max: 180e6 }).map((lng) => lng / 1e6),
+    ),
+  },
+);
+const slot = fc.integer({ min: 0, max: 399 });
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 12, arbitrary: fc.record({ kind: fc.constant('put'), slot, position }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('remove'), slot }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('near'),
+      position,
+      limit: fc.integer({ min: 1, max: 50 }),
+      maxM: fc.constantFrom(Infinity, Infinity, 0, 10, 5_000, 2_000_000, 19_950_000),
+    }),
+  },
+);
+
+function follow(step: Step, index: PositionIndex, model: Map<number, Position>): void {
+  if (step.kind === 'put') {
+    index.put(step.slot, ...step.position);
+    model.set(step.slot, step.position);
+  } else if (step.kind === 'remove') {
+    assert.equal(index.remove(step.slot), model.delete(step.slot));
+  } else {
+    assertNearest(index, model, step.position, step.limit, step.maxM);
+  }
+}
+
+function assertNearest(
+  index: PositionIndex,
+  devices: ReadonlyMap<number, Position>,
+  at: Position,
+  limit: number,
+  maxM: number,
+): void {
+  assert.deepEqual(index.near(...at, limit, maxM), bruteForce(devices, at, limit, maxM));
+}
+
+function assertEmpty(index: PositionIndex): void {
+  const { nodes, blocks } = index.usage;
+  assert.deepEqual({ size: index.size, nodes, blocks }, { size: 0, nodes: 0, blocks: 0 });
+}
+
+function bruteForce(devices: ReadonlyMap<number, Position>, at: Position, limit: number, maxM: number) {
+  return [...devices]
+    .map(([slot, position]) => ({ slot, distanceM: distanceM(...at, ...position) }))
+    .filter((hit) => hit.distanceM <= maxM)
+    .sort((a, b) => a.distanceM - b.distanceM || a.slot - b.slot)
+    .slice(0, limit);
+}
+
+function indexOf(devices: ReadonlyMap<number, Position>): PositionIndex {
+  const index = new PositionIndex();
+  for (const [slot, [lat, lng]] of devices) index.put(slot, lat, lng);
+  return index;
+}
+
+/** Spreads devices evenly, but without a pattern, over a square. */
+function crowd(count: number, centre: Position, sizeDegrees: number, start = 1): Map<number, Position> {
+  const devices = new Map<number, Position>();
+  for (let slot = 0; slot < count; slot++) {
+    const [u, v] = [((slot + start) * 0.7548776662466927) % 1, ((slot + start) * 0.5698402909980532) % 1];
+    devices.set(slot, around(centre, [sizeDegrees * (u - 0.5), sizeDegrees * (v - 0.5)]));
+  }
+  return devices;
+}

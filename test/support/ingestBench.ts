@@ -1,0 +1,72 @@
+import type { TestContext } from 'node:test';
+import type { Fix } from '../../src/engine/fix.ts';
+import type { FixOutcome } from '../../src/flows/commitFixes.ts';
+import { Ingest } from '../../src/flows/ingest.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { adminOf } from './admin.ts';
+import { createDatabase } from './postgres.ts';
+
+/** What the ingesting side of one pod is made of, without its listeners. */
+export interface IngestSide {
+  readonly sql: Sql;
+  readonly fleet: Fleet;
+  readonly ingest: Ingest;
+  /** Everything that was reported to the metrics. */
+  readonly outcomes: FixOutcome[];
+}
+
+export interface IngestBench {
+  readonly imeis: readonly string[];
+  readonly sides: readonly IngestSide[];
+  readonly databaseUrl: string;
+}
+
+/** A database with devices that are called after nothing, and the ingesting sides of some pods on it. */
+export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}): Promise<IngestBench> {
+  const { url: databaseUrl, drop } = await createDatabase();
+  const admin = adminOf(databaseUrl);
+  await admin.account('owner@example.com');
+  const imeis = Array.from({ length: devices }, (_, n) => String(350_000_000_000_000 + n));
+  await admin.importDevices(
+    'owner@example.com',
+    imeis.map((imei) => ({ imei })),
+  );
+  const sides = Array.from({ length: pods }, () => {
+    const sql = openSql(databaseUrl, { maxConnections: 6, name: 'test' });
+    const fleet = new Fleet();
+    const outcomes: FixOutcome[] = [];
+    const ingest = new Ingest({
+      sql,
+      fleet,
+      clock: Date.now,
+      onMoved: () => undefined,
+      onOutcomes: (some) => void outcomes.push(...some),
+    });
+    return { sql, fleet, ingest, outcomes };
+  });
+  t.after(async () => {
+    for (const { sql } of sides) await sql.end({ timeout: 1 });
+    await drop();
+  });
+  return { imeis, sides, databaseUrl };
+}
+
+/** A fix at rest near Rome; `values` say what is different. */
+export function fixOf(imei: string, recordedAtMs: number, values: Partial<Fix> = {}): Fix {
+  return {
+    imei,
+    recordedAtMs,
+    lat: 41.9,
+    lng: 12.5,
+    altitudeM: 0,
+    speedKmh: 30,
+    heading: 0,
+    satellites: 0,
+    odometerKm: null,
+    ignition: null,
+    alarms: [],
+    rfid: null,
+    ...values,
+  };
+}

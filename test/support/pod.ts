@@ -1,0 +1,92 @@
+import type { TestContext } from 'node:test';
+import { pino } from 'pino';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import { invariant } from '../../src/base/invariant.ts';
+import { type Env, readConfig } from '../../src/config.ts';
+import { startService } from '../../src/wiring.ts';
+
+export const INGEST_TOKEN = 'token-for-tests';
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Parsed JSON; undefined without a body. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any;
+  readonly text: string;
+}
+
+/** A wired pod in this process, with its listeners on free ports. */
+export interface Pod {
+  readonly api: string;
+  readonly ingest: string;
+  get(path: string, key?: string, headers?: Record<string, string>): Promise<Reply>;
+  /** Sends points and returns the summary; throws unless the answer is 200. */
+  // biome-ignore lint/suspicious/noExplicitAny: see Reply
+  points(points: readonly object[]): Promise<any>;
+  stop(): Promise<void>;
+}
+
+/** Variables that let tests call as often as they like. */
+export const NO_LIMITS: Env = {
+  RATE_LIMIT_KEY_MINUTE: '0',
+  RATE_LIMIT_KEY_HOUR: '0',
+  RATE_LIMIT_IP_MINUTE: '0',
+};
+
+/** Starts a pod on a database; it stops after the test `t`, or by `stop`. */
+export async function startPod(
+  databaseUrl: string,
+  { env = NO_LIMITS, clock = systemClock, t }: { env?: Env; clock?: Clock; t?: TestContext } = {},
+): Promise<Pod> {
+  const config = readConfig({
+    DATABASE_URL: databaseUrl,
+    INGEST_TOKEN,
+    SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+    PORT: '0',
+    INGEST_PORT: '0',
+    ...env,
+  });
+  invariant(config.ok, config.ok ? '' : config.error.join('; '));
+  const log = pino({ level: process.env['FLEET_TEST_LOG'] ?? 'silent' });
+  const service = await startService(config.value, log, clock);
+  let stopped: Promise<void> | null = null;
+  const stop = () => {
+    stopped ??= service.stop();
+    return stopped;
+  };
+  t?.after(stop);
+  const api = `http://127.0.0.1:${service.port}`;
+  const ingest = `http://127.0.0.1:${service.ingestPort}`;
+  return {
+    api,
+    ingest,
+    stop,
+    get: (path, key, headers = {}) =>
+      request(`${api}${path}`, { headers: key === undefined ? headers : { 'X-API-Key': key, ...headers } }),
+    points: async (points) => {
+      const reply = await request(`${ingest}/positions`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
+        body: JSON.stringify(points),
+      });
+      if (reply.status !== 200) throw new Error(`/positions answered ${reply.status}: ${reply.text}`);
+      return reply.body.data;
+    },
+  };
+}
+
+export async function request(url: string, init: RequestInit = {}): Promise<Reply> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? undefined : parsedOrText(text, response.headers),
+    text,
+  };
+}
+
+function parsedOrText(text: string, headers: Headers): unknown {
+  return headers.get('content-type')?.includes('json') === true ? (JSON.parse(text) as unknown) : text;
+}
