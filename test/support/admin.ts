@@ -5,7 +5,7 @@ import { invariant } from '../../src/base/invariant.ts';
 import { COMMANDS } from '../../src/cli/commandTable.ts';
 import { runCommand } from '../../src/cli/runCommand.ts';
 import { withSession } from '../../src/cli/session.ts';
-import { readAdminConfig } from '../../src/config.ts';
+import { type Env, readAdminConfig } from '../../src/config.ts';
 
 /** Runs `fleet` commands in this process, as an administrator beside the pods would; throws when one fails. */
 export interface Admin {
@@ -18,8 +18,12 @@ export interface Admin {
   importDevices(email: string, lines: readonly object[]): Promise<void>;
 }
 
-export function adminOf(databaseUrl: string, redisUrl?: string): Admin {
-  const env = { DATABASE_URL: databaseUrl, ...(redisUrl === undefined ? {} : { REDIS_URL: redisUrl }) };
+/** `database`: its URL, or the environment of the commands (such as DATA_DIR, for an embedded Postgres). */
+export function adminOf(database: string | Env, redisUrl?: string): Admin {
+  const env = {
+    ...(typeof database === 'string' ? { DATABASE_URL: database } : database),
+    ...(redisUrl === undefined ? {} : { REDIS_URL: redisUrl }),
+  };
   const config = readAdminConfig(env);
   invariant(config.ok, 'the test environment is valid');
   const run = async (...argv: readonly string[]): Promise<Record<string, unknown>> => {

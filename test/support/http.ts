@@ -38,15 +38,15 @@ export function rawRequest(
 export interface ExchangeOptions {
   /** Hang up right after the last piece, without waiting for an answer. */
   readonly hangUp?: boolean;
-  /** Hang up as soon as what came back matches. */
-  readonly until?: RegExp;
+  /** Say after the last piece that no more will come. The server then drops a request that is under way. */
+  readonly halfClose?: boolean;
 }
 
 /** Writes bytes to a socket of its own, piece after piece, and returns what came back until either side hung up. */
 export function exchange(
   base: string,
   pieces: readonly (string | Buffer)[],
-  { hangUp = false, until }: ExchangeOptions = {},
+  { hangUp = false, halfClose = false }: ExchangeOptions = {},
 ): Promise<string> {
   const { hostname, port } = new URL(base);
   return new Promise((resolve) => {
@@ -55,11 +55,11 @@ export function exchange(
       for (const piece of pieces) {
         if (socket.writable) await new Promise<unknown>((written) => socket.write(piece, written));
       }
+      if (halfClose) socket.end();
       if (hangUp) socket.destroy();
     });
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1');
-      if (until?.test(answer) === true) socket.destroy();
     });
     // A server may hang up on a client that is still talking; what it said before that counts.
     socket.on('error', () => socket.destroy());

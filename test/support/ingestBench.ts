@@ -46,7 +46,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     return { sql, fleet, ingest, outcomes };
   });
   t.after(async () => {
-    for (const { sql } of sides) await sql.end({ timeout: 1 });
+    for (const { sql } of sides) await sql.end();
     await drop();
   });
   return { imeis, sides, databaseUrl };

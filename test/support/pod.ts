@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { invariant } from '../../src/base/invariant.ts';
 import { type Env, readConfig } from '../../src/config.ts';
@@ -34,10 +34,20 @@ export const NO_LIMITS: Env = {
   RATE_LIMIT_IP_MINUTE: '0',
 };
 
+interface PodOptions {
+  readonly env?: Env;
+  readonly clock?: Clock;
+  readonly t?: TestContext;
+  /** Where the pod's log goes; nowhere unless FLEET_TEST_LOG names a level. */
+  readonly log?: Logger;
+}
+
+const testLog = (): Logger => pino({ level: process.env['FLEET_TEST_LOG'] ?? 'silent' });
+
 /** Starts a pod on a database; it stops after the test `t`, or by `stop`. */
 export async function startPod(
   databaseUrl: string,
-  { env = NO_LIMITS, clock = systemClock, t }: { env?: Env; clock?: Clock; t?: TestContext } = {},
+  { env = NO_LIMITS, clock = systemClock, t, log = testLog() }: PodOptions = {},
 ): Promise<Pod> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -48,7 +58,6 @@ export async function startPod(
     ...env,
   });
   invariant(config.ok, config.ok ? '' : config.error.join('; '));
-  const log = pino({ level: process.env['FLEET_TEST_LOG'] ?? 'silent' });
   const service = await startService(config.value, log, clock);
   let stopped: Promise<void> | null = null;
   const stop = () => {

@@ -1,0 +1,79 @@
+import type { DeviceFields, LatestPosition } from '../engine/device.ts';
+import type { Sql, Tx } from './sql.ts';
+import { streamRows } from './streamRows.ts';
+
+/** A device as Postgres holds it: what is said about it and its newest position. */
+export interface DeviceRow {
+  readonly fields: DeviceFields;
+  readonly position: LatestPosition | null;
+}
+
+interface RawDevice {
+  id: number;
+  imei: string;
+  world_id: number;
+  name: string | null;
+  plate: string | null;
+  device_model: string | null;
+  groups: string[];
+  updated_at: Date;
+  recorded_at: Date | null;
+  latitude: number;
+  longitude: number;
+  altitude_m: number;
+  speed_kmh: number;
+  odometer_km: number | null;
+  moved_at: Date;
+}
+
+const columns = (sql: Sql | Tx) => sql`
+  d.id, d.imei, d.world_id, d.name, d.plate, d.device_model, d.groups, d.updated_at,
+  s.recorded_at, s.latitude, s.longitude, s.altitude_m, s.speed_kmh, s.odometer_km, s.moved_at`;
+
+export async function selectDevicesById(sql: Sql, ids: readonly number[]): Promise<DeviceRow[]> {
+  const rows = await sql<RawDevice[]>`
+    select ${columns(sql)} from device d join device_state s on s.device_id = d.id
+    where d.id = any(${`{${ids.join(',')}}`}::bigint[])`;
+  return rows.map(deviceRow);
+}
+
+export async function selectDevicesByImei(sql: Sql, imeis: readonly string[]): Promise<DeviceRow[]> {
+  const rows = await sql<RawDevice[]>`
+    select ${columns(sql)} from device d join device_state s on s.device_id = d.id
+    where d.imei = any(${`{${imeis.join(',')}}`}::text[])`;
+  return rows.map(deviceRow);
+}
+
+/** All devices of all worlds, `chunk` at a time, so that a million of them never stand in memory twice. */
+export async function* streamDevices(tx: Tx, chunk: number): AsyncGenerator<DeviceRow[]> {
+  const rows = tx<RawDevice[]>`
+    select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
+  for await (const page of streamRows(tx, rows, chunk)) yield page.map(deviceRow);
+}
+
+function deviceRow(row: RawDevice): DeviceRow {
+  return {
+    fields: {
+      id: row.id,
+      imei: row.imei,
+      worldId: row.world_id,
+      name: row.name,
+      plate: row.plate,
+      model: row.device_model,
+      groups: row.groups,
+      editedAtMs: row.updated_at.getTime(),
+    },
+    position:
+      row.recorded_at === null
+        ? null
+        : {
+            recordedAtMs: row.recorded_at.getTime(),
+            lat: row.latitude,
+            lng: row.longitude,
+            altitudeM: row.altitude_m,
+            speedKmh: row.speed_kmh,
+            odometerKm: row.odometer_km,
+            movedAtMs: row.moved_at.getTime(),
+          },
+  };
+}

@@ -1,0 +1,62 @@
+import type { Sql } from './sql.ts';
+import { identifier } from './sqlText.ts';
+
+const DAY_MS = 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
+/** 1970-01-05, the first Monday of the epoch. */
+const FIRST_MONDAY_MS = 4 * DAY_MS;
+/** Serializes the making and dropping of partitions across pods. */
+const PARTITION_LOCK = 7_301_002;
+
+/** The Monday, 00:00 UTC, of the week that holds `ms`. */
+export function weekStartMs(ms: number): number {
+  return Math.floor((ms - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
+}
+
+const partitionName = (mondayMs: number): string =>
+  `position_w${new Date(mondayMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
+
+/**
+ * Makes sure that the weeks starting at `mondaysMs` have partitions. The new table is filled with its constraints
+ * first and attached afterwards: attaching does not stop writers of other weeks, creating it in place would.
+ */
+export async function ensureWeeks(sql: Sql, mondaysMs: readonly number[]): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
+    for (const mondayMs of mondaysMs) {
+      const name = partitionName(mondayMs);
+      const [present] = await tx`select 1 from pg_class where relname = ${name} and relispartition`;
+      if (present !== undefined) continue;
+      const from = new Date(mondayMs).toISOString();
+      const to = new Date(mondayMs + WEEK_MS).toISOString();
+      await tx`create table ${identifier(name)} (like position including all)`;
+      await tx.unsafe(
+        `alter table "${name}" add constraint week check (recorded_at >= '${from}' and recorded_at < '${to}')`,
+      );
+      await tx.unsafe(
+        `alter table position attach partition "${name}" for values from ('${from}') to ('${to}')`,
+      );
+      await tx.unsafe(`alter table "${name}" drop constraint week`);
+    }
+  });
+}
+
+/** Drops the weeks that ended before `oldestMs`; returns their names. */
+export async function dropWeeksBefore(sql: Sql, oldestMs: number): Promise<string[]> {
+  const partitions = await sql<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = 'position'::regclass order by c.relname`;
+  const keepFrom = partitionName(weekStartMs(oldestMs));
+  const dropped: string[] = [];
+  for (const { name } of partitions) {
+    if (name >= keepFrom) continue;
+    await sql.begin(async (tx) => {
+      // Dropping waits for every reader and writer and holds up those behind it: give way quickly, try again later.
+      await tx`set local lock_timeout = '2s'`;
+      await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
+      await tx`drop table if exists ${identifier(name)}`;
+    });
+    dropped.push(name);
+  }
+  return dropped;
+}

@@ -1,0 +1,39 @@
+import { invariant } from '../base/invariant.ts';
+import type { FeedCursor } from './changes.ts';
+import type { Query, Tx } from './sql.ts';
+
+/** Where the feed stands for a reader of this transaction's snapshot. */
+export async function selectFeedCursor(tx: Tx): Promise<FeedCursor> {
+  const [row] = await tx<{ cursor: FeedCursor }[]>`select pg_current_snapshot()::text as cursor`;
+  invariant(row, 'a select without a table returns a row');
+  return row.cursor;
+}
+
+export async function selectWorldVersions(tx: Tx): Promise<{ id: number; version: number }[]> {
+  return tx<{ id: number; version: number }[]>`select id, version from world`;
+}
+
+/** The longest history of any plan, in days: points older than this are refused, partitions beyond it dropped. */
+export async function selectLongestHistoryDays(tx: Query): Promise<number> {
+  const [row] = await tx<{ days: number | null }[]>`select max(history_days) as days from plan`;
+  invariant(row?.days, 'there is a plan');
+  return row.days;
+}
+
+/** The name of this database among others that share a Redis. */
+export async function selectInstanceId(tx: Tx): Promise<string> {
+  const [row] = await tx<{ id: string }[]>`select id from instance`;
+  return row?.id ?? '';
+}
+
+export async function countDevices(tx: Tx): Promise<number> {
+  const [row] = await tx<{ count: number }[]>`select count(*)::int as count from device`;
+  return row?.count ?? 0;
+}
+
+/** The time by the clock of Postgres, epoch milliseconds. */
+export async function selectNowMs(sql: Query): Promise<number> {
+  const [row] = await sql<{ now: Date }[]>`select clock_timestamp() as now`;
+  invariant(row, 'a select without a table returns a row');
+  return row.now.getTime();
+}

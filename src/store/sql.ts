@@ -1,0 +1,251 @@
+import { DatabaseError, Pool, type PoolClient, type QueryConfig, type QueryResult, types } from 'pg';
+import { DeadlineExceeded } from '../base/deadline.ts';
+import { compileSql, type SqlText } from './sqlText.ts';
+
+/** How long one statement may run, wait for a lock, or hold a transaction open without saying a word. A pod that
+ * was stopped in the middle of a transaction must not keep a device locked for ever. */
+const STATEMENT_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 10_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A statement is given up, and its connection with it, when Postgres itself should have ended it long ago: its
+ * machine has vanished without a word, and the system would go on sending to it for a quarter of an hour. */
+const SILENCE_LIMIT_MS = STATEMENT_TIMEOUT_MS + 10_000;
+
+/** The rows of a statement, and how many it touched. */
+export type Rows<T> = T & { readonly count: number };
+
+/**
+ * A statement as a tagged template: sql`select … where id = ${id}`. Values become parameters; a statement inside a
+ * statement is laid into it. Nothing is sent before it is awaited.
+ */
+export type Query = <T extends readonly object[] = readonly Readonly<Record<string, unknown>>[]>(
+  strings: TemplateStringsArray,
+  ...values: readonly unknown[]
+) => Statement<T>;
+
+/** The client inside a transaction. */
+export interface Tx extends Query {
+  /**
+   * Text that was put together by this program, without parameters; several statements may be in it. It may take as
+   * long as `statement_timeout` says; all others are given up after 40 s.
+   */
+  unsafe<T extends readonly object[] = readonly object[]>(text: string): Promise<Rows<T>>;
+}
+
+/** The client that every store file takes. bigint columns are numbers, timestamps are Dates. */
+export interface Sql extends Tx {
+  /** Runs `work` in a transaction, with options such as an isolation level; rolls back when it rejects. */
+  begin<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
+  begin<T>(options: string, work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Waits for what runs, then closes every connection. */
+  end(): Promise<void>;
+}
+
+export interface SqlOptions {
+  readonly maxConnections: number;
+  readonly name: string;
+}
+
+/** Postgres could not be reached, or went away; what it was asked for may have happened. */
+export class PostgresUnreachable extends Error {
+  override name = 'PostgresUnreachable';
+  /** Of the system, such as ECONNREFUSED, where there is one. */
+  readonly code: string;
+
+  constructor(cause: unknown) {
+    const { code } = cause as { code?: unknown };
+    const reason = typeof code === 'string' ? code : 'CONNECTION_LOST';
+    super(`Postgres cannot be reached (${reason})`, { cause });
+    this.code = reason;
+  }
+}
+
+/** Opens a lazy pool on `url`. Nothing is sent before the first query. */
+export function openSql(url: string, options: SqlOptions): Sql {
+  const pool = new Pool({
+    connectionString: url,
+    max: options.maxConnections,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    application_name: options.name,
+    statement_timeout: STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: '-c TimeZone=UTC',
+    keepAlive: true,
+    types: { getTypeParser },
+  });
+  // An idle connection was lost: the pool has dropped it, and whoever asks next gets another.
+  pool.on('error', () => undefined);
+  const run: Run = (text, values) => withClient(pool, (client) => ask(client, text, values));
+  return Object.assign(queryOn(run), {
+    unsafe: (text: string) => withClient(pool, (client) => askPatiently(client, text)),
+    begin: (first: unknown, second?: unknown) =>
+      typeof first === 'string'
+        ? transaction(pool, ` ${first}`, second as Work)
+        : transaction(pool, '', first as Work),
+    end: () => pool.end(),
+  }) as Sql;
+}
+
+type Run = (text: string, values?: readonly unknown[]) => Promise<Rows<readonly object[]>>;
+type Work = (tx: Tx) => Promise<unknown>;
+
+/** A statement that was written and not yet sent; it is sent once, when it is first waited for. */
+export class Statement<T> implements Promise<Rows<T>>, SqlText {
+  readonly [Symbol.toStringTag] = 'Statement';
+  readonly strings: readonly string[];
+  readonly values: readonly unknown[];
+  readonly #run: Run;
+  #answer: Promise<Rows<T>> | null = null;
+
+  constructor(run: Run, { strings, values }: SqlText) {
+    this.#run = run;
+    this.strings = strings;
+    this.values = values;
+  }
+
+  // biome-ignore lint/suspicious/noThenProperty: a statement is awaited like a promise, but only sent then
+  then<A = Rows<T>, B = never>(
+    onAnswer?: ((rows: Rows<T>) => A | PromiseLike<A>) | null,
+    onError?: ((error: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    return this.#send().then(onAnswer, onError);
+  }
+
+  catch<B = never>(onError?: ((error: unknown) => B | PromiseLike<B>) | null): Promise<Rows<T> | B> {
+    return this.#send().catch(onError);
+  }
+
+  finally(onSettled?: (() => void) | null): Promise<Rows<T>> {
+    return this.#send().finally(onSettled);
+  }
+
+  #send(): Promise<Rows<T>> {
+    if (this.#answer === null) {
+      const { text, values } = compileSql(this, isSqlText);
+      // The caller of the template says what the rows are: nothing can check it before Postgres answers.
+      this.#answer = this.#run(text, values) as Promise<unknown> as Promise<Rows<T>>;
+    }
+    return this.#answer;
+  }
+}
+
+function isSqlText(value: unknown): value is SqlText {
+  return (
+    value instanceof Statement ||
+    (typeof value === 'object' && value !== null && 'strings' in value && 'values' in value)
+  );
+}
+
+function queryOn(run: Run): Query {
+  return (strings, ...values) => new Statement(run, { strings, values });
+}
+
+async function transaction(pool: Pool, options: string, work: Work): Promise<unknown> {
+  return withClient(pool, async (client) => {
+    const run: Run = (text, values) => ask(client, text, values);
+    const unsafe = (text: string) => askPatiently(client, text);
+    const tx = Object.assign(queryOn(run), { unsafe }) as Tx;
+    await run(`begin${options}`);
+    let result: unknown;
+    try {
+      result = await work(tx);
+    } catch (error) {
+      if (!(error instanceof PostgresUnreachable)) await run('rollback');
+      throw error;
+    }
+    const end = await client.query(impatient('commit', [])).catch(rethrow);
+    if (end.command !== 'COMMIT')
+      throw new Error('a failed statement was passed over; the transaction was rolled back');
+    return result;
+  });
+}
+
+/** Lends a connection. After a loss it is thrown away, never lent again. */
+async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect().catch((error: unknown) => {
+    throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+  });
+  let lost: Error | undefined;
+  // Lost between two statements: the next one is refused, and says so.
+  const onError = (error: Error) => {
+    lost = error;
+  };
+  client.on('error', onError);
+  try {
+    return await work(client);
+  } catch (error) {
+    if (error instanceof PostgresUnreachable) lost = error;
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(lost);
+  }
+}
+
+function ask(client: PoolClient, text: string, values: readonly unknown[] = []) {
+  return rowsOf(client.query<object>(impatient(text, values)));
+}
+
+function impatient(text: string, values: readonly unknown[]): QueryConfig {
+  const statement: QueryConfig & { query_timeout: number } = {
+    text,
+    ...(values.length > 0 && { values: [...values] }),
+    query_timeout: SILENCE_LIMIT_MS,
+  };
+  return statement;
+}
+
+function askPatiently(client: PoolClient, text: string) {
+  return rowsOf(client.query<object>(text));
+}
+
+async function rowsOf(answer: Promise<QueryResult<object>>): Promise<Rows<readonly object[]>> {
+  const result = await answer.catch(rethrow);
+  // Several statements without parameters give several results: the last one counts.
+  const last = Array.isArray(result) ? (result.at(-1) as typeof result) : result;
+  return Object.assign(last.rows, { count: last.rowCount ?? 0 });
+}
+
+/** What is no answer of Postgres is the loss of the connection. */
+function rethrow(error: unknown): never {
+  throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+}
+
+const INT8 = 20;
+
+/** int8 as number: every id of this service stays far below 2^53. */
+function getTypeParser(...[oid, format]: Parameters<typeof types.getTypeParser>) {
+  return oid === INT8 ? Number : types.getTypeParser(oid, format as 'text');
+}
+
+/** Appendix A of Postgres' manual: shutting down, crashed, starting, too many connections, read-only, gave up waiting. */
+const UNAVAILABLE_STATES = new Set([
+  '57P01',
+  '57P02',
+  '57P03',
+  '53300',
+  '25006',
+  '57014',
+  '55P03',
+  '25P03',
+  '25P04',
+]);
+
+/** True when Postgres could not be asked (or not in time); false for what is a mistake in the question. */
+export function isUnavailable(error: unknown): boolean {
+  if (error instanceof DeadlineExceeded || error instanceof PostgresUnreachable) return true;
+  const state = sqlState(error);
+  return state !== null && (UNAVAILABLE_STATES.has(state) || state.startsWith('08'));
+}
+
+/** The SQLSTATE of an error that Postgres answered with, else null. */
+export function sqlState(error: unknown): string | null {
+  return error instanceof DatabaseError ? (error.code ?? null) : null;
+}
+
+/** True when a statement broke this constraint of uniqueness (23505). */
+export function isTaken(error: unknown, constraint: string): boolean {
+  return error instanceof DatabaseError && error.code === '23505' && error.constraint === constraint;
+}

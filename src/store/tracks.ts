@@ -1,0 +1,95 @@
+import { invariant } from '../base/invariant.ts';
+import type { DeviceTrack } from '../engine/deviceEvents.ts';
+import type { Tx } from './sql.ts';
+
+/** A device's state as its next point will be judged by it, and the world that owns the device now. */
+export interface LockedTrack {
+  readonly worldId: number;
+  readonly track: DeviceTrack;
+}
+
+/**
+ * Locks the state of the named devices until the transaction ends and returns it. This is what serializes the
+ * points of one device across pods. Rows are locked in ascending order, so two batches never wait in a circle.
+ */
+export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<Map<number, LockedTrack>> {
+  const rows = await tx<
+    {
+      device_id: number;
+      world_id: number;
+      recorded_at: Date | null;
+      latitude: number;
+      longitude: number;
+      altitude_m: number;
+      speed_kmh: number;
+      heading: number;
+      satellites: number;
+      odometer_km: number | null;
+      ignition: boolean | null;
+      alarms: string[];
+      rfid: string | null;
+      slow_since: Date | null;
+      parked_at: Date | null;
+    }[]
+  >`
+    select s.*, d.world_id from device_state s join device d on d.id = s.device_id
+    where s.device_id = any(${list(deviceIds)}::bigint[])
+    order by s.device_id for update of s`;
+  return new Map(
+    rows.map((row) => [
+      row.device_id,
+      {
+        worldId: row.world_id,
+        track: {
+          recordedAtMs: row.recorded_at?.getTime() ?? null,
+          lat: row.latitude,
+          lng: row.longitude,
+          altitudeM: row.altitude_m,
+          speedKmh: row.speed_kmh,
+          heading: row.heading,
+          satellites: row.satellites,
+          odometerKm: row.odometer_km,
+          ignition: row.ignition,
+          alarms: row.alarms,
+          rfid: row.rfid,
+          slowSinceMs: row.slow_since?.getTime() ?? null,
+          parkedAtMs: row.parked_at?.getTime() ?? null,
+        },
+      },
+    ]),
+  );
+}
+
+/** Writes the states of the devices that moved; `movedAtMs` is the server's time. */
+export async function updateTracks(
+  tx: Tx,
+  tracks: ReadonlyMap<number, DeviceTrack>,
+  movedAtMs: number,
+): Promise<void> {
+  if (tracks.size === 0) return;
+  const of = <T>(pick: (track: DeviceTrack) => T): T[] => [...tracks.values()].map(pick);
+  const result = await tx`
+    update device_state s set
+      recorded_at = to_timestamp(t.recorded / 1000), latitude = t.latitude, longitude = t.longitude,
+      altitude_m = t.altitude, speed_kmh = t.speed, heading = t.heading, satellites = t.satellites,
+      odometer_km = t.odometer, ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid,
+      slow_since = to_timestamp(t.slow / 1000), parked_at = to_timestamp(t.parked / 1000),
+      moved_at = to_timestamp(${movedAtMs}::float8 / 1000)
+    from unnest(
+      ${list([...tracks.keys()])}::bigint[], ${list(of((t) => t.recordedAtMs))}::float8[],
+      ${list(of((t) => t.lat))}::float8[], ${list(of((t) => t.lng))}::float8[],
+      ${list(of((t) => t.altitudeM))}::float8[], ${list(of((t) => t.speedKmh))}::float8[],
+      ${list(of((t) => t.heading))}::float8[], ${list(of((t) => t.satellites))}::int[],
+      ${list(of((t) => t.odometerKm))}::float8[], ${list(of((t) => t.ignition))}::boolean[],
+      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
+      ${list(of((t) => t.slowSinceMs))}::float8[], ${list(of((t) => t.parkedAtMs))}::float8[]
+    ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
+            alarms, rfid, slow, parked)
+    where s.device_id = t.device_id`;
+  invariant(result.count === tracks.size, 'every locked device has a state to update');
+}
+
+/** A Postgres array literal of numbers, booleans and nulls: one short text instead of a parameter per value. */
+export function list(values: readonly (number | boolean | null)[]): string {
+  return `{${values.map((value) => value ?? 'null').join(',')}}`;
+}

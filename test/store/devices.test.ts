@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import {
+  type DeviceDraft,
+  insertDevices,
+  selectDevicesForUpdate,
+  updateDevices,
+} from '../../src/store/devices.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+let sql: Sql;
+let worldId: number;
+before(async () => {
+  sql = openSql((await createDatabase()).url, { maxConnections: 3, name: 'test' });
+  const [row] = await sql<{ id: number }[]>`insert into world default values returning id`;
+  worldId = row?.id ?? 0;
+});
+after(() => sql.end());
+
+let serial = 0;
+function draft(fields: Partial<DeviceDraft> = {}): DeviceDraft {
+  const imei = String(35_000_000_000_000 + serial++);
+  return { imei, worldId, name: null, plate: null, model: null, groups: [], ...fields };
+}
+
+test('what was stored comes back as it was, whatever the text', async () => {
+  const texts = ['a,b', '{}', '"', "'", '\\', 'NULL', '', ' ', '🚚', 'line\nend', '[1,2]', 'ä\u0301'];
+  const drafts = [
+    ...texts.map((text) => draft({ name: text, plate: text, model: text, groups: [text, ...texts] })),
+    draft(),
+    draft({ groups: [] }),
+  ];
+  const read = await sql.begin(async (tx) => {
+    await insertDevices(tx, drafts);
+    return selectDevicesForUpdate(
+      tx,
+      drafts.map(({ imei }) => imei),
+    );
+  });
+  assert.deepEqual(
+    read.map(({ id: _id, ...device }) => device),
+    drafts,
+  );
+});
+
+test('a device and its state are stored together', async () => {
+  const drafts = [draft(), draft()];
+  const created = await sql.begin((tx) => insertDevices(tx, drafts));
+  const rows = await sql<{ device_id: number }[]>`
+    select device_id from device_state where device_id = any(${created.map(({ id }) => id)})`;
+  assert.equal(rows.length, 2);
+});
+
+test('an IMEI that is taken is left out, and nothing of it changes', async () => {
+  const [taken, free] = [draft({ name: 'first' }), draft()];
+  await sql.begin((tx) => insertDevices(tx, [taken]));
+  const created = await sql.begin((tx) => insertDevices(tx, [{ ...taken, name: 'second' }, free]));
+  assert.deepEqual(
+    created.map(({ imei }) => imei),
+    [free.imei],
+  );
+  const [row] = await sql.begin((tx) => selectDevicesForUpdate(tx, [taken.imei]));
+  assert.equal(row?.name, 'first');
+});
+
+test('no drafts and no IMEIs are no work', async () => {
+  await sql.begin(async (tx) => {
+    assert.deepEqual(await insertDevices(tx, []), []);
+    assert.deepEqual(await selectDevicesForUpdate(tx, []), []);
+    await updateDevices(tx, []);
+  });
+});
+
+test('an update rewrites the fields and says when', async () => {
+  const before = draft({ name: 'A', groups: ['g'] });
+  await sql.begin((tx) => insertDevices(tx, [before]));
+  await sql`update device set updated_at = '2026-01-01' where imei = ${before.imei}`;
+  const after = { ...before, name: null, plate: 'P', groups: ['h', 'i'] };
+  await sql.begin((tx) => updateDevices(tx, [after]));
+  const [row] = await sql.begin((tx) => selectDevicesForUpdate(tx, [before.imei]));
+  assert.deepEqual({ ...row }, { id: row?.id, ...after });
+  const [time] = await sql`select updated_at > '2026-01-01' as later from device where imei = ${before.imei}`;
+  assert.equal(time?.['later'], true);
+});
+
+test('writers of the same devices in opposite orders wait for each other, never in a circle', async () => {
+  const drafts = Array.from({ length: 50 }, () => draft());
+  await sql.begin((tx) => insertDevices(tx, drafts));
+  const imeis = drafts.map(({ imei }) => imei);
+  const write = (order: readonly string[]) =>
+    sql.begin(async (tx) => updateDevices(tx, await selectDevicesForUpdate(tx, order)));
+  await Promise.all(
+    Array.from({ length: 12 }, (_, round) => write(round % 2 === 0 ? imeis : imeis.toReversed())),
+  );
+  for (let round = 0; round < 5; round++) {
+    const fresh = Array.from({ length: 1_000 }, () => draft());
+    const created = await Promise.all(
+      [fresh, fresh.toReversed(), fresh].map((order) => sql.begin((tx) => insertDevices(tx, order))),
+    );
+    assert.equal(created.flat().length, fresh.length);
+  }
+});

@@ -1,0 +1,102 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { INGEST_TOKEN, request } from './pod.ts';
+import { seededRandom } from './seededRandom.ts';
+
+/** A point as it is sent, with every field that events are made of. */
+export interface SentPoint {
+  readonly imei: string;
+  readonly recorded_at: number;
+  readonly latitude: number;
+  readonly longitude: number;
+  readonly speed_kmh: number;
+  readonly ignition?: boolean;
+  readonly alarm?: string;
+  readonly rfid?: string;
+}
+
+const RETRY_MS = 20;
+const POINTS_MAX = 12;
+const STEP_MS = 25_000;
+
+/**
+ * One sender of several devices, as an integrator runs it: batch after batch in time order. A batch without an
+ * answer is sent again after a restart, or given up, by the toss of a coin.
+ */
+export class PointStream {
+  /** Points whose batch was answered with 200: they must be stored. */
+  readonly acknowledged: SentPoint[] = [];
+  /** Points given up without an answer: they may be stored. */
+  readonly doubtful: SentPoint[] = [];
+  readonly #imeis: readonly string[];
+  readonly #random: () => number;
+  #clockMs: number;
+  #isOver = false;
+
+  constructor(imeis: readonly string[], seed: number, startMs: number) {
+    this.#imeis = imeis;
+    this.#random = seededRandom(seed);
+    this.#clockMs = startMs;
+  }
+
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  /** Sends until `stop`; `ingest` tells where the service is at the moment. */
+  async run(ingest: () => string): Promise<void> {
+    while (!this.#isOver) {
+      const batch = this.#batch();
+      while (!(await send(ingest(), batch))) {
+        await sleep(RETRY_MS);
+        if (this.#random() < 0.3) {
+          this.doubtful.push(...batch);
+          batch.length = 0;
+          break;
+        }
+      }
+      this.acknowledged.push(...batch);
+    }
+  }
+
+  #batch(): SentPoint[] {
+    return Array.from({ length: 1 + Math.floor(this.#random() * POINTS_MAX) }, () => this.#point());
+  }
+
+  #point(): SentPoint {
+    const random = this.#random;
+    const oneOf = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+    this.#clockMs += 1 + Math.floor(random() * STEP_MS);
+    const ignition = oneOf([true, false, undefined]);
+    const alarm = oneOf(['sos', 'tampering', 'sos,lowBattery', undefined, undefined]);
+    const rfid = oneOf(['A1', 'B2', undefined, undefined]);
+    return {
+      imei: oneOf(this.#imeis),
+      recorded_at: this.#clockMs,
+      latitude: random() * 180 - 90,
+      longitude: random() * 360 - 180,
+      speed_kmh: random() < 0.5 ? 0 : random() * 90,
+      ...(ignition !== undefined && { ignition }),
+      ...(alarm !== undefined && { alarm }),
+      ...(rfid !== undefined && { rfid }),
+    };
+  }
+}
+
+/** Whether the batch was answered with 200. An empty batch needs no answer. */
+async function send(ingest: string, batch: readonly SentPoint[]): Promise<boolean> {
+  if (batch.length === 0) return true;
+  try {
+    const { status, text } = await request(`${ingest}/positions`, {
+      method: 'POST',
+      headers: { 'X-Ingest-Token': INGEST_TOKEN },
+      body: JSON.stringify(batch),
+    });
+    if (status !== 200 && status !== 503) throw new Refused(`/positions answered ${status}: ${text}`);
+    return status === 200;
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    return false; // the connection was lost
+  }
+}
+
+class Refused extends Error {}
