@@ -1,0 +1,15 @@
+/** What was waited for did not come in time. It may still happen. */
+export class DeadlineExceeded extends Error {
+  override name = 'DeadlineExceeded';
+}
+
+/** `promise`, or a rejection with DeadlineExceeded when it has not settled within `limitMs`. */
+export function withDeadline<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => reject(new DeadlineExceeded(`${what} took longer than ${limitMs} ms`)),
+      limitMs,
+    );
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

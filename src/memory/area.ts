@@ -1,0 +1,7 @@
+import type { Shape } from '../areas/shape.ts';
+import type { StoredArea } from '../areas/storedArea.ts';
+
+/** An area in memory: what is stored, and its shape ready to be asked. */
+export interface Area extends StoredArea {
+  readonly shape: Shape;
+}

@@ -1,0 +1,107 @@
+import type { AreaType } from '../areas/area.ts';
+import type { Area } from './area.ts';
+import { AreaIndex } from './areaIndex.ts';
+import { mergedPage, SortedList } from './sortedList.ts';
+
+/** The areas of one world, by id: all of them, and each type for the filtered list. */
+class WorldAreas {
+  readonly all = new SortedList<Area, number>(idOf);
+  readonly byType: Readonly<Record<AreaType, SortedList<Area, number>>> = {
+    circle: new SortedList(idOf),
+    polygon: new SortedList(idOf),
+    polyline: new SortedList(idOf),
+    point: new SortedList(idOf),
+  };
+
+  list(type: AreaType | null): SortedList<Area, number> {
+    return type === null ? this.all : this.byType[type];
+  }
+}
+
+/**
+ * All areas of all tenants, in memory. Readers name the worlds they may see (one or two) first. `put` and `remove`
+ * are the only mutators; the follower of the change feed is the only one to call them, so they come in order.
+ */
+export class AreaCatalog {
+  readonly #byId = new Map<number, Area>();
+  readonly #byExternalId = new Map<string, Area>();
+  readonly #worlds = new Map<number, WorldAreas>();
+  readonly #index = new AreaIndex();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  /** Adds an area or replaces an earlier revision of it. */
+  put(area: Area): void {
+    this.remove(area.id);
+    this.#byId.set(area.id, area);
+    if (area.definition.externalId !== null) this.#byExternalId.set(externalKey(area), area);
+    const world = this.#worlds.get(area.worldId) ?? new WorldAreas();
+    this.#worlds.set(area.worldId, world);
+    world.all.put(area);
+    world.list(area.definition.geometry.type).put(area);
+    this.#index.put(area);
+  }
+
+  remove(areaId: number): void {
+    const area = this.#byId.get(areaId);
+    if (area === undefined) return;
+    this.#byId.delete(areaId);
+    this.#index.remove(areaId);
+    if (this.#byExternalId.get(externalKey(area)) === area) this.#byExternalId.delete(externalKey(area));
+    const world = this.#worlds.get(area.worldId);
+    world?.all.remove(areaId);
+    world?.list(area.definition.geometry.type).remove(areaId);
+    if (world?.all.size === 0) this.#worlds.delete(area.worldId);
+  }
+
+  /** All ids, as they were when this was called. */
+  ids(): number[] {
+    return [...this.#byId.keys()];
+  }
+
+  revisionOf(areaId: number): number | undefined {
+    return this.#byId.get(areaId)?.revision;
+  }
+
+  /** The area with this id if it lies in one of `worldIds`. */
+  area(worldIds: readonly number[], areaId: number): Area | undefined {
+    const area = this.#byId.get(areaId);
+    return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
+  }
+
+  /** The area that `accountId` made under this external id, if it lies in one of `worldIds`. */
+  byExternalId(worldIds: readonly number[], accountId: number, externalId: string): Area | undefined {
+    const area = this.#byExternalId.get(`${accountId} ${externalId}`);
+    return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
+  }
+
+  /** At least the areas of these worlds that contain the position, each once, in any order. */
+  near(worldIds: readonly number[], lat: number, lng: number): readonly Area[] {
+    return this.#index.near(worldIds, lat, lng);
+  }
+
+  count(worldIds: readonly number[], type: AreaType | null): number {
+    let count = 0;
+    for (const worldId of worldIds) count += this.#worlds.get(worldId)?.list(type).size ?? 0;
+    return count;
+  }
+
+  /** Areas of one or two worlds, of one type or all, ordered by id. */
+  page(worldIds: readonly number[], type: AreaType | null, offset: number, limit: number): Area[] {
+    const [first, second] = worldIds
+      .map((worldId) => this.#worlds.get(worldId)?.list(type))
+      .filter((list) => list !== undefined);
+    if (first === undefined) return [];
+    return second === undefined ? first.slice(offset, limit) : mergedPage(first, second, idOf, offset, limit);
+  }
+}
+
+function idOf(area: Area): number {
+  return area.id;
+}
+
+function externalKey(area: Area): string {
+  return `${area.accountId} ${area.definition.externalId}`;
+}

@@ -1,0 +1,144 @@
+import type { DeviceFields, LatestPosition } from '../engine/device.ts';
+import type { Device, NearDevice } from './device.ts';
+import { mergedPage } from './sortedList.ts';
+import { World } from './world.ts';
+
+interface MutableDevice extends Device {
+  fields: DeviceFields;
+  position: LatestPosition | null;
+  /** Its number in the position index of its world. */
+  slot: number;
+}
+
+/**
+ * All devices of all tenants, in memory: the present of the fleet. Readers name the worlds they may see (one or
+ * two) first; what lies in another world is not found. `putDevice`, `move` and `raiseVersion` are the only mutators
+ * and each is idempotent, so that a change may be applied twice.
+ */
+export class Fleet {
+  readonly #byId = new Map<number, MutableDevice>();
+  readonly #byImei = new Map<string, MutableDevice>();
+  readonly #worlds = new Map<number, World>();
+
+  get deviceCount(): number {
+    return this.#byId.size;
+  }
+
+  get positionedCount(): number {
+    let count = 0;
+    for (const world of this.#worlds.values()) count += world.positions.size;
+    return count;
+  }
+
+  get worldCount(): number {
+    return this.#worlds.size;
+  }
+
+  worldVersion(worldId: number): number {
+    return this.#worlds.get(worldId)?.version ?? 0;
+  }
+
+  raiseVersion(worldId: number, version: number): void {
+    const world = this.#world(worldId);
+    if (version > world.version) world.version = version;
+  }
+
+  /**
+   * Adds a device or replaces what is said about it, unless an older edit arrives late; its position stays. A
+   * changed world moves it there.
+   */
+  putDevice(fields: DeviceFields): void {
+    const present = this.#byId.get(fields.id);
+    if (present === undefined) {
+      const device: MutableDevice = { fields, position: null, slot: -1 };
+      this.#byId.set(fields.id, device);
+      this.#byImei.set(fields.imei, device);
+      this.#enter(device);
+      return;
+    }
+    if (fields.editedAtMs < present.fields.editedAtMs) return;
+    if (present.fields.worldId === fields.worldId) {
+      present.fields = fields;
+      return;
+    }
+    this.#leave(present);
+    present.fields = fields;
+    this.#enter(present);
+  }
+
+  /** Moves a device unless it already holds a newer position. False when the device is not known here. */
+  move(deviceId: number, position: LatestPosition): boolean {
+    const device = this.#byId.get(deviceId);
+    if (device === undefined) return false;
+    if (device.position !== null && device.position.recordedAtMs > position.recordedAtMs) return true;
+    device.position = position;
+    this.#world(device.fields.worldId).positions.put(device.slot, position.lat, position.lng);
+    return true;
+  }
+
+  /** The device with this IMEI, whoever owns it: for ingest, never for a caller with a key. */
+  anyDevice(imei: string): Device | undefined {
+    return this.#byImei.get(imei);
+  }
+
+  /** The device with this IMEI if it lies in one of `worldIds`. */
+  device(worldIds: readonly number[], imei: string): Device | undefined {
+    const device = this.#byImei.get(imei);
+    return device !== undefined && worldIds.includes(device.fields.worldId) ? device : undefined;
+  }
+
+  /** Devices of one or two worlds, ordered by IMEI as text. */
+  page(worldIds: readonly number[], offset: number, limit: number): Device[] {
+    const [first, second] = worldIds
+      .map((id) => this.#worlds.get(id)?.devices)
+      .filter((list) => list !== undefined);
+    if (first === undefined) return [];
+    if (second === undefined) return first.slice(offset, limit);
+    return mergedPage(first, second, imeiOf, offset, limit);
+  }
+
+  /**
+   * The `limit` devices nearest to a point by geodesic distance, nearest first, no farther than `maxM` metres
+   * (Infinity: no bound). Devices without a position are left out. The k-th distance found in the first world
+   * bounds the search in the second.
+   */
+  near(worldIds: readonly number[], lat: number, lng: number, limit: number, maxM: number): NearDevice[] {
+    let found: NearDevice[] = [];
+    for (const worldId of worldIds) {
+      const world = this.#worlds.get(worldId);
+      if (world === undefined || world.positions.size === 0) continue;
+      const last = found[limit - 1];
+      const hits = world.near(lat, lng, limit, last === undefined ? maxM : Math.min(maxM, last.distanceM));
+      found = found.length === 0 ? hits : nearestOf(found, hits, limit);
+    }
+    return found;
+  }
+
+  #world(worldId: number): World {
+    let world = this.#worlds.get(worldId);
+    if (world === undefined) {
+      world = new World();
+      this.#worlds.set(worldId, world);
+    }
+    return world;
+  }
+
+  #enter(device: MutableDevice): void {
+    const world = this.#world(device.fields.worldId);
+    device.slot = world.enter(device);
+    if (device.position !== null) world.positions.put(device.slot, device.position.lat, device.position.lng);
+  }
+
+  #leave(device: MutableDevice): void {
+    this.#world(device.fields.worldId).leave(device, device.slot);
+  }
+}
+
+const imeiOf = (device: Device): string => device.fields.imei;
+
+/** Two ascending lists merged; at equal distances the lower IMEI goes first, so that an answer never flickers. */
+function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
+  return [...a, ...b]
+    .sort((x, y) => x.distanceM - y.distanceM || (imeiOf(x.device) < imeiOf(y.device) ? -1 : 1))
+    .slice(0, limit);
+}
