@@ -1,0 +1,42 @@
+import { ok } from '../../base/result.ts';
+import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
+import { selectAccount, updateAccount } from '../../store/accounts.ts';
+import { type Command, type CommandOutcome, defineCommand } from '../command.ts';
+import { noAccount } from '../noAccount.ts';
+import { required } from '../option.ts';
+import { parseEmail } from '../parseText.ts';
+
+export const accountActivate = switchCommand(
+  'account:activate',
+  true,
+  'Lets the keys of an account be used again.',
+);
+
+export const accountDeactivate = switchCommand(
+  'account:deactivate',
+  false,
+  'Refuses every call of the keys of an account, from the next call on.',
+);
+
+function switchCommand(name: string, active: boolean, summary: string): Command {
+  return defineCommand({
+    name,
+    summary,
+    options: { email: required('E', 'the address of the account', parseEmail) },
+    run: (context, { email }) =>
+      context.withSession((session) => writeWorlds(session, (scope) => setActive(scope, email, active))),
+  });
+}
+
+/** Also when it is so already: who repeats the command wants to be sure that every pod knows. */
+async function setActive(
+  { tx, changed }: WriteScope,
+  email: string,
+  active: boolean,
+): Promise<CommandOutcome> {
+  const account = await selectAccount(tx, email, 'update');
+  if (account === undefined) return noAccount(email);
+  await updateAccount(tx, account.id, { active });
+  changed({ kind: 'account', worldId: account.worldId, entityIds: [account.id] });
+  return ok({ id: account.id, active });
+}

@@ -1,0 +1,50 @@
+import { hashPassword } from '../../access/password.ts';
+import { fail, ok } from '../../base/result.ts';
+import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
+import { insertAccount, lockForNewTenants, selectAccount, upsertOrganization } from '../../store/accounts.ts';
+import { type CommandOutcome, defineCommand } from '../command.ts';
+import { optional, required } from '../option.ts';
+import { parseEmail, parseName, parseOrganization, parsePassword } from '../parseText.ts';
+import { refusePlan } from '../refusePlan.ts';
+
+const DEFAULT_PLAN = 'pro';
+
+export const accountCreate = defineCommand({
+  name: 'account:create',
+  summary: 'Adds an account with a world of its own.',
+  options: {
+    email: required('E', 'its address; one account each', parseEmail),
+    name: required('N', 'its name', parseName),
+    organization: optional('O', 'the organization it belongs to; made by its first use', parseOrganization),
+    plan: optional('P', `its plan; ${DEFAULT_PLAN} when not given`, parseName),
+    password: optional('W', 'for sessions of the application; none without', parsePassword),
+  },
+  run: (context, values) =>
+    context.withSession(async (session) => {
+      const passwordHash = values.password === undefined ? null : await hashPassword(values.password);
+      return writeWorlds(session, (scope) => create(scope, { ...values, passwordHash }));
+    }),
+});
+
+async function create(
+  { tx, changed }: WriteScope,
+  draft: {
+    email: string;
+    name: string;
+    organization: string | null | undefined;
+    plan: string | undefined;
+    passwordHash: string | null;
+  },
+): Promise<CommandOutcome> {
+  await lockForNewTenants(tx);
+  const { email, name, passwordHash, plan = DEFAULT_PLAN, organization = null } = draft;
+  if ((await selectAccount(tx, email, 'share')) !== undefined) {
+    return fail(`there is an account ${email} already; change it with account:update`);
+  }
+  const refusal = await refusePlan(tx, plan);
+  if (refusal !== null) return fail(refusal);
+  const organizationId = organization === null ? null : (await upsertOrganization(tx, organization)).id;
+  const { id, worldId } = await insertAccount(tx, { email, name, organizationId, plan, passwordHash });
+  changed({ kind: 'account', worldId, entityIds: [id] });
+  return ok({ id, email, organization_id: organizationId });
+}

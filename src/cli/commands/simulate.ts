@@ -1,0 +1,101 @@
+import { fail, ok, type Result } from '../../base/result.ts';
+import type { AdminConfig } from '../../config.ts';
+import { loadSecrets } from '../../secrets.ts';
+import { type CommandOutcome, defineCommand } from '../command.ts';
+import type { CommandContext } from '../context.ts';
+import { drive, LANES } from '../drive.ts';
+import { type IngestClient, openIngestClient } from '../ingestClient.ts';
+import { optional, required } from '../option.ts';
+import { parseEmail, parseWhole } from '../parseText.ts';
+import { registerSimulation } from '../registerSimulation.ts';
+import { settlingOnce } from '../session.ts';
+import { createFleet } from '../simulatedFleet.ts';
+import { SIMULATED_MAX } from '../simulatedImei.ts';
+
+const DEFAULT_EMAIL = 'simulation@example.com';
+const RATE_MAX = 1_000_000;
+/** Times are whole milliseconds and must differ; no tracker sends more often either. */
+const RATE_PER_DEVICE_MAX = 100;
+const SECONDS_MAX = 31 * 86_400;
+const SEED = 1;
+const CENTRE = { lat: 41.9, lng: 12.5 };
+
+export const simulate = defineCommand({
+  name: 'simulate',
+  summary: 'Drives made-up vehicles and sends their points to the ingest listener of a running service.',
+  options: {
+    devices: required('N', 'how many vehicles', (text) => parseWhole(text, 1, SIMULATED_MAX)),
+    rate: required('POINTS_PER_SECOND', 'of all vehicles together', (text) => parsePositive(text, RATE_MAX)),
+    seconds: optional('S', 'for how long; until Ctrl-C when not given', (text) =>
+      parsePositive(text, SECONDS_MAX),
+    ),
+    email: optional('E', `the account that owns them; ${DEFAULT_EMAIL} when not given`, parseEmail),
+  },
+  notes: [
+    'The account and the devices are made when they are missing. The listener is found by INGEST_HOST and',
+    'INGEST_PORT, its token in INGEST_TOKEN or in DATA_DIR. Ctrl-C ends it with the summary so far.',
+  ],
+  async run(context, { devices, rate, seconds = Number.POSITIVE_INFINITY, email = DEFAULT_EMAIL }) {
+    if (rate > devices * RATE_PER_DEVICE_MAX) {
+      return fail(
+        `--rate is more than ${RATE_PER_DEVICE_MAX} points a second for each device; raise --devices`,
+      );
+    }
+    const target = await findListener(context.config);
+    if (!target.ok) return target;
+    const client = openIngestClient({ ...target.value, connections: LANES });
+    try {
+      return await run(context, client, { devices, rate, seconds, email });
+    } finally {
+      client.close();
+    }
+  },
+});
+
+async function run(
+  context: CommandContext,
+  client: IngestClient,
+  { devices, rate, seconds, email }: { devices: number; rate: number; seconds: number; email: string },
+): Promise<CommandOutcome> {
+  const probe = await client.send([]);
+  if (probe.kind === 'refused') return fail(probe.message);
+  if (probe.kind === 'unavailable') return fail(`${probe.message}; start the service first: npm start`);
+  const imeis = await context.withSession((session) =>
+    settlingOnce(session, (once) => registerSimulation(once, email, devices)),
+  );
+  if (!imeis.ok) return imeis;
+  context.say(
+    `${devices} vehicles of ${email}, ${rate} points/s; to see them: key:create --email ${email} --scopes all`,
+  );
+  const { say, interrupted, nowMs } = context;
+  const fleet = createFleet({ imeis: imeis.value, seed: SEED, startMs: nowMs(), centre: CENTRE });
+  return drive({ fleet, devices, pointsPerSecond: rate, seconds, client, interrupted, nowMs, say });
+}
+
+interface Listener {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string;
+}
+
+async function findListener(config: AdminConfig): Promise<Result<Listener, string>> {
+  if (config.ingestPort === 0) return fail('INGEST_PORT is 0; set it to the port that the service logged');
+  const host = LISTENING_EVERYWHERE.get(config.ingestHost) ?? config.ingestHost;
+  const listener = (token: string) => ok({ host, port: config.ingestPort, token });
+  if (config.ingestToken !== null) return listener(config.ingestToken);
+  if (config.databaseUrl !== null) return fail('INGEST_TOKEN must be set to that of the running service');
+  const secrets = await loadSecrets(config.dataDir);
+  return secrets.ok ? listener(secrets.value.ingestToken) : secrets;
+}
+
+/** Addresses to listen on that are none to connect to. */
+const LISTENING_EVERYWHERE = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
+function parsePositive(text: string, max: number): Result<number, string> {
+  const value = Number(text);
+  if (/^[0-9]{1,9}(\.[0-9]{1,6})?$/.test(text) && value > 0 && value <= max) return ok(value);
+  return fail(`must be a number above 0, at most ${max}`);
+}

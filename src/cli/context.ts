@@ -1,0 +1,16 @@
+import type { Result } from '../base/result.ts';
+import type { AdminConfig } from '../config.ts';
+import type { Session } from './session.ts';
+
+/** All that a command may use of the world outside. */
+export interface CommandContext {
+  readonly config: AdminConfig;
+  /** Opens a session for the time of `work`; fails when there is no database to be had. */
+  withSession<T>(work: (session: Session) => Promise<Result<T, string>>): Promise<Result<T, string>>;
+  /** One line of progress, on stderr. */
+  say(line: string): void;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Aborted by Ctrl-C: long work ends as soon as it can and reports what it did. */
+  readonly interrupted: AbortSignal;
+  nowMs(): number;
+}

@@ -1,0 +1,80 @@
+import type { Config, Env } from '../config.ts';
+import type { Service } from '../wiring.ts';
+
+/** What is said while Postgres starts. */
+export function startText(config: Config, env: Env): string {
+  const ignored = ['DATABASE_URL', 'REDIS_URL'].filter((name) => env[name]);
+  return [
+    `Starting Postgres and the service in ${config.dataDir}, apart from the data of npm start.`,
+    ...ignored.map((name) => `${name} is set and not used: the demo keeps to a database of its own.`),
+  ].join('\n');
+}
+
+/** What is said when everything runs: how to ask, what may be asked, how to end. */
+export function welcomeText(
+  config: Config,
+  service: Service,
+  { key, imei, areaId }: { key: string; imei: string; areaId: number },
+): string {
+  const api = apiUrl(config, service);
+  const curl = (path: string) => `  curl -s -H "X-API-Key: ${key}" "${api}/api/v3${path}"`;
+  return [
+    '',
+    'Vehicles drive through Rome, each telling its position every two seconds. Ask about them from another terminal:',
+    '',
+    'The three vehicles nearest to the Colosseum',
+    curl('/devices/nearest?lat=41.8902&lng=12.4922&limit=3'),
+    'Where one of them is now; ask again, and it has moved on',
+    curl(`/devices/${imei}/location`),
+    'The way it came',
+    curl(`/devices/${imei}/history?limit=10`),
+    'Whether a place is inside an area, and how far its edge is away',
+    curl(`/areas/${areaId}/contains?lat=41.8902&lng=12.4922`),
+    '',
+    `API key  ${key}  (new in each run)`,
+    `Limits   ${limitsText(config)}`,
+    `Ingest   http://${urlHost(config.ingestHost)}:${service.ingestPort}, its token is ${tokenPlace(config)}`,
+    `Manage   DATA_DIR=${shellWord(config.dataDir)} npm run -s fleet -- help`,
+    '',
+    'Ctrl-C ends the demo with everything it has started.',
+    '',
+  ].join('\n');
+}
+
+/** Where the public listener is reached from this machine. */
+export function apiUrl(config: Config, service: Service): string {
+  return `http://${urlHost(config.host)}:${service.port}`;
+}
+
+export function endText(config: Config): string {
+  return `Stopped. The next run goes on with what is in ${config.dataDir}; delete that folder to begin anew.`;
+}
+
+/** Where to connect to a listener: an address to listen on everywhere is none to connect to. */
+export function reachableHost(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1';
+  return host === '::' ? '::1' : host;
+}
+
+function urlHost(host: string): string {
+  const reachable = reachableHost(host);
+  return reachable.includes(':') ? `[${reachable}]` : reachable;
+}
+
+function tokenPlace({ ingestToken, dataDir }: Config): string {
+  return ingestToken === null ? `in ${dataDir}/secrets.json` : 'INGEST_TOKEN';
+}
+
+/** As a shell reads it back. */
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function limitsText({ rateLimits: { keyMinute, keyHour, ipMinute } }: Config): string {
+  const limits = [
+    keyMinute > 0 ? `${keyMinute} calls a minute per key` : '',
+    keyHour > 0 ? `${keyHour} an hour per key` : '',
+    ipMinute > 0 ? `${ipMinute} a minute per address` : '',
+  ].filter((text) => text !== '');
+  return limits.length === 0 ? 'none' : `${limits.join(', ')}; beyond that the answer is 429`;
+}

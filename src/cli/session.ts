@@ -1,0 +1,78 @@
+import { fail, type Result } from '../base/result.ts';
+import type { AdminConfig } from '../config.ts';
+import { awaitPods } from '../flows/awaitPods.ts';
+import type { WritePorts } from '../flows/writeWorlds.ts';
+import { withEmbedded } from '../store/embedded.ts';
+import { type Log, migrate } from '../store/migrate.ts';
+import { openSql, type Sql } from '../store/sql.ts';
+import { connectVersions } from './worldVersions.ts';
+
+/** The database of a command, with its schema up to date. */
+export interface Session extends WritePorts {
+  /** The migrations that opening it applied. */
+  readonly applied: readonly string[];
+}
+
+const CONNECTIONS = 2;
+
+/**
+ * Does `work` on the database that the service uses: DATABASE_URL, else the embedded Postgres, which is started for
+ * the time of the work when no service runs it. The error says why there is no database; what `work` throws is
+ * thrown.
+ */
+export async function withSession<T>(
+  config: AdminConfig,
+  say: (line: string) => void,
+  work: (session: Session) => Promise<Result<T, string>>,
+): Promise<Result<T, string>> {
+  const log: Log = (message, fields) =>
+    say(fields === undefined ? message : `${message} ${JSON.stringify(fields)}`);
+  let opened = false;
+  const onDatabase = async (url: string): Promise<Result<T, string>> => {
+    const sql = openSql(url, { maxConnections: CONNECTIONS, name: 'fleet command' });
+    try {
+      const applied = await migrate(sql, log);
+      const { versions, close } = await connectVersions(sql, config.redisUrl, say);
+      opened = true;
+      return await work({ sql, applied, versions, settle: settleByFeed(sql, say) }).finally(close);
+    } finally {
+      await sql.end();
+    }
+  };
+  try {
+    if (config.databaseUrl !== null) return await onDatabase(config.databaseUrl);
+    return await withEmbedded({ dataDir: config.dataDir, log }, onDatabase);
+  } catch (error) {
+    if (opened || !(error instanceof Error)) throw error;
+    return fail(explain(error, config));
+  }
+}
+
+/** Many writes in a row: the pods follow them in order, so waiting once for the last is waiting for all. */
+export async function settlingOnce<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
+  const writes: { xid: string; published: boolean }[] = [];
+  const settle: Session['settle'] = async ({ xid, published }) => {
+    writes.splice(0, 1, { xid, published: published && (writes[0]?.published ?? true) });
+  };
+  try {
+    return await work({ ...session, settle });
+  } finally {
+    const [last] = writes;
+    if (last !== undefined) await session.settle(last);
+  }
+}
+
+/** Waits until every running pod has applied the write, when its versions could not be published. */
+function settleByFeed(sql: Sql, say: (line: string) => void): WritePorts['settle'] {
+  return async ({ xid, published }) => {
+    if (published || (await awaitPods(sql, xid))) return;
+    say('done, but a running service has not noticed it yet; it will');
+  };
+}
+
+/** The driver's errors do not carry the URL, which may hold a password. */
+function explain(error: Error, config: AdminConfig): string {
+  const code = 'code' in error ? String(error.code) : '';
+  const reason = error.message === '' ? code : error.message;
+  return config.databaseUrl === null ? reason : `the database of DATABASE_URL cannot be used: ${reason}`;
+}

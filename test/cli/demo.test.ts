@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { before, describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import { demoConfig } from '../../src/cli/demoConfig.ts';
+import { exists } from '../../src/store/embeddedHome.ts';
+import { makeDataDir, removeDataDir } from '../support/cluster.ts';
+import { eventually, processesIn } from '../support/embedded.ts';
+
+const DEMO = join(import.meta.dirname, '..', '..', 'src', 'cli', 'demo.ts');
+
+interface RunningDemo {
+  readonly child: ChildProcess;
+  readonly dataDir: string;
+  /** The lines to paste, as they were printed. */
+  readonly curls: readonly string[];
+  readonly welcome: string;
+  /** Presses Ctrl-C and returns how the process ended. */
+  interrupt(): Promise<{ code: number | null; out: string; err: string }>;
+}
+
+let hasCurl = false;
+before(async () => {
+  hasCurl = await promisify(execFile)('curl', ['--version']).then(
+    () => true,
+    () => false,
+  );
+});
+
+async function startDemo(t: TestContext, dataDir: string): Promise<RunningDemo> {
+  const { PATH, HOME } = process.env;
+  const child = spawn(process.execPath, [DEMO], {
+    env: {
+      PATH,
+      HOME,
+      PORT: '0',
+      INGEST_PORT: '0',
+      DATA_DIR: dataDir,
+      DATABASE_URL: 'postgres://nowhere.invalid/x',
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const closed = once(child, 'close');
+  t.after(async () => {
+    child.kill('SIGKILL');
+    await closed;
+  });
+  let out = '';
+  let err = '';
+  child.stderr.on('data', (data) => {
+    err += String(data);
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.stdout.on('data', (data) => {
+      out += String(data);
+      if (out.includes('Ctrl-C')) resolve();
+    });
+    child.once('close', () => reject(new Error(`the demo ended: ${out}${err}`)));
+  });
+  const curls = out.split('\n').filter((line) => line.trimStart().startsWith('curl '));
+  const interrupt = async () => {
+    child.kill('SIGINT');
+    const [code] = (await closed) as [number | null];
+    return { code, out, err };
+  };
+  return { child, dataDir, curls, welcome: out, interrupt };
+}
+
+/** Pastes a printed line into a shell; without curl on the machine, does what it says. */
+async function paste(line: string): Promise<{ data: unknown }> {
+  if (hasCurl) {
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${line} --fail-with-body`]);
+    return JSON.parse(stdout) as { data: unknown };
+  }
+  const [, name, value, url] = /-H "([^:]+): ([^"]+)" "([^"]+)"/.exec(line) as unknown as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  const response = await fetch(url, { headers: { [name]: value } });
+  assert.equal(response.status, 200);
+  return (await response.json()) as { data: unknown };
+}
+
+/** The folder that Postgres works in. */
+async function clusterOf(dataDir: string): Promise<string> {
+  const pointer = join(dataDir, 'demo', 'place.json');
+  const home = (await exists(pointer))
+    ? (JSON.parse(await readFile(pointer, 'utf8')) as { place: string }).place
+    : join(dataDir, 'demo');
+  return join(home, 'cluster');
+}
+
+async function demoDir(t: TestContext): Promise<string> {
+  const dataDir = await makeDataDir();
+  t.after(async () => {
+    if (await exists(join(dataDir, 'demo'))) await removeDataDir(join(dataDir, 'demo'));
+    await removeDataDir(dataDir);
+  });
+  return dataDir;
+}
+
+async function takenPort(t: TestContext): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+describe('npm run demo', () => {
+  test('prints four lines that answer with moving vehicles, ends with Ctrl-C, and goes on at the next start', async (t) => {
+    const dataDir = await demoDir(t);
+    const demo = await startDemo(t, dataDir);
+    assert.equal(demo.curls.length, 4, demo.welcome);
+    assert.match(demo.welcome, /120 calls a minute per key, 1000 an hour per key, 120 a minute per address/);
+    assert.match(demo.welcome, /DATABASE_URL is set and not used/);
+
+    const [nearest, location, history, contains] = demo.curls as [string, string, string, string];
+    const near = (await paste(nearest)).data as { distance_km: number; name: string }[];
+    assert.equal(near.length, 3);
+    assert.ok(near.every(({ distance_km }) => distance_km < 5));
+    const first = (await paste(location)).data as {
+      latitude: number;
+      longitude: number;
+      recorded_at: string;
+    };
+    const way = (await paste(history)).data as unknown[];
+    assert.ok(way.length >= 1);
+    const inside = (await paste(contains)).data as { inside: boolean; distance_m: number };
+    assert.ok(inside.inside && inside.distance_m < 0);
+    await eventually('the vehicle has moved on', async () => {
+      const next = (await paste(location)).data as typeof first;
+      return next.latitude !== first.latitude && next.recorded_at > first.recorded_at;
+    });
+
+    const cluster = await clusterOf(dataDir);
+    if (process.platform === 'linux') assert.ok((await processesIn(cluster)).length > 0);
+    const { code, out, err } = await demo.interrupt();
+    assert.equal(code, 0, err);
+    assert.match(out, /Stopped\./);
+    assert.doesNotMatch(out, /points\/s/, 'no live line outside a terminal');
+    assert.equal(err, '');
+    if (process.platform === 'linux') assert.deepEqual(await processesIn(cluster), []);
+
+    const again = await startDemo(t, dataDir);
+    assert.ok(((await paste(again.curls[0] as string)).data as unknown[]).length === 3);
+    assert.notEqual(again.curls[0], nearest, 'a new key');
+    await t.test('beside one that runs, it says so and what to do', async (inner) => {
+      await assert.rejects(startDemo(inner, dataDir), /runs already \(process \d+\).*set DATA_DIR/s);
+    });
+    assert.equal((await again.interrupt()).code, 0);
+  });
+});
+
+describe('the configuration of the demo', () => {
+  test('never uses the database, the Redis or the folder of a real service', async () => {
+    const config = await demoConfig({
+      DATABASE_URL: 'postgres://real/fleet',
+      REDIS_URL: 'redis://real',
+      DATA_DIR: '/somewhere',
+      ROLES: 'delivery',
+      PORT: '0',
+      INGEST_PORT: '0',
+    });
+    assert.ok(config.ok);
+    const { databaseUrl, redisUrl, dataDir, roles, logLevel } = config.value;
+    assert.deepEqual([databaseUrl, redisUrl, dataDir], [null, null, join('/somewhere', 'demo')]);
+    assert.ok(roles.has('api') && roles.has('ingest'));
+    assert.equal(logLevel, 'warn');
+  });
+
+  test('a usual port that is taken is replaced by a free one', async (t) => {
+    // Whoever has it, this test or somebody else: it is taken.
+    const server = createServer();
+    await new Promise<void>((resolve) => {
+      server.once('error', () => resolve());
+      server.listen(3000, '127.0.0.1', resolve);
+    });
+    t.after(() => server.close());
+    const config = await demoConfig({});
+    assert.ok(config.ok);
+    assert.equal(config.value.port, 0);
+  });
+
+  test('a port that was asked for and is taken is a problem with a name', async (t) => {
+    const port = await takenPort(t);
+    const config = await demoConfig({ PORT: String(port), INGEST_PORT: '0' });
+    assert.ok(!config.ok);
+    assert.match(config.error.join(), new RegExp(`PORT ${port} is taken: set another`));
+    const ingest = await demoConfig({ PORT: '0', INGEST_PORT: String(port) });
+    assert.ok(!ingest.ok);
+    assert.match(ingest.error.join(), /INGEST_PORT/);
+  });
+
+  test('what readConfig refuses stays refused', async () => {
+    const config = await demoConfig({ PORT: '70000', INGEST_PORT: 'x' });
+    assert.ok(!config.ok);
+    assert.equal(config.error.length, 2);
+  });
+});

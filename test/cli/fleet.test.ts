@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { startEmbedded } from '../../src/store/embedded.ts';
+import { makeDataDir, removeDataDir } from '../support/cluster.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+const FLEET = fileURLToPath(new URL('../../src/cli/fleet.ts', import.meta.url));
+
+/** Runs `fleet` as a process of its own, with these variables and no others of the service. */
+async function fleet(argv: readonly string[], env: Record<string, string>, stdin = '') {
+  const child = spawn(process.execPath, [FLEET, ...argv], { env: { PATH: process.env['PATH'], ...env } });
+  child.stdin.end(stdin);
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ]);
+  return { code, stdout, stderr };
+}
+
+describe('the process', () => {
+  let url: string;
+  before(async () => {
+    url = (await createDatabase()).url;
+  });
+
+  test('prints one JSON document on stdout and ends with 0', async () => {
+    const argv = ['account:create', '--email', 'a@x', '--name', 'A'];
+    const { code, stdout, stderr } = await fleet(argv, { DATABASE_URL: url });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /^\{"id":\d+,"email":"a@x","organization_id":null\}\n$/);
+  });
+
+  test('reads a file from stdin, with progress and all else on stderr', async () => {
+    const rows = Array.from({ length: 12_000 }, (_, index) => `${860_000_000_000_000 + index}`);
+    const { code, stdout, stderr } = await fleet(
+      ['device:import', '--email', 'a@x', '-'],
+      { DATABASE_URL: url },
+      ['imei', ...rows].join('\n'),
+    );
+    assert.deepEqual([code, stdout], [0, '{"created":12000,"updated":0,"rejected":[]}\n']);
+    assert.match(stderr, /^\d+ lines: \d+ created, 0 updated, 0 rejected\n$/);
+  });
+
+  test('ends with 1 when the command fails, with 2 when it is not understood', async () => {
+    const failed = await fleet(['key:revoke', '--id', '77'], { DATABASE_URL: url });
+    assert.deepEqual(failed, { code: 1, stdout: '', stderr: 'key:revoke: there is no key 77\n' });
+    const misused = await fleet(['key:revoke'], { DATABASE_URL: url });
+    assert.deepEqual([misused.code, misused.stdout], [2, '']);
+  });
+
+  test('tells all that is wrong with the environment, one line each', async () => {
+    const { code, stdout, stderr } = await fleet(['migrate'], { DATABASE_URL: 'x', LOG_LEVEL: 'loud' });
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.deepEqual(
+      stderr
+        .trimEnd()
+        .split('\n')
+        .map((line) => line.split(' ')[0]),
+      ['DATABASE_URL', 'LOG_LEVEL'],
+    );
+  });
+
+  test('gives help without a database', async () => {
+    const { code, stdout } = await fleet(['device:import', '--help'], {
+      DATABASE_URL: 'postgres://127.0.0.1:1/x',
+    });
+    assert.equal(code, 0);
+    assert.match(stdout, /^usage: fleet device:import --email E FILE\n/);
+  });
+});
+
+describe('without DATABASE_URL', () => {
+  test('a fresh machine works: the embedded Postgres is made, and started for each command', async (t) => {
+    const dataDir = await makeDataDir();
+    t.after(() => removeDataDir(dataDir));
+    const env = { DATA_DIR: join(dataDir, 'data') };
+    const made = await fleet(['account:create', '--email', 'a@x', '--name', 'A'], env);
+    assert.deepEqual(
+      [made.code, made.stdout],
+      [0, '{"id":1,"email":"a@x","organization_id":null}\n'],
+      made.stderr,
+    );
+    const key = await fleet(['key:create', '--email', 'a@x', '--scopes', 'all'], env);
+    assert.equal(key.code, 0, key.stderr);
+    assert.match(JSON.parse(key.stdout).key, /^fk_/);
+    assert.match(key.stderr, /embedded Postgres stopped/);
+  });
+
+  test('commands work beside a running service, on its Postgres', async (t) => {
+    const dataDir = await makeDataDir();
+    const service = await startEmbedded({ dataDir, log: () => undefined, settings: { fsync: 'off' } });
+    t.after(async () => {
+      await service.stop();
+      await removeDataDir(dataDir);
+    });
+    const runs = await Promise.all(
+      ['a@x', 'b@x'].map((email) =>
+        fleet(['account:create', '--email', email, '--name', 'A'], { DATA_DIR: dataDir }),
+      ),
+    );
+    assert.deepEqual(
+      runs.map(({ code }) => code),
+      [0, 0],
+    );
+    for (const { stderr } of runs) assert.doesNotMatch(stderr, /embedded Postgres/);
+    const probe = await fleet(['migrate'], { DATABASE_URL: service.url });
+    assert.equal(probe.stdout, '{"applied":[]}\n');
+  });
+
+  test('simulate finds the token of the service in its folder', async (t) => {
+    const dataDir = await makeDataDir();
+    t.after(() => removeDataDir(dataDir));
+    const { code, stderr } = await fleet(['simulate', '--devices', '1', '--rate', '1'], {
+      DATA_DIR: dataDir,
+      INGEST_PORT: '1',
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /127\.0\.0\.1:1 does not answer/);
+    assert.match(await readFile(join(dataDir, 'secrets.json'), 'utf8'), /"ingest_token":/);
+  });
+});

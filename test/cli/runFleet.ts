@@ -1,0 +1,56 @@
+import { Readable } from 'node:stream';
+import { COMMANDS } from '../../src/cli/commandTable.ts';
+import { runCommand } from '../../src/cli/runCommand.ts';
+import { withSession } from '../../src/cli/session.ts';
+import { type Env, readAdminConfig } from '../../src/config.ts';
+
+export interface FleetRun {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** stdout as JSON; undefined when it is empty. */
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of every shape
+  readonly json: any;
+}
+
+export interface FleetOptions {
+  readonly env?: Env;
+  readonly stdin?: string | readonly Uint8Array[];
+  readonly interrupted?: AbortSignal;
+}
+
+/** Runs one command line of `fleet` in this process, on the database of that URL. */
+export async function runFleet(
+  databaseUrl: string,
+  argv: readonly string[],
+  options: FleetOptions = {},
+): Promise<FleetRun> {
+  const out: string[] = [];
+  const err: string[] = [];
+  const say = (line: string) => void err.push(`${line}\n`);
+  const { stdin = '', interrupted = new AbortController().signal } = options;
+  const code = await runCommand(argv, {
+    commands: COMMANDS,
+    context() {
+      const config = readAdminConfig({ DATABASE_URL: databaseUrl, ...options.env });
+      if (!config.ok) return config.error;
+      return {
+        config: config.value,
+        withSession: (work) => withSession(config.value, say, work),
+        say,
+        stdin: Readable.from(typeof stdin === 'string' ? [Buffer.from(stdin)] : stdin),
+        interrupted,
+        nowMs: Date.now,
+      };
+    },
+    stdout: (text) => void out.push(text),
+    stderr: (text) => void err.push(text),
+  });
+  const stdout = out.join('');
+  return {
+    code,
+    stdout,
+    stderr: err.join(''),
+    json: stdout.startsWith('{') ? JSON.parse(stdout) : undefined,
+  };
+}

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import type { Env } from '../../src/config.ts';
+import { redisKeys } from '../../src/queue/redisKeys.ts';
+import { deletePod, upsertPod } from '../../src/store/pods.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { identifier } from '../../src/store/sqlText.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { type FleetRun, runFleet } from './runFleet.ts';
+
+let url: string;
+let sql: Sql;
+before(async () => {
+  url = (await createDatabase()).url;
+  sql = openSql(url, { maxConnections: 1, name: 'test' }); // one: a late beat must not follow the removal of its pod
+});
+after(() => sql.end());
+
+async function cursor(): Promise<string> {
+  const [row] = await sql<{ cursor: string }[]>`select pg_current_snapshot()::text as cursor`;
+  return row?.cursor ?? '';
+}
+
+async function until(condition: () => Promise<boolean>): Promise<void> {
+  for (let attempt = 0; attempt < 500; attempt++) {
+    if (await condition()) return;
+    await sleep(10);
+  }
+  throw new Error('it did not come to pass');
+}
+
+/** A pod that says all the time that it lives, and follows the feed only when told to. */
+async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<void> }> {
+  const pod = randomUUID();
+  let at = await cursor();
+  await upsertPod(sql, pod, at);
+  const beats = setInterval(() => void upsertPod(sql, pod, at), 200);
+  t.after(async () => {
+    clearInterval(beats);
+    await deletePod(sql, pod);
+  });
+  return {
+    async follow() {
+      at = await cursor();
+      await upsertPod(sql, pod, at);
+    },
+  };
+}
+
+/** Adds an account beside a pod that follows only once the account is there; the command must have waited for it. */
+async function createBesidePod(t: TestContext, email: string, env: Env = {}): Promise<FleetRun> {
+  const pod = await startStandingPod(t);
+  let isDone = false;
+  const run = runFleet(url, ['account:create', '--email', email, '--name', 'A'], { env }).finally(() => {
+    isDone = true;
+  });
+  await until(async () => (await sql`select 1 from account where email = ${email}`).length === 1);
+  assert.equal(isDone, false);
+  await pod.follow();
+  return run;
+}
+
+describe('a write beside running pods', () => {
+  test('is done only when they have followed it', async (t) => {
+    const { code, stderr } = await createBesidePod(t, 'followed@x');
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+
+  test('does not wait for ever for one that does not follow', async (t) => {
+    await startStandingPod(t);
+    const { code, stderr } = await runFleet(url, ['account:create', '--email', 'alone@x', '--name', 'A']);
+    assert.equal(code, 0);
+    assert.match(stderr, /done, but a running service has not noticed it yet; it will/);
+  });
+});
+
+describe('with Redis', { skip: skipWithoutRedis() }, () => {
+  test('the version of the world is published, and nobody needs to wait', async (t) => {
+    const redis = await startRedis(t);
+    await startStandingPod(t);
+    const argv = ['account:create', '--email', 'published@x', '--name', 'A'];
+    const { code, stderr } = await runFleet(url, argv, { env: { REDIS_URL: redis.url } });
+    assert.deepEqual([code, stderr], [0, '']);
+    const [row] = await sql<{ world: number; version: number; instance: string }[]>`
+      select w.id as world, w.version, i.id as instance
+      from account a join world w on w.id = a.world_id, instance i where a.email = 'published@x'`;
+    assert.ok(row);
+    const client = new Redis(redis.url);
+    t.after(() => client.disconnect());
+    assert.equal(await client.get(redisKeys(row.instance).world(row.world)), String(row.version));
+  });
+
+  test('that does not answer, the pods are waited for as without it', async (t) => {
+    const redis = await startRedis(t);
+    await redis.stop();
+    const { code, stderr } = await createBesidePod(t, 'unpublished@x', { REDIS_URL: redis.url });
+    assert.equal(code, 0);
+    assert.match(stderr, /^Redis \(REDIS_URL\) does not answer; .*\n$/);
+  });
+});
+
+describe('a database that cannot be used', () => {
+  test('is reported without its password and without a stack trace', async () => {
+    for (const [broken, message] of [
+      [
+        'postgres://fleet:hidden-word@127.0.0.1:1/postgres',
+        /the database of DATABASE_URL cannot be used: .*ECONNREFUSED/,
+      ],
+      [
+        new URL('/not_there', url).href,
+        /the database of DATABASE_URL cannot be used: database "not_there" does not exist/,
+      ],
+    ] as const) {
+      const { code, stdout, stderr } = await runFleet(broken, ['migrate']);
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr, message);
+      assert.doesNotMatch(stderr, /hidden-word|\n {4}at /);
+    }
+  });
+
+  test('by its address is reported before anything is tried', async () => {
+    const { code, stderr } = await runFleet('mysql://db', ['migrate']);
+    assert.deepEqual(
+      [code, stderr],
+      [1, 'DATABASE_URL must be a URL that starts with postgres:// or postgresql://\n'],
+    );
+  });
+});
+
+test('migrate says what it has applied: everything to an empty database, then nothing', async (t) => {
+  const { url: template } = await createDatabase();
+  const name = `empty_${randomUUID().replaceAll('-', '')}`;
+  const admin = openSql(template, { maxConnections: 1, name: 'test' });
+  await admin`create database ${identifier(name)} template template0`;
+  t.after(async () => {
+    await admin`drop database ${identifier(name)} with (force)`;
+    await admin.end();
+  });
+  const empty = new URL(`/${name}`, template).href;
+  const first = await runFleet(empty, ['migrate']);
+  assert.ok(first.json.applied.includes('0001_base'));
+  assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: [] });
+});
