@@ -1,0 +1,145 @@
+import { northwardAreaM2 } from './authalic.ts';
+import type { LatLng } from './latLng.ts';
+import { edgeTurn, type Path, placePath } from './path.ts';
+
+export type Pole = 'north' | 'south';
+
+/**
+ * The closed path of a polygon's exterior ring. The first vertex is repeated at the end (in lngs and lats, not in
+ * points), `turns` full turns further east: 0 for an ordinary ring, 1 or -1 for one that runs around a pole; more
+ * cannot be drawn without crossing itself.
+ */
+export interface Ring extends Path {
+  readonly turns: number;
+  /** The pole that lies inside, or null when the ring does not run around one. */
+  readonly pole: Pole | null;
+}
+
+/**
+ * Continuous longitudes for a polygon's exterior ring, given without the closing repetition; winding is free and
+ * repeated vertices are dropped. At least one position.
+ *
+ * A ring that runs around the Earth bounds two areas: the smaller one is meant. The other one, and maps that need a
+ * rectangle, can be written as RFC 7946 does it, with a seam: up a meridian, along the pole to ±360°, and back down
+ * the same meridian. Such a seam is no boundary and is taken out here; it says which pole is inside.
+ * An edge along a pole has no length, so its way around follows from the other edges.
+ */
+export function unwrapRing(points: readonly LatLng[]): Ring {
+  const turns = countTurns(points);
+  const total = turns[points.length] ?? 0;
+  if (total === 0) {
+    const open = openPolarSeam(points, turns);
+    if (open) return open;
+  }
+  const path = closedPath(points, turns);
+  return { ...path, turns: total, pole: Math.abs(total) === 1 ? smallerSide(path) : null };
+}
+
+/** Vertex k of the result closes the ring: turns[n] is the number of times the ring runs around the Earth. */
+function countTurns(points: readonly LatLng[]): Int32Array {
+  const n = points.length;
+  const turns = new Int32Array(n + 1);
+  for (let i = 0; i < n; i++) turns[i + 1] = turns[i]! + ringEdgeTurn(points[i]!, points[(i + 1) % n]!);
+  const total = turns[n]!;
+  if (Math.abs(total) === 1) {
+    const poleEdge = widestPoleEdge(points, turns, total);
+    for (let i = poleEdge + 1; poleEdge >= 0 && i <= n; i++) turns[i] = turns[i]! - total;
+  }
+  return turns;
+}
+
+/** As edgeTurn, but from -180 to 180 along a pole is a full turn, not none. */
+function ringEdgeTurn(from: LatLng, to: LatLng): number {
+  return alongPole(from, to) && Math.abs(to.lng - from.lng) === 360 ? 0 : edgeTurn(from, to);
+}
+
+/** The edge along a pole that goes furthest in the direction of `total`; -1 when there is none. */
+function widestPoleEdge(points: readonly LatLng[], turns: Int32Array, total: number): number {
+  let widest = -1;
+  let widestStep = Number.NEGATIVE_INFINITY;
+  for (let i = 0; i < points.length; i++) {
+    const from = points[i]!;
+    const to = points[(i + 1) % points.length]!;
+    const step = total * (to.lng - from.lng + 360 * (turns[i + 1]! - turns[i]!));
+    if (alongPole(from, to) && step > widestStep) {
+      widest = i;
+      widestStep = step;
+    }
+  }
+  return widest;
+}
+
+/**
+ * The ring without its seam, where it has exactly one: a run of vertices at one pole, a full turn long, entered and
+ * left on the same meridian. Null otherwise (with two, one at each pole, the ring is the frame of a world map).
+ */
+function openPolarSeam(points: readonly LatLng[], turns: Int32Array): Ring | null {
+  const n = points.length;
+  const seams = polarSeams(points, turns);
+  const seam = seams[0];
+  if (seams.length !== 1 || !seam) return null;
+
+  const restLength = n - seam.length;
+  const rest: LatLng[] = [];
+  const restTurns = new Int32Array(restLength + 1);
+  for (let k = 0; k < restLength; k++) {
+    const i = (seam.first + seam.length + k) % n;
+    rest.push(points[i]!);
+    restTurns[k] = turns[i]!;
+  }
+  restTurns[restLength] = restTurns[0]! - seam.turns;
+  const path = closedPath(rest, restTurns);
+  return { ...path, turns: -seam.turns, pole: points[seam.first]!.lat > 0 ? 'north' : 'south' };
+}
+
+interface PolarSeam {
+  readonly first: number;
+  readonly length: number;
+  readonly turns: number;
+}
+
+function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
+  const n = points.length;
+  const seams: PolarSeam[] = [];
+  const lngAt = (i: number) => points[(i + n) % n]!.lng + 360 * turns[(i + n) % n]!;
+  for (let first = 0; first < n; first++) {
+    const start = points[first]!;
+    if (Math.abs(start.lat) !== 90 || points[(first + n - 1) % n]!.lat === start.lat) continue;
+    let length = 1;
+    while (length < n && points[(first + length) % n]!.lat === start.lat) length++;
+    const last = (first + length - 1) % n;
+    const fullTurns = turns[last]! - turns[first]! + (points[last]!.lng - start.lng) / 360;
+    const vertical = lngAt(first - 1) === lngAt(first) && lngAt(last + 1) === lngAt(last);
+    if (Math.abs(fullTurns) === 1 && vertical && n - length >= 2)
+      seams.push({ first, length, turns: fullTurns });
+  }
+  return seams;
+}
+
+/** The path through all vertices and back to the first, at turns[n]; a vertex equal to the one before is dropped. */
+function closedPath(points: readonly LatLng[], turns: Int32Array): Path {
+  const n = points.length;
+  const lngAt = (i: number) => points[i % n]!.lng + 360 * turns[i]!;
+  const kept: number[] = [];
+  for (let i = 0; i < n; i++) {
+    const repeated = points[i]!.lat === points[(i + 1) % n]!.lat && lngAt(i) === lngAt(i + 1);
+    if (!repeated) kept.push(i);
+  }
+  const first = kept[0] ?? 0;
+  const keptTurns = Int32Array.from(kept, (i) => turns[i]!);
+  const closing = turns[first]! + turns[n]! - turns[0]!;
+  const keptPoints = kept.map((i) => points[i]!);
+  const { lngs, lats } = placePath([...keptPoints, points[first]!], Int32Array.of(...keptTurns, closing));
+  return { lngs, lats, points: keptPoints };
+}
+
+function smallerSide(path: Path): Pole {
+  const last = path.lngs.length - 1;
+  const eastward = Math.sign(path.lngs[last]! - path.lngs[0]!);
+  // The area between equator and ring is positive where the ring runs mostly north of it.
+  return eastward * northwardAreaM2(path, 0) >= 0 ? 'north' : 'south';
+}
+
+function alongPole(a: LatLng, b: LatLng): boolean {
+  return Math.abs(a.lat) === 90 && a.lat === b.lat;
+}

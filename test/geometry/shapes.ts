@@ -1,0 +1,125 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+
+// Shapes for the tests of this folder: written down, random, and real.
+
+/** "lng lat, lng lat, …" */
+export function parsePoints(text: string): LatLng[] {
+  return text.split(', ').map((pair) => {
+    const [lng, lat] = pair.split(' ').map(Number);
+    return { lat: lat as number, lng: lng as number };
+  });
+}
+
+export function readReference<T>(name: string): T {
+  return JSON.parse(readFileSync(join(import.meta.dirname, '..', 'data', name), 'utf8')) as T;
+}
+
+/** Longitude -180 to 180 of any other; 180 stays 180. */
+export function wrapLng(lng: number): number {
+  return lng > 180 ? lng - 360 : lng < -180 ? lng + 360 : lng;
+}
+
+export function shifted(points: readonly LatLng[], degrees: number): LatLng[] {
+  return points.map(({ lat, lng }) => ({ lat, lng: wrapLng(lng + degrees) }));
+}
+
+export function rotated<T>(items: readonly T[], by: number): T[] {
+  return [...items.slice(by % items.length), ...items.slice(0, by % items.length)];
+}
+
+/** Degrees that doubles hold exactly, before and after adding 360: sums and comparisons of them do not round. */
+export const exactDegrees = (min: number, max: number) =>
+  fc.integer({ min: min * 1024, max: max * 1024 }).map((n) => n / 1024);
+
+/** A ring that winds once around its centre: valid, at any place, over the antimeridian too; up to about 30° wide. */
+export const starRings = (maxVertices: number) =>
+  fc
+    .record({
+      lat: exactDegrees(-70, 70),
+      lng: fc.oneof(exactDegrees(-180, 180), exactDegrees(175, 180), exactDegrees(-180, -175)),
+      degrees: fc.constantFrom(0.01, 0.3, 3, 15),
+      radii: fc.array(fc.double({ min: 0.2, max: 1, noNaN: true }), { minLength: 3, maxLength: maxVertices }),
+      clockwise: fc.boolean(),
+    })
+    .map(({ lat, lng, degrees, radii, clockwise }) => {
+      const points = radii.map((radius, i) => {
+        const angle = (2 * Math.PI * i) / radii.length;
+        const x = lng + radius * degrees * Math.cos(angle);
+        return { lat: lat + radius * degrees * Math.sin(angle), lng: wrapLng(x) };
+      });
+      return clockwise ? points.reverse() : points;
+    });
+
+/** A ring around a pole, one vertex per meridian. */
+export const polarRings = fc
+  .record({
+    south: fc.boolean(),
+    clockwise: fc.boolean(),
+    vertices: fc
+      .uniqueArray(fc.integer({ min: -180, max: 179 }), { minLength: 8, maxLength: 40 })
+      .chain((lngs) =>
+        fc.tuple(
+          fc.constant(lngs.toSorted((a, b) => a - b)),
+          fc.array(exactDegrees(20, 89), { minLength: lngs.length, maxLength: lngs.length }),
+        ),
+      ),
+  })
+  .filter(({ vertices: [lngs] }) => lngs.every((lng, i) => (lngs[i + 1] ?? lngs[0]! + 360) - lng < 180))
+  .map(({ south, clockwise, vertices: [lngs, lats] }) => {
+    const points = lngs.map((lng, i) => ({ lat: south ? -lats[i]! : lats[i]!, lng }));
+    return clockwise ? points.reverse() : points;
+  });
+
+/** Any corners on a small grid, crossing each other or not; many lie on each other's edges. */
+export const gridPoints = (maxVertices: number, size: number) =>
+  fc.array(fc.record({ lat: fc.nat(size), lng: fc.nat(size) }), { minLength: 3, maxLength: maxVertices });
+
+const FOLDER = process.env['FLEET_TEST_DATA'];
+
+/** Why tests over real boundaries are skipped, or false. */
+export function missingRealData(file: string): string | false {
+  if (FOLDER === undefined) return `FLEET_TEST_DATA names no folder with ${file}`;
+  return existsSync(join(FOLDER, file)) ? false : `${file} is not in FLEET_TEST_DATA`;
+}
+
+type Position = [lng: number, lat: number];
+
+/** The exterior rings of lazio-municipalities.geojson by municipality, without their closing repetition. */
+export function lazioRings(): Map<string, LatLng[][]> {
+  const text = readFileSync(join(FOLDER as string, 'lazio-municipalities.geojson'), 'utf8');
+  const { features } = JSON.parse(text) as {
+    features: { properties: { name: string }; geometry: { type: string; coordinates: unknown } }[];
+  };
+  return new Map(
+    features.map(({ properties, geometry }) => {
+      const polygons = (
+        geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates
+      ) as Position[][][];
+      return [properties.name, polygons.map(([exterior]) => toPoints((exterior as Position[]).slice(0, -1)))];
+    }),
+  );
+}
+
+export interface Boundaries {
+  readonly municipalities: {
+    readonly name: string;
+    readonly rings: Position[][];
+    readonly ref: { readonly area: number; readonly perimeter: number; readonly centroid: Position };
+  }[];
+  readonly outlines: { readonly name: string; readonly points: LatLng[] }[];
+}
+
+/** boundaries.json.gz: Sicily and Liguria with PostGIS' figures, and outlines at the antimeridian and far south. */
+export function realBoundaries(): Boundaries {
+  return JSON.parse(
+    gunzipSync(readFileSync(join(FOLDER as string, 'boundaries.json.gz'))).toString('utf8'),
+  ) as Boundaries;
+}
+
+export function toPoints(positions: readonly Position[]): LatLng[] {
+  return positions.map(([lng, lat]) => ({ lat, lng }));
+}
