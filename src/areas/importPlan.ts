@@ -1,0 +1,141 @@
+import { fail, ok, type Result } from '../base/result.ts';
+import type { AreaDraft } from './areaDraft.ts';
+import { featureDraft } from './featureDraft.ts';
+import { FIELD_ERRORS, type FieldError } from './fieldError.ts';
+import { type GeometryPart, isGeometryType, readGeometry } from './geojsonIn.ts';
+import { fieldFault, type ImportError, readingFault } from './importError.ts';
+import { isJsonObject } from './jsonObject.ts';
+import { completeDraft, type ValidArea } from './mergeDraft.ts';
+import { type OwnFields, readProperties } from './ownFields.ts';
+import { isMissing, sentName } from './sentFields.ts';
+
+/**
+ * What an import body asks for, as far as it can be told without the stored areas; resolveImport does the rest.
+ * Plain data, so that a worker can hand it over.
+ */
+export interface ImportPlan {
+  /** `dry_run: true` stood in the body. */
+  readonly dryRun: boolean;
+  /** In the order of the features. */
+  readonly items: readonly ImportItem[];
+  readonly errors: readonly ImportError[];
+}
+
+/** An area without a code is new, whatever is stored; one with a code may be an update. */
+export type ImportItem =
+  | { readonly index: number; readonly externalId: null; readonly area: ValidArea }
+  | { readonly index: number; readonly externalId: string; readonly draft: AreaDraft };
+
+export const IMPORT_LIMITS = {
+  features: 200,
+  /** Parts of Multi* geometries included: a MultiPoint of a few megabytes would otherwise be a million areas. */
+  areas: 10_000,
+} as const;
+
+/**
+ * Reads a FeatureCollection, a Feature or a bare Geometry, direct or as { geojson }; yields after each feature, the
+ * longest step there is. Never throws, whatever the body. Fails for what is no GeoJSON at all; whatever else is
+ * wrong costs one feature, or one part of one.
+ */
+export function* planImport(body: unknown): Generator<void, Result<ImportPlan, readonly FieldError[]>> {
+  if (!isJsonObject(body)) return fail([FIELD_ERRORS.bodyInvalid]);
+  const features = featuresOf(isMissing(body['geojson']) ? body : body['geojson']);
+  if (features === null) return fail([FIELD_ERRORS.importInvalid]);
+
+  const items: ImportItem[] = [];
+  const errors: ImportError[] = [];
+  // Bad parts count as well: an answer with millions of errors would help nobody.
+  let partsLeft: number = IMPORT_LIMITS.areas;
+  if (features.length > IMPORT_LIMITS.features) errors.push({ index: -1, code: 'errTooManyFeatures' });
+  for (const [index, feature] of features.slice(0, IMPORT_LIMITS.features).entries()) {
+    const planned = planFeature(index, feature, partsLeft);
+    partsLeft -= planned.parts;
+    items.push(...planned.items);
+    errors.push(...planned.errors);
+    yield;
+  }
+  return ok({ dryRun: body['dry_run'] === true, items, errors });
+}
+
+const BARE_GEOMETRY_NAME = 'Imported area';
+
+/** What stands for features in any of the three forms; null when it is none of them. */
+function featuresOf(source: unknown): readonly unknown[] | null {
+  if (!isJsonObject(source)) return null;
+  const { type, features } = source;
+  if (type === 'FeatureCollection') return Array.isArray(features) ? features : null;
+  if (type === 'Feature') return [source];
+  if (!isGeometryType(type)) return null;
+  return [{ type: 'Feature', properties: { name: BARE_GEOMETRY_NAME }, geometry: source }];
+}
+
+interface PlannedFeature {
+  readonly items: readonly ImportItem[];
+  readonly errors: readonly ImportError[];
+  /** How many areas it could have made. */
+  readonly parts: number;
+}
+
+function planFeature(index: number, feature: unknown, partsLeft: number): PlannedFeature {
+  const refuse = (error: Omit<ImportError, 'index'>) => ({
+    items: [],
+    errors: [{ index, ...error }],
+    parts: 0,
+  });
+  if (!isJsonObject(feature) || feature['type'] !== 'Feature') return refuse({ code: 'errGeoJsonInvalid' });
+  const parts = readGeometry(feature['geometry']);
+  if (!parts.ok) return refuse({ code: parts.error });
+  if (parts.value.length > partsLeft) return refuse({ code: 'errTooManyFeatures' });
+  const properties = readProperties(feature['properties']);
+  if (parts.value.length === 1) return planParts(index, parts.value, [properties]);
+  if (properties.externalId !== undefined) return refuse(MULTI_WITH_CODE);
+  return planParts(
+    index,
+    parts.value,
+    parts.value.map((_, k) => numbered(properties, k + 1)),
+  );
+}
+
+const MULTI_WITH_CODE = {
+  code: 'MULTI_GEOMETRY_EXTERNAL_ID',
+  message: 'a Multi* geometry makes several areas, which cannot share one external_id',
+} as const;
+
+/** The properties of one part of several: "name (1)", "name (2)", … */
+function numbered(properties: OwnFields, number: number): OwnFields {
+  const { name } = properties;
+  return name?.ok ? { ...properties, name: sentName(`${name.value} (${number})`) } : properties;
+}
+
+function planParts(
+  index: number,
+  parts: readonly GeometryPart[],
+  properties: readonly OwnFields[],
+): PlannedFeature {
+  const items: ImportItem[] = [];
+  const errors: ImportError[] = [];
+  const told = new Set<FieldError>();
+  for (const [k, part] of parts.entries()) {
+    const unreadable = readingFault(part);
+    if (unreadable) {
+      errors.push({ index, code: unreadable });
+      continue;
+    }
+    const draft = featureDraft(part, properties[k]!, null);
+    if (draft.externalId?.ok && draft.externalId.value !== null) {
+      items.push({ index, externalId: draft.externalId.value, draft });
+      continue;
+    }
+    const completed = completeDraft(draft);
+    if (completed.ok) items.push({ index, externalId: null, area: completed.value });
+    else errors.push(...tellOnce(completed.error, told).map((error) => fieldFault(index, error)));
+  }
+  return { items, errors, parts: parts.length };
+}
+
+/** Each bad part is an error of its own, but a bad property that all parts share is one. */
+function tellOnce(errors: readonly FieldError[], told: Set<FieldError>): FieldError[] {
+  const news = errors.filter((error) => error.field === 'points' || !told.has(error));
+  for (const error of errors) told.add(error);
+  return news;
+}

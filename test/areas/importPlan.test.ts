@@ -1,0 +1,721 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { AreaDefinition } from '../../src/areas/area.ts';
+import { IMPORT_LIMITS, type ImportPlan, planImport } from '../../src/areas/importPlan.ts';
+import { type ImportOutcome, resolveImport } from '../../src/areas/resolveImport.ts';
+import { anyImport } from './arbitraries.ts';
+
+const RING = [
+  [12.4, 41.9],
+  [12.5, 41.9],
+  [12.5, 42],
+  [12.4, 42],
+  [12.4, 41.9],
+];
+const FAR_RING = RING.map(([lng, lat]) => [lng! + 1, lat!]);
+const BOW_TIE = [
+  [0, 0],
+  [1, 1],
+  [1, 0],
+  [0, 1],
+  [0, 0],
+];
+const POLYGON = { type: 'Polygon', coordinates: [RING] };
+const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
+const LINE = {
+  type: 'LineString',
+  coordinates: [
+    [12.4, 41.9],
+    [12.5, 42],
+  ],
+};
+
+const feature = (geometry: unknown, properties: unknown = { name: 'A' }) => ({
+  type: 'Feature',
+  geometry,
+  properties,
+});
+const collection = (...features: unknown[]) => ({ type: 'FeatureCollection', features });
+const coded = (external_id: string, properties: object = {}, geometry: object = POINT) =>
+  feature(geometry, { name: 'A', external_id, ...properties });
+
+function run<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+function plan(body: unknown): ImportPlan {
+  const planned = run(planImport(body));
+  assert.ok(planned.ok, JSON.stringify(planned));
+  return planned.value;
+}
+
+const NOTHING_STORED = new Map<string, AreaDefinition>();
+
+function resolve(body: unknown, stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED): ImportOutcome {
+  return run(resolveImport(plan(body), (externalId) => stored.get(externalId)));
+}
+
+const errorsOf = (outcome: ImportOutcome) => outcome.errors.map(({ index, code }) => `${index} ${code}`);
+const namesOf = (outcome: ImportOutcome) => outcome.writes.map(({ area }) => area.definition.name);
+
+describe('a body that is no GeoJSON at all is refused as a whole', () => {
+  const rows: readonly (readonly [title: string, body: unknown, fault: string])[] = [
+    ['nothing', undefined, 'null INVALID_BODY'],
+    ['null', null, 'null INVALID_BODY'],
+    ['a list of features', [feature(POINT)], 'null INVALID_BODY'],
+    ['text', 'x', 'null INVALID_BODY'],
+    ['an empty object', {}, 'geojson INVALID_GEOJSON'],
+    ['another type', { type: 'Topology', objects: {} }, 'geojson INVALID_GEOJSON'],
+    ['an area in v3 JSON', { name: 'A', type: 'circle' }, 'geojson INVALID_GEOJSON'],
+    ['a collection without features', { type: 'FeatureCollection' }, 'geojson INVALID_GEOJSON'],
+    [
+      'a collection with features of another kind',
+      { ...collection(), features: {} },
+      'geojson INVALID_GEOJSON',
+    ],
+    ['a wrapper of nothing', { geojson: null }, 'geojson INVALID_GEOJSON'],
+    ['a wrapper of text', { geojson: 'x' }, 'geojson INVALID_GEOJSON'],
+    ['a wrapper of a list', { geojson: [feature(POINT)] }, 'geojson INVALID_GEOJSON'],
+    ['a wrapper in a wrapper', { geojson: { geojson: feature(POINT) } }, 'geojson INVALID_GEOJSON'],
+    [
+      'a wrapper that is none, around a collection',
+      { ...collection(feature(POINT)), geojson: 5 },
+      'geojson INVALID_GEOJSON',
+    ],
+  ];
+  for (const [title, body, fault] of rows) {
+    test(`${title}: ${fault}`, () => {
+      const planned = run(planImport(body));
+      assert.ok(!planned.ok);
+      assert.deepEqual(
+        planned.error.map(({ field, code }) => `${field} ${code}`),
+        [fault],
+      );
+    });
+  }
+});
+
+describe('every form of body makes areas', () => {
+  const rows: readonly (readonly [title: string, body: object, ...names: string[]])[] = [
+    [
+      'a collection',
+      collection(feature(POINT), feature(LINE, { name: 'B' }), feature(POLYGON, { title: 'C' })),
+      'A',
+      'B',
+      'C',
+    ],
+    ['a feature', feature(POINT), 'A'],
+    ['a geometry', POLYGON, 'Imported area'],
+    [
+      'a geometry of parts',
+      {
+        type: 'MultiPoint',
+        coordinates: [
+          [1, 2],
+          [3, 4],
+        ],
+      },
+      'Imported area (1)',
+      'Imported area (2)',
+    ],
+    ['a geometry of one part', { type: 'MultiPoint', coordinates: [[1, 2]] }, 'Imported area'],
+    ['a wrapped collection', { geojson: collection(feature(POINT)), name: 'X' }, 'A'],
+    ['a wrapped feature', { geojson: feature(POINT), type: 'Feature' }, 'A'],
+    ['a wrapped geometry', { geojson: LINE }, 'Imported area'],
+    ['a collection beside a null wrapper', { ...collection(feature(POINT)), geojson: null }, 'A'],
+    ['an empty collection', collection()],
+  ];
+  for (const [title, body, ...names] of rows) {
+    test(title, () => {
+      const outcome = resolve(body);
+      assert.deepEqual(namesOf(outcome), names);
+      assert.deepEqual(outcome.errors, []);
+    });
+  }
+
+  test('only true in the body asks for a dry run', () => {
+    const rowsOf: readonly (readonly [unknown, boolean])[] = [
+      [true, true],
+      [false, false],
+      ['true', false],
+      [1, false],
+      [undefined, false],
+    ];
+    for (const [dry_run, dryRun] of rowsOf) {
+      assert.equal(plan({ ...collection(), dry_run }).dryRun, dryRun);
+      assert.equal(plan({ geojson: collection(), dry_run }).dryRun, dryRun);
+    }
+  });
+});
+
+// [the feature at index 1 of three, the errors it gives]
+const MULTI = { type: 'MultiPolygon', coordinates: [[RING], [FAR_RING]] };
+const LONG = Array.from({ length: 2_001 }, (_, i) => [i / 100, (i % 2) / 100]);
+const FAULTS: readonly (readonly [title: string, feature: unknown, ...codes: string[]])[] = [
+  ['no feature', null, 'errGeoJsonInvalid'],
+  ['a number', 5, 'errGeoJsonInvalid'],
+  ['a geometry among features', POINT, 'errGeoJsonInvalid'],
+  ['a feature by another name', { ...feature(POINT), type: 'feature' }, 'errGeoJsonInvalid'],
+  ['a collection among features', collection(), 'errGeoJsonInvalid'],
+  ['no geometry', { type: 'Feature', properties: { name: 'A' } }, 'errGeoJsonInvalid'],
+  ['geometry null', feature(null), 'errGeoJsonInvalid'],
+  ['geometry a list', feature([POINT]), 'errGeoJsonInvalid'],
+  ['geometry without type', feature({ coordinates: [1, 2] }), 'errGeoJsonInvalid'],
+  ['geometry without coordinates', feature({ type: 'Point' }), 'errGeoJsonInvalid'],
+  [
+    'geometry with coordinates of text',
+    feature({ type: 'LineString', coordinates: 'x' }),
+    'errGeoJsonInvalid',
+  ],
+  ['a Multi* of nothing', feature({ type: 'MultiPolygon', coordinates: [] }), 'errGeoJsonInvalid'],
+  [
+    'a geometry collection',
+    feature({ type: 'GeometryCollection', geometries: [POINT] }),
+    'errGeometryUnsupported',
+  ],
+  ['a curve', feature({ type: 'CircularString', coordinates: [[1, 2]] }), 'errGeometryUnsupported'],
+  [
+    'a type like a property',
+    feature({ type: 'constructor', coordinates: [[1, 2]] }),
+    'errGeometryUnsupported',
+  ],
+  ['a point out of range', feature({ type: 'Point', coordinates: [12, 90.1] }), 'errCoordinates'],
+  ['a point of nothing', feature({ type: 'Point', coordinates: [] }), 'errCoordinates'],
+  ['a point of text', feature({ type: 'Point', coordinates: ['12', '41'] }), 'errCoordinates'],
+  [
+    'a line with a position out of range',
+    feature({
+      type: 'LineString',
+      coordinates: [
+        [1, 2],
+        [181, 2],
+      ],
+    }),
+    'errCoordinates',
+  ],
+  [
+    'a line with a position null',
+    feature({ type: 'LineString', coordinates: [[1, 2], null] }),
+    'errCoordinates',
+  ],
+  ['a ring not nested', feature({ type: 'Polygon', coordinates: RING }), 'errCoordinates'],
+  ['a ring of text', feature({ type: 'Polygon', coordinates: ['x'] }), 'errCoordinates'],
+  ['a polygon of nothing', feature({ type: 'Polygon', coordinates: [] }), 'errPolygonMin'],
+  [
+    'a polygon of two',
+    feature({
+      type: 'Polygon',
+      coordinates: [
+        [
+          [1, 2],
+          [3, 4],
+          [1, 2],
+        ],
+      ],
+    }),
+    'errPolygonMin',
+  ],
+  [
+    'a polygon of two, one of them twice',
+    feature({
+      type: 'Polygon',
+      coordinates: [
+        [
+          [1, 2],
+          [3, 4],
+          [3, 4],
+          [1, 2],
+        ],
+      ],
+    }),
+    'errPolygonMin',
+  ],
+  ['a line of one', feature({ type: 'LineString', coordinates: [[1, 2]] }), 'errPolylineMin'],
+  ['a line of 2001', feature({ type: 'LineString', coordinates: LONG }), 'errTooManyPoints'],
+  ['a polygon of 2001', feature({ type: 'Polygon', coordinates: [LONG] }), 'errTooManyPoints'],
+  [
+    'what cannot be read is the only fault',
+    feature({ type: 'Point', coordinates: [] }, { dwell_seconds: -1 }),
+    'errCoordinates',
+  ],
+
+  ['no name', feature(POINT, {}), 'REQUIRED'],
+  ['no properties', feature(POINT, null), 'REQUIRED'],
+  ['a long name', feature(POINT, { name: 'x'.repeat(101) }), 'TOO_LONG'],
+  ['a name with a NUL', feature(POINT, { name: 'a\u0000' }), 'INVALID'],
+  ['sides that cross', feature({ type: 'Polygon', coordinates: [BOW_TIE] }), 'SELF_INTERSECTION'],
+  ['a small circle', feature(POINT, { name: 'A', radius: 24 }), 'OUT_OF_RANGE'],
+  ['a type without what it needs', feature(POINT, { name: 'A', type: 'circle' }), 'REQUIRED'],
+  ['a narrow track', feature(LINE, { name: 'A', bufferDistance: 1 }), 'OUT_OF_RANGE'],
+  ['a wrong dwell', feature(POINT, { name: 'A', dwell_seconds: '60' }), 'OUT_OF_RANGE'],
+  ['a wrong code', coded('a b'), 'INVALID'],
+  ['a code, no name', coded('x', { name: null }), 'REQUIRED'],
+  [
+    'several',
+    feature(LINE, { dwell_seconds: -1, bufferDistance: 'x', external_id: '' }),
+    'REQUIRED',
+    'OUT_OF_RANGE',
+    'INVALID',
+    'OUT_OF_RANGE',
+  ],
+
+  ['a Multi* with a code', feature(MULTI, { name: 'A', external_id: 'x' }), 'MULTI_GEOMETRY_EXTERNAL_ID'],
+  [
+    'a Multi* with a malformed code',
+    feature(MULTI, { name: 'A', external_id: 5 }),
+    'MULTI_GEOMETRY_EXTERNAL_ID',
+  ],
+  ['a Multi* without a name', feature(MULTI, {}), 'REQUIRED'],
+  ['a Multi* with a name too long for numbers', feature(MULTI, { name: 'x'.repeat(98) }), 'TOO_LONG'],
+  [
+    'a Multi* of nothing but faults',
+    feature({ type: 'MultiPoint', coordinates: [[1], 'x'] }),
+    'errCoordinates',
+    'errCoordinates',
+  ],
+  [
+    'two parts that cross themselves',
+    feature({ type: 'MultiPolygon', coordinates: [[BOW_TIE], [BOW_TIE]] }, {}),
+    'REQUIRED',
+    'SELF_INTERSECTION',
+    'SELF_INTERSECTION',
+  ],
+];
+
+describe('a feature that makes no area says why, and its neighbours live', () => {
+  for (const [title, bad, ...codes] of FAULTS) {
+    test(`${title}: ${codes.join(', ')}`, () => {
+      const outcome = resolve(collection(feature(POINT), bad, feature(LINE, { name: 'B' })));
+      assert.deepEqual(
+        errorsOf(outcome),
+        codes.map((code) => `1 ${code}`),
+      );
+      assert.deepEqual(namesOf(outcome), ['A', 'B']);
+      assert.deepEqual(outcome.created, [
+        { index: 0, write: 0 },
+        { index: 2, write: 1 },
+      ]);
+      for (const error of outcome.errors) {
+        assert.equal('message' in error, !error.code.startsWith('err'), 'the families differ by message');
+      }
+    });
+  }
+
+  test('every code of reading is in this table, or is about the number of features', () => {
+    const codes = new Set(FAULTS.flatMap(([, , ...found]) => found));
+    for (const code of [
+      'errGeoJsonInvalid',
+      'errGeometryUnsupported',
+      'errCoordinates',
+      'errTooManyPoints',
+    ]) {
+      assert.ok(codes.has(code), code);
+    }
+    for (const code of [
+      'errPolygonMin',
+      'errPolylineMin',
+      'MULTI_GEOMETRY_EXTERNAL_ID',
+      'SELF_INTERSECTION',
+    ]) {
+      assert.ok(codes.has(code), code);
+    }
+  });
+});
+
+describe('a Multi* geometry becomes one area per part', () => {
+  test('named by number, with the rest of the properties each', () => {
+    const outcome = resolve(
+      collection(feature(MULTI, { name: 'Ponza', color: '#102030', dwell_seconds: 9 })),
+    );
+    assert.deepEqual(namesOf(outcome), ['Ponza (1)', 'Ponza (2)']);
+    assert.deepEqual(outcome.created, [
+      { index: 0, write: 0 },
+      { index: 0, write: 1 },
+    ]);
+    for (const { area } of outcome.writes) {
+      assert.deepEqual([area.definition.color, area.definition.dwellSeconds], ['#102030', 9]);
+    }
+  });
+
+  test('of every kind', () => {
+    const kinds = [
+      {
+        type: 'MultiPoint',
+        coordinates: [
+          [1, 2],
+          [3, 4],
+        ],
+      },
+      {
+        type: 'MultiLineString',
+        coordinates: [
+          [
+            [1, 2],
+            [3, 4],
+          ],
+          [
+            [5, 6],
+            [7, 8],
+          ],
+        ],
+      },
+      MULTI,
+    ];
+    const outcome = resolve(collection(...kinds.map((kind) => feature(kind, { name: 'A', radius: 30 }))));
+    assert.deepEqual(
+      outcome.writes.map(({ area }) => area.definition.geometry.type),
+      ['circle', 'circle', 'polyline', 'polyline', 'polygon', 'polygon'],
+    );
+  });
+
+  test('a bad part costs itself, not its number', () => {
+    const coordinates = [[RING], [BOW_TIE], [FAR_RING], [[[1, 2]]]];
+    const outcome = resolve(collection(feature({ type: 'MultiPolygon', coordinates })));
+    assert.deepEqual(namesOf(outcome), ['A (1)', 'A (3)']);
+    assert.deepEqual(errorsOf(outcome), ['0 SELF_INTERSECTION', '0 errPolygonMin']);
+  });
+
+  test('a part alone is the whole, its code included', () => {
+    const single = { type: 'MultiPolygon', coordinates: [[RING]] };
+    const outcome = resolve(collection(coded('x', {}, single)));
+    assert.deepEqual(namesOf(outcome), ['A']);
+    assert.equal(outcome.writes[0]?.area.definition.externalId, 'x');
+  });
+});
+
+describe('parts that were cut along the antimeridian are one area again', () => {
+  const west = [
+    [177, -19],
+    [180, -19],
+    [180, -16],
+    [177, -16],
+    [177, -19],
+  ];
+  const east = [
+    [-180, -19],
+    [-178, -19],
+    [-178, -16],
+    [-180, -16],
+    [-180, -19],
+  ];
+  const fiji = { type: 'MultiPolygon', coordinates: [[west], [east]] };
+  const chukotka = {
+    type: 'MultiLineString',
+    coordinates: [
+      [
+        [170, 66],
+        [180, 67],
+      ],
+      [
+        [-180, 67],
+        [-170, 68],
+      ],
+    ],
+  };
+
+  test('which has no number and may have a code', () => {
+    const outcome = resolve(collection(coded('x', {}, fiji), coded('y', {}, chukotka)));
+    assert.deepEqual(outcome.errors, []);
+    assert.deepEqual(namesOf(outcome), ['A', 'A']);
+    assert.deepEqual(
+      outcome.writes.map(({ area: { definition } }) => [definition.geometry.type, definition.externalId]),
+      [
+        ['polygon', 'x'],
+        ['polyline', 'y'],
+      ],
+    );
+    assert.deepEqual(outcome.writes[0]?.area.figures.bounds, {
+      south: -19,
+      west: 177,
+      north: -16,
+      east: -178,
+    });
+  });
+
+  test('also among islands that touch nothing', () => {
+    const islands = { type: 'MultiPolygon', coordinates: [[RING], [west], [FAR_RING], [east]] };
+    const outcome = resolve(collection(feature(islands), feature(islands, { name: 'B', external_id: 'x' })));
+    assert.deepEqual(namesOf(outcome), ['A (1)', 'A (2)', 'A (3)']);
+    assert.deepEqual(errorsOf(outcome), ['1 MULTI_GEOMETRY_EXTERNAL_ID']);
+    assert.equal(
+      outcome.writes.filter(({ area: { figures } }) => figures.bounds.west > figures.bounds.east).length,
+      1,
+    );
+  });
+
+  test('also around a hole, which is reported', () => {
+    const lake = (seam: number, shore: number) => [
+      [seam, 0],
+      [shore, 0],
+      [shore, 9],
+      [seam, 9],
+      [seam, 6],
+      [(seam + shore) / 2, 6],
+      [(seam + shore) / 2, 3],
+      [seam, 3],
+    ];
+    const outcome = resolve(
+      feature({ type: 'MultiPolygon', coordinates: [[lake(180, 170)], [lake(-180, -170)]] }),
+    );
+    assert.deepEqual(namesOf(outcome), ['A']);
+    assert.deepEqual(outcome.warnings, [{ index: 0, code: 'warnHolesIgnored' }]);
+    const { definition } = outcome.writes[0]!.area;
+    assert.ok(definition.geometry.type === 'polygon' && definition.geometry.points.length === 8);
+  });
+
+  test('the points of the cut count for nothing in the limit of 2000', () => {
+    const shore = (lng: number) => Array.from({ length: 1_000 }, (_, i) => [lng, -16 - (3 * i) / 999]);
+    const wide = {
+      type: 'MultiPolygon',
+      coordinates: [
+        [[[180, -19], [180, -16], ...shore(177), [180, -19]]],
+        [[[-180, -16], [-180, -19], ...shore(-178).reverse(), [-180, -16]]],
+      ],
+    };
+    const outcome = resolve(feature(wide));
+    assert.deepEqual(outcome.errors, []);
+    const geometry = outcome.writes[0]?.area.definition.geometry;
+    assert.ok(
+      outcome.writes.length === 1 && geometry?.type === 'polygon' && geometry.points.length === 4_000,
+    );
+  });
+
+  test('an unreadable part keeps the others from being joined, and nothing else', () => {
+    const outcome = resolve(feature({ type: 'MultiPolygon', coordinates: [[west], [east], ['x']] }));
+    assert.deepEqual(namesOf(outcome), ['A (1)', 'A (2)']);
+    assert.deepEqual(errorsOf(outcome), ['0 errCoordinates']);
+  });
+});
+
+describe('what is too much is dropped and reported, the rest is done', () => {
+  test('features beyond the 200th', () => {
+    const many = Array.from({ length: 203 }, (_, i) => feature(POINT, { name: `A ${i}` }));
+    const outcome = resolve(collection(...many));
+    assert.equal(outcome.writes.length, 200);
+    assert.deepEqual(namesOf(outcome).at(-1), 'A 199');
+    assert.deepEqual(outcome.errors, [{ index: -1, code: 'errTooManyFeatures' }]);
+    assert.deepEqual(resolve(collection(...many.slice(0, 200))).errors, []);
+  });
+
+  test('the cap counts features, not the areas of their parts', () => {
+    const outcome = resolve(collection(...Array.from({ length: 200 }, () => feature(MULTI))));
+    assert.equal(outcome.writes.length, 400);
+    assert.deepEqual(outcome.errors, []);
+  });
+
+  test('errors stand in the order of the features, the one about the call first', () => {
+    const many = [coded('a b'), ...Array.from({ length: 200 }, () => feature(null))];
+    const outcome = resolve(collection(...many.slice(0, 1), coded('x', { name: '' }), ...many.slice(1)));
+    assert.deepEqual(errorsOf(outcome).slice(0, 4), [
+      '-1 errTooManyFeatures',
+      '0 INVALID',
+      '1 REQUIRED',
+      '2 errGeoJsonInvalid',
+    ]);
+  });
+
+  test('a feature whose parts alone would be too many areas', () => {
+    const dots = (count: number) =>
+      feature({ type: 'MultiPoint', coordinates: Array.from({ length: count }, () => [1, 2]) });
+    const outcome = resolve(collection(dots(IMPORT_LIMITS.areas - 1), dots(2), feature(POINT)));
+    assert.equal(outcome.writes.length, IMPORT_LIMITS.areas);
+    assert.deepEqual(errorsOf(outcome), ['1 errTooManyFeatures']);
+  });
+});
+
+describe('a feature with a code updates the area that has it', () => {
+  const stored = new Map(
+    resolve(
+      collection(coded('x', { name: 'Old', color: '#102030', dwell_seconds: 60, radius: 70 })),
+    ).writes.map(({ area }) => ['x', area.definition]),
+  );
+
+  test('keeping what it does not say', () => {
+    const outcome = resolve(
+      feature({ type: 'Point', coordinates: [1, 2] }, { external_id: 'x', color: 'red' }),
+      stored,
+    );
+    assert.deepEqual(outcome.created, []);
+    assert.deepEqual(outcome.updated, [{ index: 0, externalId: 'x', write: 0 }]);
+    assert.deepEqual(
+      outcome.writes.map(({ isNew, area }) => [isNew, area.definition]),
+      [
+        [
+          false,
+          {
+            name: 'Old',
+            color: '#102030',
+            geometry: { type: 'circle', center: { lat: 2, lng: 1 }, radiusM: 70 },
+            externalId: 'x',
+            dwellSeconds: 60,
+          },
+        ],
+      ],
+    );
+  });
+
+  test('or says what is wrong with it', () => {
+    const outcome = resolve(collection(coded('x', { radius: 1 }), coded('y')), stored);
+    assert.deepEqual(errorsOf(outcome), ['0 OUT_OF_RANGE']);
+    assert.deepEqual([outcome.created, outcome.updated], [[{ index: 1, write: 0 }], []]);
+  });
+
+  test('a code twice in one call: the second changes what the first made', () => {
+    const outcome = resolve(
+      collection(coded('n', { dwell_seconds: 5 }), feature(POINT), coded('n', { name: 'B' })),
+      stored,
+    );
+    assert.deepEqual(outcome.created, [
+      { index: 0, write: 0 },
+      { index: 1, write: 1 },
+    ]);
+    assert.deepEqual(outcome.updated, [{ index: 2, externalId: 'n', write: 0 }]);
+    assert.deepEqual(
+      outcome.writes.map(({ isNew, area: { definition } }) => [
+        isNew,
+        definition.name,
+        definition.dwellSeconds,
+      ]),
+      [
+        [true, 'B', 5],
+        [true, 'A', 0],
+      ],
+    );
+  });
+
+  test('a stored code twice: updated twice, written once', () => {
+    const outcome = resolve(
+      collection(coded('x', { name: 'B' }), coded('x', { dwell_seconds: 7, name: null })),
+      stored,
+    );
+    assert.deepEqual(outcome.created, []);
+    assert.deepEqual(
+      outcome.updated.map(({ index, write }) => [index, write]),
+      [
+        [0, 0],
+        [1, 0],
+      ],
+    );
+    assert.deepEqual(
+      outcome.writes.map(({ isNew, area: { definition } }) => [
+        isNew,
+        definition.name,
+        definition.dwellSeconds,
+      ]),
+      [[false, 'B', 7]],
+    );
+  });
+
+  test('a first that fails leaves the code to the second', () => {
+    const outcome = resolve(collection(coded('n', { dwell_seconds: -1 }), coded('n')), stored);
+    assert.deepEqual(errorsOf(outcome), ['0 OUT_OF_RANGE']);
+    assert.deepEqual(outcome.created, [{ index: 1, write: 0 }]);
+  });
+
+  test('a second that fails leaves what the first made', () => {
+    const outcome = resolve(collection(coded('n'), coded('n', { radius: 1 })), stored);
+    assert.deepEqual(errorsOf(outcome), ['1 OUT_OF_RANGE']);
+    assert.deepEqual([outcome.created.length, outcome.updated.length, outcome.writes.length], [1, 0, 1]);
+  });
+
+  test('codes are compared exactly', () => {
+    assert.equal(resolve(coded('X'), stored).created.length, 1);
+  });
+});
+
+describe('import warns of what was left out in reading', () => {
+  const twice = {
+    type: 'LineString',
+    coordinates: [
+      [1, 2],
+      [1, 2],
+      [3, 4],
+    ],
+  };
+  const holed = { type: 'Polygon', coordinates: [RING, RING] };
+  const rows: readonly (readonly [title: string, feature: object, ...codes: string[]])[] = [
+    ['a hole', feature(holed), 'warnHolesIgnored'],
+    ['coinciding vertices', feature(twice), 'warnSimplifiedDuplicates'],
+    [
+      'holes of several parts, once',
+      feature({ type: 'MultiPolygon', coordinates: [holed.coordinates, [FAR_RING, []]] }),
+      'warnHolesIgnored',
+    ],
+    ['with a code too', coded('x', {}, holed), 'warnHolesIgnored'],
+    ['nothing about a feature that makes no area', feature(holed, {})],
+    [
+      'nothing about the size',
+      feature({
+        type: 'Polygon',
+        coordinates: [
+          [
+            [0, 0],
+            [0, 1e-5],
+            [1e-5, 0],
+            [0, 0],
+          ],
+        ],
+      }),
+    ],
+  ];
+  for (const [title, body, ...codes] of rows) {
+    test(title, () => {
+      const { warnings } = resolve(collection(feature(POINT), body));
+      assert.deepEqual(
+        warnings,
+        codes.map((code) => ({ index: 1, code })),
+      );
+    });
+  }
+});
+
+test('a plan survives the way out of a worker', () => {
+  const body = collection(feature(POLYGON), coded('x', { name: '' }, LINE), coded('y'), feature(null));
+  const through = run(resolveImport(structuredClone(plan(body)), () => undefined));
+  assert.deepEqual(through, resolve(body));
+});
+
+test('no step of a plan is longer than one feature', () => {
+  const steps = planImport(collection(...Array.from({ length: 250 }, () => feature(POINT))));
+  let count = 0;
+  while (!steps.next().done) count++;
+  assert.equal(count, 200);
+});
+
+test('whatever comes in, every feature becomes areas or errors', () => {
+  let areas = 0;
+  const property = fc.property(anyImport, (body) => {
+    const planned = run(planImport(body));
+    if (!planned.ok) {
+      assert.equal(planned.error.length, 1);
+      return;
+    }
+    const outcome = run(resolveImport(planned.value, () => undefined));
+    areas += outcome.writes.length;
+    const mentioned = new Set([...outcome.created, ...outcome.updated].map(({ write }) => write));
+    assert.deepEqual(
+      [...mentioned].sort((a, b) => a - b),
+      [...outcome.writes.keys()],
+    );
+    const told = new Set(
+      [...outcome.created, ...outcome.updated, ...outcome.errors].map(({ index }) => index),
+    );
+    const featureCount = countFeatures(body);
+    assert.deepEqual(
+      [...told].sort((a, b) => a - b),
+      Array.from({ length: featureCount }, (_, i) => i),
+    );
+    for (const { index } of outcome.warnings) assert.ok(told.has(index));
+  });
+  fc.assert(property, { seed: 20_260_315, numRuns: 1_500 });
+  assert.ok(areas > 200, `only ${areas} areas`);
+});
+
+function countFeatures(body: unknown): number {
+  const { geojson, features } = body as { geojson?: { features?: unknown[] }; features?: unknown[] };
+  return (geojson?.features ?? features)?.length ?? 1;
+}

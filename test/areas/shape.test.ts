@@ -1,0 +1,192 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
+import { compileShape, type Shape } from '../../src/areas/shape.ts';
+import { distanceM } from '../../src/geometry/distance.ts';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+import { anySoundGeometry, round, wrapLng } from './definitions.ts';
+
+const at = (lat: number, lng: number): LatLng => ({ lat, lng });
+const shapeOf = (geometry: AreaGeometry): Shape =>
+  compileShape({ name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry });
+const polygon = (...points: LatLng[]): AreaGeometry => ({ type: 'polygon', points: toVertices(points) });
+const circle = (center: LatLng, radiusM: number): AreaGeometry => ({ type: 'circle', center, radiusM });
+const track = (bufferM: number, ...points: LatLng[]): AreaGeometry => ({
+  type: 'polyline',
+  points: toVertices(points),
+  bufferM,
+});
+
+const FIJI = polygon(at(-16, 177), at(-19, 177), at(-19, -178), at(-16, -178));
+const CHUKOTKA = track(5_000, at(66, 170), at(66.5, -175), at(66, -170));
+
+describe('what an area contains, by its rule', () => {
+  const rows: readonly (readonly [
+    title: string,
+    geometry: AreaGeometry,
+    inside: LatLng[],
+    outside: LatLng[],
+  ])[] = [
+    ['a circle', circle(at(41.9, 12.5), 100), [at(41.9, 12.5), at(41.90089, 12.5)], [at(41.90091, 12.5)]],
+    [
+      'a place',
+      { type: 'point', center: at(0, 0), radiusM: 0.5 },
+      [at(0, 0), at(0, 4.4e-6)],
+      [at(0, 4.6e-6)],
+    ],
+    [
+      'a circle on the date line',
+      circle(at(0, 180), 100_000),
+      [at(0, 179.2), at(0, -179.2), at(0.8, -180)],
+      [at(0, 179), at(0, -179), at(0, 0)],
+    ],
+    [
+      'a circle on the pole',
+      circle(at(90, 45), 100_000),
+      [at(90, -120), at(89.2, 45), at(89.2, -135), at(89.2, 180)],
+      [at(89, 45), at(-90, 45)],
+    ],
+    [
+      'Fiji',
+      FIJI,
+      [at(-17, 179), at(-17, -179), at(-17, 180), at(-17, -180), at(-16, 180), at(-18, 177)],
+      [at(-17, 176.99), at(-17, -177.99), at(-17, 0), at(-15.99, 180)],
+    ],
+    [
+      'a track through Chukotka',
+      CHUKOTKA,
+      [at(66, 170), at(66.333, 180), at(66.333, -180), at(66, -170), at(66.04, 170)],
+      [at(66.333, 0), at(67, 180), at(66, -169.8), at(66, 169.8)],
+    ],
+    [
+      'a ring around the pole',
+      polygon(at(70, 0), at(70, 120), at(70, -120)),
+      [at(90, 0), at(90, 77), at(70.1, 60), at(70, 90), at(80, -179)],
+      [at(69.9, 0), at(0, 0), at(-90, 0)],
+    ],
+    [
+      'a triangle that ends on the pole',
+      polygon(at(80, 0), at(80, 40), at(90, 0)),
+      [at(90, 0), at(90, -150), at(89, 2), at(80, 20)],
+      [at(79.9, 20), at(89, 50), at(89, -1)],
+    ],
+    [
+      'a side along the antimeridian, under both of its names',
+      polygon(at(0, 170), at(0, 180), at(10, 180), at(10, 170)),
+      [at(5, 180), at(5, -180), at(0, -180), at(5, 175)],
+      [at(5, -179.9), at(11, 180)],
+    ],
+  ];
+  for (const [title, geometry, inside, outside] of rows) {
+    test(title, () => {
+      const shape = shapeOf(geometry);
+      for (const { lat, lng } of inside) {
+        assert.ok(shape.contains(lat, lng), `${lat} ${lng} is inside`);
+        assert.ok(shape.signedDistanceM(lat, lng) <= 0, `${lat} ${lng} has no distance`);
+        assert.ok(inBoxes(shape, lat, lng), `${lat} ${lng} is in a box`);
+      }
+      for (const { lat, lng } of outside) {
+        assert.ok(!shape.contains(lat, lng), `${lat} ${lng} is outside`);
+        assert.ok(shape.signedDistanceM(lat, lng) > 0, `${lat} ${lng} has a distance`);
+      }
+    });
+  }
+});
+
+describe('a distance is that to the boundary', () => {
+  test('of a circle: to the centre, less the radius', () => {
+    const shape = shapeOf(circle(at(41.9, 12.5), 100));
+    assert.equal(shape.signedDistanceM(41.9, 12.5), -100);
+    assert.equal(shape.signedDistanceM(42, 12.6), distanceM(41.9, 12.5, 42, 12.6) - 100);
+  });
+
+  test('of a polygon: exactly 0 on a vertex and on a side', () => {
+    const shape = shapeOf(FIJI);
+    for (const { lat, lng } of [at(-16, 177), at(-19, -178), at(-17, 177), at(-16, 180), at(-16, -180)]) {
+      assert.equal(shape.signedDistanceM(lat, lng), 0);
+    }
+  });
+
+  test('of a track: to its nearest edge, less the margin', () => {
+    const shape = shapeOf(CHUKOTKA);
+    assert.equal(shape.signedDistanceM(66, 170), -5_000);
+    assert.equal(shape.signedDistanceM(66, 169), distanceM(66, 170, 66, 169) - 5_000);
+  });
+});
+
+const anyPosition = fc.record({
+  lat: fc.oneof(fc.double({ min: -90, max: 90, noNaN: true }).map(round), fc.constantFrom(-90, 90)),
+  lng: fc.oneof(fc.double({ min: -180, max: 180, noNaN: true }).map(round), fc.constantFrom(-180, 180)),
+});
+
+/** A shape with positions on it, near it and far from it. */
+const shapeAndPositions = fc
+  .tuple(
+    anySoundGeometry,
+    fc.array(anyPosition, { minLength: 3, maxLength: 3 }),
+    fc.array(
+      fc.tuple(
+        fc.nat(),
+        fc.double({ min: -2, max: 2, noNaN: true }),
+        fc.double({ min: -2, max: 2, noNaN: true }),
+      ),
+      { minLength: 12, maxLength: 12 },
+    ),
+  )
+  .map(([geometry, far, nudges]) => {
+    const vertices = 'points' in geometry ? toLatLngs(geometry.points) : [geometry.center];
+    const near = nudges.map(([k, north, east], i) => {
+      const vertex = vertices[k % vertices.length]!;
+      const reach = 10 ** -(i % 7);
+      return at(
+        round(Math.max(-90, Math.min(90, vertex.lat + north * reach))),
+        wrapLng(vertex.lng + east * reach),
+      );
+    });
+    return { geometry, vertices, positions: [...far, ...near, ...vertices] };
+  });
+
+test('inside means a distance of 0 or less, and in a box, wherever', () => {
+  let inside = 0;
+  const property = fc.property(shapeAndPositions, ({ geometry, positions }) => {
+    const shape = shapeOf(geometry);
+    assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
+    for (const { lat, lng } of positions) {
+      const contained = shape.contains(lat, lng);
+      assert.equal(shape.signedDistanceM(lat, lng) <= 0, contained);
+      if (!contained) continue;
+      inside++;
+      for (const name of Math.abs(lng) === 180 ? [180, -180] : [lng]) {
+        assert.ok(shape.contains(lat, name) && inBoxes(shape, lat, name), `${lat} ${name}`);
+      }
+    }
+  });
+  fc.assert(property, { seed: 20_260_315, numRuns: 500 });
+  assert.ok(inside > 3_000, `only ${inside} inside`);
+});
+
+test('where a polygon starts, its winding and the name of a meridian change nothing', () => {
+  const property = fc.property(shapeAndPositions, fc.nat(), ({ geometry, vertices, positions }, shift) => {
+    if (geometry.type !== 'polygon') return;
+    const k = shift % vertices.length;
+    const rotated = [...vertices.slice(k), ...vertices.slice(0, k)];
+    const renamed = rotated.map(({ lat, lng }) => at(lat, Math.abs(lng) === 180 ? -lng : lng));
+    const shape = shapeOf(geometry);
+    for (const same of [rotated, rotated.toReversed(), renamed]) {
+      const other = shapeOf(polygon(...same));
+      for (const { lat, lng } of positions) {
+        const names = Math.abs(lng) === 180 ? [lng, -lng] : [lng];
+        for (const name of names) assert.equal(other.contains(lat, name), shape.contains(lat, lng));
+        const expectedM = shape.signedDistanceM(lat, lng);
+        const toleranceM = 1e-6 + Math.abs(expectedM) * (Math.abs(expectedM) > 5e6 ? 0.005 : 1e-4);
+        assert.ok(Math.abs(other.signedDistanceM(lat, lng) - expectedM) <= toleranceM);
+      }
+    }
+  });
+  fc.assert(property, { seed: 20_260_315, numRuns: 400 });
+});
+
+function inBoxes({ boxes }: Shape, lat: number, lng: number): boolean {
+  return boxes.some(({ minX, minY, maxX, maxY }) => lng >= minX && lng <= maxX && lat >= minY && lat <= maxY);
+}
