@@ -7,9 +7,15 @@ interface Entry extends IndexBox {
   readonly area: Area;
 }
 
+/** An area's entries and the tree that holds them. */
+interface Placing {
+  readonly worldId: number;
+  readonly entries: readonly Entry[];
+}
+
 interface WorldTree {
   readonly tree: RBush<Entry>;
-  entryCount: number;
+  areaCount: number;
 }
 
 /**
@@ -18,33 +24,34 @@ interface WorldTree {
  */
 export class AreaIndex {
   readonly #worlds = new Map<number, WorldTree>();
-  /** By area: the tree forgets only the very objects that it was given. */
-  readonly #entries = new Map<number, readonly Entry[]>();
+  /** By area: a tree forgets only the very objects that it was given. */
+  readonly #placings = new Map<number, Placing>();
 
   /** Adds an area, in the place of an earlier revision wherever that was. */
   put(area: Area): void {
-    this.remove(area.id);
-    const world = this.#worlds.get(area.worldId) ?? { tree: new RBush<Entry>(NODE_ENTRIES), entryCount: 0 };
-    this.#worlds.set(area.worldId, world);
+    const { worldId } = area;
     const entries = area.shape.boxes.map(({ minX, minY, maxX, maxY }) => {
-      // A box of NaN would be found never and removed never.
+      // A box of NaN would never be found and never be removed.
       invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
       return { minX, minY, maxX, maxY, area };
     });
+    this.remove(area.id);
+    const world = this.#worlds.get(worldId) ?? { tree: new RBush<Entry>(NODE_ENTRIES), areaCount: 0 };
+    this.#worlds.set(worldId, world);
+    this.#placings.set(area.id, { worldId, entries });
     for (const entry of entries) world.tree.insert(entry);
-    world.entryCount += entries.length;
-    this.#entries.set(area.id, entries);
+    world.areaCount++;
   }
 
   remove(areaId: number): void {
-    const entries = this.#entries.get(areaId);
-    const worldId = entries?.[0]?.area.worldId;
-    const world = worldId === undefined ? undefined : this.#worlds.get(worldId);
-    if (entries === undefined || worldId === undefined || world === undefined) return;
-    this.#entries.delete(areaId);
-    for (const entry of entries) world.tree.remove(entry);
-    world.entryCount -= entries.length;
-    if (world.entryCount === 0) this.#worlds.delete(worldId);
+    const placing = this.#placings.get(areaId);
+    if (placing === undefined) return;
+    this.#placings.delete(areaId);
+    const world = this.#worlds.get(placing.worldId);
+    invariant(world, 'the world of an area that is placed has a tree');
+    for (const entry of placing.entries) world.tree.remove(entry);
+    world.areaCount--;
+    if (world.areaCount === 0) this.#worlds.delete(placing.worldId);
   }
 
   /** The areas of these worlds with a box around the position (degrees), each once, in any order. */

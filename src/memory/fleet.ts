@@ -1,7 +1,7 @@
 import type { DeviceFields, LatestPosition } from '../engine/device.ts';
 import type { Device, NearDevice } from './device.ts';
 import { mergedPage } from './sortedList.ts';
-import { World } from './world.ts';
+import { FIRST_VERSION, World } from './world.ts';
 
 interface MutableDevice extends Device {
   fields: DeviceFields;
@@ -35,7 +35,7 @@ export class Fleet {
   }
 
   worldVersion(worldId: number): number {
-    return this.#worlds.get(worldId)?.version ?? 0;
+    return this.#worlds.get(worldId)?.version ?? FIRST_VERSION;
   }
 
   raiseVersion(worldId: number, version: number): void {

@@ -1,3 +1,5 @@
+import { invariant } from '../base/invariant.ts';
+
 interface Membership {
   readonly worldId: number;
   /** Null when the account belongs to no organization. */
@@ -10,16 +12,18 @@ interface Membership {
  */
 export class Tenancy {
   readonly #accounts = new Map<number, Membership>();
+  /** By the world of the account. */
   readonly #organizationOf = new Map<number, number | null>();
   /** Worlds of the members by the world of their organization; it stays when the last member leaves. */
   readonly #members = new Map<number, Set<number>>();
   /** Answers of `watchersOf`, one for each world at most, until a membership changes. */
   readonly #watchers = new Map<number, readonly number[]>();
 
-  /** An account as it is now; may be told again, and may have moved to another organization. */
+  /** An account as it is now; may be told again, and may have moved to another organization. Its world stays. */
   putAccount(accountId: number, accountWorldId: number, organizationWorldId: number | null): void {
     const before = this.#accounts.get(accountId);
-    if (before?.worldId === accountWorldId && before.organizationWorldId === organizationWorldId) return;
+    invariant(before === undefined || before.worldId === accountWorldId, 'an account keeps its world');
+    if (before?.organizationWorldId === organizationWorldId) return;
     if (before !== undefined) this.#leave(before);
     this.#accounts.set(accountId, { worldId: accountWorldId, organizationWorldId });
     this.#organizationOf.set(accountWorldId, organizationWorldId);
@@ -48,8 +52,6 @@ export class Tenancy {
   }
 
   #leave({ worldId, organizationWorldId }: Membership): void {
-    this.#organizationOf.delete(worldId);
-    this.#watchers.delete(worldId);
     if (organizationWorldId === null) return;
     this.#members.get(organizationWorldId)?.delete(worldId);
     this.#watchers.delete(organizationWorldId);

@@ -2,10 +2,13 @@ import type { Device, NearDevice } from './device.ts';
 import { PositionIndex } from './positionIndex.ts';
 import { SortedList } from './sortedList.ts';
 
+/** Of a world in which nothing was ever written: it may be there without memory having been told. */
+export const FIRST_VERSION = 1;
+
 /** One tenant's devices with the indexes that answer for them: an account's private ones or an organization's. */
 export class World {
   /** Version of the world's keys, owners, devices and areas that this memory has applied. */
-  version = 0;
+  version = FIRST_VERSION;
   readonly devices = new SortedList<Device, string>((device) => device.fields.imei);
   readonly positions = new PositionIndex();
   readonly #bySlot: (Device | undefined)[] = [];

@@ -1,11 +1,13 @@
 import { invariant } from '../base/invariant.ts';
 import type { DeviceTrack } from '../engine/deviceEvents.ts';
+import { decodeStays, encodeStays, type Stay } from '../engine/stays.ts';
 import type { Tx } from './sql.ts';
 
 /** A device's state as its next point will be judged by it, and the world that owns the device now. */
 export interface LockedTrack {
   readonly worldId: number;
   readonly track: DeviceTrack;
+  readonly stays: readonly Stay[];
 }
 
 /**
@@ -30,6 +32,7 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       rfid: string | null;
       slow_since: Date | null;
       parked_at: Date | null;
+      stays: string;
     }[]
   >`
     select s.*, d.world_id from device_state s join device d on d.id = s.device_id
@@ -55,18 +58,26 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
           slowSinceMs: row.slow_since?.getTime() ?? null,
           parkedAtMs: row.parked_at?.getTime() ?? null,
         },
+        stays: decodeStays(row.stays),
       },
     ]),
   );
 }
 
-/** Writes the states of the devices that moved; `movedAtMs` is the server's time. */
+/**
+ * Writes the states of the devices that moved, and of `stays` what changed; `movedAtMs` is the server's time.
+ */
 export async function updateTracks(
   tx: Tx,
   tracks: ReadonlyMap<number, DeviceTrack>,
+  stays: ReadonlyMap<number, readonly Stay[]>,
   movedAtMs: number,
 ): Promise<void> {
   if (tracks.size === 0) return;
+  const staysOf = (deviceId: number): string | null => {
+    const changed = stays.get(deviceId);
+    return changed === undefined ? null : encodeStays(changed);
+  };
   const of = <T>(pick: (track: DeviceTrack) => T): T[] => [...tracks.values()].map(pick);
   const result = await tx`
     update device_state s set
@@ -74,7 +85,7 @@ export async function updateTracks(
       altitude_m = t.altitude, speed_kmh = t.speed, heading = t.heading, satellites = t.satellites,
       odometer_km = t.odometer, ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid,
       slow_since = to_timestamp(t.slow / 1000), parked_at = to_timestamp(t.parked / 1000),
-      moved_at = to_timestamp(${movedAtMs}::float8 / 1000)
+      stays = coalesce(t.stays, s.stays), moved_at = to_timestamp(${movedAtMs}::float8 / 1000)
     from unnest(
       ${list([...tracks.keys()])}::bigint[], ${list(of((t) => t.recordedAtMs))}::float8[],
       ${list(of((t) => t.lat))}::float8[], ${list(of((t) => t.lng))}::float8[],
@@ -82,9 +93,10 @@ export async function updateTracks(
       ${list(of((t) => t.heading))}::float8[], ${list(of((t) => t.satellites))}::int[],
       ${list(of((t) => t.odometerKm))}::float8[], ${list(of((t) => t.ignition))}::boolean[],
       ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
-      ${list(of((t) => t.slowSinceMs))}::float8[], ${list(of((t) => t.parkedAtMs))}::float8[]
+      ${list(of((t) => t.slowSinceMs))}::float8[], ${list(of((t) => t.parkedAtMs))}::float8[],
+      ${[...tracks.keys()].map(staysOf)}::text[]
     ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
-            alarms, rfid, slow, parked)
+            alarms, rfid, slow, parked, stays)
     where s.device_id = t.device_id`;
   invariant(result.count === tracks.size, 'every locked device has a state to update');
 }

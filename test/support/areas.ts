@@ -44,6 +44,7 @@ export interface SendOptions {
 /** The area routes as one key sees them. */
 export interface AreaApi {
   readonly pod: Pod;
+  readonly key: string;
   /** Below /api/v3/areas. */
   send(method: string, path: string, options?: SendOptions): Promise<Reply>;
   get(path?: string): Promise<Reply>;
@@ -76,6 +77,7 @@ export function areaApi(pod: Pod, key: string): AreaApi {
   const post: AreaApi['post'] = (body, headers = {}) => send('POST', '', { body, headers });
   return {
     pod,
+    key,
     send,
     post,
     get: (path = '') => send('GET', path),

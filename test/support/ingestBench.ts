@@ -1,8 +1,11 @@
 import type { TestContext } from 'node:test';
 import type { Fix } from '../../src/engine/fix.ts';
-import type { FixOutcome } from '../../src/flows/commitFixes.ts';
+import type { CommitPorts, FixOutcome } from '../../src/flows/commitFixes.ts';
 import { Ingest } from '../../src/flows/ingest.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
+import { Tenancy } from '../../src/memory/tenancy.ts';
+import { selectFeedCursor } from '../../src/store/snapshot.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from './admin.ts';
 import { createDatabase } from './postgres.ts';
@@ -11,6 +14,8 @@ import { createDatabase } from './postgres.ts';
 export interface IngestSide {
   readonly sql: Sql;
   readonly fleet: Fleet;
+  readonly memory: CommitPorts['memory'];
+  readonly follower: CommitPorts['follower'];
   readonly ingest: Ingest;
   /** Everything that was reported to the metrics. */
   readonly outcomes: FixOutcome[];
@@ -32,19 +37,24 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     'owner@example.com',
     imeis.map((imei) => ({ imei })),
   );
-  const sides = Array.from({ length: pods }, () => {
+  const makeSide = async (): Promise<IngestSide> => {
     const sql = openSql(databaseUrl, { maxConnections: 6, name: 'test' });
     const fleet = new Fleet();
+    const memory = { fleet, areas: new AreaCatalog(), tenancy: new Tenancy() };
+    // Stands at the end of the feed and goes no further: these pods learn nothing by following.
+    const follower = { cursor: await sql.begin(selectFeedCursor), catchUp: async () => undefined };
     const outcomes: FixOutcome[] = [];
     const ingest = new Ingest({
       sql,
-      fleet,
+      memory,
+      follower,
       clock: Date.now,
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
-    return { sql, fleet, ingest, outcomes };
-  });
+    return { sql, fleet, memory, follower, ingest, outcomes };
+  };
+  const sides = await Promise.all(Array.from({ length: pods }, makeSide));
   t.after(async () => {
     for (const { sql } of sides) await sql.end();
     await drop();

@@ -1,0 +1,117 @@
+import type { DeviceTrack } from '../engine/deviceEvents.ts';
+import { type BatchEntry, evaluateBatch } from '../engine/evaluateBatch.ts';
+import { evaluateGeofences } from '../engine/evaluateGeofences.ts';
+import type { WatchedAreas } from '../engine/geofences.ts';
+import { watchedAreas } from '../memory/watchedAreas.ts';
+import { type FeedCursor, hasWritesAfter, recordPositions } from '../store/changes.ts';
+import { insertFleetEvents } from '../store/fleetEvents.ts';
+import { insertNewPositions } from '../store/positions.ts';
+import type { Sql } from '../store/sql.ts';
+import { type LockedTrack, lockTracks, updateTracks } from '../store/tracks.ts';
+import type { Memory } from './applyChanges.ts';
+import { fixEvents } from './fixEvents.ts';
+import { encodeMoves, type Move } from './moves.ts';
+import { storeBehind, storedFix } from './storeBehind.ts';
+
+/** What became of one point of a batch. */
+export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device';
+
+export interface CommittedFixes {
+  /** One for each entry, in order. */
+  readonly outcomes: readonly FixOutcome[];
+  /** The new position of every device that moved. */
+  readonly moves: readonly Move[];
+  readonly eventCount: number;
+}
+
+export interface CommitPorts {
+  readonly sql: Sql;
+  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy'>;
+  /** Where memory stands in the change feed, and how it gets on. */
+  readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
+}
+
+/**
+ * One transaction from points to truth: locks the devices, judges the points by the state read under the lock and by
+ * areas at least as new as any acknowledged write, stores points, states, events and the feed entry. The partitions
+ * of all points exist already. `nowMs` becomes the time at which the devices moved.
+ */
+export async function commitFixes(
+  { sql, memory, follower }: CommitPorts,
+  entries: readonly BatchEntry[],
+  nowMs: number,
+): Promise<CommittedFixes> {
+  return sql.begin(async (tx) => {
+    const locked = await lockTracks(tx, [...new Set(entries.map((entry) => entry.deviceId))]);
+    if (await hasWritesAfter(tx, follower.cursor)) await follower.catchUp();
+    const known = entries.flatMap((entry, n) => (locked.has(entry.deviceId) ? [n] : []));
+    const batch = known.map((n) => entries[n] as BatchEntry);
+    const evaluation = evaluateBatch(
+      batch,
+      mapValues(locked, ({ track }) => track),
+    );
+    const ahead = evaluation.ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
+    const stays = mapValues(locked, (state) => state.stays);
+    const geofences = evaluateGeofences(ahead, stays, watchesOf(memory, locked));
+
+    await insertNewPositions(
+      tx,
+      ahead.map((point) => storedFix(point, point.fix.speedKmh)),
+    );
+    const fresh = await storeBehind(
+      tx,
+      evaluation.behind.map((n) => batch[n] as BatchEntry),
+    );
+    await updateTracks(tx, evaluation.tracks, geofences.stays, nowMs);
+    const events = fixEvents(memory.fleet, batch, evaluation.events, geofences.events, locked);
+    await insertFleetEvents(tx, events);
+    const moves = [...evaluation.tracks].map(([deviceId, track]) => moveOf(deviceId, track, nowMs));
+    if (moves.length > 0) await recordPositions(tx, encodeMoves(moves));
+
+    const outcomes = entries.map(
+      (entry): FixOutcome => (locked.has(entry.deviceId) ? 'accepted' : 'unknown_device'),
+    );
+    for (const n of evaluation.repeats) outcomes[known[n] as number] = 'duplicate';
+    evaluation.behind.forEach((n, i) => {
+      outcomes[known[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
+    });
+    return { outcomes, moves, eventCount: events.length };
+  });
+}
+
+/** The areas that watch each device, looked up once for each world of the batch. */
+function watchesOf(
+  { areas, tenancy }: CommitPorts['memory'],
+  locked: ReadonlyMap<number, LockedTrack>,
+): (deviceId: number) => WatchedAreas {
+  const byWorld = new Map<number, WatchedAreas>();
+  return (deviceId) => {
+    const { worldId } = locked.get(deviceId) as LockedTrack;
+    let watch = byWorld.get(worldId);
+    if (watch === undefined) {
+      watch = watchedAreas(areas, tenancy, worldId);
+      byWorld.set(worldId, watch);
+    }
+    return watch;
+  };
+}
+
+function mapValues<K, V, R>(map: ReadonlyMap<K, V>, pick: (value: V) => R): Map<K, R> {
+  return new Map([...map].map(([key, value]) => [key, pick(value)]));
+}
+
+function moveOf(deviceId: number, track: DeviceTrack, movedAtMs: number): Move {
+  if (track.recordedAtMs === null) throw new Error('a device that moved has a time');
+  return {
+    deviceId,
+    position: {
+      recordedAtMs: track.recordedAtMs,
+      lat: track.lat,
+      lng: track.lng,
+      altitudeM: track.altitudeM,
+      speedKmh: track.speedKmh,
+      odometerKm: track.odometerKm,
+      movedAtMs,
+    },
+  };
+}

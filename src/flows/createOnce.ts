@@ -1,0 +1,77 @@
+import { hash } from 'node:crypto';
+import type { AreaDraft } from '../areas/areaDraft.ts';
+import { KeyedQueue } from '../base/keyedQueue.ts';
+import { claimAnswer, type KeptAnswer, keepAnswer } from '../store/idempotentAnswers.ts';
+import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
+import { type WritePorts, writeWorlds } from './writeWorlds.ts';
+
+/** A creation that may be repeated. */
+export interface Creation {
+  readonly draft: AreaDraft;
+  /** The Idempotency-Key, or null: every call creates. */
+  readonly key: string | null;
+  /** The body as parsed, by which a repetition is known. */
+  readonly body: unknown;
+}
+
+export type CreateOutcome =
+  | SaveOutcome
+  | { readonly kind: 'replayed'; readonly kept: KeptAnswer }
+  | { readonly kind: 'key_mismatch' };
+
+/** Undoes a transaction whose outcome is no success. */
+class Undone extends Error {
+  readonly outcome: SaveOutcome;
+
+  constructor(outcome: SaveOutcome) {
+    super('the creation is undone');
+    this.outcome = outcome;
+  }
+}
+
+/**
+ * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
+ * area are one transaction, and a repetition waits for the first. Only creations are kept; after a refusal the key
+ * is free. `bodyOf` gives the body to repeat.
+ */
+export class CreateOnce {
+  readonly #ports: WritePorts;
+  /** Repetitions in this process wait here rather than each with a database connection. */
+  readonly #queue = new KeyedQueue();
+
+  constructor(ports: WritePorts) {
+    this.#ports = ports;
+  }
+
+  create(
+    writer: AreaWriter,
+    { draft, key, body }: Creation,
+    bodyOf: (saved: SavedArea) => string,
+  ): Promise<CreateOutcome> {
+    if (key === null) return writeWorlds(this.#ports, (scope) => createArea(scope, writer, draft));
+    const bodyHash = hash('sha256', canonicalJson(body), 'buffer');
+    const work = (): Promise<CreateOutcome> =>
+      writeWorlds<CreateOutcome>(this.#ports, async (scope) => {
+        const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
+        if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
+        if (claim.kind === 'answered') return { kind: 'replayed', kept: claim.kept };
+        const outcome = await createArea(scope, writer, draft);
+        if (outcome.kind !== 'created') throw new Undone(outcome);
+        await keepAnswer(scope.tx, writer.accountId, key, { areaId: outcome.area.id, body: bodyOf(outcome) });
+        return outcome;
+      }).catch((error: unknown) => {
+        if (error instanceof Undone) return error.outcome;
+        throw error;
+      });
+    return this.#queue.run(`${writer.accountId} ${key}`, work);
+  }
+}
+
+/** JSON with the members of every object in one order: equal for bodies that parse equal. */
+function canonicalJson(value: unknown): string {
+  return JSON.stringify(value, (_key, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  );
+}

@@ -1,0 +1,201 @@
+import type { Clock } from '../base/clock.ts';
+import { DeadlineExceeded, withDeadline } from '../base/deadline.ts';
+import { invariant } from '../base/invariant.ts';
+import {
+  adoptFeed,
+  type ChangePage,
+  type FeedCursor,
+  type PagePlace,
+  selectChanges,
+} from '../store/changes.ts';
+import { deletePod, upsertPod } from '../store/pods.ts';
+import type { Sql } from '../store/sql.ts';
+import { applyChanges, type Memory } from './applyChanges.ts';
+import { loadFleet } from './loadFleet.ts';
+
+/** How often the feed is read when no doorbell rings, and how often a pod says that it lives. */
+const POLL_MS = 250;
+const HEARTBEAT_MS = 1_000;
+/** Memory older than this is no longer presented as the present: /readyz turns false. */
+export const READY_LAG_MS = 5_000;
+/** A Postgres that accepts and then says nothing for this long is asked anew, through another connection. */
+const ASK_DEADLINE_MS = 10_000;
+/** A million devices are loaded in 15 s; this ends only what would never end. */
+const LOAD_DEADLINE_MS = 600_000;
+const STOP_DEADLINE_MS = 2_000;
+
+export interface FollowPorts extends Memory {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly podId: string;
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+/**
+ * Keeps memory in step with Postgres. `catchUp` returns when memory holds everything that was committed before it
+ * was called; concurrent calls share a read. Doorbells call it, a timer calls it, and a request that learns of a
+ * newer version of its world calls it and waits.
+ */
+export class Follower {
+  readonly #ports: FollowPorts;
+  #cursor: FeedCursor = '';
+  #contactAtMs: number | null = null;
+  #running: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #failing = false;
+  #isStopped = false;
+  #loadMs = 0;
+  // Durations that the setting of the clock must not touch: by performance.now().
+  #reportedAtMs = Number.NEGATIVE_INFINITY;
+  #readingSinceMs = 0;
+
+  constructor(ports: FollowPorts) {
+    this.#ports = ports;
+  }
+
+  /** Loads everything and begins to follow. */
+  async start(): Promise<void> {
+    await adoptFeed(this.#ports.sql);
+    await this.#load();
+    // Writers wait for this pod from here on. What they did not wait for before is read before anybody is answered.
+    await this.#report();
+    await this.catchUp();
+    this.#timer = setInterval(() => this.poke(), POLL_MS);
+  }
+
+  /** Ends following and says so, so that writers no longer wait for this pod; not later than in two seconds. */
+  async stop(): Promise<void> {
+    const { sql, podId } = this.#ports;
+    this.#isStopped = true;
+    if (this.#timer !== null) clearInterval(this.#timer);
+    const farewell = async (): Promise<void> => {
+      await Promise.allSettled([this.#running]);
+      await deletePod(sql, podId);
+    };
+    await withDeadline(farewell(), STOP_DEADLINE_MS, 'leaving the list of pods');
+  }
+
+  /** True once memory was filled: before that nothing may be answered from it. */
+  get loaded(): boolean {
+    return this.#contactAtMs !== null;
+  }
+
+  /** Up to where memory holds what was committed. */
+  get cursor(): FeedCursor {
+    return this.#cursor;
+  }
+
+  /** How long the last full load took. */
+  get loadMs(): number {
+    return this.#loadMs;
+  }
+
+  /** Milliseconds since memory was last known to equal Postgres; Infinity before the first load. */
+  lagMs(): number {
+    if (this.#contactAtMs === null) return Number.POSITIVE_INFINITY;
+    // A clock that was set back makes memory look old, never young.
+    return Math.abs(this.#ports.clock() - this.#contactAtMs);
+  }
+
+  ready(): boolean {
+    return this.lagMs() <= READY_LAG_MS;
+  }
+
+  /** How long the read under way has been going on; 0 when there is none. */
+  readingMs(): number {
+    return this.#running === null ? 0 : performance.now() - this.#readingSinceMs;
+  }
+
+  /** Catches up without anybody waiting for it; a failure is logged once and shows in the lag. */
+  poke(): void {
+    if (this.#next !== null) return;
+    this.catchUp().catch((error: unknown) => {
+      if (!this.#failing)
+        this.#ports.log.warn({ err: error }, 'the change feed cannot be read; trying again');
+      this.#failing = true;
+    });
+  }
+
+  /** Resolves when memory holds every write acknowledged before this call; rejects when Postgres cannot be read. */
+  catchUp(): Promise<void> {
+    if (this.#running === null) {
+      this.#readingSinceMs = performance.now();
+      this.#running = this.#read().finally(() => {
+        this.#running = null;
+      });
+      return this.#running;
+    }
+    // The read under way may have begun before the write that this caller must see.
+    this.#next ??= this.#running
+      .catch(() => undefined)
+      .then(() => {
+        this.#next = null;
+        if (this.#isStopped) throw new DeadlineExceeded('this pod no longer follows the change feed');
+        return this.catchUp();
+      });
+    return this.#next;
+  }
+
+  async #read(): Promise<void> {
+    const { clock, log } = this.#ports;
+    const startedAtMs = clock();
+    const outcome = await this.#follow();
+    if (outcome === 'pruned') {
+      log.warn({}, 'away from the change feed for too long; loading everything anew');
+      await this.#load();
+      await this.#report();
+      // What writers did not wait for while this pod was away.
+      invariant((await this.#follow()) !== 'pruned', 'the feed is kept for longer than a load takes');
+    }
+    this.#contactAtMs = startedAtMs;
+    if (this.#failing) log.info({}, 'following the change feed again');
+    this.#failing = false;
+    const isReportDue = performance.now() - this.#reportedAtMs >= HEARTBEAT_MS;
+    if (outcome === 'writes' || isReportDue) await this.#report();
+  }
+
+  /** Applies everything that was committed after the cursor, page by page. */
+  async #follow(): Promise<'moves' | 'writes' | 'pruned'> {
+    const { sql, fleet } = this.#ports;
+    const versions = new Map<number, number>();
+    let place: PagePlace | null = null;
+    do {
+      const page: ChangePage = await ask(selectChanges(sql, this.#cursor, place));
+      if (page.pruned) return 'pruned';
+      await applyChanges(sql, this.#ports, page.changes, ask);
+      for (const { worldId, worldVersion } of page.changes) {
+        if (worldId === null || worldVersion === null) continue;
+        versions.set(worldId, Math.max(worldVersion, versions.get(worldId) ?? 0));
+      }
+      place = page.next;
+      if (place === null) this.#cursor = page.upTo;
+    } while (place !== null);
+    // Only now: one write may reach over several pages.
+    for (const [worldId, version] of versions) fleet.raiseVersion(worldId, version);
+    return versions.size > 0 ? 'writes' : 'moves';
+  }
+
+  async #load(): Promise<void> {
+    const { sql, keyring, clock, log } = this.#ports;
+    const startedAtMs = clock();
+    keyring.clear();
+    this.#cursor = await withDeadline(
+      loadFleet(sql, this.#ports, (loaded, total) => log.info({ loaded, total }, 'loading devices')),
+      LOAD_DEADLINE_MS,
+      'loading memory',
+    );
+    // A key that was read since may have changed before the snapshot; the feed will not tell of that.
+    keyring.clear();
+    this.#loadMs = clock() - startedAtMs;
+  }
+
+  async #report(): Promise<void> {
+    const { sql, podId } = this.#ports;
+    this.#reportedAtMs = performance.now();
+    await ask(upsertPod(sql, podId, this.#cursor));
+  }
+}
+
+const ask = <T>(answer: Promise<T>): Promise<T> =>
+  withDeadline(answer, ASK_DEADLINE_MS, 'an answer of Postgres');

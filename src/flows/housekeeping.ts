@@ -1,0 +1,64 @@
+import type { Clock } from '../base/clock.ts';
+import { pruneChanges } from '../store/changes.ts';
+import { pruneAnswers } from '../store/idempotentAnswers.ts';
+import { dropWeeksBefore } from '../store/partitions.ts';
+import { forgetDeadPods } from '../store/pods.ts';
+import { selectLongestHistoryDays, selectNowMs } from '../store/snapshot.ts';
+import { isUnavailable, type Sql } from '../store/sql.ts';
+
+const EVERY_MS = 60_000;
+const DAY_MS = 86_400_000;
+/** Chunks of the feed deleted in one round; the rest waits for the next. */
+const PRUNE_ROUNDS = 20;
+
+export interface HousekeepingPorts {
+  readonly sql: Sql;
+  readonly clock: Clock;
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+/**
+ * Once a minute: old changes leave the feed, old weeks the history, dead pods the list, and answers that are too old
+ * to be repeated. Returns the way to stop.
+ */
+export function startHousekeeping(ports: HousekeepingPorts): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  const timer = setInterval(() => {
+    running ??= tidy(ports).finally(() => {
+      running = null;
+    });
+  }, EVERY_MS);
+  return async () => {
+    clearInterval(timer);
+    await running;
+  };
+}
+
+/** One round: each task for itself; what fails is logged and tried again with the next. */
+export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void> {
+  const tasks = [
+    async () => {
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneChanges(sql)) === 0) break;
+    },
+    async () => {
+      const dropped = await dropWeeksBefore(sql, await oldestNeededMs(sql, clock()));
+      if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
+    },
+    () => forgetDeadPods(sql),
+    () => pruneAnswers(sql),
+  ];
+  for (const task of tasks) {
+    try {
+      await task();
+    } catch (error) {
+      const fields = isUnavailable(error) ? { code: (error as { code?: unknown }).code } : { err: error };
+      log.warn(fields, 'housekeeping failed; trying again in a minute');
+    }
+  }
+}
+
+/** By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. */
+async function oldestNeededMs(sql: Sql, nowMs: number): Promise<number> {
+  const longestDays = await selectLongestHistoryDays(sql);
+  return Math.min(nowMs, await selectNowMs(sql)) - longestDays * DAY_MS;
+}

@@ -1,0 +1,115 @@
+import { FIELD_ERRORS } from '../areas/fieldError.ts';
+import type { ImportError } from '../areas/importError.ts';
+import type { ImportItem, ImportPlan } from '../areas/importPlan.ts';
+import { type ImportOutcome, type ImportWarning, resolveImport } from '../areas/resolveImport.ts';
+import type { StoredArea } from '../areas/storedArea.ts';
+import { invariant } from '../base/invariant.ts';
+import { lockCodes } from '../store/areaCodes.ts';
+import { insertAreas, lockAreasByExternalId, selectAreasByExternalId, updateArea } from '../store/areas.ts';
+import type { AreaWriter } from './saveArea.ts';
+import { type WritePorts, type WriteScope, writeWorlds } from './writeWorlds.ts';
+
+/** What an import did, or would do. A dry run has no ids of areas that do not exist yet. */
+export interface ImportReport {
+  readonly created: readonly { readonly index: number; readonly id?: number }[];
+  readonly updated: readonly { readonly index: number; readonly id?: number; readonly external_id: string }[];
+  readonly errors: readonly ImportError[];
+  readonly warnings: readonly ImportWarning[];
+}
+
+/** What `importAreas` would do, without doing it. */
+export async function rehearseImport(
+  ports: WritePorts,
+  writer: AreaWriter,
+  plan: ImportPlan,
+): Promise<ImportReport> {
+  const stored = await selectAreasByExternalId(ports.sql, writer.accountId, codesOf(plan));
+  const outcome = await resolve(plan, writer, stored);
+  const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
+  return reportOf(
+    outcome,
+    outcome.writes.map(({ area }) => idOf.get(area.definition.externalId)),
+  );
+}
+
+/** Creates and updates what the plan asks for, all of it in one transaction; what is invalid costs only itself. */
+export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
+  return writeWorlds(ports, (scope) => save(scope, writer, plan));
+}
+
+async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
+  const codes = codesOf(plan);
+  if (codes.length > 0) await lockCodes(scope.tx, writer.accountId);
+  const stored = await lockAreasByExternalId(scope.tx, writer.accountId, codes);
+  const outcome = await resolve(plan, writer, stored);
+  const storedByCode = new Map(stored.map((area) => [area.definition.externalId, area]));
+  const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
+  const fresh = outcome.writes.filter((write) => write.isNew).map((write) => write.area);
+  const freshIds = await insertAreas(scope.tx, owner, fresh);
+  invariant(freshIds !== null, 'nobody else brings in a code meanwhile');
+
+  const changed = new Map<number, number[]>([[owner.worldId, [...freshIds]]]);
+  const ids: number[] = [];
+  for (const { isNew, area } of outcome.writes) {
+    const before = isNew ? undefined : storedByCode.get(area.definition.externalId);
+    if (before === undefined) {
+      ids.push(freshIds.shift() as number);
+      continue;
+    }
+    await updateArea(scope.tx, before.id, area.definition, area.figures);
+    ids.push(before.id);
+    changed.set(before.worldId, [...(changed.get(before.worldId) ?? []), before.id]);
+  }
+  for (const [worldId, entityIds] of changed) {
+    if (entityIds.length > 0) scope.changed({ kind: 'area', worldId, entityIds });
+  }
+  return reportOf(outcome, ids);
+}
+
+/** Resolves in slices: the transaction waits, the other requests do not. */
+async function resolve(
+  plan: ImportPlan,
+  writer: AreaWriter,
+  stored: readonly StoredArea[],
+): Promise<ImportOutcome> {
+  const byCode = new Map(stored.map((area) => [area.definition.externalId, area]));
+  const unseen = (item: ImportItem): boolean => {
+    const area = item.externalId === null ? undefined : byCode.get(item.externalId);
+    return area !== undefined && !writer.worldIds.includes(area.worldId);
+  };
+  const { code, message } = FIELD_ERRORS.externalIdTaken;
+  const taken = plan.items.filter(unseen).map(({ index }): ImportError => ({ index, code, message }));
+  const seen = {
+    ...plan,
+    items: plan.items.filter((item) => !unseen(item)),
+    errors: [...plan.errors, ...taken],
+  };
+  const steps = resolveImport(seen, (externalId) => byCode.get(externalId)?.definition);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    await new Promise((resume) => setImmediate(resume));
+  }
+}
+
+function codesOf(plan: ImportPlan): string[] {
+  return [...new Set(plan.items.flatMap((item) => (item.externalId === null ? [] : [item.externalId])))];
+}
+
+/** `ids` in the order of the outcome's writes; undefined where there is none yet. */
+function reportOf(outcome: ImportOutcome, ids: readonly (number | undefined)[]): ImportReport {
+  const idAt = (write: number): { id?: number } => {
+    const id = ids[write];
+    return id === undefined ? {} : { id };
+  };
+  return {
+    created: outcome.created.map(({ index, write }) => ({ index, ...idAt(write) })),
+    updated: outcome.updated.map(({ index, externalId, write }) => ({
+      index,
+      ...idAt(write),
+      external_id: externalId,
+    })),
+    errors: outcome.errors,
+    warnings: outcome.warnings,
+  };
+}

@@ -1,0 +1,35 @@
+import type { FieldError } from '../areas/fieldError.ts';
+import { ERRORS, type ErrorCode } from './errors.ts';
+
+/** What a request is answered with. `body` is JSON text, or null when there is none. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** `{ data, meta }` with status 200. */
+export function dataAnswer(data: unknown, meta: Readonly<Record<string, unknown>> = {}): Answer {
+  return { status: 200, body: JSON.stringify({ data, meta }) };
+}
+
+/** A page of a list with `meta.pagination`. */
+export function listAnswer(items: readonly unknown[], page: { limit: number; offset: number }): Answer {
+  return dataAnswer(items, { pagination: { limit: page.limit, offset: page.offset, count: items.length } });
+}
+
+/** `{ error: { code, message } }` with the code's status. */
+export function errorAnswer(code: ErrorCode, message: string = ERRORS[code][1]): Answer {
+  return { status: ERRORS[code][0], body: JSON.stringify({ error: { code, message } }) };
+}
+
+/** `{ error: <string> }`: how v2 says that a permission is missing or a limit exceeded. */
+export function plainErrorAnswer(status: number, message: string): Answer {
+  return { status, body: JSON.stringify({ error: message }) };
+}
+
+/** `{ error: { code: VALIDATION_ERROR, message, details } }` with every invalid field, status 422. */
+export function validationAnswer(details: readonly FieldError[]): Answer {
+  const [status, message] = ERRORS.VALIDATION_ERROR;
+  return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
+}

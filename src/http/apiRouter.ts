@@ -1,0 +1,96 @@
+import { type Request, type Response, Router } from 'express';
+import type { KeyState } from '../access/keyState.ts';
+import { hasAny, scopeNames } from '../access/scopes.ts';
+import { withDeadline } from '../base/deadline.ts';
+import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
+import { methodAnswer } from './methodAnswer.ts';
+import { parseQuery } from './query.ts';
+import { readBody } from './readBody.ts';
+import type { ApiVersion, Route } from './route.ts';
+import { send } from './send.ts';
+
+/** A Postgres that neither answers nor refuses must not keep a caller waiting for ever. */
+const ANSWER_DEADLINE_MS = 15_000;
+
+/** Where the admission middleware leaves the admitted caller for the routes behind it. */
+export interface AdmittedLocals {
+  readonly admitted: { readonly caller: KeyState; readonly nowMs: number };
+}
+
+/**
+ * The routes of one version behind its prefix. Each path is mounted once and decides by method itself: GET answers,
+ * HEAD like GET without a body, OPTIONS says what there is, anything else is 405.
+ */
+export function apiRouter(version: ApiVersion, routes: readonly Route[]): Router {
+  const router = Router({ caseSensitive: true });
+  const byPath = Map.groupBy(
+    routes.filter((route) => route.versions.includes(version)),
+    (route) => route.path,
+  );
+  // `/areas/import` before `/areas/:id`, which would take it for an id.
+  const paths = [...byPath].sort(([a], [b]) => Number(a.includes(':')) - Number(b.includes(':')));
+  for (const [path, atPath] of paths) {
+    router.all(mountPoints(path), async (request, response) => {
+      send(response, await answerAt(version, atPath, request, response), request.method);
+    });
+  }
+  return router;
+}
+
+async function answerAt(
+  version: ApiVersion,
+  routes: readonly Route[],
+  request: Request,
+  response: Response,
+): Promise<Answer> {
+  const method = request.method === 'HEAD' ? 'GET' : request.method;
+  const route = routes.find((candidate) => candidate.method === method);
+  if (route === undefined) return otherMethod(request.method, routes);
+  response.locals['route'] = `/api/${version}${route.path}`;
+  const { admitted } = response.locals as AdmittedLocals;
+  if (!hasAny(admitted.caller.scopes, route.scopes)) return missingScope(version, route);
+  const query = parseQuery(request.originalUrl);
+  if (query === null) return errorAnswer('BAD_REQUEST', 'a query parameter is given twice');
+  const params = paramsOf(request, `/api/${version}`, route.path);
+  const body =
+    route.maxBodyBytes === undefined ? null : await readBody(request, response, route.maxBodyBytes);
+  const header = (name: string) => request.headers[name]?.toString();
+  const answer = route.handle({ version, params, query, body, header, ...admitted });
+  return answer instanceof Promise
+    ? withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the database')
+    : answer;
+}
+
+/**
+ * Where a path is mounted: also where nothing stands in the place of a parameter (`/devices//location`, or a wildcard
+ * without its last slash), since an empty parameter is a malformed one, not another path.
+ */
+function mountPoints(path: string): string[] {
+  const star = path.indexOf('*');
+  const emptied = star === -1 ? path.replace(/:\w+(?=\/)/, '') : path.slice(0, star - 1);
+  return emptied === path ? [path] : [path, emptied];
+}
+
+/**
+ * The parameters of the path, decoded. The rest that a wildcard stands for is decoded as a whole, so that a slash in
+ * it may come plain or encoded; one plain slash at the very end is tolerated as on every path.
+ */
+function paramsOf(request: Request, prefix: string, path: string): Readonly<Record<string, string>> {
+  const star = path.indexOf('*');
+  if (star === -1) return request.params as Record<string, string>;
+  const [rawPath = ''] = request.originalUrl.split('?', 1);
+  const rest = rawPath.slice(prefix.length + star).replace(/\/$/, '');
+  return { [path.slice(star + 1)]: decodeURIComponent(rest) };
+}
+
+/** OPTIONS and methods that the path does not have; HEAD comes with every GET. */
+function otherMethod(method: string, routes: readonly Route[]): Answer {
+  const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]));
+  return methodAnswer(method, allowed);
+}
+
+/** v2 answers a missing permission with a plain string that names it; v3 with a code. */
+function missingScope(version: ApiVersion, route: Route): Answer {
+  const message = `this API key lacks the permission ${scopeNames(route.scopes).join(' or ')}`;
+  return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
+}

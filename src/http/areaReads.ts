@@ -1,0 +1,110 @@
+import { scopeMask } from '../access/scopes.ts';
+import { AREA_TYPES, type AreaType } from '../areas/area.ts';
+import { areaFeature } from '../areas/geojsonOut.ts';
+import { isLatLng } from '../geometry/latLng.ts';
+import type { Area } from '../memory/area.ts';
+import type { AreaCatalog } from '../memory/areaCatalog.ts';
+import { type Answer, dataAnswer, errorAnswer } from './answer.ts';
+import { areaIdOf, malformedId } from './areaId.ts';
+import { areaListJson, areaView } from './areaViews.ts';
+import { clampedInt, isBlank, offsetOf, parseDecimal, type Query } from './query.ts';
+import type { Call, Route } from './route.ts';
+
+const LIST_LIMIT_MAX = 200;
+const LIST_LIMIT_DEFAULT = 50;
+
+/** Area list, detail and contains: answered from memory. */
+export function areaReadRoutes(areas: AreaCatalog): Route[] {
+  const get = (path: string, handle: Route['handle']): Route => ({
+    method: 'GET',
+    path,
+    scopes: scopeMask('read_areas'),
+    versions: ['v3'],
+    handle,
+  });
+  return [
+    get('/areas', (call) => list(areas, call)),
+    get('/areas/:id', (call) => detail(areas, call)),
+    get('/areas/:id/contains', (call) => contains(areas, call)),
+  ];
+}
+
+async function list(areas: AreaCatalog, call: Call): Promise<Answer> {
+  const { query } = call;
+  const type = typeOf(query['type']);
+  if (type === 'invalid') return errorAnswer('BAD_REQUEST', `type must be one of ${AREA_TYPES.join(', ')}`);
+  const format = formatOf(query);
+  if (format === 'invalid') return malformedFormat();
+  const limit = clampedInt(query['limit'], 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT);
+  const offset = offsetOf(query);
+  const { page, total } = select(areas, call, { type, offset, limit });
+  const data = await areaListJson(page, format === 'geojson');
+  const meta = { pagination: { limit, offset, count: page.length }, total };
+  return { status: 200, body: `{"data":${data},"meta":${JSON.stringify(meta)}}` };
+}
+
+/** With `external_id` at most one area matches, whatever the page; the type filter holds for it too. */
+function select(
+  areas: AreaCatalog,
+  { caller, query }: Call,
+  filter: { type: AreaType | null; offset: number; limit: number },
+): { page: Area[]; total: number } {
+  const { worldIds, accountId } = caller;
+  const externalId = query['external_id'];
+  if (externalId === undefined || isBlank(externalId)) {
+    return {
+      page: areas.page(worldIds, filter.type, filter.offset, filter.limit),
+      total: areas.count(worldIds, filter.type),
+    };
+  }
+  const area = areas.byExternalId(worldIds, accountId, externalId);
+  const found =
+    area !== undefined && (filter.type ?? area.definition.geometry.type) === area.definition.geometry.type;
+  const matches = found ? [area] : [];
+  return { page: matches.slice(filter.offset, filter.offset + filter.limit), total: matches.length };
+}
+
+function detail(areas: AreaCatalog, { caller, params, query }: Call): Answer {
+  const id = areaIdOf(params);
+  if (id === null) return malformedId();
+  const format = formatOf(query);
+  if (format === 'invalid') return malformedFormat();
+  const area = areas.area(caller.worldIds, id);
+  if (area === undefined) return errorAnswer('NOT_FOUND');
+  return dataAnswer(format === 'geojson' ? areaFeature(area) : areaView(area));
+}
+
+/** Is the point inside, and how far is it from the edge: negative inside, metres. */
+function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
+  const id = areaIdOf(params);
+  if (id === null) return malformedId();
+  const lat = parseDecimal(query['lat']);
+  const lng = parseDecimal(query['lng']);
+  if (lat === null || lng === null || !isLatLng(lat, lng)) {
+    return errorAnswer(
+      'BAD_REQUEST',
+      'lat must be a number from -90 to 90 and lng a number from -180 to 180',
+    );
+  }
+  const area = areas.area(caller.worldIds, id);
+  if (area === undefined) return errorAnswer('NOT_FOUND');
+  return dataAnswer({
+    inside: area.shape.contains(lat, lng),
+    distance_m: area.shape.signedDistanceM(lat, lng),
+  });
+}
+
+function typeOf(text: string | undefined): AreaType | null | 'invalid' {
+  if (text === undefined || isBlank(text)) return null;
+  return AREA_TYPES.find((type) => type === text) ?? 'invalid';
+}
+
+function formatOf(query: Query): 'json' | 'geojson' | 'invalid' {
+  const format = query['format'];
+  if (format === undefined || isBlank(format) || format === 'json') return 'json';
+  return format === 'geojson' ? 'geojson' : 'invalid';
+}
+
+function malformedFormat(): Answer {
+  return errorAnswer('BAD_REQUEST', 'format must be json or geojson');
+}

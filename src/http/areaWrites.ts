@@ -1,0 +1,130 @@
+import { scopeMask } from '../access/scopes.ts';
+import type { AreaDraft } from '../areas/areaDraft.ts';
+import { isExternalId } from '../areas/externalId.ts';
+import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
+import { isIdempotencyKey } from '../areas/idempotencyKey.ts';
+import { parseDraft } from '../areas/parseDraft.ts';
+import { parseJson } from '../base/parseJson.ts';
+import { fail, ok, type Result } from '../base/result.ts';
+import type { CreateOnce } from '../flows/createOnce.ts';
+import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from '../flows/saveArea.ts';
+import type { WritePorts } from '../flows/writeWorlds.ts';
+import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
+import { areaIdOf, malformedId } from './areaId.ts';
+import { areaView } from './areaViews.ts';
+import type { Call, RequestBody, Route } from './route.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+export interface AreaWritePorts extends WritePorts {
+  readonly createOnce: CreateOnce;
+}
+
+/** Create, upsert, change and delete an area. Each is acknowledged when it holds on every pod. */
+export function areaWriteRoutes(ports: AreaWritePorts): Route[] {
+  const write = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
+    method,
+    path,
+    scopes: scopeMask('write_areas'),
+    versions: ['v3'],
+    ...(method === 'DELETE' ? {} : { maxBodyBytes: MAX_BODY_BYTES }),
+    handle,
+  });
+  return [
+    write('POST', '/areas', (call) => create(ports, call)),
+    write('PUT', '/areas/by-external-id/*externalId', (call) => upsert(ports, call)),
+    write('PATCH', '/areas/:id', (call) => patch(ports, call)),
+    write('DELETE', '/areas/:id', (call) => remove(ports, call)),
+  ];
+}
+
+async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answer> {
+  const key = call.header('idempotency-key') ?? null;
+  if (key !== null && !isIdempotencyKey(key)) {
+    return errorAnswer('BAD_REQUEST', 'an Idempotency-Key has 1 to 200 letters, digits and . _ : -');
+  }
+  const body = jsonOf(call.body);
+  if (!body.ok) return validationAnswer(body.error);
+  const draft = parseDraft(body.value);
+  if (!draft.ok) return validationAnswer(draft.error);
+  const outcome = await createOnce.create(
+    call.caller,
+    { draft: draft.value, key, body: body.value },
+    savedBody,
+  );
+  switch (outcome.kind) {
+    case 'replayed':
+      return createdAnswer(outcome.kept.areaId, outcome.kept.body, { 'Idempotent-Replayed': 'true' });
+    case 'key_mismatch':
+      return validationAnswer([KEY_MISMATCH]);
+    case 'external_id_taken':
+      return errorAnswer('CONFLICT');
+    default:
+      return saveAnswer(outcome, {});
+  }
+}
+
+async function upsert(ports: AreaWritePorts, call: Call): Promise<Answer> {
+  const externalId = call.params['externalId'] ?? '';
+  if (!isExternalId(externalId)) {
+    return errorAnswer('BAD_REQUEST', 'an external id has 1 to 100 letters, digits and . _ : / @ # -');
+  }
+  const draft = draftOf(call.body);
+  if (!draft.ok) return validationAnswer(draft.error);
+  const outcome = await upsertArea(ports, call.caller, externalId, draft.value);
+  return saveAnswer(outcome, { upsert: outcome.kind });
+}
+
+async function patch(ports: AreaWritePorts, call: Call): Promise<Answer> {
+  const id = areaIdOf(call.params);
+  if (id === null) return malformedId();
+  const draft = draftOf(call.body);
+  if (!draft.ok) return validationAnswer(draft.error);
+  return saveAnswer(await patchArea(ports, call.caller, id, draft.value), {});
+}
+
+async function remove(ports: AreaWritePorts, call: Call): Promise<Answer> {
+  const id = areaIdOf(call.params);
+  if (id === null) return malformedId();
+  const removed = await removeArea(ports, call.caller, id);
+  return removed ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
+}
+
+function saveAnswer(outcome: SaveOutcome, meta: Readonly<Record<string, unknown>>): Answer {
+  switch (outcome.kind) {
+    case 'created':
+      return createdAnswer(outcome.area.id, savedBody(outcome, meta), {});
+    case 'updated':
+      return { status: 200, body: savedBody(outcome, meta) };
+    case 'invalid':
+      return validationAnswer(outcome.errors);
+    case 'external_id_taken':
+      return validationAnswer([FIELD_ERRORS.externalIdTaken]);
+    case 'not_found':
+      return errorAnswer('NOT_FOUND');
+  }
+}
+
+function createdAnswer(id: number, body: string, headers: Readonly<Record<string, string>>): Answer {
+  return { status: 201, body, headers: { Location: `/api/v3/areas/${id}`, ...headers } };
+}
+
+function savedBody({ area, warnings }: SavedArea, meta: Readonly<Record<string, unknown>> = {}): string {
+  return JSON.stringify({ data: areaView(area), meta: warnings.length === 0 ? meta : { ...meta, warnings } });
+}
+
+function draftOf(body: RequestBody | null): Result<AreaDraft, readonly FieldError[]> {
+  const json = jsonOf(body);
+  return json.ok ? parseDraft(json.value) : json;
+}
+
+function jsonOf(body: RequestBody | null): Result<unknown, readonly FieldError[]> {
+  const parsed = body?.isJson === true ? parseJson(body.bytes) : null;
+  return parsed?.ok === true ? ok(parsed.value) : fail([FIELD_ERRORS.bodyInvalid]);
+}
+
+const KEY_MISMATCH: FieldError = {
+  field: 'Idempotency-Key',
+  code: 'MISMATCH',
+  message: 'this Idempotency-Key was used with another body',
+};

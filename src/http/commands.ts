@@ -1,0 +1,53 @@
+import { scopeMask } from '../access/scopes.ts';
+import type { Fleet } from '../memory/fleet.ts';
+import { COMMAND_STATUSES, type CommandStatus, selectCommands } from '../store/commands.ts';
+import type { Sql } from '../store/sql.ts';
+import { type Answer, errorAnswer, listAnswer } from './answer.ts';
+import { refuseImei } from './imei.ts';
+import { clampedInt, isBlank } from './query.ts';
+import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
+import { commandView } from './views.ts';
+
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+const DEFAULT_STATUSES: readonly CommandStatus[] = ['pending', 'sent'];
+
+/** The command queue of a device, read-only. */
+export function commandsRoute(ports: { sql: Sql; fleet: Fleet }): Route {
+  return {
+    method: 'GET',
+    path: '/devices/:imei/commands',
+    scopes: scopeMask('send_commands'),
+    versions: BOTH_VERSIONS,
+    handle: (call) => commands(ports, call),
+  };
+}
+
+async function commands({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call): Promise<Answer> {
+  const { caller, query } = call;
+  const imei = call.params['imei'] ?? '';
+  const refusal = refuseImei(imei);
+  if (refusal !== null) return refusal;
+  const statuses = statusesOf(query['status']);
+  if (statuses === null) {
+    return errorAnswer(
+      'BAD_REQUEST',
+      `status must be a comma-separated subset of ${COMMAND_STATUSES.join(', ')}`,
+    );
+  }
+  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT);
+  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const found = await selectCommands(sql, caller.worldIds, imei, statuses, limit);
+  return listAnswer(found.map(commandView), { limit, offset: 0 });
+}
+
+function statusesOf(text: string | undefined): readonly CommandStatus[] | null {
+  if (text === undefined || isBlank(text)) return DEFAULT_STATUSES;
+  const statuses: CommandStatus[] = [];
+  for (const part of text.split(',')) {
+    const status = COMMAND_STATUSES.find((known) => known === part.trim());
+    if (status === undefined) return null;
+    statuses.push(status);
+  }
+  return statuses;
+}

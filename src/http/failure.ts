@@ -1,0 +1,40 @@
+import type { IncomingMessage } from 'node:http';
+import { isUnavailable } from '../store/sql.ts';
+import { type Answer, errorAnswer } from './answer.ts';
+
+export interface FailureLog {
+  error(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/**
+ * What was thrown on the way to an answer → the documented error. Only a bug of this service is a 500. `unreadable`
+ * is the code for a request that cannot be read.
+ */
+export function failureAnswer(
+  error: unknown,
+  request: IncomingMessage,
+  log: FailureLog,
+  unreadable: 'BAD_REQUEST' | 'INVALID_BODY' = 'BAD_REQUEST',
+): Answer {
+  if (isUnavailable(error)) {
+    log.warn(
+      { code: (error as { code?: unknown }).code, method: request.method },
+      'Postgres could not be asked',
+    );
+    return errorAnswer('SERVICE_UNAVAILABLE');
+  }
+  const status = error instanceof URIError ? 400 : statusOf(error);
+  if (status === 413) return errorAnswer('PAYLOAD_TOO_LARGE');
+  // What express and its body readers throw for bad escapes, encodings and aborted bodies.
+  if (status !== null && status >= 400 && status < 500)
+    return errorAnswer(unreadable, 'the request cannot be read');
+  log.error({ err: error, method: request.method }, 'a request failed by a fault of this service');
+  return errorAnswer('INTERNAL_ERROR');
+}
+
+function statusOf(error: unknown): number | null {
+  if (typeof error !== 'object' || error === null) return null;
+  const { status } = error as { status?: unknown };
+  return typeof status === 'number' ? status : null;
+}

@@ -1,0 +1,49 @@
+import { scopeMask } from '../access/scopes.ts';
+import type { Fleet } from '../memory/fleet.ts';
+import { selectHistory } from '../store/positions.ts';
+import type { Sql } from '../store/sql.ts';
+import { type Answer, errorAnswer, listAnswer } from './answer.ts';
+import { refuseImei } from './imei.ts';
+import { clampedInt, windowOf } from './query.ts';
+import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
+import { historyView } from './views.ts';
+
+const LIMIT_MAX = 1000;
+const LIMIT_DEFAULT = 500;
+const DAY_MS = 86_400_000;
+/** The latest instant that ISO 8601 can write with four digits: an open end. */
+const END_OF_TIME_MS = 253_402_300_799_999;
+
+/** Position history from Postgres, cut to what the reader's plan retains. */
+export function historyRoute(ports: { sql: Sql; fleet: Fleet }): Route {
+  return {
+    method: 'GET',
+    path: '/devices/:imei/history',
+    scopes: scopeMask('read_history'),
+    versions: BOTH_VERSIONS,
+    handle: (call) => history(ports, call),
+  };
+}
+
+async function history({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call): Promise<Answer> {
+  const { caller, query, nowMs } = call;
+  const imei = call.params['imei'] ?? '';
+  const refusal = refuseImei(imei);
+  if (refusal !== null) return refusal;
+  const window = windowOf(query);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', 'from and to must be ISO 8601 times');
+  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT);
+  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const retainedFromMs = nowMs - caller.historyDays * DAY_MS;
+  const points = await selectHistory(
+    sql,
+    caller.worldIds,
+    imei,
+    {
+      fromMs: Math.max(window.fromMs ?? retainedFromMs, retainedFromMs),
+      toMs: window.toMs ?? END_OF_TIME_MS,
+    },
+    limit,
+  );
+  return listAnswer(points.map(historyView), { limit, offset: 0 });
+}

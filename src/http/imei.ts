@@ -1,0 +1,9 @@
+import { isImei } from '../engine/imei.ts';
+import { type Answer, errorAnswer } from './answer.ts';
+import { isBlank } from './query.ts';
+
+/** The refusal of a malformed IMEI, before any lookup; null when it is well formed. */
+export function refuseImei(imei: string): Answer | null {
+  if (isBlank(imei)) return errorAnswer('IMEI_REQUIRED');
+  return isImei(imei) ? null : errorAnswer('BAD_REQUEST', 'an IMEI has 14 to 17 digits');
+}

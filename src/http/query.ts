@@ -1,0 +1,54 @@
+import { parseIsoMs } from '../base/isoTime.ts';
+
+/** Query parameters by name. Blank ones are kept: most count as missing, an IMEI does not. */
+export type Query = Readonly<Record<string, string | undefined>>;
+
+const NO_QUERY: Query = Object.freeze(Object.create(null));
+
+/** The query of a request target ("/path?a=b"), or null when a parameter stands in it twice. */
+export function parseQuery(target: string): Query | null {
+  const mark = target.indexOf('?');
+  if (mark === -1 || mark === target.length - 1) return NO_QUERY;
+  const query: Record<string, string> = Object.create(null);
+  for (const [name, value] of new URLSearchParams(target.slice(mark + 1))) {
+    if (name in query) return null;
+    query[name] = value;
+  }
+  return query;
+}
+
+/** Decimal notation only: no exponent, no hexadecimal, no blanks. */
+const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)$/;
+
+/** A number in decimal notation, or null. So many digits that no double holds them are Infinity. */
+export function parseDecimal(text: string | undefined): number | null {
+  return text !== undefined && DECIMAL.test(text) ? Number(text) : null;
+}
+
+/** A whole number moved into [min, max]; `fallback` when missing or not a number; fractions are cut. */
+export function clampedInt(text: string | undefined, min: number, max: number, fallback: number): number {
+  const value = parseDecimal(text);
+  if (value === null) return fallback;
+  return Math.min(max, Math.max(min, Math.trunc(value)));
+}
+
+/** The offset of a list: 0 when missing, negative or not a number. */
+export function offsetOf(query: Query): number {
+  return clampedInt(query['offset'], 0, Number.MAX_SAFE_INTEGER, 0);
+}
+
+/** A time window, both ends included; null ends are open. 'invalid' when an end cannot be read. */
+export function windowOf(query: Query): { fromMs: number | null; toMs: number | null } | 'invalid' {
+  const fromMs = timeOf(query['from']);
+  const toMs = timeOf(query['to']);
+  return fromMs === 'invalid' || toMs === 'invalid' ? 'invalid' : { fromMs, toMs };
+}
+
+function timeOf(text: string | undefined): number | null | 'invalid' {
+  if (text === undefined || isBlank(text)) return null;
+  return parseIsoMs(text) ?? 'invalid';
+}
+
+export function isBlank(text: string): boolean {
+  return text.trim() === '';
+}

@@ -1,0 +1,42 @@
+import type { KeyState } from '../access/keyState.ts';
+import type { Answer } from './answer.ts';
+import type { Query } from './query.ts';
+
+export type ApiVersion = 'v2' | 'v3';
+
+/** An admitted request: everything that a route needs to answer it. */
+export interface Call {
+  readonly version: ApiVersion;
+  readonly caller: KeyState;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Query;
+  readonly nowMs: number;
+  /** Present on routes that take one. */
+  readonly body: RequestBody | null;
+  /** A header by its lower-case name; several of one name are joined by commas. */
+  header(name: string): string | undefined;
+}
+
+/** A body as it came, decompressed. */
+export interface RequestBody {
+  readonly bytes: Buffer;
+  /** False when the Content-Type says that it is something else. */
+  readonly isJson: boolean;
+}
+
+/** One route under a version's prefix: plain functions that know nothing of the server around them. */
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Below the prefix, with `:name` for a segment and `*name` at the end for all that is left. */
+  readonly path: string;
+  /** Any one of these permissions opens the route (bit mask). */
+  readonly scopes: number;
+  readonly versions: readonly ApiVersion[];
+  /** How large a body may be; without it none is read. */
+  readonly maxBodyBytes?: number;
+  /** How long an answer may take at most, where it is more than usual. */
+  readonly deadlineMs?: number;
+  handle(call: Call): Answer | Promise<Answer>;
+}
+
+export const BOTH_VERSIONS: readonly ApiVersion[] = ['v2', 'v3'];

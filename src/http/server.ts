@@ -1,0 +1,121 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { errorAnswer } from './answer.ts';
+import type { ErrorCode } from './errors.ts';
+
+/** Bounds against slow or greedy clients. Keep-alive outlives the 60 s idle time-out of common load balancers. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+const CHECK_INTERVAL_MS = 5_000;
+/** Nothing sent or taken on a connection for this long, such as an answer that is never read. */
+const SILENCE_TIMEOUT_MS = 150_000;
+/** While closing: how often connections that became idle are looked for. */
+const SWEEP_INTERVAL_MS = 50;
+
+/** An HTTP server with time-outs set against slow clients; what is no HTTP gets the error envelope too. */
+export function createHttpServer(listener: RequestListener): Server {
+  const inOriginForm: RequestListener = (request, response) => {
+    request.url = originForm(request.url ?? '/');
+    listener(request, response);
+  };
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+    },
+    inOriginForm,
+  );
+  // No limit but that of their bytes: Node passes over headers beyond a count without a word, and one of those
+  // could be the X-Forwarded-For that the proxy has added behind the caller's own.
+  server.maxHeadersCount = 0;
+  server.setTimeout(SILENCE_TIMEOUT_MS);
+  server.on('clientError', refuse);
+  // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
+  server.on('checkExpectation', inOriginForm);
+  return server;
+}
+
+/** Listens and returns the port that was taken. The error says which it could not have. */
+export function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (cause: NodeJS.ErrnoException) =>
+      reject(
+        new Error(
+          `cannot listen on ${host}, port ${port}: ${LISTEN_PROBLEMS[cause.code ?? ''] ?? cause.code}`,
+          { cause },
+        ),
+      );
+    server.once('error', giveUp);
+    server.listen(port, host, () => {
+      server.off('error', giveUp);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : port);
+    });
+  });
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process listens there',
+  EACCES: 'this user may not',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'there is no such host',
+};
+
+/** Stops accepting, lets requests in flight finish for at most `graceMs`, then cuts what is left. */
+export async function close(server: Server, graceMs: number): Promise<void> {
+  if (!server.listening) return;
+  // What still comes on an open connection is answered, as its last request.
+  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'));
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_INTERVAL_MS);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(cut);
+}
+
+/**
+ * The target of a request as path and query. A proxy may send the absolute form, "http://host/path" (RFC 9112 section
+ * 3.2.2), of which Express answers some in HTML. A client keeps a fragment to itself, so a plain # is one that it
+ * did not encode, as in an external id: cut off, the rest would name another area.
+ */
+function originForm(target: string): string {
+  const whole = target.replaceAll('#', '%23');
+  if (whole.startsWith('/')) return whole;
+  const rest = whole.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '');
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** Node could not read a request: answer on the bare socket and hang up. */
+function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, code, message] = refusalOf(error.code);
+  const body = errorAnswer(code, message).body ?? '';
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+}
+
+function refusalOf(code: string | undefined): readonly [status: string, code: ErrorCode, message: string] {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return [
+        '431 Request Header Fields Too Large',
+        'HEADERS_TOO_LARGE',
+        'the request headers are too large',
+      ];
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return ['408 Request Timeout', 'BAD_REQUEST', 'the request was not complete in time'];
+    default:
+      return ['400 Bad Request', 'BAD_REQUEST', 'the request is not valid HTTP'];
+  }
+}

@@ -1,0 +1,95 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { FixOutcome } from './flows/commitFixes.ts';
+
+/** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
+export interface Metrics {
+  observeRequest(route: string, method: string, status: number, seconds: number): void;
+  countFixes(outcomes: readonly FixOutcome[], eventCount: number): void;
+  countRejected(count: number): void;
+  countRedis(event: 'back' | 'lost' | 'ring_lost' | 'subscribe_failed'): void;
+  exposition(): Promise<{ contentType: string; text: string }>;
+}
+
+export interface Gauges {
+  /** Devices known, devices with a position, tenants, keys remembered. */
+  readonly sizes: () => { devices: number; positions: number; worlds: number; keys: number };
+  readonly feedLagMs: () => number;
+  readonly loadMs: () => number;
+  readonly waitingPoints: () => number;
+}
+
+/** From a fraction of a millisecond (memory) to seconds (a database in trouble). */
+const DURATION_BUCKETS_SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+];
+
+/** A registry of its own for each pod, so that two can run in one process. */
+export function createMetrics(gauges: Gauges): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const requests = new Histogram({
+    name: 'fleet_http_request_duration_seconds',
+    help: 'Duration of answered requests by route and status.',
+    labelNames: ['route', 'method', 'status'],
+    buckets: DURATION_BUCKETS_SECONDS,
+    registers,
+  });
+  const fixes = new Counter({
+    name: 'fleet_ingest_points_total',
+    help: 'Points received, by what became of them.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const events = new Counter({ name: 'fleet_events_total', help: 'Fleet events produced.', registers });
+  const redis = new Counter({
+    name: 'fleet_redis_events_total',
+    help: 'Redis lost and back, rings that reached no other pod.',
+    labelNames: ['event'],
+    registers,
+  });
+  gauge(registry, 'fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
+  gauge(
+    registry,
+    'fleet_memory_positions',
+    'Devices in the position indexes.',
+    () => gauges.sizes().positions,
+  );
+  gauge(registry, 'fleet_memory_worlds', 'Tenants held in memory.', () => gauges.sizes().worlds);
+  gauge(registry, 'fleet_memory_keys', 'API keys held in memory.', () => gauges.sizes().keys);
+  gauge(
+    registry,
+    'fleet_memory_load_seconds',
+    'Duration of the last full load of memory.',
+    () => gauges.loadMs() / 1000,
+  );
+  gauge(
+    registry,
+    'fleet_feed_lag_seconds',
+    'Time since memory was last known to equal Postgres.',
+    () => gauges.feedLagMs() / 1000,
+  );
+  gauge(registry, 'fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
+  return {
+    observeRequest: (route, method, status, seconds) =>
+      requests.labels(route, method, String(status)).observe(seconds),
+    countFixes: (outcomes, eventCount) => {
+      for (const outcome of outcomes) fixes.labels(outcome).inc();
+      events.inc(eventCount);
+    },
+    countRejected: (count) => fixes.labels('rejected').inc(count),
+    countRedis: (event) => redis.labels(event).inc(),
+    exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+function gauge(registry: Registry, name: string, help: string, read: () => number): void {
+  new Gauge({
+    name,
+    help,
+    registers: [registry],
+    collect() {
+      this.set(read());
+    },
+  });
+}

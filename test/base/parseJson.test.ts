@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { parseJson } from '../../src/base/parseJson.ts';
+
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+const nested = (levels: number, open = '[', close = ']'): string =>
+  open.repeat(levels) + close.repeat(levels);
+
+describe('JSON is read as JSON.parse reads it', () => {
+  const texts = [
+    '{}',
+    ' \t\r\n[1, 2]\n',
+    'null',
+    '"text"',
+    '-0',
+    '1e400',
+    '{"a":1,"a":2}',
+    '{"__proto__":{"x":1},"constructor":2,"toJSON":3}',
+    '"\\ud800"',
+    '"è € 𝄞"',
+    '"[[[[{{{{"',
+    '["\\"[","\\\\","]\\\\\\""]',
+    nested(64),
+    nested(64, '{"a":', '}').replace('}', '1}'),
+    `[${nested(63)},${nested(63)}]`,
+    `"${'['.repeat(100)}\\"${'['.repeat(100)}"`,
+  ];
+  for (const text of texts) {
+    test(text.slice(0, 40), () => {
+      assert.deepEqual(parseJson(bytesOf(text)), { ok: true, value: JSON.parse(text) });
+    });
+  }
+
+  test('whatever the value', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 8 }), (value) => {
+        const text = JSON.stringify(value);
+        assert.deepEqual(parseJson(bytesOf(text)), { ok: true, value: JSON.parse(text) });
+      }),
+      { seed: 1, numRuns: 200 },
+    );
+  });
+
+  test('a byte order mark before it is passed over', () => {
+    assert.deepEqual(parseJson(bytesOf('\ufeff{"a":1}')), { ok: true, value: { a: 1 } });
+  });
+});
+
+describe('what is no JSON fails', () => {
+  const rows: readonly (readonly [title: string, bytes: string | Uint8Array])[] = [
+    ['nothing', ''],
+    ['blanks', '  '],
+    ['a word', 'undefined'],
+    ['half an object', '{"a":1'],
+    ['a comma too many', '[1,]'],
+    ['single quotes', "{'a':1}"],
+    ['a comment', '{}//x'],
+    ['two values', '{}{}'],
+    ['an open string', '"abc'],
+    ['a string that ends in a backslash', '"abc\\'],
+    ['closing brackets only', ']'.repeat(1_000)],
+    ['NaN', '{"a":NaN}'],
+    ['a byte order mark and nothing', '\ufeff'],
+    ['two byte order marks', '\ufeff\ufeff{}'],
+    ['Latin-1', Uint8Array.from([0x22, 0xe8, 0x22])],
+    ['a sequence cut off', Uint8Array.from([0x22, 0xe2, 0x82, 0x22])],
+    ['a sequence cut off by the end', Uint8Array.from([0x22, 0xe2, 0x82])],
+    ['a surrogate in UTF-8', Uint8Array.from([0x22, 0xed, 0xa0, 0x80, 0x22])],
+    ['an overlong sequence', Uint8Array.from([0x22, 0xc0, 0xaf, 0x22])],
+    ['UTF-16', Buffer.from('{"a":1}', 'utf16le')],
+  ];
+  for (const [title, bytes] of rows) {
+    test(title, () => {
+      const input = typeof bytes === 'string' ? bytesOf(bytes) : bytes;
+      assert.deepEqual(parseJson(input), { ok: false, error: 'not_json' });
+      assert.deepEqual(parseJson(bytesOf('[1]')), { ok: true, value: [1] }, 'and nothing of it stays');
+    });
+  }
+
+  test('whatever the bytes: the value that JSON.parse finds in them, or a failure', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 12 }), (bytes) => {
+        let expected: unknown;
+        try {
+          expected = { ok: true, value: JSON.parse(Buffer.from(bytes).toString('utf8')) };
+        } catch {
+          expected = { ok: false, error: 'not_json' };
+        }
+        if (Buffer.from(bytes).toString('utf8').includes('\ufffd'))
+          expected = { ok: false, error: 'not_json' };
+        assert.deepEqual(parseJson(bytes), expected);
+      }),
+      { seed: 2, numRuns: 500 },
+    );
+  });
+});
+
+describe('what is nested too deep fails, however deep', () => {
+  for (const levels of [65, 100_000, 5_000_000]) {
+    test(`${levels} levels`, () => {
+      assert.deepEqual(parseJson(bytesOf(nested(levels))), { ok: false, error: 'too_deep' });
+      assert.deepEqual(parseJson(bytesOf('{"a":'.repeat(levels))), { ok: false, error: 'too_deep' });
+      assert.deepEqual(parseJson(bytesOf(`["x\\\\",${nested(levels)}]`)), { ok: false, error: 'too_deep' });
+    });
+  }
+
+  test('a megabyte of quotes and backslashes is read as fast as any other (else this would take hours)', () => {
+    for (const piece of ['\\"', '""', '\\\\', '"\\\\']) {
+      assert.equal(parseJson(bytesOf(`"${piece.repeat(500_000)}`)).ok, false);
+    }
+  });
+});

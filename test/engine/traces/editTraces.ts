@@ -1,0 +1,164 @@
+import { circle, depot, INSIDE, latLng, OUTSIDE } from './places.ts';
+import { RULES } from './rules.ts';
+import { create, drive, entry, exit, patch, remove, type Trace, trace } from './trace.ts';
+
+const minute = (sinceSeconds: number) => ({ sinceSeconds, dwellSeconds: 60 });
+const create60 = create(depot({ dwell_seconds: 60 }));
+const moveAway = patch('depot', { center: latLng(OUTSIDE) });
+
+/** Areas that are made, changed and deleted while devices are in them. */
+export const EDIT_TRACES: readonly Trace[] = [
+  trace('an area that moves away is left at the next point', RULES.changed, {
+    steps: [create(depot()), drive([0, INSIDE]), moveAway, drive([10, INSIDE], [20, INSIDE])],
+    events: [entry(0, 'depot'), exit(10, 'depot', { sinceSeconds: 0 })],
+  }),
+  trace('an area that moves along with the device is not left', RULES.changed, {
+    steps: [create(depot()), drive([0, INSIDE]), moveAway, drive([10, OUTSIDE], [20, INSIDE])],
+    events: [entry(0, 'depot'), exit(20, 'depot', { sinceSeconds: 0 })],
+  }),
+  trace('an area that moves away and back between two points was never left', RULES.changed, {
+    steps: [
+      create(depot()),
+      drive([0, INSIDE]),
+      moveAway,
+      patch('depot', { center: latLng(INSIDE) }),
+      drive([10, INSIDE], [20, OUTSIDE]),
+    ],
+    events: [entry(0, 'depot'), exit(20, 'depot', { sinceSeconds: 0 })],
+  }),
+  trace('an area that grows over a device is entered at the next point', RULES.changed, {
+    steps: [
+      create(depot()),
+      drive([0, OUTSIDE]),
+      patch('depot', { radius_m: 5_000 }),
+      drive([10, OUTSIDE], [20, OUTSIDE]),
+    ],
+    events: [entry(10, 'depot')],
+  }),
+  trace('an area that moves away from a pending stay resets it', RULES.changed, {
+    steps: [
+      create60,
+      drive([0, INSIDE]),
+      moveAway,
+      drive([30, INSIDE]),
+      patch('depot', { center: latLng(INSIDE) }),
+      drive([60, INSIDE], [119, INSIDE], [120, INSIDE]),
+    ],
+    events: [entry(120, 'depot', minute(60))],
+  }),
+  trace('another shape around a device changes nothing for it', RULES.changed, {
+    steps: [
+      create60,
+      drive([0, INSIDE]),
+      patch('depot', {
+        type: 'polygon',
+        points: [
+          { lat: 41.89, lng: 12.49 },
+          { lat: 41.89, lng: 12.51 },
+          { lat: 41.905, lng: 12.51 },
+          { lat: 41.905, lng: 12.49 },
+        ],
+      }),
+      drive([60, INSIDE], [70, OUTSIDE]),
+    ],
+    events: [entry(60, 'depot', minute(0)), exit(70, 'depot', minute(0))],
+  }),
+  trace('a change of name is told by the events after it', RULES.nameThen, {
+    steps: [
+      create(depot()),
+      drive([0, INSIDE]),
+      patch('depot', { name: 'Depot Nord' }),
+      drive([10, OUTSIDE]),
+    ],
+    events: [entry(0, 'depot'), exit(10, 'depot', { sinceSeconds: 0, areaName: 'Depot Nord' })],
+  }),
+
+  trace('a threshold that rises keeps the beginning of a pending stay', RULES.dwellChanged, {
+    steps: [
+      create60,
+      drive([0, INSIDE]),
+      patch('depot', { dwell_seconds: 300 }),
+      drive([60, INSIDE], [299, INSIDE], [300, INSIDE]),
+    ],
+    events: [entry(300, 'depot', { sinceSeconds: 0, dwellSeconds: 300 })],
+  }),
+  trace('a threshold that falls completes a pending stay at the next point, not before', RULES.dwellChanged, {
+    steps: [
+      create(depot({ dwell_seconds: 300 })),
+      drive([0, INSIDE], [100, INSIDE]),
+      patch('depot', { dwell_seconds: 60 }),
+      drive([110, INSIDE], [120, OUTSIDE]),
+    ],
+    events: [entry(110, 'depot', minute(0)), exit(120, 'depot', minute(0))],
+  }),
+  trace('a threshold that falls too late completes nothing', RULES.dwellChanged, {
+    steps: [
+      create(depot({ dwell_seconds: 300 })),
+      drive([0, INSIDE], [100, INSIDE]),
+      patch('depot', { dwell_seconds: 0 }),
+      drive([110, OUTSIDE]),
+    ],
+    events: [],
+  }),
+  trace('a threshold that rises after the entry takes nothing back and repeats nothing', RULES.nameThen, {
+    steps: [
+      create(depot()),
+      drive([0, INSIDE]),
+      patch('depot', { dwell_seconds: 60 }),
+      drive([10, INSIDE], [60, INSIDE], [61, OUTSIDE], [70, INSIDE], [80, OUTSIDE]),
+    ],
+    events: [entry(0, 'depot'), exit(61, 'depot', minute(0))],
+  }),
+
+  trace('a deleted area is not left', RULES.deleted, {
+    steps: [create(depot()), drive([0, INSIDE]), remove('depot'), drive([10, INSIDE], [20, OUTSIDE])],
+    events: [entry(0, 'depot')],
+  }),
+  trace('an area deleted during a pending stay is not entered', RULES.deleted, {
+    steps: [create60, drive([0, INSIDE]), remove('depot'), drive([60, INSIDE], [70, OUTSIDE])],
+    events: [],
+  }),
+  trace('the areas around a deleted one go on', RULES.deleted, {
+    steps: [
+      create(depot({ name: 'first' })),
+      create(depot()),
+      create(depot({ name: 'last' })),
+      drive([0, INSIDE]),
+      remove('depot'),
+      drive([10, INSIDE], [20, OUTSIDE]),
+    ],
+    events: [
+      entry(0, 'first'),
+      entry(0, 'depot'),
+      entry(0, 'last'),
+      exit(20, 'first', { sinceSeconds: 0 }),
+      exit(20, 'last', { sinceSeconds: 0 }),
+    ],
+  }),
+  trace('an area made again is a new one and starts from zero', RULES.newArea, {
+    steps: [
+      create60,
+      drive([0, INSIDE], [60, INSIDE]),
+      remove('depot'),
+      create(depot({ name: 'depot again', dwell_seconds: 60 })),
+      drive([70, INSIDE], [129, INSIDE], [130, INSIDE], [140, OUTSIDE]),
+    ],
+    events: [
+      entry(60, 'depot', minute(0)),
+      entry(130, 'depot again', minute(70)),
+      exit(140, 'depot again', minute(70)),
+    ],
+  }),
+  trace('a new area around a parked device is entered at its next point', RULES.newArea, {
+    steps: [drive([0, INSIDE], [60, INSIDE]), create(depot()), drive([70, INSIDE], [80, INSIDE])],
+    events: [entry(70, 'depot')],
+  }),
+  trace('the stay in a new area counts from the next point', RULES.newArea, {
+    steps: [drive([0, INSIDE], [60, INSIDE]), create60, drive([70, INSIDE], [129, INSIDE], [130, INSIDE])],
+    events: [entry(130, 'depot', minute(70))],
+  }),
+  trace('a new area around a device that drives off before its next point is not entered', RULES.newArea, {
+    steps: [drive([0, INSIDE]), create(circle('new', INSIDE, 500)), drive([10, OUTSIDE])],
+    events: [],
+  }),
+];

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { StoredArea } from '../../src/areas/storedArea.ts';
+import { compileAreas } from '../../src/flows/compileAreas.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { CIRCLE, POLYGON, validArea } from '../support/areas.ts';
+
+function stored(id: number, body: object, revision = 1): StoredArea {
+  const { definition, figures } = validArea(body);
+  return { id, worldId: 1, accountId: 1, definition, figures, createdAtMs: 0, revision };
+}
+
+const ROUND = {
+  ...POLYGON,
+  points: Array.from({ length: 2_000 }, (_, n) => {
+    const angle = (n / 2_000) * 2 * Math.PI;
+    return { lat: Math.sin(angle), lng: Math.cos(angle) };
+  }),
+};
+
+describe('areas come into memory', () => {
+  test('with shapes that answer', async () => {
+    const catalog = new AreaCatalog();
+    await compileAreas(catalog, [stored(1, CIRCLE), stored(2, POLYGON)]);
+    const { shape } = catalog.area([1], 1) ?? {};
+    const { lat, lng } = CIRCLE.center;
+    assert.equal(shape?.contains(lat, lng), true);
+    assert.ok(Math.abs((shape?.signedDistanceM(lat, lng) ?? 0) + CIRCLE.radius_m) < 1e-6);
+    assert.equal(catalog.area([1], 2)?.shape.contains(lat, lng - 1), false);
+  });
+
+  test('the newest revision wins, whatever the order', async () => {
+    const [first, second] = [stored(1, CIRCLE, 1), stored(1, { ...CIRCLE, name: 'New', radius_m: 50 }, 2)];
+    for (const order of [
+      [first, second],
+      [second, first],
+      [second, first, first],
+    ]) {
+      const catalog = new AreaCatalog();
+      for (const area of order) await compileAreas(catalog, [area]);
+      assert.equal(catalog.area([1], 1)?.definition.name, 'New');
+    }
+    const catalog = new AreaCatalog();
+    await compileAreas(catalog, [second, first]);
+    assert.equal(catalog.area([1], 1)?.revision, 2);
+  });
+
+  test('a revision that is there already is not compiled again', async () => {
+    const catalog = new AreaCatalog();
+    const area = stored(1, CIRCLE);
+    await compileAreas(catalog, [area]);
+    const { shape } = catalog.area([1], 1) ?? {};
+    await compileAreas(catalog, [stored(1, CIRCLE)]);
+    assert.equal(catalog.area([1], 1)?.shape, shape);
+  });
+
+  test('others get their turn every few shapes of 2000 vertices', async () => {
+    const catalog = new AreaCatalog();
+    const areas = Array.from({ length: 40 }, (_, n) => stored(n + 1, ROUND));
+    let turns = 0;
+    let isDone = false;
+    const count = (): void => {
+      turns++;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    await compileAreas(catalog, areas);
+    isDone = true;
+    assert.equal(catalog.size, 40);
+    assert.ok(turns >= 20, `${turns} turns`);
+  });
+});

@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { type DeviceTrack, NO_TRACK, stepDevice } from '../../src/engine/deviceEvents.ts';
+import type { Fix } from '../../src/engine/fix.ts';
+import type { FixOutcome } from '../../src/flows/commitFixes.ts';
+import { IngestOverload } from '../../src/flows/ingest.ts';
+import { fixOf, type IngestSide, ingestBench } from '../support/ingestBench.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const NOW_MS = Date.now();
+const count = (outcomes: readonly FixOutcome[], outcome: FixOutcome): number =>
+  outcomes.filter((one) => one === outcome).length;
+
+/** What Postgres holds of a device's points, oldest first, as "time latitude". */
+const historyOf = async ({ sql }: IngestSide, imei: string): Promise<string[]> => {
+  const rows = await sql<{ recorded_at: Date; latitude: number }[]>`
+    select p.recorded_at, p.latitude from position p join device d on d.id = p.device_id
+    where d.imei = ${imei} order by p.recorded_at`;
+  return rows.map((row) => `${row.recorded_at.getTime()} ${row.latitude}`);
+};
+const feedRows = async ({ sql }: IngestSide): Promise<number> => {
+  const [row] = await sql<{ rows: number }[]>`
+    select count(*)::int as rows from change where kind = 'positions'`;
+  return row?.rows ?? 0;
+};
+const eventsOf = async ({ sql }: IngestSide): Promise<string[]> => {
+  const rows = await sql<{ type: string; occurred_at: Date }[]>`
+    select type, occurred_at from fleet_event order by id`;
+  return rows.map((row) => `${row.type} ${row.occurred_at.getTime()}`);
+};
+
+/** Keeps every device locked until the returned function is called. */
+async function lockDevices({ sql }: IngestSide): Promise<() => Promise<void>> {
+  const locked = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const transaction = sql.begin(async (tx) => {
+    await tx`select from device_state for update`;
+    locked.resolve();
+    await released.promise;
+  });
+  await locked.promise;
+  return async () => {
+    released.resolve();
+    await transaction;
+  };
+}
+
+describe('group commit', () => {
+  test('200 requests at once are all stored, each with its own outcome, in a handful of transactions', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 200 });
+    const [side] = sides as [IngestSide];
+    const before = await feedRows(side);
+    const replies = await Promise.all(imeis.map((imei, n) => side.ingest.store([fixOf(imei, NOW_MS + n)])));
+    assert.deepEqual(
+      replies,
+      imeis.map(() => ['accepted']),
+    );
+    const transactions = (await feedRows(side)) - before;
+    assert.ok(transactions <= 10, `${transactions} transactions`);
+    for (const imei of imeis) assert.equal((await historyOf(side, imei)).length, 1);
+    assert.equal(side.ingest.waitingPoints, 0);
+    assert.equal(count(side.outcomes, 'accepted'), 200);
+  });
+
+  test('requests for one device never overtake each other: none of them comes late', async (t) => {
+    const { imeis, sides } = await ingestBench(t);
+    const [side] = sides as [IngestSide];
+    const [imei] = imeis as [string];
+    const replies = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => side.ingest.store([fixOf(imei, NOW_MS + n, { lat: n / 10 })])),
+    );
+    assert.deepEqual(
+      replies,
+      replies.map(() => ['accepted']),
+    );
+    assert.equal(side.fleet.anyDevice(imei)?.position?.lat, 19.9);
+  });
+
+  test('of equal points in two requests the one that came first stands', async (t) => {
+    const { imeis, sides } = await ingestBench(t);
+    const [side] = sides as [IngestSide];
+    const [imei] = imeis as [string];
+    const same = Array.from({ length: 20 }, (_, n) => side.ingest.store([fixOf(imei, NOW_MS, { lat: n })]));
+    const outcomes = (await Promise.all(same)).flat();
+    assert.deepEqual(
+      outcomes,
+      outcomes.map((_, n) => (n === 0 ? 'accepted' : 'duplicate')),
+    );
+    assert.deepEqual(await historyOf(side, imei), [`${NOW_MS} 0`]);
+  });
+
+  test('a request of no points asks nobody', async (t) => {
+    const { sides } = await ingestBench(t);
+    const [side] = sides as [IngestSide];
+    assert.deepEqual(await side.ingest.store([]), []);
+    assert.deepEqual(side.outcomes, []);
+  });
+
+  test('a request that the database refuses never costs its neighbours', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 60 });
+    const [side] = sides as [IngestSide];
+    const poisoned = new Set([10, 11, 40]);
+    const replies = await Promise.allSettled(
+      imeis.map((imei, n) =>
+        // No parser lets a NUL through; Postgres takes none in text.
+        side.ingest.store([fixOf(imei, NOW_MS, poisoned.has(n) ? { rfid: 'nul\u0000' } : { rfid: 'fine' })]),
+      ),
+    );
+    replies.forEach((reply, n) => {
+      if (poisoned.has(n)) assert.equal(reply.status, 'rejected', `request ${n}`);
+      else assert.deepEqual(reply, { status: 'fulfilled', value: ['accepted'] }, `request ${n}`);
+    });
+    for (const [n, imei] of imeis.entries()) {
+      assert.equal((await historyOf(side, imei)).length, poisoned.has(n) ? 0 : 1);
+      assert.equal(side.fleet.anyDevice(imei)?.position === null, poisoned.has(n));
+    }
+    assert.equal((await eventsOf(side)).length, 57);
+    const after = await side.ingest.store([fixOf(imeis[10] as string, NOW_MS)]);
+    assert.deepEqual(after, ['accepted']);
+  });
+
+  test('when too many points wait, more are refused at once, and those that wait are stored', async (t) => {
+    const { imeis, sides } = await ingestBench(t);
+    const [side] = sides as [IngestSide];
+    const [imei] = imeis as [string];
+    await side.ingest.store([fixOf(imei, NOW_MS)]);
+    const batch = Array.from({ length: 10_000 }, () => fixOf(imei, NOW_MS));
+    const release = await lockDevices(side);
+    const waiting = Array.from({ length: 21 }, () => side.ingest.store(batch)); // one of them in a transaction
+    assert.equal(side.ingest.waitingPoints, 200_000);
+    await assert.rejects(side.ingest.store([fixOf(imei, NOW_MS)]), IngestOverload);
+    await release();
+    const outcomes = (await Promise.all(waiting)).flat();
+    assert.equal(count(outcomes, 'duplicate'), 210_000);
+    assert.deepEqual(await side.ingest.store([fixOf(imei, NOW_MS + 1)]), ['accepted']);
+  });
+});
+
+describe('the answer', () => {
+  test('comes after the commit and never before: until then neither memory nor anybody else sees the point', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { pods: 2 });
+    const [side, other] = sides as [IngestSide, IngestSide];
+    const [imei] = imeis as [string];
+    const release = await lockDevices(other);
+    let answered = false;
+    const storing = side.ingest.store([fixOf(imei, NOW_MS)]).finally(() => {
+      answered = true;
+    });
+    await waitFor(async () => {
+      const [row] = await other.sql<{ waiting: number }[]>`
+        select count(*)::int as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      return row?.waiting === 1;
+    });
+    assert.equal(answered, false);
+    assert.equal(side.fleet.anyDevice(imei)?.position, null);
+    assert.deepEqual(await historyOf(other, imei), []);
+    await release();
+    assert.deepEqual(await storing, ['accepted']);
+    assert.deepEqual(await historyOf(other, imei), [`${NOW_MS} 41.9`]);
+  });
+});
+
+describe('devices', () => {
+  test('one that was created a moment ago is found; one that nobody created is unknown, in its place', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 2 });
+    const [side] = sides as [IngestSide];
+    const [a, b] = imeis as [string, string];
+    assert.equal(side.fleet.anyDevice(a), undefined);
+    const unknown = '350000000009999';
+    const outcomes = await side.ingest.store([
+      fixOf(unknown, NOW_MS),
+      fixOf(a, NOW_MS),
+      fixOf(unknown, NOW_MS + 1),
+      fixOf(b, NOW_MS),
+    ]);
+    assert.deepEqual(outcomes, ['unknown_device', 'accepted', 'unknown_device', 'accepted']);
+    assert.equal(side.fleet.anyDevice(a)?.position?.recordedAtMs, NOW_MS);
+  });
+
+  test('a pod that knows nothing of a device’s past judges its points by what Postgres knows', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { pods: 2 });
+    const [one, other] = sides as [IngestSide, IngestSide];
+    const [imei] = imeis as [string];
+    await one.ingest.store([fixOf(imei, NOW_MS, { rfid: 'card', ignition: true })]);
+    assert.deepEqual(await other.ingest.store([fixOf(imei, NOW_MS - 1, { rfid: 'late' })]), ['late']);
+    assert.equal(other.fleet.anyDevice(imei)?.position?.recordedAtMs, NOW_MS);
+    await other.ingest.store([fixOf(imei, NOW_MS + 1, { rfid: 'card', ignition: false })]);
+    assert.deepEqual(await eventsOf(one), [`rfid ${NOW_MS}`, `ignition_off ${NOW_MS + 1}`]);
+  });
+});
+
+describe('two pods', () => {
+  test('the same points sent to both at once are stored once, and so are their events', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 5, pods: 2 });
+    const [first] = sides as [IngestSide, IngestSide];
+    const trace = Array.from({ length: 60 }, (_, n) =>
+      imeis.map((imei) => fixOf(imei, NOW_MS + n * 1_000, { ignition: n % 2 === 0 })),
+    );
+    const outcomes: FixOutcome[] = [];
+    for (let at = 0; at < trace.length; at += 6) {
+      // Both get the same batches, each in its own order.
+      const batches = trace.slice(at, at + 6);
+      const sent = sides.map(({ ingest }, pod) => {
+        const order = pod === 0 ? batches : batches.toReversed();
+        return Promise.all(order.map((batch) => ingest.store(pod === 0 ? batch : batch.toReversed())));
+      });
+      outcomes.push(...(await Promise.all(sent)).flat(2));
+    }
+    const fresh = count(outcomes, 'accepted') + count(outcomes, 'late');
+    assert.equal(fresh, 300);
+    assert.equal(count(outcomes, 'duplicate'), 300);
+    for (const imei of imeis) {
+      assert.deepEqual(
+        await historyOf(first, imei),
+        trace.map((_, n) => `${NOW_MS + n * 1_000} 41.9`),
+      );
+      for (const { fleet } of sides) {
+        assert.ok((fleet.anyDevice(imei)?.position?.recordedAtMs ?? 0) >= NOW_MS);
+      }
+    }
+    // However the pods took turns, one of them evaluated the last point of each device, and nobody did so twice.
+    const [events] = await first.sql<{ all: number; different: number }[]>`
+      select count(*)::int as all, count(distinct (device_id, type, occurred_at))::int as different from fleet_event`;
+    assert.equal(events?.all, events?.different);
+  });
+});
+
+describe('any trace cut into any batches', () => {
+  /** A trace of one device over a few seconds, sent in any order, with repeats, in batches of any size. */
+  const batches = fc.array(
+    fc.array(
+      fc.record({
+        second: fc.integer({ min: 0, max: 40 }),
+        lat: fc.integer({ min: 1, max: 80 }),
+        ignition: fc.constantFrom(null, true, false),
+        rfid: fc.constantFrom(null, null, 'a', 'b'),
+      }),
+      { maxLength: 12, size: 'max' },
+    ),
+    { minLength: 1, maxLength: 8, size: 'max' },
+  );
+
+  /** Naive: a map of what is stored, the batches one after the other, each sorted by time. */
+  function replay(fixes: readonly (readonly Fix[])[]) {
+    const stored = new Map<number, number>();
+    const events: string[] = [];
+    const outcomes: FixOutcome[][] = [];
+    let track: DeviceTrack = NO_TRACK;
+    for (const batch of fixes) {
+      const ofBatch = new Map<Fix, FixOutcome>();
+      for (const fix of batch.toSorted((a, b) => a.recordedAtMs - b.recordedAtMs)) {
+        if (stored.has(fix.recordedAtMs)) {
+          ofBatch.set(fix, 'duplicate');
+          continue;
+        }
+        stored.set(fix.recordedAtMs, fix.lat);
+        const isLate = track.recordedAtMs !== null && fix.recordedAtMs < track.recordedAtMs;
+        ofBatch.set(fix, isLate ? 'late' : 'accepted');
+        if (isLate) continue;
+        const step = stepDevice(track, fix);
+        track = step.track;
+        for (const { type } of step.events) events.push(`${type} ${fix.recordedAtMs}`);
+      }
+      outcomes.push(batch.map((fix) => ofBatch.get(fix) as FixOutcome));
+    }
+    const history = [...stored].sort(([a], [b]) => a - b).map(([ms, lat]) => `${ms} ${lat}`);
+    return { history, events, outcomes, track };
+  }
+
+  test('has the outcomes, history, events and latest position of a naive replay', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 30 });
+    const [side] = sides as [IngestSide];
+    let used = 0;
+    await fc.assert(
+      fc.asyncProperty(batches, async (drawn) => {
+        const imei = imeis[used++] as string;
+        const fixes = drawn.map((batch) =>
+          batch.map(({ second, ...values }) => fixOf(imei, NOW_MS + second * 1_000, values)),
+        );
+        await side.sql`delete from fleet_event`;
+        const outcomes: FixOutcome[][] = [];
+        for (const batch of fixes) outcomes.push(await side.ingest.store(batch));
+        const expected = replay(fixes);
+        assert.deepEqual(outcomes, expected.outcomes);
+        assert.deepEqual(await historyOf(side, imei), expected.history);
+        assert.deepEqual(await eventsOf(side), expected.events);
+        const position = side.fleet.anyDevice(imei)?.position ?? null;
+        assert.equal(position?.recordedAtMs ?? null, expected.track.recordedAtMs);
+        if (position !== null) assert.equal(position.lat, expected.track.lat);
+      }),
+      { seed: 2, numRuns: 30, endOnFailure: true },
+    );
+  });
+});

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto';
+import { type Clock, systemClock } from '../../src/base/clock.ts';
+import { Admittance } from '../../src/flows/admit.ts';
+import { Follower } from '../../src/flows/follow.ts';
+import { Ingest } from '../../src/flows/ingest.ts';
+import { loadFleet } from '../../src/flows/loadFleet.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import { Keyring } from '../../src/memory/keyring.ts';
+import { Tenancy } from '../../src/memory/tenancy.ts';
+import { LocalGate } from '../../src/queue/localGate.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+
+/** What a pod holds and does besides its listeners. No doorbell rings in it. */
+export interface MemoryPod {
+  readonly sql: Sql;
+  readonly podId: string;
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly keyring: Keyring;
+  readonly tenancy: Tenancy;
+  readonly follower: Follower;
+  readonly ingest: Ingest;
+  readonly admittance: Admittance;
+  /** What it logged, oldest first. */
+  readonly log: string[];
+  close(): Promise<void>;
+}
+
+/** Opens a pod that has not loaded yet: `follower.start()` does that. */
+export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPod {
+  const sql = openSql(url, { maxConnections: 8, name: 'test pod' });
+  const fleet = new Fleet();
+  const areas = new AreaCatalog();
+  const keyring = new Keyring();
+  const tenancy = new Tenancy();
+  const memory = { fleet, areas, keyring, tenancy };
+  const podId = randomUUID();
+  const lines: string[] = [];
+  const say = (_fields: object, message: string) => void lines.push(message);
+  const log = { info: say, warn: say };
+  const follower = new Follower({ ...memory, sql, clock, podId, log });
+  return {
+    sql,
+    podId,
+    fleet,
+    areas,
+    keyring,
+    tenancy,
+    follower,
+    ingest: new Ingest({
+      sql,
+      memory,
+      follower,
+      clock,
+      onMoved: () => undefined,
+      onOutcomes: () => undefined,
+    }),
+    admittance: new Admittance({
+      sql,
+      fleet,
+      keyring,
+      gate: new LocalGate({ limits: { ipMinute: 0, keyMinute: 0, keyHour: 0 } }),
+      follower,
+      restoreVersion: async () => undefined,
+    }),
+    log: lines,
+    close: async () => {
+      await follower.stop();
+      await sql.end();
+    },
+  };
+}
+
+/** All that memory holds of these worlds, as plain data to compare. */
+export function dump({ fleet, areas }: { fleet: Fleet; areas: AreaCatalog }, worldIds: readonly number[]) {
+  return worldIds.map((worldId) => {
+    const devices = fleet.page([worldId], 0, Number.MAX_SAFE_INTEGER);
+    const near = fleet.near([worldId], 12.3, 45.6, devices.length + 1, Number.POSITIVE_INFINITY);
+    return {
+      worldId,
+      version: fleet.worldVersion(worldId),
+      devices: devices.map(({ fields, position }) => ({ ...fields, position })),
+      near: near.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
+      areas: areas.page([worldId], null, 0, Number.MAX_SAFE_INTEGER).map(({ shape: _, ...area }) => area),
+    };
+  });
+}
+
+/** The same of a memory that is loaded this very moment. */
+export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
+  const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy: new Tenancy() };
+  await loadFleet(sql, memory, () => undefined);
+  return dump(memory, worldIds);
+}
+
+export async function allWorlds(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }[]>`select id from world order by id`;
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { type VersionPublisher, type WritePorts, writeWorlds } from '../../src/flows/writeWorlds.ts';
+import { localWorldVersions } from '../../src/queue/worldVersions.ts';
+import { insertAccount } from '../../src/store/accounts.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+let sql: Sql;
+let drop: () => Promise<void>;
+let worlds: readonly [number, number];
+before(async () => {
+  const database = await createDatabase();
+  drop = database.drop;
+  sql = openSql(database.url, { maxConnections: 6, name: 'test' });
+  const made = await sql.begin(async (tx) => {
+    const draft = { name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
+    return [
+      await insertAccount(tx, { ...draft, email: 'a@x' }),
+      await insertAccount(tx, { ...draft, email: 'b@x' }),
+    ];
+  });
+  worlds = [made[0]?.worldId ?? 0, made[1]?.worldId ?? 0];
+});
+after(async () => {
+  await sql.end();
+  await drop();
+});
+
+let told: string[];
+beforeEach(() => {
+  told = [];
+});
+
+/** Ports that write down what they are told, in order. */
+function ports(reach: Partial<Record<'publish' | 'confirm', boolean>> = {}): WritePorts {
+  const versions: VersionPublisher = {
+    publish: async (worldId, version) => {
+      const isCommitted = (await versionOf(worldId)) >= version;
+      told.push(`publish ${worldId} ${version}${isCommitted ? ' (committed)' : ''}`);
+      return reach.publish ?? true;
+    },
+    confirm: async (worldId, version) => {
+      const isCommitted = (await versionOf(worldId)) >= version;
+      told.push(`confirm ${worldId} ${version}${isCommitted ? ' (committed)' : ''}`);
+      return reach.confirm ?? true;
+    },
+  };
+  return {
+    sql,
+    versions,
+    settle: async ({ published }) => {
+      told.push(`settle ${published ? 'published' : 'by the feed'}`);
+    },
+  };
+}
+
+async function versionOf(worldId: number): Promise<number> {
+  const [row] = await sql<{ version: number }[]>`select version from world where id = ${worldId}`;
+  return row?.version ?? 0;
+}
+
+describe('a write', () => {
+  test('is published before its commit, confirmed after it, and then settled', async () => {
+    const [a] = worlds;
+    const version = (await versionOf(a)) + 1;
+    const result = await writeWorlds(ports(), async ({ changed }) => {
+      changed({ kind: 'key', worldId: a, entityIds: [1, 2] });
+      return 'result';
+    });
+    assert.equal(result, 'result');
+    assert.deepEqual(told, [
+      `publish ${a} ${version}`,
+      `confirm ${a} ${version} (committed)`,
+      'settle published',
+    ]);
+    const rows = await sql<{ entity_id: number; world_version: number }[]>`
+      select entity_id, world_version from change where world_id = ${a} and world_version = ${version} order by id`;
+    assert.deepEqual(
+      rows.map((row) => row.entity_id),
+      [1, 2],
+    );
+  });
+
+  for (const step of ['publish', 'confirm'] as const) {
+    test(`whose ${step} reached nobody waits for the pods to follow`, async () => {
+      await writeWorlds(ports({ [step]: false }), async ({ changed }) => {
+        changed({ kind: 'device', worldId: worlds[0], entityIds: [1] });
+      });
+      assert.equal(told.at(-1), 'settle by the feed');
+    });
+  }
+
+  test('that fails tells nobody and leaves nothing', async () => {
+    const [a] = worlds;
+    const version = await versionOf(a);
+    await assert.rejects(
+      writeWorlds(ports(), async ({ changed }) => {
+        changed({ kind: 'key', worldId: a, entityIds: [1] });
+        throw new Error('no');
+      }),
+      /no/,
+    );
+    assert.equal(await versionOf(a), version);
+    assert.deepEqual(told, []);
+  });
+
+  test('that changes nothing waits for nobody', async () => {
+    assert.equal(await writeWorlds(ports(), async () => 'nothing'), 'nothing');
+    assert.deepEqual(told, []);
+  });
+
+  test('never waits for another in a circle, in whatever order both name their worlds', async () => {
+    const [a, b] = worlds;
+    const quiet = { ...ports(), versions: localWorldVersions };
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) =>
+        writeWorlds(quiet, async ({ changed }) => {
+          for (const worldId of n % 2 === 0 ? [a, b] : [b, a])
+            changed({ kind: 'key', worldId, entityIds: [n] });
+        }),
+      ),
+    );
+  });
+});

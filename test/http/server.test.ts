@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { Agent, get as httpGet, type RequestListener, type Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { close, createHttpServer, listen } from '../../src/http/server.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const GRACE_MS = 10_000;
+
+async function serve(t: TestContext, listener: RequestListener): Promise<{ server: Server; port: number }> {
+  const server = createHttpServer(listener);
+  const port = await listen(server, 0, '127.0.0.1');
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { server, port };
+}
+
+/** A socket of a client, and what it has got so far. */
+function dial(t: TestContext, port: number): { socket: Socket; got: () => string; ended: Promise<void> } {
+  const socket = connect(port, '127.0.0.1');
+  t.after(() => socket.destroy());
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk.toString('latin1');
+  });
+  socket.on('error', () => undefined);
+  const ended = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, got: () => text, ended };
+}
+
+const hello: RequestListener = (_request, response) => response.end('hello');
+
+describe('slow clients', () => {
+  test('are cut: 10 s for the headers, 60 s for the request, 75 s between requests, 150 s of silence', async (t) => {
+    const { server } = await serve(t, hello);
+    assert.deepEqual(
+      [server.headersTimeout, server.requestTimeout, server.keepAliveTimeout, server.timeout],
+      [10_000, 60_000, 75_000, 150_000],
+    );
+  });
+
+  test('who drips a header, drips a body or says nothing keeps nobody else from an answer', async (t) => {
+    const { port } = await serve(t, (request, response) => {
+      request.resume().once('end', () => response.end('hello'));
+    });
+    for (let n = 0; n < 100; n++) {
+      const { socket } = dial(t, port);
+      if (n % 3 === 1) socket.write('GET / HTTP/1.1\r\nHost: x\r\nX-Drip: a');
+      if (n % 3 === 2) socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nx');
+    }
+    const reply = await fetch(`http://127.0.0.1:${port}/`);
+    assert.equal(await reply.text(), 'hello');
+  });
+
+  test('headers that never end are answered with 408 and cut, as are those that never begin', async (t) => {
+    const { server, port } = await serve(t, hello);
+    const dripping = dial(t, port);
+    dripping.socket.write('GET / HTTP/1.1\r\nHost: x\r\n');
+    const silent = dial(t, port);
+    await waitFor(() => dripping.socket.readyState === 'open' && silent.socket.readyState === 'open');
+    server.headersTimeout = 1; // looked at every 5 s
+    await Promise.all([dripping.ended, silent.ended]);
+    assert.match(dripping.got(), /^HTTP\/1\.1 408 .*"code":"BAD_REQUEST"/s);
+  });
+});
+
+describe('what is no request', () => {
+  const cases: [name: string, bytes: string, status: number, code: string][] = [
+    ['garbage', 'hello\r\n\r\n', 400, 'BAD_REQUEST'],
+    [
+      'headers over 16 KB',
+      `GET / HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`,
+      431,
+      'HEADERS_TOO_LARGE',
+    ],
+    [
+      'two lengths',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n',
+      400,
+      'BAD_REQUEST',
+    ],
+    [
+      'a length and chunks',
+      'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      400,
+      'BAD_REQUEST',
+    ],
+  ];
+  for (const [name, bytes, status, code] of cases) {
+    test(`${name}: ${status} in the envelope, and the connection ends`, async (t) => {
+      const { port } = await serve(t, hello);
+      const { socket, got, ended } = dial(t, port);
+      socket.write(bytes);
+      await ended;
+      assert.match(got(), new RegExp(`^HTTP/1\\.1 ${status} .*"code":"${code}"`, 's'));
+    });
+  }
+
+  test('a thousand small headers are read, every one', async (t) => {
+    const { port } = await serve(t, (request, response) => response.end(request.headers['x-last']));
+    const headers = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`x${n}`, '']));
+    const reply = await fetch(`http://127.0.0.1:${port}/`, { headers: { ...headers, 'x-last': 'read' } });
+    assert.equal(await reply.text(), 'read');
+  });
+});
+
+describe('closing', () => {
+  test('answers what is in flight, on a connection that would be kept too, and waits no longer', async (t) => {
+    const arrived = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const { server, port } = await serve(t, async (_request, response) => {
+      arrived.resolve();
+      await released.promise;
+      response.end('late');
+    });
+    const agent = new Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    const answer = new Promise<string>((resolve, reject) => {
+      httpGet({ port, host: '127.0.0.1', agent }, (response) => {
+        response.setEncoding('utf8').on('data', resolve);
+      }).on('error', reject);
+    });
+    await arrived.promise;
+    const sinceMs = performance.now();
+    const closed = close(server, GRACE_MS);
+    released.resolve();
+    assert.equal(await answer, 'late');
+    await closed;
+    assert.ok(performance.now() - sinceMs < GRACE_MS / 2);
+  });
+
+  test('tells who goes on asking on an open connection that this was the last time', async (t) => {
+    const { server, port } = await serve(t, hello);
+    const { socket, got, ended } = dial(t, port);
+    // The first half of a request keeps the connection from being idle.
+    socket.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\n');
+    await waitFor(() => got().includes('hello'));
+    const closed = close(server, GRACE_MS);
+    socket.write('Host: x\r\n\r\n');
+    await Promise.all([ended, closed]);
+    assert.match(got(), /Connection: close\r\n/i);
+  });
+
+  test('cuts what has not finished within the grace', async (t) => {
+    const { server, port } = await serve(t, () => undefined);
+    const { socket, ended } = dial(t, port);
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await waitFor(async () => (await connections(server)) === 1);
+    await close(server, 20);
+    await ended;
+  });
+});
+
+test('a port that is taken is named', async (t) => {
+  const { port } = await serve(t, hello);
+  await assert.rejects(listen(createHttpServer(hello), port, '127.0.0.1'), {
+    message: `cannot listen on 127.0.0.1, port ${port}: another process listens there`,
+  });
+});
+
+function connections(server: Server): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.getConnections((error, count) => (error === null ? resolve(count) : reject(error)));
+  });
+}

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { createServer, type Server } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { withDeadline } from '../src/base/deadline.ts';
+import { openSql } from '../src/store/sql.ts';
+import { adminOf } from './support/admin.ts';
+import { makeDataDir, removeDataDir } from './support/cluster.ts';
+import { processesIn } from './support/embedded.ts';
+import { startOwnPostgres } from './support/ownPostgres.ts';
+import { INGEST_TOKEN, request } from './support/pod.ts';
+import { findFreePort } from './support/ports.ts';
+import { createDatabase } from './support/postgres.ts';
+import { type ServiceProcess, serviceEnv, startProcess } from './support/service.ts';
+import { waitFor } from './support/waitFor.ts';
+
+const STOP_LIMIT_MS = 15_000;
+const EMBEDDED_LIMIT_MS = 40_000;
+const IMEI = '350000000000001';
+const said = ({ lines, errors }: ServiceProcess): string => [...lines, ...errors].join('\n');
+
+/** How it ended, which must not take long. */
+function outcomeOf(service: ServiceProcess, limitMs = STOP_LIMIT_MS) {
+  return withDeadline(service.ended, limitMs, 'the end of the service').catch((error) => {
+    throw new Error(`${error}\n${said(service)}`);
+  });
+}
+
+const HANG_UP = { code: 0, signal: null };
+
+async function stayOnPort(t: TestContext): Promise<number> {
+  const server: Server = createServer();
+  t.after(() => server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+describe('a start that cannot be', { concurrency: 2 }, () => {
+  test('wrong variables: a line for each, nothing else, exit 1', async (t) => {
+    const service = startProcess(t, {
+      PORT: '65536',
+      ROLES: 'api,nothing',
+      TRUST_PROXY: 'true',
+      DATABASE_URL: 'x',
+    });
+    assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+    assert.deepEqual(service.lines, []);
+    assert.deepEqual(service.errors.map((line) => line.split(' ')[0]).sort(), [
+      'DATABASE_URL',
+      'INGEST_TOKEN',
+      'PORT',
+      'ROLES',
+      'SECRETS_KEY',
+      'TRUST_PROXY',
+    ]);
+  });
+
+  test('a port that is taken is named, exit 1', async (t) => {
+    const { url } = await createDatabase(t);
+    for (const name of ['PORT', 'INGEST_PORT']) {
+      const port = await stayOnPort(t);
+      const service = startProcess(t, { ...serviceEnv(url), [name]: String(port) });
+      assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+      const { msg } = JSON.parse(service.lines.at(-1) ?? '{}') as { msg?: string };
+      assert.equal(msg, `cannot listen on 127.0.0.1, port ${port}: another process listens there`);
+    }
+  });
+
+  test('a taken port leaves no embedded Postgres behind', async (t) => {
+    const dataDir = await makeDataDir();
+    t.after(() => removeDataDir(dataDir));
+    const service = startProcess(t, {
+      DATA_DIR: dataDir,
+      PORT: String(await stayOnPort(t)),
+      INGEST_PORT: '0',
+    });
+    assert.deepEqual(await outcomeOf(service, EMBEDDED_LIMIT_MS), { code: 1, signal: null });
+    assert.deepEqual(await processesIn(`${dataDir}/cluster`), []);
+  });
+
+  test('a database that is not there, or refuses, ends it without a word of the password', async (t) => {
+    const { url } = await createDatabase(t);
+    const wrong = new URL(url);
+    wrong.password = 'hunter2-is-no-password';
+    const nobody = new URL(wrong);
+    nobody.port = String(await findFreePort());
+    const nowhere = new URL(wrong);
+    nowhere.hostname = 'no-such-host.invalid';
+    for (const databaseUrl of [wrong, nobody, nowhere]) {
+      const service = startProcess(t, serviceEnv(databaseUrl.href));
+      assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+      assert.match(said(service), /Postgres|password/);
+      assert.doesNotMatch(said(service), /hunter2/);
+    }
+  });
+});
+
+describe('the service as a process', { concurrency: 2 }, () => {
+  test('SIGTERM: the call in flight is answered, exit 0; a second SIGTERM does no harm', async (t) => {
+    const { url } = await createDatabase(t);
+    const { key } = await ownerOf(url);
+    const service = startProcess(t, serviceEnv(url));
+    const { api, ingest } = await service.listening;
+    assert.equal((await request(`${ingest}/readyz`)).status, 200);
+    const release = await holdHistory(t, url);
+    const call = request(`${api}/api/v3/devices/${IMEI}/history`, { headers: { 'X-API-Key': key } });
+    await waitFor(() => someoneWaits(url));
+    service.child.kill('SIGTERM');
+    service.child.kill('SIGTERM');
+    await waitFor(() => service.lines.some((line) => line.includes('"stopping"')));
+    await release();
+    assert.equal((await call).status, 200);
+    assert.deepEqual(await outcomeOf(service), HANG_UP);
+    await assert.rejects(request(`${api}/healthz`));
+    assert.equal(service.lines.filter((line) => line.includes('"stopping"')).length, 1);
+  });
+
+  test('SIGTERM while Postgres says nothing: exit 0 all the same', async (t) => {
+    const postgres = await startOwnPostgres(t);
+    const { key } = await ownerOf(postgres.url);
+    const service = startProcess(t, serviceEnv(postgres.url));
+    const { api } = await service.listening;
+    const call = () => request(`${api}/api/v3/devices/${IMEI}/history`, { headers: { 'X-API-Key': key } });
+    assert.equal((await call()).status, 200);
+    await postgres.pause();
+    const cut = assert.rejects(call());
+    await sleep(100);
+    service.child.kill('SIGTERM');
+    assert.deepEqual(await outcomeOf(service, 30_000), HANG_UP);
+    await cut;
+    assert.equal(service.errors.length, 0, said(service));
+  });
+
+  test('SIGTERM at once, while it starts: exit 0', async (t) => {
+    const { url } = await createDatabase(t);
+    for (const waitMs of [0, 200, 300, 400]) {
+      const service = startProcess(t, serviceEnv(url));
+      await new Promise((resolve) => service.child.once('spawn', resolve));
+      await sleep(waitMs);
+      service.child.kill('SIGTERM');
+      const { code, signal } = await outcomeOf(service);
+      // Before the program has begun to run, the system ends it.
+      assert.ok(code === 0 || signal === 'SIGTERM', `${code} ${signal} ${said(service)}`);
+    }
+  });
+
+  test('Ctrl-C in the terminal ends the service and its Postgres; the next start finds what was stored', async (t) => {
+    const dataDir = await makeDataDir();
+    t.after(() => removeDataDir(dataDir));
+    const { DATABASE_URL: _, ...env } = serviceEnv('');
+    const first = startProcess(t, { ...env, DATA_DIR: dataDir });
+    const { ingest } = await withDeadline(first.listening, EMBEDDED_LIMIT_MS, 'the start');
+    const admin = adminOf({ DATA_DIR: dataDir });
+    await admin.account('owner@example.com');
+    await admin.device('owner@example.com', IMEI);
+    const { key } = await admin.key('owner@example.com');
+    await sendPoint(ingest);
+    assert.ok((await processesIn(`${dataDir}/cluster`)).length > 0);
+    process.kill(-(first.child.pid ?? 0), 'SIGINT');
+    assert.deepEqual(await outcomeOf(first), HANG_UP);
+    assert.deepEqual(await processesIn(`${dataDir}/cluster`), []);
+
+    const second = startProcess(t, { ...env, DATA_DIR: dataDir });
+    const { api } = await withDeadline(second.listening, EMBEDDED_LIMIT_MS, 'the start');
+    const reply = await request(`${api}/api/v3/devices/${IMEI}/location`, { headers: { 'X-API-Key': key } });
+    assert.equal(reply.body.data.latitude, 10);
+    second.child.kill('SIGTERM');
+    assert.deepEqual(await outcomeOf(second), HANG_UP);
+  });
+
+  test('its log has no key, no token and no password in it, whatever goes wrong', async (t) => {
+    const postgres = await startOwnPostgres(t);
+    const { url } = postgres;
+    const { key } = await ownerOf(url);
+    const env = { ...serviceEnv(url), LOG_LEVEL: 'trace', REDIS_URL: 'redis://:redis-password@127.0.0.1:1' };
+    const service = startProcess(t, env);
+    const { api, ingest } = await service.listening;
+    const call = async (path: string, headers: Record<string, string>, init: RequestInit = {}) => {
+      await (await fetch(`${path}`, { ...init, headers })).arrayBuffer();
+    };
+    const provoke = async () => {
+      await call(`${api}/api/v3/devices`, { 'X-API-Key': key });
+      await call(`${api}/api/v3/devices/${IMEI}/history?key=${key}`, { 'X-API-Key': key });
+      await call(`${api}/api/v3/devices`, { Authorization: `Bearer ${key}` });
+      await call(`${api}/api/v3/devices/%zz?k=${key}`, { 'X-API-Key': key });
+      await call(`${ingest}/osmand?id=${IMEI}&lat=1&lon=2&token=${INGEST_TOKEN}`, {});
+      await call(`${ingest}/positions`, { 'X-Ingest-Token': INGEST_TOKEN }, { method: 'POST', body: '{' });
+      await sendPoint(ingest);
+    };
+    await provoke();
+    await postgres.kill();
+    await provoke();
+    await postgres.start();
+    await waitFor(async () => (await request(`${api}/readyz`)).status === 200);
+    await provoke();
+    service.child.kill('SIGTERM');
+    assert.deepEqual(await outcomeOf(service), HANG_UP);
+    const secrets = [key, INGEST_TOKEN, Buffer.alloc(32, 7).toString('base64'), new URL(url).password, 'redis-password'];
+    for (const secret of secrets) assert.ok(!said(service).includes(secret), `the log has ${secret}`);
+    assert.deepEqual(service.errors, []);
+  });
+});
+
+/** An account with a device and a key. */
+async function ownerOf(databaseUrl: string): Promise<{ key: string }> {
+  const admin = adminOf(databaseUrl);
+  await admin.account('owner@example.com');
+  await admin.device('owner@example.com', IMEI);
+  return admin.key('owner@example.com');
+}
+
+async function sendPoint(ingest: string): Promise<void> {
+  await request(`${ingest}/positions`, {
+    method: 'POST',
+    headers: { 'X-Ingest-Token': INGEST_TOKEN },
+    body: JSON.stringify({ imei: IMEI, recorded_at: Date.now(), latitude: 10, longitude: 20 }),
+  });
+}
+
+/** Lets whoever reads the history wait, until the returned function is called. */
+async function holdHistory(t: TestContext, url: string): Promise<() => Promise<void>> {
+  const sql = openSql(url, { maxConnections: 1, name: 'test' });
+  t.after(() => sql.end());
+  const held = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const hold = sql.begin(async (tx) => {
+    await tx`lock table position in access exclusive mode`;
+    held.resolve();
+    await released.promise;
+  });
+  await held.promise;
+  return async () => {
+    released.resolve();
+    await hold;
+  };
+}
+
+async function someoneWaits(url: string): Promise<boolean> {
+  const sql = openSql(url, { maxConnections: 1, name: 'test' });
+  const rows = await sql`
+    select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await sql.end();
+  return rows.length > 0;
+}

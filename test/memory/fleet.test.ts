@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import type { DeviceFields, LatestPosition } from '../../src/engine/device.ts';
+import { distanceM } from '../../src/geometry/distance.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+
+const WORLDS = [1, 2, 3];
+/** Everything a key may look into: one world, or two in either order. */
+const VIEWS = [[1], [2], [3], [9], [1, 2], [2, 1], [1, 3], [9, 2], [2, 9], []];
+const PLACES: readonly (readonly [lat: number, lng: number])[] = [
+  [41.9, 12.5],
+  [41.9, 12.50001],
+  [16.5, 180],
+  [16.5, -179.999],
+  [90, 0],
+  [-89.9, 10],
+];
+
+const fields = (id: number, worldId: number, editedAtMs = 0, name: string | null = null): DeviceFields => ({
+  id,
+  imei: String(350_000_000_000_000 + ((id * 7) % 11)),
+  worldId,
+  name,
+  plate: null,
+  model: null,
+  groups: [],
+  editedAtMs,
+});
+
+const position = (recordedAtMs: number, place: number, movedAtMs = recordedAtMs): LatestPosition => {
+  const [lat, lng] = PLACES[place % PLACES.length] as readonly [number, number];
+  return { recordedAtMs, lat, lng, altitudeM: 0, speedKmh: 0, odometerKm: null, movedAtMs };
+};
+
+/** A fleet of plain lists, sorted and measured from scratch for every question. */
+class NaiveFleet {
+  readonly devices: { fields: DeviceFields; position: LatestPosition | null }[] = [];
+
+  put(next: DeviceFields): void {
+    const present = this.devices.find((device) => device.fields.id === next.id);
+    if (present === undefined) this.devices.push({ fields: next, position: null });
+    else if (next.editedAtMs >= present.fields.editedAtMs) present.fields = next;
+  }
+
+  move(id: number, next: LatestPosition): boolean {
+    const present = this.devices.find((device) => device.fields.id === id);
+    if (present === undefined) return false;
+    if (present.position === null || next.recordedAtMs >= present.position.recordedAtMs)
+      present.position = next;
+    return true;
+  }
+
+  seenBy(worldIds: readonly number[]) {
+    return this.devices
+      .filter((device) => worldIds.includes(device.fields.worldId))
+      .sort((a, b) => (a.fields.imei < b.fields.imei ? -1 : 1));
+  }
+}
+
+const plain = (device: { fields: DeviceFields; position: LatestPosition | null }) => ({
+  fields: device.fields,
+  position: device.position,
+});
+
+function assertSame(fleet: Fleet, naive: NaiveFleet): void {
+  assert.equal(fleet.deviceCount, naive.devices.length);
+  assert.equal(fleet.positionedCount, naive.devices.filter((device) => device.position !== null).length);
+  for (const view of VIEWS) {
+    const seen = naive.seenBy(view);
+    assert.deepEqual(fleet.page(view, 0, 100).map(plain), seen);
+    for (const [offset, limit] of [
+      [1, 2],
+      [3, 3],
+      [seen.length, 5],
+    ] as const) {
+      assert.deepEqual(fleet.page(view, offset, limit).map(plain), seen.slice(offset, offset + limit));
+    }
+    for (const device of naive.devices) {
+      const found = fleet.device(view, device.fields.imei);
+      assert.deepEqual(found && plain(found), seen.includes(device) ? device : undefined);
+    }
+    assertNear(fleet, view, seen);
+  }
+}
+
+function assertNear(fleet: Fleet, view: readonly number[], seen: readonly ReturnType<typeof plain>[]): void {
+  for (const [lat, lng] of PLACES) {
+    const measured = seen
+      .flatMap((device) => (device.position === null ? [] : [{ device, at: device.position }]))
+      .map(({ device, at }) => ({ imei: device.fields.imei, m: distanceM(lat, lng, at.lat, at.lng) }))
+      .sort((a, b) => a.m - b.m);
+    for (const limit of [1, 3, 50]) {
+      for (const maxM of [Number.POSITIVE_INFINITY, 50_000, 0]) {
+        const within = measured.filter(({ m }) => m <= maxM);
+        const found = fleet.near(view, lat, lng, limit, maxM);
+        assert.deepEqual(
+          found.map((near) => near.distanceM),
+          within.slice(0, limit).map(({ m }) => m),
+        );
+        for (const { device, distanceM: m } of found) {
+          assert.ok(within.some((one) => one.imei === device.fields.imei && one.m === m));
+        }
+        assert.equal(new Set(found.map(({ device }) => device)).size, found.length);
+      }
+    }
+  }
+}
+
+describe('a fleet of several worlds', () => {
+  const change = fc.oneof(
+    fc.record({
+      kind: fc.constant('put' as const),
+      id: fc.integer({ min: 1, max: 11 }),
+      worldId: fc.constantFrom(...WORLDS),
+      editedAtMs: fc.integer({ min: 0, max: 5 }),
+      name: fc.constantFrom('a', 'b', null),
+    }),
+    fc.record({
+      kind: fc.constant('move' as const),
+      id: fc.integer({ min: 1, max: 11 }),
+      recordedAtMs: fc.integer({ min: 0, max: 5 }),
+      place: fc.nat({ max: PLACES.length - 1 }),
+    }),
+  );
+
+  test('answers every list and every nearest as plain lists do, after any changes, each applied once or twice', () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(change, fc.boolean()), { maxLength: 40, size: 'max' }), (changes) => {
+        const fleet = new Fleet();
+        const naive = new NaiveFleet();
+        for (const [one, twice] of changes) {
+          for (let time = 0; time < (twice ? 2 : 1); time++) {
+            if (one.kind === 'put') {
+              const next = fields(one.id, one.worldId, one.editedAtMs, one.name);
+              fleet.putDevice(next);
+              naive.put(next);
+            } else {
+              const next = position(one.recordedAtMs, one.place);
+              assert.equal(fleet.move(one.id, next), naive.move(one.id, next));
+            }
+          }
+        }
+        assertSame(fleet, naive);
+      }),
+      { seed: 2, numRuns: 60 },
+    );
+  });
+
+  test('the order in which changes arrive does not matter', () => {
+    const changes: ((fleet: Fleet) => void)[] = [
+      (fleet) => fleet.putDevice(fields(1, 1, 3, 'newest')),
+      (fleet) => fleet.putDevice(fields(1, 2, 2, 'older')),
+      (fleet) => fleet.putDevice(fields(1, 3, 1, 'oldest')),
+      (fleet) => void fleet.move(1, position(20, 0)),
+      (fleet) => void fleet.move(1, position(10, 1)),
+    ];
+    for (let rotation = 0; rotation < changes.length; rotation++) {
+      const fleet = new Fleet();
+      fleet.putDevice(fields(1, 3, 0, 'first'));
+      for (let n = 0; n < changes.length; n++) changes[(n + rotation) % changes.length]?.(fleet);
+      const [device] = fleet.page([1, 2, 3].slice(0, 2), 0, 10);
+      assert.deepEqual([device?.fields.name, device?.position?.recordedAtMs], ['newest', 20]);
+      assert.deepEqual([fleet.page([2], 0, 1), fleet.page([3], 0, 1)], [[], []]);
+    }
+  });
+
+  test('a device that changes its world takes its position along and leaves nothing behind', () => {
+    const fleet = new Fleet();
+    for (let id = 1; id <= 10; id++) {
+      fleet.putDevice(fields(id, 1));
+      fleet.move(id, position(id, 0));
+    }
+    for (let id = 1; id <= 5; id++) fleet.putDevice(fields(id, 2, 1));
+    assert.equal(fleet.near([1], 41.9, 12.5, 50, 1).length, 5);
+    assert.equal(fleet.near([2], 41.9, 12.5, 50, 1).length, 5);
+    // Slots that became free are taken again: nobody is found under a number of somebody else.
+    for (let id = 1; id <= 5; id++) fleet.putDevice(fields(id, 1, 2));
+    assert.equal(new Set(fleet.near([1], 41.9, 12.5, 50, 1).map(({ device }) => device.fields.id)).size, 10);
+    assert.deepEqual(fleet.near([2], 41.9, 12.5, 50, 1), []);
+    assert.equal(fleet.positionedCount, 10);
+  });
+
+  test('moving a device that is not known says so and changes nothing', () => {
+    const fleet = new Fleet();
+    assert.equal(fleet.move(7, position(1, 0)), false);
+    assert.deepEqual([fleet.deviceCount, fleet.positionedCount], [0, 0]);
+  });
+
+  test('versions only rise, from the one with which every world begins', () => {
+    const fleet = new Fleet();
+    assert.equal(fleet.worldVersion(1), 1);
+    fleet.raiseVersion(1, 5);
+    fleet.raiseVersion(1, 3);
+    assert.deepEqual([fleet.worldVersion(1), fleet.worldVersion(2)], [5, 1]);
+  });
+
+  test('any device is found for ingest by its IMEI, whoever owns it', () => {
+    const fleet = new Fleet();
+    fleet.putDevice(fields(1, 3));
+    const { imei } = fields(1, 3);
+    assert.equal(fleet.anyDevice(imei)?.fields.worldId, 3);
+    assert.equal(fleet.anyDevice('350000000009999'), undefined);
+    assert.equal(fleet.device([1, 2], imei), undefined);
+  });
+});

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseAllowlist } from '../../src/access/allowlist.ts';
+import type { KeyState } from '../../src/access/keyState.ts';
+import { Keyring } from '../../src/memory/keyring.ts';
+
+const allowlist = parseAllowlist([]);
+assert.ok(allowlist.ok);
+
+const key = (id: number, accountId = 1): KeyState => ({
+  id,
+  accountId,
+  worldIds: [1],
+  scopes: 1,
+  allowlist: allowlist.value,
+  revoked: false,
+  ownerActive: true,
+  historyDays: 180,
+});
+const ids = (...some: number[]): ReadonlySet<number> => new Set(some);
+
+describe('the keyring', () => {
+  test('remembers what was put, and replaces it', () => {
+    const ring = new Keyring();
+    assert.equal(ring.get('a'), undefined);
+    assert.equal(ring.put('a', key(1), ring.epoch), true);
+    assert.equal(ring.put('a', key(2), ring.epoch), true);
+    assert.deepEqual([ring.get('a')?.id, ring.size], [2, 1]);
+  });
+
+  test('forgets the keys named, and all keys of the accounts named, and no other', () => {
+    const ring = new Keyring();
+    for (const [fingerprint, state] of [
+      ['a', key(1, 10)],
+      ['b', key(2, 10)],
+      ['c', key(3, 20)],
+      ['d', key(4, 30)],
+    ] as const) {
+      ring.put(fingerprint, state, ring.epoch);
+    }
+    ring.dropKeys(ids(4), ids(10));
+    assert.deepEqual(
+      ['a', 'b', 'c', 'd'].map((fingerprint) => ring.get(fingerprint)?.id),
+      [undefined, undefined, 3, undefined],
+    );
+  });
+
+  test('refuses what was read before a change, also of a key that it did not hold', () => {
+    for (const change of [
+      (ring: Keyring) => ring.dropKeys(ids(1), ids()),
+      (ring: Keyring) => ring.dropKeys(ids(), ids(99)),
+      (ring: Keyring) => ring.clear(),
+    ]) {
+      const ring = new Keyring();
+      const epoch = ring.epoch;
+      change(ring);
+      assert.equal(ring.put('a', key(1), epoch), false);
+      assert.equal(ring.get('a'), undefined);
+      assert.equal(ring.put('a', key(1), ring.epoch), true);
+    }
+  });
+
+  test('a change of nothing overtakes nobody', () => {
+    const ring = new Keyring();
+    const epoch = ring.epoch;
+    ring.dropKeys(ids(), ids());
+    assert.equal(ring.put('a', key(1), epoch), true);
+  });
+
+  test('clear forgets everything', () => {
+    const ring = new Keyring();
+    ring.put('a', key(1), ring.epoch);
+    ring.clear();
+    assert.deepEqual([ring.size, ring.get('a')], [0, undefined]);
+  });
+
+  test('holds 200 000 keys at most: the one that came first goes first', () => {
+    const ring = new Keyring();
+    const state = key(1);
+    for (let n = 0; n < 200_010; n++) ring.put(`k${n}`, state, ring.epoch);
+    assert.equal(ring.size, 200_000);
+    assert.deepEqual([ring.get('k9'), ring.get('k10')?.id, ring.get('k200009')?.id], [undefined, 1, 1]);
+  });
+
+  test('renewing a key when full costs no other', () => {
+    const ring = new Keyring();
+    const state = key(1);
+    for (let n = 0; n < 200_000; n++) ring.put(`k${n}`, state, ring.epoch);
+    ring.put('k77', key(2), ring.epoch);
+    assert.deepEqual([ring.size, ring.get('k77')?.id, ring.get('k0')?.id], [200_000, 2, 1]);
+  });
+});

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { InvariantError } from '../../src/base/invariant.ts';
+import { Tenancy } from '../../src/memory/tenancy.ts';
+
+describe('watchersOf', () => {
+  test('a private device is watched by its account and its organization, a shared one by every member', () => {
+    const tenancy = new Tenancy();
+    tenancy.putAccount(10, 1, 101);
+    tenancy.putAccount(20, 2, 101);
+    tenancy.putAccount(30, 3, null);
+    assert.deepEqual(
+      [1, 2, 3, 101].map((worldId) => tenancy.watchersOf(worldId)),
+      [[1, 101], [2, 101], [3], [101, 1, 2]],
+    );
+    assert.deepEqual(
+      [1, 2, 3, 101].map((worldId) => tenancy.isShared(worldId)),
+      [false, false, false, true],
+    );
+  });
+
+  test('a world that nobody told of is watched by itself, until somebody does', () => {
+    const tenancy = new Tenancy();
+    assert.deepEqual([tenancy.watchersOf(1), tenancy.watchersOf(101)], [[1], [101]]);
+    tenancy.putAccount(10, 1, 101);
+    assert.deepEqual(
+      [tenancy.watchersOf(1), tenancy.watchersOf(101)],
+      [
+        [1, 101],
+        [101, 1],
+      ],
+    );
+  });
+
+  test('an organization stays one when its last member has left', () => {
+    const tenancy = new Tenancy();
+    tenancy.putAccount(10, 1, 101);
+    tenancy.putAccount(10, 1, null);
+    assert.deepEqual(
+      [tenancy.isShared(101), tenancy.watchersOf(101), tenancy.watchersOf(1)],
+      [true, [101], [1]],
+    );
+  });
+
+  test('an account keeps its world', () => {
+    const tenancy = new Tenancy();
+    tenancy.putAccount(10, 1, 101);
+    assert.throws(() => tenancy.putAccount(10, 2, 101), InvariantError);
+    assert.deepEqual(tenancy.watchersOf(101), [101, 1]);
+  });
+
+  test('gives the very same list until a membership that it holds changes', () => {
+    const tenancy = new Tenancy();
+    tenancy.putAccount(10, 1, 101);
+    tenancy.putAccount(20, 2, 102);
+    const [before, other] = [tenancy.watchersOf(101), tenancy.watchersOf(102)];
+    tenancy.putAccount(10, 1, 101);
+    assert.equal(tenancy.watchersOf(101), before);
+    tenancy.putAccount(30, 3, 101);
+    assert.notEqual(tenancy.watchersOf(101), before);
+    assert.equal(tenancy.watchersOf(102), other);
+  });
+
+  test('agrees with a look at the table of accounts after any changes', () => {
+    const account = fc.integer({ min: 1, max: 6 });
+    const organization = fc.option(fc.constantFrom(101, 102));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(account, organization), { maxLength: 30 }), (changes) => {
+        const tenancy = new Tenancy();
+        const table = new Map<number, number | null>();
+        for (const [accountId, organizationWorldId] of changes) {
+          tenancy.putAccount(accountId, accountId + 10, organizationWorldId);
+          table.set(accountId + 10, organizationWorldId);
+          for (const worldId of [11, 12, 13, 14, 15, 16, 101, 102]) {
+            const own = table.get(worldId) ?? null;
+            const members = [...table].filter(([, joined]) => joined === worldId).map(([member]) => member);
+            assert.deepEqual(
+              tenancy.watchersOf(worldId).toSorted((a, b) => a - b),
+              [worldId, ...members, ...(own === null ? [] : [own])].sort((a, b) => a - b),
+            );
+          }
+        }
+      }),
+      { seed: 3, numRuns: 100 },
+    );
+  });
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Admin, adminOf } from '../support/admin.ts';
+import { type RawReply, rawRequest } from '../support/http.ts';
+import { manualClock } from '../support/manualClock.ts';
+import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+const OWNER = 'owner@example.com';
+const MINUTE_MS = 60_000;
+
+let url: string;
+let drop: () => Promise<void>;
+let admin: Admin;
+before(async () => {
+  ({ url, drop } = await createDatabase());
+  admin = adminOf(url);
+  await admin.account(OWNER);
+});
+after(() => drop());
+
+const codeOf = ({ status, text }: RawReply): string => {
+  const { error } = JSON.parse(text) as { error?: { code: string } };
+  return error === undefined ? String(status) : `${status} ${error.code}`;
+};
+
+describe('only X-API-Key carries a key', () => {
+  let pod: Pod;
+  let key: string;
+  before(async () => {
+    ({ key } = await admin.key(OWNER));
+    pod = await startPod(url);
+  });
+  after(() => pod.stop());
+
+  const UNKNOWN = `fk_${'A'.repeat(43)}`;
+  const cases = (): [name: string, headers: Record<string, string | string[]>, expected: string][] => [
+    ['a key alone', { 'X-API-Key': key }, '200'],
+    ['whatever the case of the header', { 'x-aPi-kEy': key }, '200'],
+    ['no key', {}, '403 API_KEY_REQUIRED'],
+    ['an empty key', { 'X-API-Key': '' }, '403 API_KEY_REQUIRED'],
+    ['a key as a bearer token', { Authorization: `Bearer ${key}` }, '403 API_KEY_REQUIRED'],
+    ['a key as a password', { Authorization: `Basic ${btoa(`key:${key}`)}` }, '403 API_KEY_REQUIRED'],
+    ['a key beside a token that is none', { 'X-API-Key': key, Authorization: 'Bearer x' }, '200'],
+    ['a key beside itself as a token', { 'X-API-Key': key, Authorization: `Bearer ${key}` }, '200'],
+    [
+      'an unknown key beside a known one',
+      { 'X-API-Key': UNKNOWN, Authorization: `Bearer ${key}` },
+      '403 API_KEY_INVALID',
+    ],
+    ['an unknown key', { 'X-API-Key': UNKNOWN }, '403 API_KEY_INVALID'],
+    ['two keys', { 'X-API-Key': [key, key] }, '403 API_KEY_INVALID'],
+    ['a known and an unknown key', { 'X-API-Key': [UNKNOWN, key] }, '403 API_KEY_INVALID'],
+    ['a key and more', { 'X-API-Key': `${key}x` }, '403 API_KEY_INVALID'],
+    ['a key in other letters', { 'X-API-Key': key.toUpperCase() }, '403 API_KEY_INVALID'],
+    ['no text at all', { 'X-API-Key': '\u0001ÿ'.slice(1) }, '403 API_KEY_INVALID'],
+    ['an endless key', { 'X-API-Key': 'k'.repeat(8_000) }, '403 API_KEY_INVALID'],
+  ];
+  for (const version of ['v2', 'v3']) {
+    test(version, async () => {
+      for (const [name, headers, expected] of cases()) {
+        const reply = await rawRequest(pod.api, `/api/${version}/devices`, { headers });
+        assert.equal(codeOf(reply), expected, name);
+        assert.equal(reply.headers['x-api-status'], version === 'v3' ? 'beta' : undefined);
+      }
+      const inQuery = await rawRequest(pod.api, `/api/${version}/devices?api_key=${key}&x-api-key=${key}`);
+      assert.equal(codeOf(inQuery), '403 API_KEY_REQUIRED');
+    });
+  }
+});
+
+describe('an allowlist lets in who is on it and nobody else', () => {
+  const ALLOWED = '203.0.113.7';
+  const LISTS = { single: ALLOWED, network: '203.0.113.0/24', six: '2001:db8::7' };
+  const keys: Record<keyof typeof LISTS, string> = { single: '', network: '', six: '' };
+  let bare: Pod;
+  let proxied: Pod;
+  before(async () => {
+    for (const [name, allow] of Object.entries(LISTS)) {
+      ({ key: keys[name as keyof typeof LISTS] } = await admin.key(OWNER, { allow }));
+    }
+    bare = await startPod(url);
+    proxied = await startPod(url, { env: { ...NO_LIMITS, TRUST_PROXY: '127.0.0.1, 10.0.0.0/8' } });
+  });
+  after(() => Promise.all([bare.stop(), proxied.stop()]));
+
+  const IN = '200';
+  const OUT = '403 API_KEY_IP_BLOCKED';
+  const call = async (pod: Pod, name: keyof typeof LISTS, headers: Record<string, string | string[]>) =>
+    codeOf(
+      await rawRequest(pod.api, '/api/v3/devices', { headers: { 'X-API-Key': keys[name], ...headers } }),
+    );
+
+  test('without trusted proxies no header makes an address', async () => {
+    const names = [
+      'X-Forwarded-For',
+      'X-Real-IP',
+      'Forwarded',
+      'X-Client-IP',
+      'CF-Connecting-IP',
+      'True-Client-IP',
+    ];
+    for (const name of names) {
+      for (const value of [ALLOWED, `for=${ALLOWED}`])
+        assert.equal(await call(bare, 'single', { [name]: value }), OUT);
+    }
+  });
+
+  test('an empty list restricts nobody', async () => {
+    const { key } = await admin.key(OWNER);
+    for (const pod of [bare, proxied]) assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+  });
+
+  const FORWARDED: [name: string, key: keyof typeof LISTS, value: string | string[], expected: string][] = [
+    ['the address itself', 'single', ALLOWED, IN],
+    ['with blanks around it', 'single', ` \t${ALLOWED} `, IN],
+    ['with a port', 'single', `${ALLOWED}:51234`, IN],
+    ['mapped into IPv6', 'single', `::ffff:${ALLOWED}`, IN],
+    ['mapped, in brackets, with a port', 'single', `[::ffff:${ALLOWED}]:443`, IN],
+    ['through a further trusted proxy', 'single', `${ALLOWED}, 10.1.2.3`, IN],
+    ['in two headers', 'single', [ALLOWED, '10.1.2.3'], IN],
+    ['another address of the network', 'network', '203.0.113.255', IN],
+    ['just outside of the network', 'network', '203.0.114.0', OUT],
+    ['IPv6, in any spelling', 'six', '2001:0DB8:0:0::0007', IN],
+    ['IPv6 in brackets', 'six', '[2001:db8::7]', IN],
+    ['another IPv6', 'six', '2001:db8::8', OUT],
+    ['another address', 'single', '203.0.113.8', OUT],
+    ['no header: the proxy itself', 'single', [], OUT],
+    ['forged in front of the true one', 'single', `${ALLOWED}, 198.51.100.1`, OUT],
+    ['forged in a header of its own', 'single', [ALLOWED, '198.51.100.1'], OUT],
+    ['forged behind an untrusted hop', 'single', `${ALLOWED}, 198.51.100.1, 10.1.2.3`, OUT],
+    ['followed by garbage', 'single', `${ALLOWED}, garbage`, OUT],
+    ['followed by nothing', 'single', `${ALLOWED},`, OUT],
+    ['followed by "unknown"', 'single', `${ALLOWED}, unknown`, OUT],
+    ['in octal', 'single', '0313.0.0161.07', OUT],
+    ['as one number', 'single', '3405803783', OUT],
+    ['in hexadecimal', 'single', '0xcb007107', OUT],
+    ['with leading zeros', 'single', '203.000.113.007', OUT],
+    ['with a zone', 'six', '2001:db8::7%eth0', OUT],
+    ['with a port that is none', 'single', `${ALLOWED}:99999`, OUT],
+    ['in brackets that do not belong', 'single', `[${ALLOWED}]`, OUT],
+    ['as a network', 'single', `${ALLOWED}/32`, OUT],
+    ['in quotes', 'single', `"${ALLOWED}"`, OUT],
+    ['a hundred hops of a trusted proxy', 'single', `${ALLOWED}${', 10.0.0.1'.repeat(100)}`, OUT],
+  ];
+  for (const [name, key, value, expected] of FORWARDED) {
+    test(`behind a trusted proxy: ${name}: ${expected}`, async () => {
+      assert.equal(await call(proxied, key, { 'X-Forwarded-For': value }), expected);
+    });
+  }
+
+  test('headers before the true X-Forwarded-For do not push it out', async () => {
+    const { key } = await admin.key(OWNER, { allow: '127.0.0.1' });
+    const headers: Record<string, string> = { 'X-API-Key': key };
+    for (let n = 0; n < 900; n++) headers[`A${n}`] = '1';
+    // A caller's flood, and behind it what the proxy on 127.0.0.1 has added.
+    headers['X-Forwarded-For'] = '198.51.100.1';
+    assert.equal(codeOf(await rawRequest(proxied.api, '/api/v3/devices', { headers })), OUT);
+  });
+});
+
+describe('429', () => {
+  const LIMITS = { RATE_LIMIT_KEY_MINUTE: '3', RATE_LIMIT_KEY_HOUR: '5', RATE_LIMIT_IP_MINUTE: '0' };
+
+  test('names the limit: as a string on v2, with a code on v3, without headers that tell more', async (t) => {
+    const clock = manualClock(Date.now());
+    const startMs = clock();
+    const pod = await startPod(url, { t, env: LIMITS, clock });
+    const { key } = await admin.key(OWNER);
+    const exhaust = async (count: number) => {
+      for (let n = 0; n < count; n++)
+        assert.equal((await pod.get(`/api/v${2 + (n % 2)}/devices`, key)).status, 200);
+    };
+    const refused = async (message: string) => {
+      const v2 = await pod.get('/api/v2/devices', key);
+      assert.deepEqual([v2.status, v2.body], [429, { error: message }]);
+      const v3 = await pod.get('/api/v3/devices', key);
+      assert.deepEqual([v3.status, v3.body], [429, { error: { code: 'TOO_MANY_REQUESTS', message } }]);
+      assert.equal(v3.headers.get('x-api-status'), 'beta');
+      for (const { headers } of [v2, v3]) {
+        assert.deepEqual(
+          [...headers.keys()].filter((name) => /retry|limit/i.test(name)),
+          [],
+        );
+      }
+    };
+    await exhaust(3);
+    await refused('rate limit exceeded: requests per key per minute');
+    clock.set(startMs + MINUTE_MS);
+    await exhaust(2);
+    await refused('rate limit exceeded: requests per key per hour');
+    clock.set(startMs + 60 * MINUTE_MS);
+    await exhaust(3);
+  });
+
+  test('an address over its limit gets nothing from the API, but the probes', async (t) => {
+    const clock = manualClock(Date.now());
+    const pod = await startPod(url, { t, env: { ...NO_LIMITS, RATE_LIMIT_IP_MINUTE: '2' }, clock });
+    const { key } = await admin.key(OWNER);
+    assert.equal((await pod.get('/api/v2/devices')).status, 403);
+    assert.equal((await pod.get('/api/v3/unknown', key)).status, 404);
+    const message = 'rate limit exceeded: requests per IP address per minute';
+    assert.deepEqual((await pod.get('/api/v2/devices', key)).body, { error: message });
+    assert.equal((await pod.get('/api/v3/devices', key)).body.error.message, message);
+    assert.equal((await pod.get('/readyz')).status, 200);
+    clock.set(clock() + MINUTE_MS);
+    assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+  });
+
+  test('by default: 120 a minute and 1000 an hour for a key, 120 a minute for an address', async (t) => {
+    const clock = manualClock(Date.now());
+    const pod = await startPod(url, { t, env: { TRUST_PROXY: '127.0.0.1' }, clock });
+    const { key } = await admin.key(OWNER);
+    const startMs = clock();
+    let ip = 0;
+    /** Calls from ever new addresses, or from one. */
+    const admitted = async (count: number, address = () => `10.0.${++ip >> 8}.${ip & 255}`) => {
+      const replies = await Promise.all(
+        Array.from({ length: count }, () =>
+          pod.get('/api/v3/devices', key, { 'X-Forwarded-For': address() }),
+        ),
+      );
+      return replies.filter(({ status }) => status === 200).length;
+    };
+    assert.equal(await admitted(130), 120);
+    let total = 120;
+    for (let minute = 1; minute < 10; minute++) {
+      clock.set(startMs + minute * MINUTE_MS);
+      total += await admitted(125);
+    }
+    assert.equal(total, 1000);
+    clock.set(startMs + 60 * MINUTE_MS);
+    assert.equal(await admitted(1), 1, 'the hour began with the first call');
+    const { key: another } = await admin.key(OWNER);
+    const others = await Promise.all(
+      Array.from({ length: 130 }, (_, n) =>
+        pod.get('/api/v2/devices', n % 2 === 0 ? another : undefined, { 'X-Forwarded-For': '192.0.2.1' }),
+      ),
+    );
+    assert.equal(others.filter(({ status }) => status === 429).length, 10);
+  });
+});
+
+describe('the owner of a key', () => {
+  test('is deactivated and activated again: its keys follow with the very next call, and only its keys', async (t) => {
+    const pod = await startPod(url, { t });
+    await admin.account('other@example.com');
+    const { key } = await admin.key(OWNER);
+    const { key: other } = await admin.key('other@example.com');
+    for (let round = 0; round < 3; round++) {
+      await admin.run('account:deactivate', '--email', OWNER);
+      const { status, body } = await pod.get('/api/v2/devices', key);
+      assert.deepEqual([status, body.error.code], [403, 'API_KEY_OWNER_INACTIVE']);
+      assert.equal((await pod.get('/api/v2/devices', other)).status, 200);
+      await admin.run('account:activate', '--email', OWNER);
+      assert.equal((await pod.get('/api/v2/devices', key)).status, 200);
+    }
+  });
+});

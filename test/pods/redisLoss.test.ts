@@ -1,0 +1,169 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { type Admin, adminOf } from '../support/admin.ts';
+import { startLoad } from '../support/load.ts';
+import { INGEST_TOKEN, NO_LIMITS, type Pod, request, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const OWNER = 'owner@example.com';
+const IMEI = '350000000000001';
+
+interface Scene {
+  readonly redis: TestRedis;
+  readonly pods: readonly [Pod, Pod];
+  readonly admin: Admin;
+  readonly key: string;
+}
+
+async function startScene(t: TestContext, limits = NO_LIMITS): Promise<Scene> {
+  const { url } = await createDatabase(t);
+  const redis = await startRedis(t);
+  const admin = adminOf(url, redis.url);
+  await admin.account(OWNER);
+  await admin.device(OWNER, IMEI);
+  const { key } = await admin.key(OWNER);
+  const env = { ...limits, REDIS_URL: redis.url };
+  const [a, b] = await Promise.all([startPod(url, { t, env }), startPod(url, { t, env })]);
+  await a.points([{ imei: IMEI, recorded_at: Date.now() - 1000, latitude: 10, longitude: 20 }]);
+  return { redis, pods: [a, b], admin, key };
+}
+
+const STORMS: readonly [name: string, storm: (redis: TestRedis) => Promise<void>][] = [
+  [
+    'stopped and restarted',
+    async (redis) => {
+      await redis.stop();
+      await sleep(100);
+      await redis.restart();
+    },
+  ],
+  [
+    'silent for a while',
+    async (redis) => {
+      redis.pause();
+      await sleep(300);
+      redis.resume();
+    },
+  ],
+  [
+    'emptied',
+    async (redis) => {
+      const client = new Redis(redis.url);
+      await client.flushall();
+      client.disconnect();
+    },
+  ],
+  [
+    'losing all connections',
+    async (redis) => {
+      const client = new Redis(redis.url);
+      await client.call('CLIENT', 'KILL', 'SKIPME', 'yes');
+      client.disconnect();
+    },
+  ],
+];
+
+describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 2, timeout: 60_000 }, () => {
+  for (const [name, storm] of STORMS) {
+    test(`${name}: every call is answered as if nothing had happened`, async (t) => {
+      const { redis, pods, admin, key } = await startScene(t);
+      let recordedAtMs = Date.now() - 1_000_000;
+      const calls = pods.flatMap((pod, n): [string, () => Promise<{ status: number }>][] => [
+        [`nearest ${n}`, () => pod.get('/api/v3/devices/nearest?lat=10&lng=20', key)],
+        [`list ${n}`, () => pod.get('/api/v2/devices', key)],
+        [`history ${n}`, () => pod.get(`/api/v3/devices/${IMEI}/history?limit=1`, key)],
+        [
+          `ingest ${n}`,
+          () => {
+            recordedAtMs += 1_000;
+            return request(`${pod.ingest}/positions`, {
+              method: 'POST',
+              headers: { 'X-Ingest-Token': INGEST_TOKEN },
+              body: JSON.stringify({ imei: IMEI, recorded_at: recordedAtMs, latitude: 10, longitude: 20 }),
+            });
+          },
+        ],
+      ]);
+      const load = startLoad(Object.fromEntries(calls));
+      for (let round = 0; round < 4; round++) {
+        await storm(redis);
+        const { id, key: another } = await admin.key(OWNER);
+        for (const pod of pods) assert.equal((await pod.get('/api/v3/devices', another)).status, 200);
+        await admin.run('key:revoke', '--id', String(id));
+        for (const pod of pods) {
+          const { body } = await pod.get('/api/v3/devices', another);
+          assert.equal(body.error?.code, 'API_KEY_REVOKED');
+        }
+      }
+      await load.stop();
+      assert.deepEqual(
+        Object.keys(load.tally).sort(),
+        calls.map(([call]) => `${call} 200`).sort(),
+        JSON.stringify(load.tally),
+      );
+    });
+  }
+});
+
+describe('limits while Redis is lost', { skip: skipWithoutRedis() }, () => {
+  const LIMIT = 120;
+
+  /** How many of many calls to each pod are answered with 200. */
+  async function admitted(pods: readonly Pod[], key: string): Promise<number[]> {
+    return Promise.all(
+      pods.map(async (pod) => {
+        const replies = await Promise.all(
+          Array.from({ length: LIMIT + 30 }, () => pod.get('/api/v3/devices', key)),
+        );
+        for (const { status } of replies) assert.ok(status === 200 || status === 429, String(status));
+        return replies.filter(({ status }) => status === 200).length;
+      }),
+    );
+  }
+
+  test('each pod still holds them, and once Redis is back both together', async (t) => {
+    const { redis, pods, admin } = await startScene(t, { RATE_LIMIT_IP_MINUTE: '0' });
+    const { key } = await admin.key(OWNER);
+    const { id, key: second } = await admin.key(OWNER);
+    for (const pod of pods) assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+    await redis.stop();
+    assert.deepEqual(await admitted(pods, key), [LIMIT, LIMIT]);
+    await redis.restart();
+    const client = new Redis(redis.url);
+    t.after(() => client.disconnect());
+    const count = async () => Number(await client.get((await client.keys(`fleet:*:km:${id}`))[0] ?? ''));
+    await waitFor(async () => {
+      const before = await count();
+      for (const pod of pods) await pod.get('/api/v3/devices', second);
+      return (await count()) === before + pods.length;
+    });
+    const used = await count();
+    const [here = 0, there = 0] = await admitted(pods, second);
+    assert.equal(here + there, LIMIT - used);
+  });
+});
+
+describe('a pod whose Redis is not there when it starts', { skip: skipWithoutRedis() }, () => {
+  test('serves, and shares limits once it comes', async (t) => {
+    const { url } = await createDatabase(t);
+    const redis = await startRedis(t);
+    await redis.stop();
+    const admin = adminOf(url);
+    await admin.account(OWNER);
+    const { key } = await admin.key(OWNER);
+    const pod = await startPod(url, { t, env: { REDIS_URL: redis.url } });
+    assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+    await redis.restart();
+    await waitFor(async () => {
+      assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+      const client = new Redis(redis.url);
+      const names = await client.keys('fleet:*:km:*');
+      client.disconnect();
+      return names.length > 0;
+    });
+  });
+});

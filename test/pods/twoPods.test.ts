@@ -1,0 +1,307 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { openSql } from '../../src/store/sql.ts';
+import { type Admin, adminOf } from '../support/admin.ts';
+import { dropBells } from '../support/bells.ts';
+import { NO_LIMITS, type Pod, type Reply, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+
+const skip = skipWithoutRedis();
+const OWNER = 'owner@example.com';
+const VISIBLE_WITHIN_MS = 1_000;
+
+interface Couple {
+  readonly url: string;
+  readonly redis: TestRedis;
+  readonly pods: readonly [Pod, Pod];
+  /** Runs commands as an administrator who knows of Redis, and as one who does not. */
+  readonly admins: readonly [Admin, Admin];
+}
+
+/** Two pods on one Postgres and one Redis, with an account. */
+async function startCouple(t: TestContext, env = NO_LIMITS, { withBells = true } = {}): Promise<Couple> {
+  const { url } = await createDatabase(t);
+  const redis = await startRedis(t);
+  if (!withBells) await dropBells(url, redis.url);
+  const pods = await Promise.all(
+    [0, 1].map(() => startPod(url, { t, env: { ...env, REDIS_URL: redis.url } })),
+  );
+  const admins: [Admin, Admin] = [adminOf(url, redis.url), adminOf(url)];
+  await admins[0].account(OWNER);
+  return { url, redis, pods: pods as [Pod, Pod], admins };
+}
+
+const codeOf = (reply: Reply): string => `${reply.status} ${reply.body.error?.code ?? ''}`.trim();
+
+function onBoth(pods: readonly Pod[], path: string, key: string): Promise<string[]> {
+  return Promise.all(pods.map(async (pod) => codeOf(await pod.get(path, key))));
+}
+
+describe('limits over two pods', { skip }, () => {
+  const statuses = async (calls: readonly Promise<Reply>[]): Promise<Record<number, number>> => {
+    const counts: Record<number, number> = {};
+    for (const { status } of await Promise.all(calls)) counts[status] = (counts[status] ?? 0) + 1;
+    return counts;
+  };
+
+  test('one key gets exactly 120 answers a minute over both, v2 and v3 together', async (t) => {
+    const { pods, admins } = await startCouple(t, { RATE_LIMIT_IP_MINUTE: '0' });
+    const { key } = await admins[0].key(OWNER);
+    const calls = Array.from({ length: 300 }, (_, n) =>
+      (pods[n % 2] as Pod).get(`/api/${n % 3 === 0 ? 'v2' : 'v3'}/devices`, key),
+    );
+    assert.deepEqual(await statuses(calls), { 200: 120, 429: 180 });
+    const other = await admins[0].key(OWNER);
+    assert.deepEqual(await onBoth(pods, '/api/v3/devices', other.key), ['200', '200']);
+  });
+
+  test('one key gets exactly 1000 answers an hour over both', async (t) => {
+    const { pods, admins } = await startCouple(t, { RATE_LIMIT_IP_MINUTE: '0', RATE_LIMIT_KEY_MINUTE: '0' });
+    const { key } = await admins[0].key(OWNER);
+    const counts: Record<number, number> = {};
+    for (let round = 0; round < 11; round++) {
+      const calls = Array.from({ length: 100 }, (_, n) => (pods[n % 2] as Pod).get('/api/v3/devices', key));
+      for (const [status, count] of Object.entries(await statuses(calls))) {
+        counts[Number(status)] = (counts[Number(status)] ?? 0) + count;
+      }
+    }
+    assert.deepEqual(counts, { 200: 1000, 429: 100 });
+  });
+
+  test('one address gets exactly 120 answers a minute over both, with whatever keys', async (t) => {
+    const { pods, admins } = await startCouple(t, { RATE_LIMIT_KEY_MINUTE: '0', RATE_LIMIT_KEY_HOUR: '0' });
+    const keys = [undefined, (await admins[0].key(OWNER)).key, (await admins[0].key(OWNER)).key];
+    const calls = Array.from({ length: 300 }, (_, n) =>
+      (pods[n % 2] as Pod).get('/api/v2/devices', keys[n % 3]),
+    );
+    const counts = await statuses(calls);
+    assert.equal((counts[200] ?? 0) + (counts[403] ?? 0), 120);
+    assert.equal(counts[429], 180);
+  });
+});
+
+/** What befalls Redis before each command, and what sets it right again. */
+const WEATHERS: readonly [
+  name: string,
+  strike: (redis: TestRedis) => Promise<void>,
+  mend: (redis: TestRedis) => Promise<void>,
+][] = [
+  ['Redis is there', async () => {}, async () => {}],
+  ['Redis answers nothing', async (redis) => redis.pause(), async (redis) => redis.resume()],
+  ['Redis is gone', (redis) => redis.stop(), (redis) => redis.restart()],
+  [
+    'Redis was just emptied',
+    async (redis) => {
+      const client = new Redis(redis.url);
+      await client.flushall();
+      client.disconnect();
+    },
+    async () => {},
+  ],
+];
+
+describe('a change holds from the very next call on both pods', { skip, timeout: 120_000 }, () => {
+  for (const [weather, strike, mend] of WEATHERS) {
+    for (const withBells of [true, false]) {
+      test(`${weather}, ${withBells ? 'bells ring' : 'no bell rings'}`, async (t) => {
+        const { pods, redis, admins } = await startCouple(t, NO_LIMITS, { withBells });
+        for (const admin of weather === WEATHERS[0]?.[0] ? admins : [admins[withBells ? 0 : 1]]) {
+          const { id, key } = await admins[1].key(OWNER);
+          assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), ['200', '200']);
+          await strike(redis);
+          await admin.run('account:deactivate', '--email', OWNER);
+          assert.deepEqual(
+            await onBoth(pods, '/api/v3/devices', key),
+            Array(2).fill('403 API_KEY_OWNER_INACTIVE'),
+          );
+          await admin.run('account:activate', '--email', OWNER);
+          assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), ['200', '200']);
+          await admin.run('key:revoke', '--id', String(id));
+          assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), Array(2).fill('403 API_KEY_REVOKED'));
+          await mend(redis);
+          assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), Array(2).fill('403 API_KEY_REVOKED'));
+        }
+      });
+    }
+  }
+
+  test('over and over, with a call under way at the same moment', async (t) => {
+    const { pods, admins } = await startCouple(t);
+    for (let round = 0; round < 12; round++) {
+      const { id, key } = await (admins[round % 2] as Admin).key(OWNER);
+      let isRevoked = false;
+      const callers = pods.map(async (pod) => {
+        const wrong: string[] = [];
+        while (true) {
+          const wasRevoked = isRevoked;
+          const code = codeOf(await pod.get('/api/v2/devices', key));
+          if (wasRevoked) {
+            if (code !== '403 API_KEY_REVOKED') wrong.push(code);
+            return wrong;
+          }
+        }
+      });
+      await (admins[(round >> 1) % 2] as Admin).run('key:revoke', '--id', String(id));
+      isRevoked = true;
+      assert.deepEqual(await Promise.all(callers), [[], []]);
+    }
+  });
+
+  test('a new organization opens its devices, and leaving it closes them', async (t) => {
+    const { pods, admins } = await startCouple(t);
+    await admins[0].account('colleague@example.com', { organization: 'Acme' });
+    await admins[0].device('colleague@example.com', '350000000000001', '--organization');
+    const { key } = await admins[0].key(OWNER);
+    const path = '/api/v3/devices/350000000000001';
+    for (const admin of [...admins, ...admins]) {
+      assert.deepEqual(await onBoth(pods, path, key), Array(2).fill('404 DEVICE_NOT_FOUND'));
+      await admin.run('account:update', '--email', OWNER, '--organization', 'Acme');
+      assert.deepEqual(await onBoth(pods, path, key), ['200', '200']);
+      await admin.run('account:update', '--email', OWNER, '--organization', 'none');
+    }
+  });
+
+  test('a plan changes how far back history reads', async (t) => {
+    const { pods, admins } = await startCouple(t);
+    const imei = '350000000000002';
+    await admins[0].device(OWNER, imei);
+    const { key } = await admins[0].key(OWNER);
+    const recordedAt = new Date(Date.now() - 100 * 86_400_000).toISOString();
+    await pods[0].points([{ imei, recorded_at: recordedAt, latitude: 1, longitude: 2 }]);
+    const counts = () =>
+      Promise.all(
+        pods.map(async (pod) => (await pod.get(`/api/v3/devices/${imei}/history`, key)).body.data.length),
+      );
+    for (const admin of admins) {
+      await admin.run('account:update', '--email', OWNER, '--plan', 'basic');
+      assert.deepEqual(await counts(), [0, 0]);
+      await admin.run('account:update', '--email', OWNER, '--plan', 'pro');
+      assert.deepEqual(await counts(), [1, 1]);
+    }
+  });
+});
+
+describe('what an administrator makes is there at once', { skip }, () => {
+  test('accounts, keys and devices, on both pods', async (t) => {
+    const { pods, admins } = await startCouple(t);
+    for (let round = 0; round < 6; round++) {
+      const admin = admins[round % 2] as Admin;
+      const email = `new${round}@example.com`;
+      const imei = `35000000000010${round}`;
+      await admin.account(email, { organization: `Org ${round % 3}` });
+      const { key } = await admin.key(email);
+      assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), ['200', '200']);
+      await admin.device(email, imei, ...(round % 3 === 0 ? ['--organization'] : []));
+      assert.deepEqual(await onBoth(pods, `/api/v3/devices/${imei}`, key), ['200', '200']);
+      const [sender, other] = round % 2 === 0 ? pods : [pods[1], pods[0]];
+      const point = { imei, recorded_at: Date.now(), latitude: 10, longitude: round };
+      assert.equal((await sender.points([point])).accepted, 1);
+      await untilNearest(other, key, imei, round);
+    }
+  });
+});
+
+/** Waits until the device is nearest to (10, lng) on a pod; returns how long that took. */
+async function untilNearest(pod: Pod, key: string, imei: string, lng: number): Promise<number> {
+  const sinceMs = performance.now();
+  for (;;) {
+    const reply = await pod.get(`/api/v3/devices/nearest?lat=10&lng=${lng}`, key);
+    const elapsedMs = performance.now() - sinceMs;
+    const [nearest] = reply.body.data;
+    if (nearest?.imei === imei && nearest.location.longitude === lng) return elapsedMs;
+    assert.ok(elapsedMs < VISIBLE_WITHIN_MS, `not nearest on the other pod after ${elapsedMs} ms`);
+  }
+}
+
+describe('a point sent to one pod is nearest on the other within a second', { skip }, () => {
+  const IMEI = '350000000000003';
+
+  async function ready(t: TestContext, options?: { withBells: boolean }): Promise<Couple & { key: string }> {
+    const couple = await startCouple(t, NO_LIMITS, options);
+    await couple.admins[0].device(OWNER, IMEI);
+    return { ...couple, key: (await couple.admins[0].key(OWNER)).key };
+  }
+
+  async function drive(
+    { pods, key }: { pods: readonly [Pod, Pod]; key: string },
+    fromLng: number,
+    rounds: number,
+  ) {
+    for (let round = 0; round < rounds; round++) {
+      const [sender, other] = round % 2 === 0 ? pods : [pods[1], pods[0]];
+      const lng = fromLng + round / 10;
+      await sender.points([{ imei: IMEI, recorded_at: Date.now(), latitude: 10, longitude: lng }]);
+      const [here] = (await sender.get(`/api/v2/devices/nearest?lat=10&lng=${lng}`, key)).body.data;
+      assert.equal(here.location.longitude, lng, 'the pod that took the point knows it at once');
+      await untilNearest(other, key, IMEI, lng);
+    }
+  }
+
+  test('as it is', async (t) => drive(await ready(t), 0, 20));
+
+  test('when no bell rings', async (t) => drive(await ready(t, { withBells: false }), 0, 6));
+
+  test('when Redis is gone, and after it came back', async (t) => {
+    const couple = await ready(t);
+    await couple.redis.stop();
+    await drive(couple, 0, 4);
+    await couple.redis.restart();
+    await drive(couple, 1, 6);
+  });
+
+  test('when another transaction stays open the whole time', async (t) => {
+    const couple = await ready(t);
+    const sql = openSql(couple.url, { maxConnections: 1, name: 'test' });
+    t.after(() => sql.end());
+    const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
+    const { promise: isOpen, resolve: opened } = Promise.withResolvers<void>();
+    const open = sql.begin(async (tx) => {
+      await tx`select pg_current_xact_id()`;
+      opened();
+      await isOver;
+    });
+    await isOpen;
+    await drive(couple, 0, 10);
+    // An administrator does not wait for it either.
+    await couple.admins[1].run('account:update', '--email', OWNER, '--name', 'New name');
+    end();
+    await open;
+    await drive(couple, 1, 2);
+  });
+});
+
+describe('a single pod without Redis beside the commands', () => {
+  let url: string;
+  let pod: Pod;
+  let admin: Admin;
+  before(async () => {
+    url = (await createDatabase()).url;
+    admin = adminOf(url);
+    await admin.account(OWNER);
+    pod = await startPod(url);
+  });
+  after(() => pod.stop());
+
+  test('a revoked key is refused by the very next call, a new one is welcome', async () => {
+    for (let round = 0; round < 10; round++) {
+      const { id, key } = await admin.key(OWNER);
+      assert.equal(codeOf(await pod.get('/api/v3/devices', key)), '200');
+      await admin.run('key:revoke', '--id', String(id));
+      assert.equal(codeOf(await pod.get('/api/v3/devices', key)), '403 API_KEY_REVOKED');
+    }
+  });
+
+  test('the same when no NOTIFY comes through', async () => {
+    await dropBells(url);
+    for (let round = 0; round < 6; round++) {
+      const { id, key } = await admin.key(OWNER);
+      assert.equal(codeOf(await pod.get('/api/v3/devices', key)), '200');
+      await sleep(0);
+      await admin.run('key:revoke', '--id', String(id));
+      assert.equal(codeOf(await pod.get('/api/v3/devices', key)), '403 API_KEY_REVOKED');
+    }
+  });
+});
