@@ -50,7 +50,10 @@ async function start(config: Config): Promise<Result<Service, string>> {
       );
     }
     const reason = error instanceof Error ? error.message : String(error);
-    return fail(`The demo cannot start. ${reason}\nTo begin with an empty folder, delete ${config.dataDir}.`);
+    return fail(
+      `The demo cannot start. ${reason}\nTo begin with an empty folder, delete ${config.dataDir}. The demo only runs ` +
+        'on the Postgres that it brings; npm start takes any, by DATABASE_URL.',
+    );
   }
 }
 

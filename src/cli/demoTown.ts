@@ -55,6 +55,7 @@ export function openTown(config: Config, service: Service, imeis: readonly strin
       return rejected === undefined ? ok(null) : fail(`a first point was rejected: ${rejected.message}`);
     },
     drive: async (signal, complain) => {
+      told = { stored, atMs: systemClock() };
       let available = true;
       const watched = async (points: readonly SimulatedPoint[]): Promise<SendOutcome> => {
         const outcome = await send(points);

@@ -1,0 +1,87 @@
+import { areaFigures } from '../../src/areas/areaFigures.ts';
+import { compileShape } from '../../src/areas/shape.ts';
+import { distanceM } from '../../src/geometry/distance.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import { jaggedRing, polygonArea, smallAreas } from '../areas.ts';
+import type { BenchCase, Row } from '../benchCase.ts';
+import { measureCalls } from '../measureCalls.ts';
+import { placeSource } from '../places.ts';
+
+const VERTICES = [20, 200, 2_000];
+const AREAS = [1, 100_000];
+const SMOKE_AREAS = [1, 500];
+const CENTRE = { lat: 41.9, lng: 12.5 };
+const RADIUS_DEG = 0.2;
+const QUERIES = 4_096;
+const WORLD = 1;
+
+export const bench: BenchCase = {
+  about: 'whether a place is in a polygon and how far its edge is, in process',
+  run: async ({ smoke, seconds, sizes, say }) => {
+    const areas = sizes ?? (smoke ? SMOKE_AREAS : AREAS);
+    const share = smoke ? 0.05 : seconds / (2 * VERTICES.length + areas.length + 1);
+    const rows: Row[] = [];
+    const figures: Record<string, number> = {};
+    const queries = queryPlaces();
+    const measure = (what: string, call: (lat: number, lng: number) => unknown): number => {
+      const found = measureCalls(share, (n) => {
+        const at = 2 * (n % QUERIES);
+        return call(queries[at] as number, queries[at + 1] as number);
+      });
+      rows.push({ what, unit: 'calls', ...found });
+      return found.cpuUs;
+    };
+    for (const vertices of VERTICES) {
+      const shape = compileShape(polygonArea('Bench', jaggedRing(vertices, CENTRE, RADIUS_DEG, 1)));
+      const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
+      // The route answers both.
+      figures[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
+    }
+    figures['growth'] = (figures['us_2000'] as number) / (figures['us_20'] as number);
+    for (const count of areas) {
+      say(`${count} areas`);
+      const catalog = fillCatalog(count);
+      measureCandidates(catalog, count, share, rows);
+    }
+    measure('floor: one distance on the ellipsoid', (lat, lng) =>
+      distanceM(lat, lng, CENTRE.lat, CENTRE.lng),
+    );
+    return { kind: 'measured', size: `polygons of ${VERTICES.join(', ')} vertices`, rows, figures };
+  },
+};
+
+/** What the engine asks for every point: the areas of its world that may contain it. */
+function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): void {
+  const place = placeSource('towns', 2);
+  const places = new Float64Array(2 * QUERIES);
+  for (let n = 0; n < QUERIES; n++) place(places.subarray(2 * n, 2 * n + 2));
+  const candidates = (n: number): number => {
+    const at = 2 * (n % QUERIES);
+    return catalog.near([WORLD], places[at] as number, places[at + 1] as number).length;
+  };
+  let all = 0;
+  for (let n = 0; n < QUERIES; n++) all += candidates(n);
+  const what = `candidates of ${count} areas, ${(all / QUERIES).toPrecision(2)} on average`;
+  rows.push({ what, unit: 'calls', ...measureCalls(seconds, candidates) });
+}
+
+function fillCatalog(count: number): AreaCatalog {
+  const catalog = new AreaCatalog();
+  let id = 0;
+  for (const definition of smallAreas(count)) {
+    const figures = areaFigures(definition.geometry);
+    const stored = { worldId: WORLD, accountId: 1, definition, figures, createdAtMs: 0, revision: 1 };
+    catalog.put({ ...stored, id: ++id, shape: compileShape(definition) });
+  }
+  return catalog;
+}
+
+/** Evenly in and around the polygon: about half of them inside. */
+function queryPlaces(): Float64Array {
+  const random = seededRandom(7);
+  return Float64Array.from({ length: 2 * QUERIES }, (_, n) => {
+    const spread = RADIUS_DEG * 1.25 * (2 * random() - 1);
+    return n % 2 === 0 ? CENTRE.lat + spread : CENTRE.lng + spread / Math.cos((CENTRE.lat * Math.PI) / 180);
+  });
+}

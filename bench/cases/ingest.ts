@@ -1,0 +1,141 @@
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { list } from '../../src/store/tracks.ts';
+import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
+import { Latencies } from '../latencies.ts';
+import { median } from '../median.ts';
+import { PointSource } from '../pointSource.ts';
+import { INGEST_TOKEN, startBenchService } from '../service.ts';
+import { openWorker } from '../worker.ts';
+import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
+import { createWorld } from '../world.ts';
+
+const DEVICES = 10_000;
+const LANES = 8;
+const BATCH = 1_000;
+/** Rows of one plain insert: what the service puts into one transaction at most. */
+const FLOOR_BATCH = 10_000;
+const ROUNDS = 3;
+const WARMUP_BATCHES = 10;
+/** The past that the points come from. */
+const SPAN_MS = 6 * 3_600_000;
+
+export const bench: BenchCase = {
+  about: 'points over HTTP into Postgres, each answer after the commit',
+  run: async (context) => {
+    const { databaseUrl, smoke, say } = context;
+    const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES / 10 : DEVICES);
+    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
+    const service = await startBenchService(databaseUrl);
+    const load = openWorker<IngestLoad, IngestResult>(new URL('../workers/ingestLoad.ts', import.meta.url));
+    try {
+      // Points of the past must be newer than the positions of the world.
+      await sql`update device_state set recorded_at = null`;
+      const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
+      if (fsync?.fsync !== 'on') throw new Error('fsync is off: what is acknowledged would not be durable');
+      const ports = { load, sql, url: `http://127.0.0.1:${service.ingestPort}`, deviceIds: world.deviceIds };
+      return await measure(context, devices, ports);
+    } finally {
+      await load.close();
+      await service.stop();
+      await sql.end();
+    }
+  },
+};
+
+interface IngestPorts {
+  readonly load: { ask(load: IngestLoad): Promise<IngestResult> };
+  readonly sql: Sql;
+  readonly url: string;
+  readonly deviceIds: readonly number[];
+}
+
+async function measure(context: CaseContext, devices: number, ports: IngestPorts): Promise<CaseOutcome> {
+  const startMs = Date.now() - SPAN_MS;
+  const source = { devices, lanes: LANES, batch: context.smoke ? BATCH / 10 : BATCH, startMs };
+  const ask = (batchesPerLane: number) =>
+    ports.load.ask({ url: ports.url, token: INGEST_TOKEN, source, batchesPerLane });
+  const floor = await openFloor(ports, { ...source, lanes: 1, batch: Math.min(devices, FLOOR_BATCH) });
+  const rounds = context.smoke ? 1 : ROUNDS;
+  const seconds = context.smoke ? 0.3 : context.seconds / rounds;
+
+  const warmup = await ask(context.smoke ? 1 : WARMUP_BATCHES);
+  const batchesPerLane = Math.max(1, Math.round((seconds * warmup.completed) / warmup.seconds / LANES));
+  let stored = warmup.points;
+  const results: { load: IngestResult; cpuUs: number; floorPerSecond: number }[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const floorPerSecond = await floor(seconds);
+    const before = process.cpuUsage();
+    const load = await ask(batchesPerLane);
+    const { user, system } = process.cpuUsage(before);
+    results.push({ load, cpuUs: (user + system) / load.points, floorPerSecond });
+    stored += load.points;
+  }
+  const [row] = await ports.sql<{ count: number }[]>`select count(*) from position`;
+  if (row?.count !== stored) throw new Error(`${row?.count} of ${stored} acknowledged points are stored`);
+
+  const perSecond = (load: IngestResult) => load.points / load.seconds;
+  return {
+    kind: 'measured',
+    size: `${devices} devices, ${LANES} connections, ${source.batch} points a request`,
+    rows: [
+      ingestRow(results),
+      {
+        what: `floor: unnest insert of ${Math.min(devices, FLOOR_BATCH)} rows`,
+        unit: 'rows',
+        perSecond: median(results.map(({ floorPerSecond }) => floorPerSecond)),
+      },
+    ],
+    figures: {
+      points_per_second: median(results.map(({ load }) => perSecond(load))),
+      of_unnest: median(results.map(({ load, floorPerSecond }) => perSecond(load) / floorPerSecond)),
+    },
+    notes: [`${stored} acknowledged points are in Postgres`],
+  };
+}
+
+function ingestRow(results: readonly { load: IngestResult; cpuUs: number }[]): Row {
+  const latencies = new Latencies();
+  for (const { load } of results) latencies.merge(load.latencies);
+  return {
+    what: 'ingest',
+    unit: 'points',
+    perSecond: median(results.map(({ load }) => load.points / load.seconds)),
+    ...latencies.percentiles(),
+    cpuUs: median(results.map(({ cpuUs }) => cpuUs)),
+    rssMb: process.memoryUsage.rss() / 2 ** 20,
+    serverBusy: median(results.map(({ load, cpuUs }) => (cpuUs * load.points) / 1e6 / load.seconds)),
+    loadBusy: median(results.map(({ load }) => load.busy)),
+  };
+}
+
+/** The same rows, straight into a table with the same columns and key, one statement after the other. */
+async function openFloor(
+  { sql, deviceIds }: IngestPorts,
+  options: ConstructorParameters<typeof PointSource>[0],
+) {
+  await sql.unsafe('create table bench_floor (like position including all)');
+  const source = new PointSource(options);
+  let at = 0;
+  return async (seconds: number): Promise<number> => {
+    let rows = 0;
+    let ms = 0;
+    while (ms < seconds * 1_000) {
+      const points = source.next(0);
+      const ids = points.map(() => deviceIds[at++ % deviceIds.length] as number);
+      const startMs = performance.now();
+      await sql`
+        insert into bench_floor
+          (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
+        select a, to_timestamp(b / 1000), c, d, e, f, g, h, i from unnest(
+          ${list(ids)}::bigint[], ${list(points.map((p) => Date.parse(p.recorded_at)))}::float8[],
+          ${list(points.map((p) => p.latitude))}::float8[], ${list(points.map((p) => p.longitude))}::float8[],
+          ${list(points.map((p) => p.altitude_m))}::float8[], ${list(points.map((p) => p.speed_kmh))}::float8[],
+          ${list(points.map((p) => p.heading))}::float8[], ${list(points.map((p) => p.satellites))}::int[],
+          ${list(points.map((p) => p.odometer_km))}::float8[]) as r (a, b, c, d, e, f, g, h, i)`;
+      ms += performance.now() - startMs;
+      rows += points.length;
+    }
+    return (rows * 1_000) / ms;
+  };
+}

@@ -1,0 +1,48 @@
+import { streamDevices } from '../../src/store/deviceRows.ts';
+import { openSql } from '../../src/store/sql.ts';
+import type { BenchCase } from '../benchCase.ts';
+import { openWorker } from '../worker.ts';
+import type { StartResult } from '../workers/startProbe.ts';
+import { createWorld } from '../world.ts';
+
+const DEVICES = 1_000_000;
+const SMOKE_DEVICES = 1_000;
+const CHUNK = 5_000;
+
+export const bench: BenchCase = {
+  about: 'start of a process until it serves, with everything in memory',
+  run: async ({ databaseUrl, sizes, smoke, say }) => {
+    const devices = sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
+    await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const floorSeconds = await readAll(databaseUrl);
+    const startedAtMs = Date.now();
+    const probe = openWorker<{ databaseUrl: string }, StartResult>(
+      new URL('../workers/startProbe.ts', import.meta.url),
+    );
+    const { rssMb, readyAtMs } = await probe.ask({ databaseUrl }).finally(() => probe.close());
+    const seconds = (readyAtMs - startedAtMs) / 1_000;
+    return {
+      kind: 'measured',
+      size: `${devices} devices`,
+      rows: [
+        { what: 'start until ready', seconds, rssMb },
+        { what: 'floor: reading the same rows', seconds: floorSeconds },
+      ],
+      figures: { seconds, rss_mb: rssMb, of_reading: seconds / floorSeconds },
+    };
+  },
+};
+
+/** What reading the rows alone takes, in pages as the service reads them. */
+async function readAll(databaseUrl: string): Promise<number> {
+  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
+  try {
+    const startMs = performance.now();
+    await sql.begin(async (tx) => {
+      for await (const rows of streamDevices(tx, CHUNK)) void rows;
+    });
+    return (performance.now() - startMs) / 1_000;
+  } finally {
+    await sql.end();
+  }
+}

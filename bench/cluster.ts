@@ -1,0 +1,55 @@
+import { randomBytes } from 'node:crypto';
+import type { Env } from '../src/config.ts';
+import { startEmbedded } from '../src/store/embedded.ts';
+import { openSql } from '../src/store/sql.ts';
+import { databaseUrl, makeProjectDir, removeDataDir } from '../test/support/cluster.ts';
+
+/** A Postgres that cases get their databases from. */
+export interface BenchCluster {
+  readonly about: string;
+  /** Does the work on an empty database, which goes away afterwards. */
+  withDatabase<T>(work: (url: string) => Promise<T>): Promise<T>;
+  stop(): Promise<void>;
+}
+
+/**
+ * The Postgres of FLEET_BENCH_DATABASE_URL or DATABASE_URL, where only databases of its own are touched; else an
+ * embedded one as the service runs it, durable, in a folder that `stop` removes.
+ */
+export async function openCluster(env: Env): Promise<BenchCluster> {
+  const given = env['FLEET_BENCH_DATABASE_URL'] || env['DATABASE_URL'];
+  if (given) return { ...databasesOn(given), about: 'given Postgres', stop: async () => undefined };
+  const dataDir = await makeProjectDir();
+  const embedded = await startEmbedded({ dataDir, log: () => undefined }).catch(async (error: unknown) => {
+    await removeDataDir(dataDir);
+    throw error;
+  });
+  const stop = async (): Promise<void> => {
+    await embedded.stop();
+    await removeDataDir(dataDir);
+  };
+  return { ...databasesOn(embedded.url), about: 'embedded Postgres', stop };
+}
+
+function databasesOn(adminUrl: string): Pick<BenchCluster, 'withDatabase'> {
+  return {
+    withDatabase: async (work) => {
+      const name = `bench_${randomBytes(8).toString('hex')}`;
+      await tell(adminUrl, `create database ${name}`);
+      try {
+        return await work(databaseUrl(adminUrl, name));
+      } finally {
+        await tell(adminUrl, `drop database if exists ${name} with (force)`);
+      }
+    },
+  };
+}
+
+async function tell(adminUrl: string, statement: string): Promise<void> {
+  const sql = openSql(adminUrl, { maxConnections: 1, name: 'bench admin' });
+  try {
+    await sql.unsafe(statement);
+  } finally {
+    await sql.end();
+  }
+}

@@ -1,0 +1,26 @@
+import type { CaseOutcome } from './benchCase.ts';
+import { openWorker } from './worker.ts';
+import type { CaseQuestion } from './workers/caseProcess.ts';
+
+export type CaseRun = CaseOutcome | { readonly kind: 'failed'; readonly reason: string };
+
+const LIMIT_MS = 30 * 60_000;
+const SMOKE_LIMIT_MS = 60_000;
+
+/** Runs a case in a process of its own; one that fails or does not end is told of, never thrown. */
+export async function runCase(question: CaseQuestion, interrupted: AbortSignal): Promise<CaseRun> {
+  const limitMs = question.context.smoke ? SMOKE_LIMIT_MS : LIMIT_MS;
+  const worker = openWorker<CaseQuestion, CaseOutcome>(new URL('./workers/caseProcess.ts', import.meta.url));
+  const end = () => worker.process.kill('SIGKILL');
+  const timer = setTimeout(end, limitMs);
+  interrupted.addEventListener('abort', end);
+  try {
+    return await worker.ask(question);
+  } catch (error) {
+    return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+    interrupted.removeEventListener('abort', end);
+    await worker.close();
+  }
+}

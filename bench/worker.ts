@@ -1,0 +1,51 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { basename } from 'node:path';
+
+/** A process of its own that answers questions, one after the other. It ends with the one that started it. */
+export interface Worker<Question, Answer> {
+  readonly process: ChildProcess;
+  ask(question: Question): Promise<Answer>;
+  close(): Promise<void>;
+}
+
+type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
+
+/** Starts a worker by the address of its file. What it writes to its output appears in the error output. */
+export function openWorker<Question, Answer>(file: URL): Worker<Question, Answer> {
+  const child = fork(file, { stdio: ['ignore', 2, 2, 'ipc'] });
+  const ended = once(child, 'exit').then(([code, signal]) => String(signal ?? code));
+  return {
+    process: child,
+    ask: async (question) => {
+      const replied = once(child, 'message') as Promise<[Reply<Answer>]>;
+      child.send(question as object);
+      const reply = await Promise.race([
+        replied,
+        ended.then((how) => `the worker ${basename(file.pathname)} ended with ${how}`),
+      ]);
+      if (typeof reply === 'string') throw new Error(reply);
+      if ('error' in reply[0]) throw new Error(`${basename(file.pathname)}: ${reply[0].error}`);
+      return reply[0].answer;
+    },
+    close: async () => {
+      if (child.connected) child.disconnect();
+      await ended;
+    },
+  };
+}
+
+/** The other side: answers every question until the process that asks is gone. */
+export function answerQuestions<Question, Answer>(answer: (question: Question) => Promise<Answer>): void {
+  process.on('message', (question) => {
+    const reply = (message: Reply<Answer>) => process.send?.(message);
+    answer(question as Question).then(
+      (value) => reply({ answer: value }),
+      (error: unknown) =>
+        reply({ error: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    );
+  });
+  process.on('disconnect', () => process.exit());
+  // Ctrl-C reaches the whole group; who started this process decides when it ends.
+  process.on('SIGINT', () => undefined);
+}

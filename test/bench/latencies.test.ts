@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { Latencies } from '../../bench/latencies.ts';
+
+const durations = fc.array(fc.double({ min: 0.0002, max: 90_000, noNaN: true }), {
+  minLength: 1,
+  maxLength: 300,
+});
+
+describe('Latencies', () => {
+  test('a percentile is the exact one, or up to 1 % more', () => {
+    fc.assert(
+      fc.property(durations, fc.double({ min: 0.01, max: 1, noNaN: true }), (values, share) => {
+        const latencies = new Latencies();
+        for (const value of values) latencies.add(value);
+        const sorted = values.toSorted((a, b) => a - b);
+        const exact = sorted[Math.ceil(share * sorted.length) - 1] as number;
+        const found = latencies.percentile(share);
+        assert.ok(found >= exact * 0.999_999 && found <= exact * 1.010_001, `${found} for ${exact}`);
+      }),
+      { seed: 7, numRuns: 200 },
+    );
+  });
+
+  test('merging what was sent as counts is the same as adding all', () => {
+    fc.assert(
+      fc.property(durations, durations, (a, b) => {
+        const [first, second, all] = [new Latencies(), new Latencies(), new Latencies()];
+        for (const value of a) first.add(value);
+        for (const value of b) second.add(value);
+        for (const value of [...a, ...b]) all.add(value);
+        const merged = new Latencies(JSON.parse(JSON.stringify(first.counts)) as number[]);
+        merged.merge(second.counts);
+        assert.deepEqual(merged.percentiles(), all.percentiles());
+      }),
+      { seed: 7, numRuns: 50 },
+    );
+  });
+
+  test('durations beyond both ends are counted, and none give NaN', () => {
+    const latencies = new Latencies();
+    assert.ok(Number.isNaN(latencies.percentile(0.5)));
+    latencies.add(0);
+    latencies.add(1e9);
+    assert.ok(latencies.percentile(0.5) <= 0.0001);
+    assert.ok(latencies.percentile(1) >= 100_000);
+  });
+});

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { openSql } from '../../src/store/sql.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+const RUN = join(import.meta.dirname, '..', '..', 'bench', 'run.ts');
+
+async function bench(t: TestContext, argv: readonly string[]) {
+  const { url } = await createDatabase(t, { empty: true });
+  const child = spawn(process.execPath, [RUN, ...argv], {
+    env: { ...process.env, FLEET_BENCH_DATABASE_URL: url },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (data) => {
+    out += String(data);
+  });
+  child.stderr.on('data', (data) => {
+    err += String(data);
+  });
+  const [code] = (await once(child, 'close')) as [number];
+  const sql = openSql(url, { maxConnections: 1, name: 'test' });
+  const left = await sql`select 1 from pg_database where datname like 'bench_%'`;
+  await sql.end();
+  return { code, out, err, databasesLeft: left.length };
+}
+
+describe('npm run bench', () => {
+  test('measures a case beside its floors and says on what machine', async (t) => {
+    const { code, out, err, databasesLeft } = await bench(t, ['--smoke', 'location']);
+    assert.equal(code, 0, err + out);
+    assert.match(out, /cores, .* GB, Node v24.*commit/);
+    assert.match(out, /\| location .*requests\/s/);
+    assert.match(out, /\| floor: Express \+ helmet .*requests\/s/);
+    assert.match(out, /\| floor: node:http .*requests\/s/);
+    assert.match(out, /of_express \d/);
+    assert.equal(databasesLeft, 0);
+  });
+
+  test('fails when a case fails: this cluster has fsync off, so nothing that it acknowledges is durable', async (t) => {
+    const { code, out, databasesLeft } = await bench(t, ['--smoke', 'ingest']);
+    assert.equal(code, 1);
+    assert.match(out, /FAILED: .*fsync is off/);
+    assert.equal(databasesLeft, 0);
+  });
+
+  test('refuses what it does not understand before it starts anything', async (t) => {
+    const { code, out, err } = await bench(t, ['fastest']);
+    assert.equal(code, 2);
+    assert.equal(out, '');
+    assert.match(err, /no case fastest/);
+  });
+});
