@@ -220,24 +220,18 @@ function getTypeParser(...[oid, format]: Parameters<typeof types.getTypeParser>)
   return oid === INT8 ? Number : types.getTypeParser(oid, format as 'text');
 }
 
-/** Appendix A of Postgres' manual: shutting down, crashed, starting, too many connections, read-only, gave up waiting. */
-const UNAVAILABLE_STATES = new Set([
-  '57P01',
-  '57P02',
-  '57P03',
-  '53300',
-  '25006',
-  '57014',
-  '55P03',
-  '25P03',
-  '25P04',
-]);
+/** Appendix A of Postgres' manual: read-only (a replica), and given up waiting in one way or another. */
+const UNAVAILABLE_STATES = new Set(['25006', '57014', '55P03', '25P03', '25P04']);
+/** Connection lost; rolled back for the sake of another (a deadlock); connections, memory or disk used up; shutting
+ * down, crashed, starting; the disk failed. The same question may be answered later. */
+const UNAVAILABLE_CLASSES = ['08', '40', '53', '57P', '58'];
 
 /** True when Postgres could not be asked (or not in time); false for what is a mistake in the question. */
 export function isUnavailable(error: unknown): boolean {
   if (error instanceof DeadlineExceeded || error instanceof PostgresUnreachable) return true;
   const state = sqlState(error);
-  return state !== null && (UNAVAILABLE_STATES.has(state) || state.startsWith('08'));
+  if (state === null) return false;
+  return UNAVAILABLE_STATES.has(state) || UNAVAILABLE_CLASSES.some((start) => state.startsWith(start));
 }
 
 /** The SQLSTATE of an error that Postgres answered with, else null. */

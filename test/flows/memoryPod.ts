@@ -73,18 +73,34 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
 }
 
 /** All that memory holds of these worlds, as plain data to compare. */
-export function dump({ fleet, areas }: { fleet: Fleet; areas: AreaCatalog }, worldIds: readonly number[]) {
+export function dump(
+  { fleet, areas, tenancy }: Pick<MemoryPod, 'fleet' | 'areas' | 'tenancy'>,
+  worldIds: readonly number[],
+) {
   return worldIds.map((worldId) => {
+    const held = areas.page([worldId], null, 0, Number.MAX_SAFE_INTEGER);
+    const watchers = tenancy.watchersOf(worldId);
     const devices = fleet.page([worldId], 0, Number.MAX_SAFE_INTEGER);
     const near = fleet.near([worldId], 12.3, 45.6, devices.length + 1, Number.POSITIVE_INFINITY);
     return {
       worldId,
-      version: fleet.worldVersion(worldId),
+      // Nothing has ever changed in a world of version 1, so a pod that follows may not have heard of it.
+      version: Math.max(1, fleet.worldVersion(worldId)),
       devices: devices.map(({ fields, position }) => ({ ...fields, position })),
       near: near.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
-      areas: areas.page([worldId], null, 0, Number.MAX_SAFE_INTEGER).map(({ shape: _, ...area }) => area),
+      areas: held.map(({ shape: _, ...area }) => area),
+      overlaps: held.map(({ id, figures: { bounds } }) => [id, idsNear(areas, worldId, bounds)]),
+      watchers,
+      // An organization that its last member has left watches itself alone, shared or not.
+      isShared: watchers.length > 1 ? watchers.map((id) => tenancy.isShared(id)) : [],
     };
   });
+}
+
+/** What the index finds at a corner of an area, wherever memory believes the area to be. */
+function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: number; west: number }) {
+  const ids = areas.near([worldId], south, west).map(({ id }) => id);
+  return ids.sort((a, b) => a - b);
 }
 
 /** The same of a memory that is loaded this very moment. */

@@ -15,6 +15,7 @@ import {
   updateAccount,
   upsertOrganization,
 } from '../../src/store/accounts.ts';
+import { lockAreaHomes, moveArea } from '../../src/store/areaHomes.ts';
 import { pruneChanges } from '../../src/store/changes.ts';
 import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/store/devices.ts';
 import { selectKeyState } from '../../src/store/keyStates.ts';
@@ -71,6 +72,7 @@ class Run {
     [2, () => this.#editOwner()],
     [2, () => this.#addArea()],
     [2, () => this.#editArea()],
+    [2, () => this.#shareArea()],
     [1, () => this.#removeArea()],
     [6, () => this.#sendPoints()],
     [4, () => this.#call()],
@@ -205,7 +207,24 @@ class Run {
   async #editArea(): Promise<void> {
     const area = this.#oneOf(this.things.areas);
     if (area === undefined) return;
-    await patchArea(this.#ports, area.owner, area.id, draft({ name: `b${++this.#count}` }));
+    const center = { lat: this.#random() * 180 - 90, lng: this.#random() * 360 - 180 };
+    await patchArea(this.#ports, area.owner, area.id, draft({ name: `b${++this.#count}`, center }));
+  }
+
+  async #shareArea(): Promise<void> {
+    const area = this.#oneOf(this.things.areas);
+    if (area === undefined) return;
+    const shared = this.#random() < 0.6;
+    await this.#write(async ({ tx, changed }) => {
+      const homes = await lockAreaHomes(tx, area.id);
+      if (homes === undefined) return;
+      const worldId = shared ? homes.organizationWorldId : homes.accountWorldId;
+      if (worldId === null) return;
+      await moveArea(tx, area.id, worldId);
+      for (const id of new Set([homes.worldId, worldId])) {
+        changed({ kind: 'area', worldId: id, entityIds: [area.id] });
+      }
+    });
   }
 
   async #removeArea(): Promise<void> {

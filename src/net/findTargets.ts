@@ -1,0 +1,58 @@
+import { isIP } from 'node:net';
+import type { CidrSet } from '../access/cidrSet.ts';
+import { type IpAddress, parseIpAddress } from '../access/ipAddress.ts';
+import { parseSafeAddress, parseSafeAnswer } from '../delivery/addressSafety.ts';
+import type { Resolution, Resolve } from './resolveHost.ts';
+
+/** Where a delivery may connect to: checked addresses, at least one; or why nowhere. */
+export type Targets =
+  | { readonly kind: 'addresses'; readonly addresses: readonly IpAddress[] }
+  | { readonly kind: 'unsafe' }
+  | { readonly kind: 'failed'; readonly error: 'timeout' | DnsError };
+
+export type DnsError = Extract<Resolution, { kind: 'failed' }>['error'];
+
+/**
+ * The addresses behind `hostname`, the host of a WHATWG URL: a literal is itself, a localhost name the loopback, any
+ * other name is resolved once. Every address is checked. Ends with `timeout` when the signal aborts first.
+ */
+export async function findTargets(
+  hostname: string,
+  allowNets: CidrSet,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<Targets> {
+  const literal = hostname.replace(/^\[(.*)\]$/, '$1');
+  if (isIP(literal) !== 0) return check([parseSafeAddress(literal, allowNets)]);
+  if (isLocalhost(hostname)) return check(allowedLoopbacks(allowNets));
+  const resolution = await Promise.race([resolve(hostname, signal), timeout(signal)]);
+  if (resolution.kind === 'failed') return resolution;
+  if (resolution.addresses.length === 0) return { kind: 'failed', error: 'dns_not_found' };
+  return check(resolution.addresses.map((address) => parseSafeAnswer(address, allowNets)));
+}
+
+/** One refused address refuses them all: which of them a connection gets must not matter. */
+function check(addresses: readonly (IpAddress | null)[]): Targets {
+  const safe = addresses.filter((address) => address !== null);
+  const isSafe = safe.length > 0 && safe.length === addresses.length;
+  return isSafe ? { kind: 'addresses', addresses: safe } : { kind: 'unsafe' };
+}
+
+/** RFC 6761 section 6.3: these names are the loopback, and no DNS server is to be asked. */
+function isLocalhost(hostname: string): boolean {
+  return hostname === 'localhost' || hostname.endsWith('.localhost');
+}
+
+function allowedLoopbacks(allowNets: CidrSet): IpAddress[] {
+  return ['127.0.0.1', '::1']
+    .map(parseIpAddress)
+    .filter((address) => address !== null && allowNets.has(address));
+}
+
+function timeout(signal: AbortSignal): Promise<Targets & { kind: 'failed' }> {
+  return new Promise((resolve) => {
+    const onAbort = () => resolve({ kind: 'failed', error: 'timeout' });
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+  });
+}

@@ -1,0 +1,115 @@
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import type { IpAddress } from '../access/ipAddress.ts';
+import { invariant } from '../base/invariant.ts';
+import { type ExchangeError, exchangeError } from './exchangeError.ts';
+
+export interface Post {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text, sent in UTF-8. */
+  readonly body: string;
+  /** Checked; the connection goes to one of these, whatever DNS says by now. At least one. */
+  readonly addresses: readonly IpAddress[];
+  /** Certificates (PEM) trusted instead of the well-known ones. */
+  readonly ca: string | undefined;
+  /** Ends the exchange as `timeout`. */
+  readonly signal: AbortSignal;
+}
+
+export type Exchange =
+  | { readonly kind: 'answered'; readonly statusCode: number }
+  | { readonly kind: 'failed'; readonly error: ExchangeError };
+
+const USER_AGENT = 'fleet-tracking-service';
+/** Of the answer's body; what comes after it is cut off. Its head has the limit of node:http, 16 KB too. */
+const MAX_BODY_BYTES = 16 * 1024;
+/** 1xx answers before the real one. */
+const MAX_INTERIM_ANSWERS = 8;
+const MAX_ADDRESSES = 8;
+/** An address that does not connect in this time gives way to the next. */
+const NEXT_ADDRESS_AFTER_MS = 1_000;
+
+/**
+ * One POST over a connection of its own: TLS verified by the name in the URL, no redirect followed, no proxy, nothing
+ * kept for later. The answer counts when its body has ended or was cut off at 16 KB. Never rejects.
+ */
+export function postOnce(post: Post): Promise<Exchange> {
+  const { signal } = post;
+  return new Promise((resolve) => {
+    let request: ClientRequest | null = null;
+    const onAbort = () => settle({ kind: 'failed', error: 'timeout' });
+    const settle = (exchange: Exchange) => {
+      signal.removeEventListener('abort', onAbort);
+      resolve(exchange);
+      request?.destroy();
+    };
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      request = open(post);
+    } catch {
+      return settle({ kind: 'failed', error: 'invalid_request' }); // a header or path that HTTP cannot carry
+    }
+    follow(request, settle);
+    request.end(post.body);
+  });
+}
+
+function open({ url, headers, body, addresses, ca }: Post): ClientRequest {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  return httpsRequest({
+    method: 'POST',
+    hostname,
+    port: url.port === '' ? 443 : Number(url.port),
+    path: url.pathname + url.search,
+    headers: {
+      ...headers,
+      'User-Agent': USER_AGENT,
+      'Content-Length': Buffer.byteLength(body),
+      Connection: 'close',
+    },
+    // Of its own, so that neither sockets nor TLS sessions nor a proxy of the environment reach it.
+    agent: new Agent({
+      keepAlive: false,
+      maxCachedSessions: 0,
+      lookup: pinned(addresses),
+      autoSelectFamily: true,
+      autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
+    }),
+    rejectUnauthorized: true,
+    ...(ca !== undefined && { ca }),
+  });
+}
+
+/** Calls `settle` at least once; only the first call counts. Errors after it are those of the cut. */
+function follow(request: ClientRequest, settle: (exchange: Exchange) => void): void {
+  let interim = 0;
+  request.on('error', (error) => settle({ kind: 'failed', error: exchangeError(error, request.socket) }));
+  request.on('close', () => settle({ kind: 'failed', error: 'connection_reset' }));
+  request.on('information', () => {
+    if (++interim > MAX_INTERIM_ANSWERS) settle({ kind: 'failed', error: 'invalid_response' });
+  });
+  request.on('response', (response: IncomingMessage) => {
+    const answered: Exchange = { kind: 'answered', statusCode: response.statusCode ?? 0 };
+    let bytes = 0;
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes >= MAX_BODY_BYTES) settle(answered);
+    });
+    response.on('end', () => settle(answered));
+    response.on('error', (error) => settle({ kind: 'failed', error: exchangeError(error, request.socket) }));
+  });
+}
+
+/** A look-up that knows the answer. It must have one: calling back with an empty list kills the process. */
+function pinned(addresses: readonly IpAddress[]): LookupFunction {
+  const answers = addresses.slice(0, MAX_ADDRESSES).map(({ text, family }) => ({ address: text, family }));
+  const [first] = answers;
+  invariant(first, 'a connection needs an address');
+  return (_hostname, options, callback) => {
+    if (options.all) callback(null, answers);
+    else callback(null, first.address, first.family);
+  };
+}
