@@ -13,7 +13,8 @@ export interface PointSourceOptions {
 
 /** Between two points of a device. */
 const STEP_MS = 10_000;
-const CENTRE = { lat: 41.9, lng: 12.5 };
+/** Of the town that all points come from. */
+export const POINTS_CENTRE = { lat: 41.9, lng: 12.5 };
 const SEED = 1;
 
 /** Points of a simulated fleet in batches, never one twice. Equal options give equal points. */
@@ -25,7 +26,7 @@ export class PointSource {
   constructor(options: PointSourceOptions) {
     const imeis = Array.from({ length: options.devices }, (_, index) => simulatedImei(index));
     this.#options = options;
-    this.#fleet = createFleet({ imeis, seed: SEED, startMs: options.startMs, centre: CENTRE });
+    this.#fleet = createFleet({ imeis, seed: SEED, startMs: options.startMs, centre: POINTS_CENTRE });
     this.#done = Array.from({ length: options.lanes }, () => 0);
   }
 

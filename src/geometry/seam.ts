@@ -25,7 +25,6 @@ export function pointInPanel(path: Path, vertex: number, panel: number): LatLng 
 export function seamLat(west: LatLng, east: LatLng): number {
   const westward = 180 - west.lng;
   const eastward = east.lng + 180;
-  if (westward === 0) return west.lat;
   if (eastward === 0) return east.lat;
   const lat = west.lat + (westward / (westward + eastward)) * (east.lat - west.lat);
   return Math.min(Math.max(lat, Math.min(west.lat, east.lat)), Math.max(west.lat, east.lat));

@@ -26,8 +26,8 @@ export interface SeamSide {
 export interface SeamJoint {
   readonly westSouth: number;
   readonly eastSouth: number;
-  westNorth: number;
-  eastNorth: number;
+  readonly westNorth: number;
+  readonly eastNorth: number;
 }
 
 /** Links the rings that have sides on the seam; the others are left out. */
@@ -77,17 +77,12 @@ export function findJoints(mesh: SeamMesh): SeamJoint[] | null {
     const south = Math.max(west.southLat, east.southLat);
     const north = Math.min(west.northLat, east.northLat);
     if (south < north) {
-      const westSouth = nodeAt(mesh, west, south, true);
-      const eastSouth = nodeAt(mesh, east, south, false);
-      const westNorth = nodeAt(mesh, west, north, true);
-      const eastNorth = nodeAt(mesh, east, north, false);
-      const last = joints[joints.length - 1];
-      if (last?.westNorth === westSouth && last.eastNorth === eastSouth) {
-        last.westNorth = westNorth;
-        last.eastNorth = eastNorth;
-      } else {
-        joints.push({ westSouth, eastSouth, westNorth, eastNorth });
-      }
+      joints.push({
+        westSouth: nodeAt(mesh, west, south, true),
+        eastSouth: nodeAt(mesh, east, south, false),
+        westNorth: nodeAt(mesh, west, north, true),
+        eastNorth: nodeAt(mesh, east, north, false),
+      });
     }
     if (west.northLat <= east.northLat) i++;
     else j++;

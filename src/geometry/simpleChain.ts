@@ -75,9 +75,6 @@ class Sweep {
     for (let k = 0; k < ending.length; k++) {
       if (at + k >= this.#size || !ending.includes(this.#status[at + k]!)) return false;
     }
-    // A vertex on an edge that does not end there.
-    if (ending.length === 0 && at < this.#size && this.#side(this.#status[at]!, vertex) === 0) return false;
-
     if (starting.length === 2 && this.#isAbove(starting[0]!, starting[1]!, vertex)) starting.reverse();
     this.#replace(at, ending.length, starting);
     const upper = at + starting.length;
@@ -115,9 +112,8 @@ class Sweep {
     if (a1 * a2 > 0) return false;
     const b1 = this.#side(a, b);
     const b2 = this.#side(a, this.#head(b));
-    if (b1 * b2 > 0) return false;
-    const collinear = a1 === 0 && a2 === 0;
-    return !collinear || (this.#startsBy(a, b) && this.#startsBy(b, a));
+    // True also on one line: both meet the meridian, so they overlap.
+    return b1 * b2 <= 0;
   }
 
   /** 1 for a vertex north of the edge's line, -1 south of it, 0 on it. */
@@ -133,11 +129,6 @@ class Sweep {
   /** Whether edge a runs north of edge b, both starting at the vertex. */
   #isAbove(a: number, b: number, vertex: number): boolean {
     return this.#side(b, a === vertex ? this.#head(a) : a) > 0;
-  }
-
-  /** Whether edge a starts, in sweep order, no later than edge b ends. */
-  #startsBy(a: number, b: number): boolean {
-    return !this.#precedes(this.#eastEnd(b), this.#westEnd(a));
   }
 
   #westEnd(edge: number): number {

@@ -46,7 +46,8 @@ function isLocalhost(hostname: string): boolean {
 function allowedLoopbacks(allowNets: CidrSet): IpAddress[] {
   return ['127.0.0.1', '::1']
     .map(parseIpAddress)
-    .filter((address) => address !== null && allowNets.has(address));
+    .filter((address) => address !== null)
+    .filter((address) => allowNets.has(address));
 }
 
 function timeout(signal: AbortSignal): Promise<Targets & { kind: 'failed' }> {

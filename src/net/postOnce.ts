@@ -85,21 +85,28 @@ function open({ url, headers, body, addresses, ca }: Post): ClientRequest {
 
 /** Calls `settle` at least once; only the first call counts. Errors after it are those of the cut. */
 function follow(request: ClientRequest, settle: (exchange: Exchange) => void): void {
-  let interim = 0;
-  request.on('error', (error) => settle({ kind: 'failed', error: exchangeError(error, request.socket) }));
-  request.on('close', () => settle({ kind: 'failed', error: 'connection_reset' }));
+  let response: IncomingMessage | null = null;
+  let bodyBytes = 0;
+  let interimAnswers = 0;
+  const settleAnswered = ({ statusCode = 0 }: IncomingMessage) => settle({ kind: 'answered', statusCode });
+  // What goes wrong behind a complete answer does not undo it.
+  const settleFailed = (error: ExchangeError) =>
+    response?.complete ? settleAnswered(response) : settle({ kind: 'failed', error });
+  const onError = (error: unknown) => settleFailed(exchangeError(error, request.socket));
+
+  request.on('error', onError);
+  request.on('close', () => settleFailed('connection_reset'));
   request.on('information', () => {
-    if (++interim > MAX_INTERIM_ANSWERS) settle({ kind: 'failed', error: 'invalid_response' });
+    if (++interimAnswers > MAX_INTERIM_ANSWERS) settleFailed('invalid_response');
   });
-  request.on('response', (response: IncomingMessage) => {
-    const answered: Exchange = { kind: 'answered', statusCode: response.statusCode ?? 0 };
-    let bytes = 0;
-    response.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes >= MAX_BODY_BYTES) settle(answered);
+  request.on('response', (incoming: IncomingMessage) => {
+    response = incoming;
+    incoming.on('error', onError);
+    incoming.on('end', () => settleAnswered(incoming));
+    incoming.on('data', (chunk: Buffer) => {
+      bodyBytes += chunk.length;
+      if (bodyBytes >= MAX_BODY_BYTES) settleAnswered(incoming);
     });
-    response.on('end', () => settle(answered));
-    response.on('error', (error) => settle({ kind: 'failed', error: exchangeError(error, request.socket) }));
   });
 }
 

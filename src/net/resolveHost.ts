@@ -14,11 +14,16 @@ const TRIES = 2;
 
 /**
  * Asks DNS for A and AAAA at once, without the hosts file and without search domains. When only one of the two
- * questions is answered, its addresses are the answer.
+ * questions is answered, its addresses are the answer. `servers` (address and port) stand for those of the system.
  */
-export const resolveHost: Resolve = async (hostname, signal) => {
+export async function resolveHost(
+  hostname: string,
+  signal: AbortSignal,
+  servers?: readonly string[],
+): Promise<Resolution> {
   // Its own resolver: cancel() drops every question that a resolver has open.
   const resolver = new Resolver({ timeout: TRY_TIMEOUT_MS, tries: TRIES });
+  if (servers) resolver.setServers(servers);
   const cancel = () => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);
@@ -27,7 +32,7 @@ export const resolveHost: Resolve = async (hostname, signal) => {
   if (addresses.length > 0) return { kind: 'addresses', addresses };
   const isAbsent = answers.every((answer) => answer.status === 'fulfilled' || saysAbsent(answer.reason));
   return { kind: 'failed', error: isAbsent ? 'dns_not_found' : 'dns_failed' };
-};
+}
 
 function saysAbsent(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === NODATA || error.code === NOTFOUND);

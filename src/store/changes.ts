@@ -126,13 +126,19 @@ interface ChangeRow {
 /** Rows of one page; the largest, of an ingest transaction that moved 10 000 devices, has 640 kB. */
 const PAGE_ROWS = 200;
 
-/** Was anything but positions committed after `cursor`? Then memory that stands there is not the newest. */
+/**
+ * Was anything but positions committed after `cursor`, or may such a change have been pruned already? Then memory
+ * that stands there is not the newest.
+ */
 export async function hasWritesAfter(tx: Tx, cursor: FeedCursor): Promise<boolean> {
   const [row] = await tx<{ found: boolean }[]>`
     select exists (
       select from change
       where kind <> 'positions' and xid >= pg_snapshot_xmin(${cursor}::pg_snapshot)
-        and not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)) as found`;
+        and not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
+    ) or exists (
+      select from change_horizon where not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
+    ) as found`;
   return row?.found ?? true;
 }
 

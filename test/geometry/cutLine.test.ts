@@ -89,7 +89,7 @@ describe('rejoinLines', () => {
   test('joins in any order, and the next line first', () => {
     const parts = ['-180 5, -179 6', '179 4, 180 5', '0 0, 1 1'].map(parsePoints);
     assert.deepEqual(rejoinLines(parts), ['179 4, -179 6', '0 0, 1 1'].map(parsePoints));
-    const twins = ['179 4, 180 5', '-180 5, -179 9', '178 4, 180 5', '-180 5, -179 7'].map(parsePoints);
+    const twins = ['-180 5, -179 7', '179 4, 180 5', '-180 5, -179 9', '178 4, 180 5'].map(parsePoints);
     assert.deepEqual(rejoinLines(twins), ['179 4, 180 5, -179 9', '178 4, 180 5, -179 7'].map(parsePoints));
   });
 

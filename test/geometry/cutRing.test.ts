@@ -8,6 +8,7 @@ import { doublePlanarArea } from '../../src/geometry/planarArea.ts';
 import { rejoinRings } from '../../src/geometry/rejoinRings.ts';
 import { unwrapRing } from '../../src/geometry/ring.ts';
 import { buildRingIndex, ringSide } from '../../src/geometry/ringSide.ts';
+import { seamLat } from '../../src/geometry/seam.ts';
 import { isSelfIntersecting } from '../../src/geometry/selfIntersection.ts';
 import { assertClose, assertSameRings, leftmost, named, turnedLeft } from './sameRings.ts';
 import {
@@ -196,6 +197,17 @@ describe('cutRing and rejoinRings', () => {
       { seed: 17, numRuns: 400 },
     );
   });
+});
+
+test('an edge that ends on the antimeridian is cut at its very end', () => {
+  const lat = fc.double({ min: -90, max: 90, noNaN: true });
+  fc.assert(
+    fc.property(lat, lat, (a, b) => {
+      assert.ok(seamLat({ lat: a, lng: 170 }, { lat: b, lng: -180 }) === b);
+      assert.ok(seamLat({ lat: a, lng: 180 }, { lat: b, lng: -170 }) === a);
+    }),
+    { seed: 19, numRuns: 1000 },
+  );
 });
 
 describe('real outlines over the antimeridian', { skip: missingRealData('boundaries.json.gz') }, () => {

@@ -42,7 +42,11 @@ export const starRings = (maxVertices: number) =>
       lat: exactDegrees(-70, 70),
       lng: fc.oneof(exactDegrees(-180, 180), exactDegrees(175, 180), exactDegrees(-180, -175)),
       degrees: fc.constantFrom(0.01, 0.3, 3, 15),
-      radii: fc.array(fc.double({ min: 0.2, max: 1, noNaN: true }), { minLength: 3, maxLength: maxVertices }),
+      radii: fc.array(fc.double({ min: 0.2, max: 1, noNaN: true }), {
+        minLength: 3,
+        maxLength: maxVertices,
+        size: 'max',
+      }),
       clockwise: fc.boolean(),
     })
     .map(({ lat, lng, degrees, radii, clockwise }) => {
@@ -60,7 +64,7 @@ export const polarRings = fc
     south: fc.boolean(),
     clockwise: fc.boolean(),
     vertices: fc
-      .uniqueArray(fc.integer({ min: -180, max: 179 }), { minLength: 8, maxLength: 40 })
+      .uniqueArray(fc.integer({ min: -180, max: 179 }), { minLength: 8, maxLength: 40, size: 'max' })
       .chain((lngs) =>
         fc.tuple(
           fc.constant(lngs.toSorted((a, b) => a - b)),
@@ -76,7 +80,11 @@ export const polarRings = fc
 
 /** Any corners on a small grid, crossing each other or not; many lie on each other's edges. */
 export const gridPoints = (maxVertices: number, size: number) =>
-  fc.array(fc.record({ lat: fc.nat(size), lng: fc.nat(size) }), { minLength: 3, maxLength: maxVertices });
+  fc.array(fc.record({ lat: fc.nat(size), lng: fc.nat(size) }), {
+    minLength: 3,
+    maxLength: maxVertices,
+    size: 'max',
+  });
 
 const FOLDER = process.env['FLEET_TEST_DATA'];
 

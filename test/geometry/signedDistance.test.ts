@@ -37,6 +37,8 @@ const tracks: readonly (readonly [name: string, track: string, queries: string])
   ['over the antimeridian', '179.9 -17, -179.9 -17.1', '180 -17, -180 -17.05, 179.8 -17, -179 -17, 0 0'],
   ['half around the equator', '0 0, 90 0, 180 0', '45 0.001, 45 1, 45 45, -90 0, -90 1, -45 -80'],
   ['from pole to pole', '10 -90, 10 90', '10 0, 11 0, 100 0, -170 45, -169 0'],
+  ['a road of five kilometres at 60°', '10 60, 10.07 60.03', '10.03 60.01286, 10.05 60.0215, 10.035 60.013'],
+  ['on both sides of the antipode', '180 -45.3, 180 -53.96', '0 50'],
   ['long and slanting', '-75 -50, 100 60', '0 0, 12.5 5, 12.5 5.01, 90 -40, -160 10, 100 61'],
 ];
 
@@ -93,7 +95,11 @@ describe('nearestEdgeM is the distance to the nearest point that GeographicLib f
 
 describe('nearestEdgeM', () => {
   test('finds the same edge as trying them all', () => {
-    const spikes = fc.array(fc.double({ min: 0.3, max: 1, noNaN: true }), { minLength: 9, maxLength: 700 });
+    const spikes = fc.array(fc.double({ min: 0.3, max: 1, noNaN: true }), {
+      minLength: 9,
+      maxLength: 400,
+      size: 'max',
+    });
     const unit = fc.double({ min: -1.5, max: 1.5, noNaN: true });
     fc.assert(
       fc.property(
@@ -121,7 +127,7 @@ describe('nearestEdgeM', () => {
           }
         },
       ),
-      { seed: 9, numRuns: 60 },
+      { seed: 9, numRuns: 40 },
     );
   });
 });
@@ -214,7 +220,7 @@ describe('on real boundaries', { skip: missingRealData('lazio-municipalities.geo
 /** Up to 50 km within 0.1 m and 0.05 %, anywhere within 0.5 %. What is measured is far below: the tests hold it there. */
 function assertPromise(actualM: number, expectedM: number, message: string): void {
   const allowed =
-    expectedM <= 50_000 ? 0.001 + 1e-6 * expectedM : expectedM <= 8e6 ? 1e-4 * expectedM : 0.0034 * expectedM;
+    expectedM <= 50_000 ? 1e-6 + 1e-6 * expectedM : expectedM <= 8e6 ? 1e-4 * expectedM : 0.0034 * expectedM;
   assert.ok(Math.abs(actualM - expectedM) <= allowed, `${message}: ${actualM} instead of ${expectedM}`);
 }
 

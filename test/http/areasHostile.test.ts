@@ -54,18 +54,15 @@ describe('a body of any shape is accepted or refused, never a failure', () => {
     await assertReadable(reply.body.data.id);
   }
 
-  /** Readable in both formats, answers contains, and its export is a valid import. */
+  /** Readable in both formats, answers contains, and its export is valid to import. */
   async function assertReadable(id: number): Promise<void> {
     const detail = await api.get(`/${id}`);
     assert.equal(detail.status, 200);
     assert.equal((await api.contains(id, 10, 20)).status, 200);
     const feature = (await api.get(`/${id}?format=geojson`)).body.data;
     const dry = await api.import(feature, '?dry_run=true');
-    assert.deepEqual(
-      [dry.status, dry.body.data.valid, dry.body.data.errors],
-      [200, 1, []],
-      JSON.stringify(detail.body.data),
-    );
+    const { valid, errors } = dry.body.data;
+    assert.ok(dry.status === 200 && valid >= 1 && errors.length === 0, JSON.stringify(detail.body.data));
   }
 
   test('by POST, with an Idempotency-Key or without', async () => {

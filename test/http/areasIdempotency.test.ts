@@ -202,4 +202,21 @@ describe('POST with an Idempotency-Key', () => {
     assert.equal(replies.filter(isReplay).length, 19);
     assert.equal((await api.get('?external_id=parallel')).body.meta.total, 1);
   });
+
+  test('the header means nothing to PUT, PATCH, DELETE and import, whatever it says', async () => {
+    const headers = { 'Idempotency-Key': 'not for you ###' };
+    const id = await api.make(CIRCLE);
+    assert.equal((await api.send('PATCH', `/${id}`, { body: { name: 'A' }, headers })).status, 200);
+    assert.equal(
+      (await api.send('PUT', `/by-external-id/unaffected`, { body: CIRCLE, headers })).status,
+      201,
+    );
+    const imported = { type: 'Point', coordinates: [1, 2] };
+    for (let n = 0; n < 2; n++) {
+      const reply = await api.send('POST', '/import', { body: imported, headers });
+      assert.equal(reply.status, 201);
+      assert.equal(reply.headers.get('idempotent-replayed'), null);
+    }
+    assert.equal((await api.send('DELETE', `/${id}`, { headers })).status, 204);
+  });
 });

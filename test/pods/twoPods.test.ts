@@ -40,7 +40,7 @@ function onBoth(pods: readonly Pod[], path: string, key: string): Promise<string
   return Promise.all(pods.map(async (pod) => codeOf(await pod.get(path, key))));
 }
 
-describe('limits over two pods', { skip }, () => {
+describe('limits over two pods', { skip, concurrency: 3 }, () => {
   const statuses = async (calls: readonly Promise<Reply>[]): Promise<Record<number, number>> => {
     const counts: Record<number, number> = {};
     for (const { status } of await Promise.all(calls)) counts[status] = (counts[status] ?? 0) + 1;
@@ -103,7 +103,11 @@ const WEATHERS: readonly [
   ],
 ];
 
-describe('a change holds from the very next call on both pods', { skip, timeout: 120_000 }, () => {
+describe('a change holds from the very next call on both pods', {
+  skip,
+  concurrency: 4,
+  timeout: 120_000,
+}, () => {
   for (const [weather, strike, mend] of WEATHERS) {
     for (const withBells of [true, false]) {
       test(`${weather}, ${withBells ? 'bells ring' : 'no bell rings'}`, async (t) => {

@@ -1,7 +1,9 @@
 import { completeDraft, type ValidArea } from '../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
 import { invariant } from '../../src/base/invariant.ts';
-import { type Pod, type Reply, request } from './pod.ts';
+import { type Admin, adminOf } from './admin.ts';
+import { type Pod, type Reply, request, startPod } from './pod.ts';
+import { createDatabase } from './postgres.ts';
 
 /** Bodies of areas that are valid as they are, one of each type. */
 export const CIRCLE = { name: 'Depot', type: 'circle', center: { lat: 41.9, lng: 12.5 }, radius_m: 500 };
@@ -98,6 +100,30 @@ export function areaApi(pod: Pod, key: string): AreaApi {
         ids.push(...body.data.map((area: { id: number }) => area.id));
         if (body.data.length === 0 || ids.length >= body.meta.total) return ids;
       }
+    },
+  };
+}
+
+/** A pod on a database of its own, with an account for each time that one is asked for. */
+export interface AreaPod {
+  readonly pod: Pod;
+  readonly admin: Admin;
+  /** The addresses are owner1@example.com, owner2@example.com, … */
+  newAccount(): Promise<AreaApi>;
+}
+
+export async function startAreaPod(): Promise<AreaPod> {
+  const { url } = await createDatabase();
+  const admin = adminOf(url);
+  const pod = await startPod(url);
+  let accounts = 0;
+  return {
+    pod,
+    admin,
+    newAccount: async () => {
+      const email = `owner${++accounts}@example.com`;
+      await admin.account(email);
+      return areaApi(pod, (await admin.key(email)).key);
     },
   };
 }

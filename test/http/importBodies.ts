@@ -1,0 +1,44 @@
+// GeoJSON of every kind that an import may hold.
+
+export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
+export const LINE = {
+  type: 'LineString',
+  coordinates: [
+    [12.4, 41.9],
+    [12.5, 42],
+  ],
+};
+export const RING = [
+  [12.4, 41.9],
+  [12.5, 41.9],
+  [12.5, 42],
+  [12.4, 42],
+  [12.4, 41.9],
+];
+export const POLYGON = { type: 'Polygon', coordinates: [RING] };
+export const BOW_TIE = {
+  type: 'Polygon',
+  coordinates: [
+    [
+      [0, 0],
+      [1, 1],
+      [1, 0],
+      [0, 1],
+      [0, 0],
+    ],
+  ],
+};
+export const HOLE = [
+  [12.44, 41.94],
+  [12.46, 41.94],
+  [12.46, 41.96],
+  [12.44, 41.94],
+];
+export const FAR_RING = RING.map(([lng, lat]) => [lng! + 1, lat!]);
+
+export const feature = (properties: object | null, geometry: unknown = POINT) => ({
+  type: 'Feature',
+  properties,
+  geometry,
+});
+export const collection = (...features: unknown[]) => ({ type: 'FeatureCollection', features });

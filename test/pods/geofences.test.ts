@@ -1,0 +1,206 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { expectedTelling } from '../engine/traces/telling.ts';
+import { TRACES } from '../engine/traces/traces.ts';
+import { adminOf } from '../support/admin.ts';
+import { ApiStage } from '../support/apiStage.ts';
+import { type AreaCouple, startAreaCouple } from '../support/areaCouple.ts';
+import { type AreaApi, areaApi } from '../support/areas.ts';
+import { dropBells } from '../support/bells.ts';
+import { castTraces } from '../support/cast.ts';
+import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+
+const skip = skipWithoutRedis();
+const DAY_MS = 86_400_000;
+const IMEI = '350000000000001';
+const HERE = { lat: 41.9, lng: 12.5 };
+const ELSEWHERE = { lat: 45, lng: 9 };
+const DEPOT = { name: 'Depot', type: 'circle', center: HERE, radius_m: 300 };
+
+/** Pods of this process no longer look at the feed by themselves: they learn what they ask for, and nothing else. */
+function stopPolling(t: TestContext): void {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+}
+
+describe('the stories, with every call on another pod', { skip, timeout: 60_000 }, () => {
+  test('three pods that hear no bell tell them as the engine alone does, and a restart of all in between changes nothing', async (t) => {
+    const { url } = await createDatabase(t);
+    const redis = await startRedis(t);
+    const casts = await castTraces(url, TRACES);
+    await dropBells(url, redis.url);
+    stopPolling(t);
+    const start = (): Promise<Pod[]> =>
+      Promise.all([0, 1, 2].map(() => startPod(url, { t, env: { ...NO_LIMITS, REDIS_URL: redis.url } })));
+    let pods = await start();
+    let calls = 0;
+    const ports = {
+      nextPod: () => pods[calls++ % pods.length] as Pod,
+      admin: adminOf(url, redis.url),
+      startMs: Date.now() - 3 * DAY_MS,
+    };
+    const stages = TRACES.map((trace, n) => new ApiStage(trace, casts[n] as (typeof casts)[number], ports));
+    const half = (stage: ApiStage): number => stage.trace.steps.length >> 1;
+    await Promise.all(stages.map((stage) => stage.play(0, half(stage))));
+    await Promise.all(pods.map((pod) => pod.stop()));
+    pods = await start();
+    await Promise.all(stages.map((stage) => stage.play(half(stage))));
+    for (const stage of stages) {
+      const { trace } = stage;
+      assert.deepEqual(await stage.told(), expectedTelling(trace, ports.startMs), trace.name);
+    }
+  });
+});
+
+describe('what was acknowledged on one pod judges the very next point on the other', {
+  skip,
+  timeout: 60_000,
+}, () => {
+  interface Scene extends AreaCouple {
+    /** Sends the device's next point to the pod of a side, some seconds after the last one. */
+    point(side: AreaApi, afterSeconds: number, place: { lat: number; lng: number }): Promise<void>;
+    /** The events of an area since the last call, oldest first. */
+    news(areaId: number): Promise<string[]>;
+  }
+
+  async function openScene(t: TestContext, { withBells }: { withBells: boolean }): Promise<Scene> {
+    if (!withBells) stopPolling(t);
+    const couple = await startAreaCouple(t, { withBells });
+    await couple.admin.device('owner@example.com', IMEI);
+    let clockMs = Date.now() - DAY_MS;
+    let told = 0;
+    return {
+      ...couple,
+      point: async ({ pod }, afterSeconds, { lat, lng }) => {
+        clockMs += afterSeconds * 1_000;
+        await pod.points([{ imei: IMEI, recorded_at: clockMs, latitude: lat, longitude: lng }]);
+      },
+      news: async (areaId) => {
+        const [{ pod, key }] = couple.apis;
+        const { data } = (await pod.get('/api/v3/events?type=geofence&limit=200', key)).body;
+        const fresh = data.filter(
+          (event: { id: number; data: { areaId: number } }) =>
+            event.id > told && event.data.areaId === areaId,
+        );
+        told = Math.max(told, ...data.map((event: { id: number }) => event.id));
+        return fresh.toReversed().map((event: { data: { event: string } }) => event.data.event);
+      },
+    };
+  }
+
+  for (const withBells of [true, false]) {
+    const how = withBells ? '' : ', which hears no bell and does not look by itself';
+    test(`creation, change, threshold and deletion, over and over, both ways${how}`, async (t) => {
+      const scene = await openScene(t, { withBells });
+      for (let round = 0; round < 12; round++) {
+        const [writer, sender] = round % 2 === 0 ? scene.apis : [scene.apis[1], scene.apis[0]];
+        const id = await writer.make(DEPOT);
+        await scene.point(sender, 1, HERE);
+        assert.deepEqual(await scene.news(id), ['entry'], 'created');
+        await writer.patch(id, { center: ELSEWHERE });
+        await scene.point(sender, 1, HERE);
+        assert.deepEqual(await scene.news(id), ['exit'], 'moved away');
+        await writer.patch(id, { center: HERE, dwell_seconds: 300 });
+        await scene.point(sender, 1, HERE);
+        await writer.patch(id, { dwell_seconds: 60 });
+        await scene.point(sender, 59, HERE);
+        assert.deepEqual(await scene.news(id), [], 'pending');
+        await writer.patch(id, { dwell_seconds: 59 });
+        await scene.point(sender, 0.001, HERE);
+        assert.deepEqual(await scene.news(id), ['entry'], 'threshold lowered');
+        await writer.remove(id);
+        await scene.point(sender, 1, ELSEWHERE);
+        assert.deepEqual(await scene.news(id), [], 'deleted');
+      }
+    });
+
+    test(`sharing and unsharing, joining and leaving${how}`, async (t) => {
+      const scene = await openScene(t, { withBells });
+      const [, sender] = scene.apis;
+      const { admin } = scene;
+      await admin.account('colleague@example.com', { organization: 'Haulage' });
+      const { key } = await admin.key('colleague@example.com');
+      const id = await areaApi(scene.apis[0].pod, key).make(DEPOT);
+      await scene.point(sender, 1, HERE);
+      assert.deepEqual(await scene.news(id), [], 'private to the colleague');
+      for (let round = 0; round < 4; round++) {
+        await admin.run('area:share', '--id', String(id));
+        await scene.point(sender, 1, HERE);
+        assert.deepEqual(await scene.news(id), ['entry'], 'shared');
+        if (round % 2 === 0) await admin.run('area:unshare', '--id', String(id));
+        else await admin.run('account:update', '--email', 'owner@example.com', '--organization', 'none');
+        await scene.point(sender, 1, HERE);
+        await scene.point(sender, 1, ELSEWHERE);
+        assert.deepEqual(await scene.news(id), [], 'out of sight');
+        if (round % 2 === 1) {
+          await admin.run('account:update', '--email', 'owner@example.com', '--organization', 'Haulage');
+        }
+      }
+    });
+  }
+
+  test('all areas of an import at once', async (t) => {
+    const scene = await openScene(t, { withBells: false });
+    const [writer, sender] = scene.apis;
+    const feature = (n: number) => ({
+      type: 'Feature',
+      properties: { name: `Area ${n}`, radius: 100 + n, type: 'circle' },
+      geometry: { type: 'Point', coordinates: [HERE.lng, HERE.lat] },
+    });
+    const features = Array.from({ length: 200 }, (_, n) => feature(n));
+    const { body } = await writer.import({ type: 'FeatureCollection', features });
+    await scene.point(sender, 1, HERE);
+    const events = (await writer.pod.get('/api/v3/events?type=geofence_entry&limit=200', writer.key)).body
+      .data;
+    assert.deepEqual(
+      events.map((event: { data: { areaId: number } }) => event.data.areaId).toReversed(),
+      body.data.created.map(({ id }: { id: number }) => id),
+    );
+  });
+});
+
+describe('a restart in the middle of a stay', () => {
+  test('neither loses nor repeats anything, whatever the stay has come to', async (t) => {
+    const { url } = await createDatabase(t);
+    const admin = adminOf(url);
+    await admin.account('owner@example.com');
+    const { key } = await admin.key('owner@example.com');
+    await admin.device('owner@example.com', IMEI);
+    const random = seededRandom(1);
+    const startMs = Date.now() - DAY_MS;
+    let pod = await startPod(url, { t });
+    await areaApi(pod, key).make({ ...DEPOT, dwell_seconds: 60 });
+    // Inside from 10 to 120, confirmed at 70; out at 130; again inside from 140 to 190, too short.
+    const trip = Array.from({ length: 21 }, (_, n) => n * 10);
+    const isInside = (second: number) =>
+      (second >= 10 && second < 130) || (second >= 140 && second < 200 && second !== 195);
+    for (const second of trip) {
+      await pod.points([
+        {
+          imei: IMEI,
+          recorded_at: startMs + second * 1_000,
+          latitude: isInside(second) ? HERE.lat : ELSEWHERE.lat,
+          longitude: HERE.lng,
+        },
+      ]);
+      if (random() < 0.4) {
+        await pod.stop();
+        pod = await startPod(url, { t });
+      }
+    }
+    const { data } = (await pod.get('/api/v3/events?type=geofence', key)).body;
+    assert.deepEqual(
+      data.map((event: { data: Record<string, unknown>; occurred_at: string }) => [
+        event.data['event'],
+        (Date.parse(event.occurred_at) - startMs) / 1_000,
+        (Date.parse(String(event.data['enteredAt'])) - startMs) / 1_000,
+      ]),
+      [
+        ['exit', 130, 10],
+        ['entry', 70, 10],
+      ],
+    );
+  });
+});
