@@ -525,6 +525,15 @@ describe('what is too much is dropped and reported, the rest is done', () => {
     assert.equal(outcome.writes.length, IMPORT_LIMITS.areas);
     assert.deepEqual(errorsOf(outcome), ['1 errTooManyFeatures']);
   });
+
+  test('bad parts count too, so that errors are as bounded as areas', () => {
+    const bad = (count: number) =>
+      feature({ type: 'MultiPoint', coordinates: Array.from({ length: count }, () => 'x') });
+    const outcome = resolve(collection(bad(IMPORT_LIMITS.areas - 1), bad(2), feature(POINT), feature(POINT)));
+    assert.equal(outcome.errors.length, IMPORT_LIMITS.areas + 1);
+    assert.deepEqual(errorsOf(outcome).slice(-2), ['1 errTooManyFeatures', '3 errTooManyFeatures']);
+    assert.deepEqual(outcome.created, [{ index: 2, write: 0 }]);
+  });
 });
 
 describe('a feature with a code updates the area that has it', () => {
