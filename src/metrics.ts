@@ -6,6 +6,8 @@ export interface Metrics {
   observeRequest(route: string, method: string, status: number, seconds: number): void;
   countFixes(outcomes: readonly FixOutcome[], eventCount: number): void;
   countRejected(count: number): void;
+  countAttempt(outcome: string, durationMs: number | null): void;
+  observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
   countRedis(event: 'back' | 'lost' | 'ring_lost' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -48,6 +50,33 @@ export function createMetrics(gauges: Gauges): Metrics {
     labelNames: ['event'],
     registers,
   });
+  const attempts = new Counter({
+    name: 'fleet_webhook_attempts_total',
+    help: 'Webhook attempts by outcome; fenced ones ended after another pod had taken over.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const attemptDurations = new Histogram({
+    name: 'fleet_webhook_attempt_duration_seconds',
+    help: 'Duration of webhook attempts, from DNS to the last byte.',
+    buckets: DURATION_BUCKETS_SECONDS,
+    registers,
+  });
+  const backlog = new Gauge({
+    name: 'fleet_webhook_waiting',
+    help: 'Deliveries that wait for an attempt.',
+    registers,
+  });
+  const oldestDue = new Gauge({
+    name: 'fleet_webhook_oldest_due_seconds',
+    help: 'For how long the oldest delivery that waits has been due.',
+    registers,
+  });
+  const sweepDuration = new Gauge({
+    name: 'fleet_webhook_schedule_rebuild_seconds',
+    help: 'Duration of the last rebuild of the delivery schedule.',
+    registers,
+  });
   gauge(registry, 'fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
   gauge(
     registry,
@@ -78,6 +107,15 @@ export function createMetrics(gauges: Gauges): Metrics {
       events.inc(eventCount);
     },
     countRejected: (count) => fixes.labels('rejected').inc(count),
+    countAttempt: (outcome, durationMs) => {
+      attempts.labels(outcome).inc();
+      if (durationMs !== null) attemptDurations.observe(durationMs / 1000);
+    },
+    observeSweep: ({ waiting, oldestDueMs }, durationMs) => {
+      backlog.set(waiting);
+      oldestDue.set(oldestDueMs / 1000);
+      sweepDuration.set(durationMs / 1000);
+    },
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

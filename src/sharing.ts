@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { type DeliverySchedule, LocalDeliverySchedule } from './queue/deliverySchedule.ts';
 import type { Gate, GateLimits } from './queue/gate.ts';
 import { LocalGate } from './queue/localGate.ts';
 import { RedisBell } from './queue/redisBell.ts';
 import { connectRedis } from './queue/redisConnection.ts';
+import { RedisDeliverySchedule } from './queue/redisDeliverySchedule.ts';
 import { RedisGate } from './queue/redisGate.ts';
 import { redisKeys } from './queue/redisKeys.ts';
 import { RedisPort } from './queue/redisPort.ts';
@@ -13,6 +15,7 @@ import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './qu
 export interface Sharing {
   readonly gate: Gate;
   readonly versions: WorldVersions;
+  readonly deliveries: DeliverySchedule;
   /** Tells the other pods to look at the change feed. */
   ringOthers(): void;
   onRing(listener: () => void): void;
@@ -33,6 +36,7 @@ export function openSharing(config: Config, ports: SharingPorts): Sharing {
     return {
       gate: new LocalGate({ limits }),
       versions: localWorldVersions,
+      deliveries: new LocalDeliverySchedule(),
       ringOthers: () => undefined,
       onRing: () => undefined,
       close: () => undefined,
@@ -51,6 +55,7 @@ export function openSharing(config: Config, ports: SharingPorts): Sharing {
         ports.log.warn({ err: error }, 'Redis is back, but memory cannot be compared with Postgres'),
     }),
     versions: new RedisWorldVersions(port, names),
+    deliveries: new RedisDeliverySchedule(port, names),
     ringOthers: () => bell.ring('changes'),
     onRing: (listener) => void bell.onRing('changes', listener),
     close: () => {

@@ -6,8 +6,9 @@ import type { Config } from './config.ts';
 import { Admittance } from './flows/admit.ts';
 import { awaitPods } from './flows/awaitPods.ts';
 import { CreateOnce } from './flows/createOnce.ts';
+import { DeliveryWorkers } from './flows/deliveryWorkers.ts';
 import { Follower } from './flows/follow.ts';
-import { startHousekeeping } from './flows/housekeeping.ts';
+import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
@@ -23,18 +24,23 @@ import { historyRoute } from './http/history.ts';
 import { ingestApp } from './http/ingestApp.ts';
 import { nearestRoute } from './http/nearest.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
+import { webhookDeliveryRoutes } from './http/webhookDeliveries.ts';
+import { webhookRoutes } from './http/webhooks.ts';
 import { AreaCatalog } from './memory/areaCatalog.ts';
 import { Fleet } from './memory/fleet.ts';
 import { Keyring } from './memory/keyring.ts';
+import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics } from './metrics.ts';
+import { sendWebhook } from './net/sendWebhook.ts';
 import { loadSecrets } from './secrets.ts';
 import { openSharing } from './sharing.ts';
 import { CHANGE_CHANNEL } from './store/changes.ts';
 import { startEmbedded } from './store/embedded.ts';
 import { listen as listenTo } from './store/listen.ts';
 import { migrate } from './store/migrate.ts';
-import { selectInstanceId, selectLongestHistoryDays } from './store/snapshot.ts';
+import { DELIVERIES, ensureWeeks } from './store/partitions.ts';
+import { selectInstanceId, selectLongestHistoryDays, selectNowMs } from './store/snapshot.ts';
 import { openSql } from './store/sql.ts';
 
 /** How long a stop waits for requests in flight. */
@@ -99,7 +105,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   teardown.add(() => sql.end());
   const plainLog = (message: string, fields: object = {}) => log.info(fields, message);
   await migrate(sql, plainLog);
-  const { token, generated } = await ingestToken(config);
+  const { token, generated, secretsKey } = await secretsOf(config);
   const { instanceId, longestHistoryDays } = await sql.begin(async (tx) => ({
     instanceId: await selectInstanceId(tx),
     longestHistoryDays: await selectLongestHistoryDays(tx),
@@ -109,7 +115,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const areas = new AreaCatalog();
   const keyring = new Keyring();
   const tenancy = new Tenancy();
-  const memory = { fleet, areas, keyring, tenancy };
+  const subscriptions = new Subscriptions();
+  const memory = { fleet, areas, keyring, tenancy, subscriptions };
   const podId = randomUUID();
   const follower = new Follower({ ...memory, sql, clock, podId, log });
   teardown.add(() => follower.stop());
@@ -132,12 +139,32 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     count: metrics.countRedis,
   });
   teardown.add(() => sharing.close());
+  const workers = config.roles.has('delivery')
+    ? new DeliveryWorkers({
+        sql,
+        clock,
+        secretsKey,
+        allowNets: config.webhookAllowNets,
+        minuteMs: config.webhookMinuteMs,
+        schedule: sharing.deliveries,
+        send: sendWebhook,
+        log,
+        onAttempt: metrics.countAttempt,
+        onSweep: metrics.observeSweep,
+      })
+    : null;
+  const wake = (webhookIds: readonly number[]): void => {
+    const added = webhookIds.map((webhookId) => sharing.deliveries.add(webhookId, 0));
+    void Promise.all(added).then(() => workers?.poke());
+  };
   const ingest = config.roles.has('ingest')
     ? new Ingest({
         sql,
         memory,
         follower,
+        instanceId,
         clock,
+        onQueued: wake,
         onMoved: sharing.ringOthers,
         onOutcomes: metrics.countFixes,
       })
@@ -178,6 +205,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
         areaEventsRoute({ sql, areas }),
         areaImportRoute({ ...writes, planner }),
         ...areaWriteRoutes({ ...writes, createOnce: new CreateOnce(writes) }),
+        ...webhookRoutes({ ...writes, wake, secretsKey, allowNets: config.webhookAllowNets }),
+        ...webhookDeliveryRoutes({ sql, wake }),
       ],
       trustedProxies: config.trustedProxies,
       clock,
@@ -193,7 +222,12 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const ingestPort = await listen(ingestServer, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(apiServer, config.port, config.host) : null;
 
+  await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await follower.start();
+  if (workers !== null) {
+    workers.start();
+    teardown.add(() => workers.stop(), STOP_GRACE_MS + STEP_LIMIT_MS);
+  }
   // Whoever changes something rings: administrative writes by NOTIFY, moves of other pods by Redis.
   sharing.onRing(() => follower.poke());
   teardown.add(listenTo(url, CHANGE_CHANNEL, () => follower.poke()));
@@ -224,9 +258,15 @@ async function openDatabase(config: Config, log: Logger, teardown: Teardown) {
   return { url: embedded.url, failed };
 }
 
-async function ingestToken(config: Config): Promise<{ token: string; generated: boolean }> {
-  if (config.ingestToken !== null) return { token: config.ingestToken, generated: false };
-  const secrets = await loadSecrets(config.dataDir);
-  if (!secrets.ok) throw new Error(secrets.error);
-  return { token: secrets.value.ingestToken, generated: true };
+/** What was configured, else what was generated and is kept in the data folder. */
+async function secretsOf(config: Config): Promise<{ token: string; generated: boolean; secretsKey: Buffer }> {
+  const { ingestToken: token, secretsKey } = config;
+  if (token !== null && secretsKey !== null) return { token, generated: false, secretsKey };
+  const kept = await loadSecrets(config.dataDir);
+  if (!kept.ok) throw new Error(kept.error);
+  return {
+    token: token ?? kept.value.ingestToken,
+    generated: token === null,
+    secretsKey: secretsKey ?? kept.value.secretsKey,
+  };
 }

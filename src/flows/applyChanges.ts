@@ -1,12 +1,14 @@
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import type { Keyring } from '../memory/keyring.ts';
+import type { Subscriptions } from '../memory/subscriptions.ts';
 import type { Tenancy } from '../memory/tenancy.ts';
 import { selectAreasById } from '../store/areas.ts';
 import type { Change } from '../store/changes.ts';
 import { selectDevicesById } from '../store/deviceRows.ts';
 import { selectMembershipsById } from '../store/memberships.ts';
 import type { Sql } from '../store/sql.ts';
+import { selectSubscriptions } from '../store/webhooks.ts';
 import { compileAreas } from './compileAreas.ts';
 import { decodeMoves } from './moves.ts';
 
@@ -16,6 +18,7 @@ export interface Memory {
   readonly areas: AreaCatalog;
   readonly keyring: Keyring;
   readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
 }
 
 /** Waits for an answer of Postgres, and not for ever: what comes too late must change nothing. */
@@ -31,7 +34,7 @@ const AREAS_PER_READ = 100;
  */
 export async function applyChanges(
   sql: Sql,
-  { fleet, areas, keyring, tenancy }: Memory,
+  { fleet, areas, keyring, tenancy, subscriptions }: Memory,
   changes: readonly Change[],
   ask: Ask,
 ): Promise<void> {
@@ -41,6 +44,7 @@ export async function applyChanges(
     tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
   }
   await loadDevices(sql, fleet, [...idsOf(changes, 'device')], ask);
+  await loadSubscriptions(sql, subscriptions, [...idsOf(changes, 'webhook')], ask);
   await loadAreas(sql, areas, [...idsOf(changes, 'area')], ask);
   const unknown: number[] = [];
   for (const { kind, payload } of changes) {
@@ -66,6 +70,19 @@ async function loadDevices(sql: Sql, fleet: Fleet, ids: readonly number[], ask: 
       if (position !== null) fleet.move(fields.id, position);
     }
   }
+}
+
+/** An endpoint that is not among the active ones any more receives nothing new. */
+async function loadSubscriptions(
+  sql: Sql,
+  subscriptions: Subscriptions,
+  ids: readonly number[],
+  ask: Ask,
+): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = await ask(selectSubscriptions(sql, ids));
+  for (const id of ids) subscriptions.remove(id);
+  for (const row of rows) subscriptions.put(row);
 }
 
 /** An area that has no row any more was deleted. */

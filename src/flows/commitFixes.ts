@@ -11,6 +11,7 @@ import { type LockedTrack, lockTracks, updateTracks } from '../store/tracks.ts';
 import type { Memory } from './applyChanges.ts';
 import { fixEvents } from './fixEvents.ts';
 import { encodeMoves, type Move } from './moves.ts';
+import { queueDeliveries } from './queueDeliveries.ts';
 import { storeBehind, storedFix } from './storeBehind.ts';
 
 /** What became of one point of a batch. */
@@ -22,22 +23,25 @@ export interface CommittedFixes {
   /** The new position of every device that moved. */
   readonly moves: readonly Move[];
   readonly eventCount: number;
+  /** Webhook endpoints with something new to send. */
+  readonly queuedFor: readonly number[];
 }
 
 export interface CommitPorts {
   readonly sql: Sql;
-  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy'>;
+  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>;
+  readonly instanceId: string;
   /** Where memory stands in the change feed, and how it gets on. */
   readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
 }
 
 /**
  * One transaction from points to truth: locks the devices, judges the points by the state read under the lock and by
- * areas at least as new as any acknowledged write, stores points, states, events and the feed entry. The partitions
+ * areas at least as new as any acknowledged write, stores points, states, events, deliveries and the feed entry. The partitions
  * of all points exist already. `nowMs` becomes the time at which the devices moved.
  */
 export async function commitFixes(
-  { sql, memory, follower }: CommitPorts,
+  { sql, memory, follower, instanceId }: CommitPorts,
   entries: readonly BatchEntry[],
   nowMs: number,
 ): Promise<CommittedFixes> {
@@ -64,7 +68,8 @@ export async function commitFixes(
     );
     await updateTracks(tx, evaluation.tracks, geofences.stays, nowMs);
     const events = fixEvents(memory.fleet, batch, evaluation.events, geofences.events, locked);
-    await insertFleetEvents(tx, events);
+    const eventIds = await insertFleetEvents(tx, events);
+    const queuedFor = await queueDeliveries(tx, { memory, instanceId }, events, eventIds, nowMs);
     const moves = [...evaluation.tracks].map(([deviceId, track]) => moveOf(deviceId, track, nowMs));
     if (moves.length > 0) await recordPositions(tx, encodeMoves(moves));
 
@@ -75,7 +80,7 @@ export async function commitFixes(
     evaluation.behind.forEach((n, i) => {
       outcomes[known[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
     });
-    return { outcomes, moves, eventCount: events.length };
+    return { outcomes, moves, eventCount: events.length, queuedFor };
   });
 }
 

@@ -1,13 +1,15 @@
 import type { Clock } from '../base/clock.ts';
 import { pruneChanges } from '../store/changes.ts';
 import { pruneAnswers } from '../store/idempotentAnswers.ts';
-import { dropWeeksBefore } from '../store/partitions.ts';
+import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
 import { forgetDeadPods } from '../store/pods.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/snapshot.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
+/** Deliveries, with their bodies, are kept for this long. */
+const DELIVERY_RETENTION_DAYS = 90;
 /** Chunks of the feed deleted in one round; the rest waits for the next. */
 const PRUNE_ROUNDS = 20;
 
@@ -41,8 +43,13 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneChanges(sql)) === 0) break;
     },
     async () => {
-      const dropped = await dropWeeksBefore(sql, await oldestNeededMs(sql, clock()));
+      const dropped = await dropWeeksBefore(sql, POSITIONS, await oldestNeededMs(sql, clock()));
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
+    },
+    async () => {
+      const nowMs = await selectNowMs(sql);
+      await ensureWeeks(sql, DELIVERIES, deliveryWeeks(nowMs));
+      await dropWeeksBefore(sql, DELIVERIES, nowMs - DELIVERY_RETENTION_DAYS * DAY_MS);
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
@@ -55,6 +62,11 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void
       log.warn(fields, 'housekeeping failed; trying again in a minute');
     }
   }
+}
+
+/** Deliveries are queued into this week or, in a moment, the next. */
+export function deliveryWeeks(nowMs: number): number[] {
+  return [weekStartMs(nowMs), weekStartMs(nowMs + 7 * DAY_MS)];
 }
 
 /** By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. */

@@ -3,7 +3,7 @@ import type { BatchEntry } from '../engine/evaluateBatch.ts';
 import type { Fix } from '../engine/fix.ts';
 import { MAX_POINTS } from '../engine/parseBatch.ts';
 import { selectDevicesByImei } from '../store/deviceRows.ts';
-import { ensureWeeks, weekStartMs } from '../store/partitions.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
 import type { Sql } from '../store/sql.ts';
 import { isUnavailable } from '../store/sql.ts';
 import { type CommitPorts, commitFixes, type FixOutcome } from './commitFixes.ts';
@@ -17,9 +17,12 @@ export interface IngestPorts {
   readonly sql: Sql;
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
+  readonly instanceId: string;
   readonly clock: Clock;
   /** Called after each commit that moved devices, when this pod's memory already knows. */
   readonly onMoved: () => void;
+  /** Called after each commit that queued deliveries for these endpoints. */
+  readonly onQueued: (webhookIds: readonly number[]) => void;
   readonly onOutcomes: (outcomes: readonly FixOutcome[], eventCount: number) => void;
 }
 
@@ -134,6 +137,7 @@ export class Ingest {
       const committed = await commitFixes(this.#ports, entries, clock());
       for (const { deviceId, position } of committed.moves) fleet.move(deviceId, position);
       if (committed.moves.length > 0) this.#ports.onMoved();
+      if (committed.queuedFor.length > 0) this.#ports.onQueued(committed.queuedFor);
       committed.outcomes.forEach((outcome, i) => {
         outcomes[places[i] as number] = outcome;
       });
@@ -164,7 +168,7 @@ export class Ingest {
       if (!this.#knownWeeks.has(mondayMs)) missing.add(mondayMs);
     }
     if (missing.size === 0) return;
-    await ensureWeeks(this.#ports.sql, [...missing]);
+    await ensureWeeks(this.#ports.sql, POSITIONS, [...missing]);
     for (const mondayMs of missing) this.#knownWeeks.add(mondayMs);
   }
 }

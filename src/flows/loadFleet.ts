@@ -4,6 +4,7 @@ import { streamDevices } from '../store/deviceRows.ts';
 import { selectMemberships } from '../store/memberships.ts';
 import { countDevices, selectFeedCursor, selectWorldVersions } from '../store/snapshot.ts';
 import type { Sql, Tx } from '../store/sql.ts';
+import { selectSubscriptions } from '../store/webhooks.ts';
 import type { Memory } from './applyChanges.ts';
 import { compileAreas } from './compileAreas.ts';
 
@@ -18,7 +19,7 @@ const PROGRESS_EVERY = 100_000;
  */
 export async function loadFleet(
   sql: Sql,
-  { fleet, areas, tenancy }: Pick<Memory, 'fleet' | 'areas' | 'tenancy'>,
+  { fleet, areas, tenancy, subscriptions }: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>,
   onProgress: (loaded: number, total: number) => void,
 ): Promise<string> {
   return sql.begin('isolation level repeatable read read only', async (tx) => {
@@ -36,6 +37,8 @@ export async function loadFleet(
     for (const row of await selectMemberships(tx)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
     }
+    subscriptions.clear();
+    for (const row of await selectSubscriptions(tx, null)) subscriptions.put(row);
     await loadAreas(tx, areas);
     for (const { id, version } of await selectWorldVersions(tx)) fleet.raiseVersion(id, version);
     onProgress(loaded, total);

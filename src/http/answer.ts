@@ -1,4 +1,3 @@
-import type { FieldError } from '../areas/fieldError.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 
 /** What a request is answered with. `body` is JSON text, or null when there is none. */
@@ -28,8 +27,15 @@ export function plainErrorAnswer(status: number, message: string): Answer {
   return { status, body: JSON.stringify({ error: message }) };
 }
 
+/** One invalid field of a body; null: the body as a whole. */
+interface FieldFault {
+  readonly field: string | null;
+  readonly code: string;
+  readonly message: string;
+}
+
 /** `{ error: { code: VALIDATION_ERROR, message, details } }` with every invalid field, status 422. */
-export function validationAnswer(details: readonly FieldError[]): Answer {
+export function validationAnswer(details: readonly FieldFault[]): Answer {
   const [status, message] = ERRORS.VALIDATION_ERROR;
   return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
 }

@@ -23,7 +23,7 @@ export interface AppPorts {
 }
 
 const API_KEY_HEADER = 'x-api-key';
-const VERSIONS: readonly ApiVersion[] = ['v2', 'v3'];
+const VERSIONS: readonly ApiVersion[] = ['v2', 'v3', 'webhooks'];
 
 /** The public listener: one chain that a request passes from top to bottom. */
 export function createApp(ports: AppPorts): Express {
@@ -95,7 +95,7 @@ const LIMIT_NAMES: Readonly<Record<LimitName, string>> = {
 function versionHeader(version: ApiVersion): Middleware {
   return (request, response, next) => {
     const value = request.headers['x-api-version'];
-    if (version === 'v3' || value === undefined || value === 'v1') next();
+    if (version !== 'v2' || value === undefined || value === 'v1') next();
     else
       send(response, errorAnswer('BAD_REQUEST', 'the header X-API-Version must not be set'), request.method);
   };

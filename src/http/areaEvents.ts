@@ -4,7 +4,7 @@ import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import { type AreaEvent, type Direction, selectAreaEvents } from '../store/fleetEvents.ts';
 import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
-import { areaIdOf, malformedId } from './areaId.ts';
+import { idOf, malformedId } from './id.ts';
 import { refuseImei } from './imei.ts';
 import { clampedInt, isBlank, offsetOf, windowOf } from './query.ts';
 import type { Call, Route } from './route.ts';
@@ -25,7 +25,7 @@ export function areaEventsRoute(ports: { sql: Sql; areas: AreaCatalog }): Route 
 
 async function events({ sql, areas }: { sql: Sql; areas: AreaCatalog }, call: Call): Promise<Answer> {
   const { caller, query } = call;
-  const id = areaIdOf(call.params);
+  const id = idOf(call.params);
   if (id === null) return malformedId();
   const direction = directionOf(query['event']);
   if (direction === 'invalid') return errorAnswer('BAD_REQUEST', 'event must be entry or exit');

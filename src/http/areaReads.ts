@@ -5,8 +5,8 @@ import { isLatLng } from '../geometry/latLng.ts';
 import type { Area } from '../memory/area.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import { type Answer, dataAnswer, errorAnswer } from './answer.ts';
-import { areaIdOf, malformedId } from './areaId.ts';
 import { areaListJson, areaView } from './areaViews.ts';
+import { idOf, malformedId } from './id.ts';
 import { clampedInt, isBlank, offsetOf, parseDecimal, type Query } from './query.ts';
 import type { Call, Route } from './route.ts';
 
@@ -65,7 +65,7 @@ function select(
 }
 
 function detail(areas: AreaCatalog, { caller, params, query }: Call): Answer {
-  const id = areaIdOf(params);
+  const id = idOf(params);
   if (id === null) return malformedId();
   const format = formatOf(query);
   if (format === 'invalid') return malformedFormat();
@@ -76,7 +76,7 @@ function detail(areas: AreaCatalog, { caller, params, query }: Call): Answer {
 
 /** Is the point inside, and how far is it from the edge: negative inside, metres. */
 function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
-  const id = areaIdOf(params);
+  const id = idOf(params);
   if (id === null) return malformedId();
   const lat = parseDecimal(query['lat']);
   const lng = parseDecimal(query['lng']);

@@ -10,8 +10,8 @@ import type { CreateOnce } from '../flows/createOnce.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from '../flows/saveArea.ts';
 import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
-import { areaIdOf, malformedId } from './areaId.ts';
 import { areaView } from './areaViews.ts';
+import { idOf, malformedId } from './id.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -76,7 +76,7 @@ async function upsert(ports: AreaWritePorts, call: Call): Promise<Answer> {
 }
 
 async function patch(ports: AreaWritePorts, call: Call): Promise<Answer> {
-  const id = areaIdOf(call.params);
+  const id = idOf(call.params);
   if (id === null) return malformedId();
   const draft = draftOf(call.body);
   if (!draft.ok) return validationAnswer(draft.error);
@@ -84,7 +84,7 @@ async function patch(ports: AreaWritePorts, call: Call): Promise<Answer> {
 }
 
 async function remove(ports: AreaWritePorts, call: Call): Promise<Answer> {
-  const id = areaIdOf(call.params);
+  const id = idOf(call.params);
   if (id === null) return malformedId();
   const removed = await removeArea(ports, call.caller, id);
   return removed ? { status: 204, body: null } : errorAnswer('NOT_FOUND');

@@ -1,6 +1,7 @@
 /** Every code that an answer can carry, with its status and the message used when nothing better is known. */
 export const ERRORS = {
   BAD_REQUEST: [400, 'a parameter is missing or invalid'],
+  WEBHOOK_URL_INVALID: [400, 'the webhook URL is not acceptable'],
   IMEI_REQUIRED: [400, 'an IMEI is required'],
   COORDINATES_REQUIRED: [400, 'lat and lng are required'],
   INVALID_COORDINATES: [400, 'lat must be a number from -90 to 90, lng a number from -180 to 180'],

@@ -2,7 +2,8 @@ import type { KeyState } from '../access/keyState.ts';
 import type { Answer } from './answer.ts';
 import type { Query } from './query.ts';
 
-export type ApiVersion = 'v2' | 'v3';
+/** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
+export type ApiVersion = 'v2' | 'v3' | 'webhooks';
 
 /** An admitted request: everything that a route needs to answer it. */
 export interface Call {

@@ -7,6 +7,8 @@ export interface RedisKeys {
   keyMinute(keyId: number): string;
   keyHour(keyId: number): string;
   world(worldId: number): string;
+  /** Endpoints by the time of their next delivery. */
+  readonly deliveries: string;
   /** The pub/sub channel of the doorbell. */
   readonly bell: string;
 }
@@ -18,6 +20,7 @@ export function redisKeys(namespace: string): RedisKeys {
     keyMinute: (keyId) => `${prefix}km:${keyId}`,
     keyHour: (keyId) => `${prefix}kh:${keyId}`,
     world: (worldId) => `${prefix}w:${worldId}`,
+    deliveries: `${prefix}deliveries`,
     bell: `${prefix}bell`,
   };
 }

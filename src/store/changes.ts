@@ -2,7 +2,7 @@ import { invariant } from '../base/invariant.ts';
 import type { Sql, Tx } from './sql.ts';
 
 /** What a row of the change feed names. 'positions' carries the moved devices; the others name one entity. */
-export type ChangeKind = 'positions' | 'device' | 'account' | 'key' | 'area';
+export type ChangeKind = 'positions' | 'device' | 'account' | 'key' | 'area' | 'webhook';
 
 export interface Change {
   readonly id: number;

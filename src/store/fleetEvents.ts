@@ -28,10 +28,10 @@ export interface FleetEvent {
   readonly occurredAtMs: number;
 }
 
-/** Stores events; their ids rise in the order given. */
-export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]): Promise<void> {
-  if (events.length === 0) return;
-  await tx`
+/** Stores events and returns their ids, which rise in the order given. */
+export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]): Promise<number[]> {
+  if (events.length === 0) return [];
+  const rows = await tx<{ id: number }[]>`
     insert into fleet_event
       (world_id, device_id, device_imei, type, message, data, occurred_at, area_id, direction)
     select world_id, device_id, imei, type, message, data::jsonb, to_timestamp(occurred / 1000), area, direction
@@ -43,7 +43,8 @@ export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]
       ${list(events.map((e) => e.area?.id ?? null))}::bigint[],
       ${events.map((e) => e.area?.direction ?? null)}::text[]
     ) with ordinality as e (world_id, device_id, imei, type, message, data, occurred, area, direction, n)
-    order by n`;
+    order by n returning id`;
+  return rows.map((row) => row.id);
 }
 
 export interface EventFilter {

@@ -13,28 +13,37 @@ export function weekStartMs(ms: number): number {
   return Math.floor((ms - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
 }
 
-const partitionName = (mondayMs: number): string =>
-  `position_w${new Date(mondayMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
+/** A table that holds a week in each partition, and the column that says which. */
+interface WeeklyTable {
+  readonly name: string;
+  readonly column: string;
+}
+
+export const POSITIONS: WeeklyTable = { name: 'position', column: 'recorded_at' };
+export const DELIVERIES: WeeklyTable = { name: 'webhook_delivery', column: 'created_at' };
+
+const partitionName = (table: WeeklyTable, mondayMs: number): string =>
+  `${table.name}_w${new Date(mondayMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
 
 /**
  * Makes sure that the weeks starting at `mondaysMs` have partitions. The new table is filled with its constraints
  * first and attached afterwards: attaching does not stop writers of other weeks, creating it in place would.
  */
-export async function ensureWeeks(sql: Sql, mondaysMs: readonly number[]): Promise<void> {
+export async function ensureWeeks(sql: Sql, table: WeeklyTable, mondaysMs: readonly number[]): Promise<void> {
   await sql.begin(async (tx) => {
     await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
     for (const mondayMs of mondaysMs) {
-      const name = partitionName(mondayMs);
+      const name = partitionName(table, mondayMs);
       const [present] = await tx`select 1 from pg_class where relname = ${name} and relispartition`;
       if (present !== undefined) continue;
       const from = new Date(mondayMs).toISOString();
       const to = new Date(mondayMs + WEEK_MS).toISOString();
-      await tx`create table ${identifier(name)} (like position including all)`;
+      await tx`create table ${identifier(name)} (like ${identifier(table.name)} including all)`;
       await tx.unsafe(
-        `alter table "${name}" add constraint week check (recorded_at >= '${from}' and recorded_at < '${to}')`,
+        `alter table "${name}" add constraint week check (${table.column} >= '${from}' and ${table.column} < '${to}')`,
       );
       await tx.unsafe(
-        `alter table position attach partition "${name}" for values from ('${from}') to ('${to}')`,
+        `alter table ${table.name} attach partition "${name}" for values from ('${from}') to ('${to}')`,
       );
       await tx.unsafe(`alter table "${name}" drop constraint week`);
     }
@@ -42,11 +51,11 @@ export async function ensureWeeks(sql: Sql, mondaysMs: readonly number[]): Promi
 }
 
 /** Drops the weeks that ended before `oldestMs`; returns their names. */
-export async function dropWeeksBefore(sql: Sql, oldestMs: number): Promise<string[]> {
+export async function dropWeeksBefore(sql: Sql, table: WeeklyTable, oldestMs: number): Promise<string[]> {
   const partitions = await sql<{ name: string }[]>`
     select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
-    where i.inhparent = 'position'::regclass order by c.relname`;
-  const keepFrom = partitionName(weekStartMs(oldestMs));
+    where i.inhparent = ${table.name}::regclass order by c.relname`;
+  const keepFrom = partitionName(table, weekStartMs(oldestMs));
   const dropped: string[] = [];
   for (const { name } of partitions) {
     if (name >= keepFrom) continue;

@@ -1,7 +1,7 @@
 import { type Answer, errorAnswer } from './answer.ts';
 
 /** The id of a path: a positive integer up to 2^53 - 1; null when it is malformed. */
-export function areaIdOf(params: Readonly<Record<string, string>>): number | null {
+export function idOf(params: Readonly<Record<string, string>>): number | null {
   const text = params['id'] ?? '';
   if (!/^[0-9]{1,16}$/.test(text)) return null;
   const id = Number(text);

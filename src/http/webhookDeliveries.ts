@@ -1,0 +1,121 @@
+import { scopeMask } from '../access/scopes.ts';
+import { isDeliveryId, newDeliveryId, newEventId, pingBody } from '../delivery/message.ts';
+import { SUMMARY_WINDOW_HOURS, summarize } from '../delivery/summary.ts';
+import { DELIVERY_STATUSES, type DeliveryStatus, transition } from '../delivery/transition.ts';
+import {
+  countDeliveries,
+  type Delivery,
+  insertDeliveries,
+  lockDelivery,
+  requeueDelivery,
+  selectDeadLetters,
+  selectDeliveries,
+} from '../store/deliveries.ts';
+import type { Sql } from '../store/sql.ts';
+import { selectWebhook } from '../store/webhooks.ts';
+import { type Answer, dataAnswer, errorAnswer, listAnswer } from './answer.ts';
+import { idOf, malformedId } from './id.ts';
+import { clampedInt, isBlank, offsetOf, type Query } from './query.ts';
+import type { Call, Route } from './route.ts';
+import { deliveryView, summaryView } from './webhookViews.ts';
+
+const LIMIT_MAX = 200;
+const LIMIT_DEFAULT = 50;
+
+export interface WebhookDeliveryPorts {
+  readonly sql: Sql;
+  /** Wakes the lanes of these endpoints. */
+  readonly wake: (webhookIds: readonly number[]) => void;
+}
+
+/** Deliveries of the caller's endpoints: history, dead letter, summary, a test, and another try. */
+export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
+  const route = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
+    method,
+    path,
+    scopes: scopeMask('manage_webhooks'),
+    versions: ['webhooks'],
+    handle,
+  });
+  return [
+    route('GET', '/metrics/summary', (call) => summary(ports, call)),
+    route('GET', '/dead-letter/list', (call) => deadLetter(ports, call)),
+    route('GET', '/:id/deliveries', (call) => history(ports, call)),
+    route('POST', '/:id/test', (call) => test(ports, call)),
+    route('POST', '/deliveries/:deliveryId/replay', (call) => replay(ports, call)),
+  ];
+}
+
+async function summary({ sql }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
+  const counts = await countDeliveries(sql, caller.accountId, SUMMARY_WINDOW_HOURS);
+  return dataAnswer(summaryView(summarize(counts)));
+}
+
+async function deadLetter({ sql }: WebhookDeliveryPorts, { caller, query }: Call): Promise<Answer> {
+  const page = pageOf(query);
+  const found = await selectDeadLetters(sql, caller.accountId, page);
+  return listAnswer(found.map(deliveryView), page);
+}
+
+async function history({ sql }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const status = statusOf(query['status']);
+  if (status === 'invalid') {
+    return errorAnswer('BAD_REQUEST', `status must be one of ${DELIVERY_STATUSES.join(', ')}`);
+  }
+  const page = pageOf(query);
+  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
+  const found = await selectDeliveries(sql, id, { status, ...page });
+  return listAnswer(found.map(deliveryView), page);
+}
+
+/** An ordinary delivery of type ping, to this endpoint only, also when it is inactive. */
+async function test({ sql, wake }: WebhookDeliveryPorts, { caller, params, nowMs }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
+  const eventId = newEventId();
+  const body = pingBody(eventId, id, nowMs);
+  const ping = { id: newDeliveryId(), webhookId: id, eventId, eventType: 'ping' as const, body };
+  const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], true));
+  return delivery === undefined ? errorAnswer('NOT_FOUND') : accepted(delivery, wake);
+}
+
+async function replay({ sql, wake }: WebhookDeliveryPorts, { caller, params }: Call): Promise<Answer> {
+  const deliveryId = params['deliveryId'] ?? '';
+  if (!isDeliveryId(deliveryId)) return errorAnswer('BAD_REQUEST', 'the delivery id is malformed');
+  const outcome = await sql.begin(async (tx) => {
+    const locked = await lockDelivery(tx, caller.accountId, deliveryId);
+    if (locked === undefined) return 'not_found';
+    const next = transition(
+      locked.delivery.status,
+      { kind: 'replay', inFlight: locked.inFlight },
+      { policy: 'none', maxRetries: 1 },
+      0,
+    );
+    return next === null ? 'refused' : requeueDelivery(tx, deliveryId);
+  });
+  if (outcome === 'not_found') return errorAnswer('NOT_FOUND');
+  if (outcome === 'refused') {
+    return errorAnswer(
+      'BAD_REQUEST',
+      'only failed or exhausted deliveries without an attempt in flight can be replayed',
+    );
+  }
+  return accepted(outcome, wake);
+}
+
+function accepted(delivery: Delivery, wake: WebhookDeliveryPorts['wake']): Answer {
+  wake([delivery.webhookId]);
+  return { ...dataAnswer(deliveryView(delivery)), status: 202 };
+}
+
+function pageOf(query: Query): { limit: number; offset: number } {
+  return { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
+}
+
+function statusOf(text: string | undefined): DeliveryStatus | null | 'invalid' {
+  if (text === undefined || isBlank(text)) return null;
+  return DELIVERY_STATUSES.find((status) => status === text) ?? 'invalid';
+}

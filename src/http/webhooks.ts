@@ -1,0 +1,145 @@
+import type { CidrSet } from '../access/cidrSet.ts';
+import { scopeMask } from '../access/scopes.ts';
+import { parseJson } from '../base/parseJson.ts';
+import {
+  ENDPOINT_ERRORS,
+  ENDPOINT_LIMITS,
+  type EndpointFault,
+  parseEndpointCreate,
+  parseEndpointUpdate,
+} from '../delivery/endpoint.ts';
+import { newSecret, seal } from '../delivery/secretBox.ts';
+import { type WritePorts, writeWorlds } from '../flows/writeWorlds.ts';
+import {
+  deleteWebhook,
+  insertWebhook,
+  rotateSecret,
+  selectWebhook,
+  selectWebhooks,
+  updateWebhook,
+  type Webhook,
+} from '../store/webhooks.ts';
+import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from './answer.ts';
+import { idOf, malformedId } from './id.ts';
+import { clampedInt, offsetOf } from './query.ts';
+import type { Call, RequestBody, Route } from './route.ts';
+import { webhookView } from './webhookViews.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const LIMIT_MAX = 200;
+const LIMIT_DEFAULT = 50;
+/** How long a replaced secret goes on signing beside the new one. */
+const SECRET_OVERLAP_HOURS = 24;
+
+export interface WebhookPorts extends WritePorts {
+  /** Wakes the lanes of these endpoints. */
+  readonly wake: (webhookIds: readonly number[]) => void;
+  readonly secretsKey: Buffer;
+  readonly allowNets: CidrSet;
+}
+
+/** Endpoints of the caller's account: create, list, read, change, delete, rotate the secret. */
+export function webhookRoutes(ports: WebhookPorts): Route[] {
+  const route = (
+    method: Route['method'],
+    path: string,
+    handle: Route['handle'],
+    takesBody = false,
+  ): Route => ({
+    method,
+    path,
+    scopes: scopeMask('manage_webhooks'),
+    versions: ['webhooks'],
+    ...(takesBody ? { maxBodyBytes: MAX_BODY_BYTES } : {}),
+    handle,
+  });
+  return [
+    route('POST', '/', (call) => create(ports, call), true),
+    route('GET', '/', (call) => list(ports, call)),
+    route('GET', '/:id', (call) => detail(ports, call)),
+    route('PUT', '/:id', (call) => update(ports, call), true),
+    route('DELETE', '/:id', (call) => remove(ports, call)),
+    route('POST', '/:id/rotate-secret', (call) => rotate(ports, call)),
+  ];
+}
+
+async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answer> {
+  const draft = parseEndpointCreate(jsonOf(body), ports.allowNets);
+  if (!draft.ok) return faultAnswer(draft.error);
+  const secret = newSecret();
+  const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
+    const sealed = seal(ports.secretsKey, secret);
+    const made = await insertWebhook(tx, caller.accountId, draft.value, sealed, ENDPOINT_LIMITS.perOwner);
+    if (made !== undefined) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [made.id] });
+    return made;
+  });
+  if (webhook === undefined) return validationAnswer([ENDPOINT_ERRORS.limitReached]);
+  const answer = dataAnswer({ ...webhookView(webhook), secret });
+  return { ...answer, status: 201, headers: { Location: `/api/webhooks/${webhook.id}` } };
+}
+
+async function list({ sql }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
+  const page = { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
+  const webhooks = await selectWebhooks(sql, caller.accountId, page);
+  return listAnswer(webhooks.map(webhookView), page);
+}
+
+async function detail({ sql }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  return found(await selectWebhook(sql, caller.accountId, id));
+}
+
+async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const change = parseEndpointUpdate(jsonOf(body), ports.allowNets);
+  if (!change.ok) return faultAnswer(change.error);
+  const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
+    const updated = await updateWebhook(tx, caller.accountId, id, change.value);
+    if (updated !== undefined) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [id] });
+    return updated;
+  });
+  // What was held while it was inactive may be due.
+  if (webhook?.active === true) ports.wake([id]);
+  return found(webhook);
+}
+
+async function remove(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const removed = await writeWorlds(ports, async ({ tx, changed }) => {
+    const gone = await deleteWebhook(tx, caller.accountId, id);
+    if (gone) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [id] });
+    return gone;
+  });
+  return removed ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
+}
+
+async function rotate({ sql, secretsKey }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const secret = newSecret();
+  const webhook = await sql.begin((tx) =>
+    rotateSecret(tx, caller.accountId, id, seal(secretsKey, secret), SECRET_OVERLAP_HOURS),
+  );
+  return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer({ ...webhookView(webhook), secret });
+}
+
+function found(webhook: Webhook | undefined): Answer {
+  return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(webhookView(webhook));
+}
+
+const ownWorld = (caller: Call['caller']): number => caller.worldIds[0] as number;
+
+/** Undefined, which no parser takes for an object, for what is no JSON. */
+function jsonOf(body: RequestBody | null): unknown {
+  const parsed = body?.isJson === true ? parseJson(body.bytes) : null;
+  return parsed?.ok === true ? parsed.value : undefined;
+}
+
+function faultAnswer(fault: EndpointFault): Answer {
+  return fault.kind === 'url_invalid'
+    ? errorAnswer('WEBHOOK_URL_INVALID', fault.message)
+    : validationAnswer(fault.errors);
+}

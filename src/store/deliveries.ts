@@ -1,0 +1,153 @@
+import type { DeliveryCounts } from '../delivery/summary.ts';
+import type { DeliveryStatus } from '../delivery/transition.ts';
+import type { WebhookType } from '../delivery/webhookTypes.ts';
+import type { Sql, Tx } from './sql.ts';
+import { list } from './tracks.ts';
+
+/** A delivery about to be queued. */
+export interface NewDelivery {
+  readonly id: string;
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly eventType: WebhookType;
+  readonly body: string;
+}
+
+/** A delivery as its owner sees it. */
+export interface Delivery {
+  readonly id: string;
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly eventType: WebhookType;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  readonly nextAttemptAtMs: number | null;
+  readonly lastStatusCode: number | null;
+  readonly lastError: string | null;
+  readonly lastDurationMs: number | null;
+  readonly createdAtMs: number;
+  readonly deliveredAtMs: number | null;
+}
+
+interface RawDelivery {
+  id: string;
+  webhook_id: number;
+  event_id: string;
+  event_type: WebhookType;
+  status: DeliveryStatus;
+  attempts: number;
+  next_attempt_at: Date | null;
+  last_status_code: number | null;
+  last_error: string | null;
+  last_duration_ms: number | null;
+  created_at: Date;
+  delivered_at: Date | null;
+}
+
+/**
+ * Queues deliveries in the transaction that produced their events. Endpoints that are gone are passed over, and so
+ * are inactive ones unless `evenInactive` (a test delivery). Their partitions exist already.
+ */
+export async function insertDeliveries(
+  tx: Tx,
+  deliveries: readonly NewDelivery[],
+  evenInactive: boolean,
+): Promise<Delivery[]> {
+  if (deliveries.length === 0) return [];
+  const rows = await tx<RawDelivery[]>`
+    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body)
+    select d.id, w.id, w.account_id, d.event_id, d.event_type, d.body
+    from unnest(
+      ${deliveries.map((d) => d.id)}::text[], ${list(deliveries.map((d) => d.webhookId))}::bigint[],
+      ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
+      ${deliveries.map((d) => d.body)}::text[]
+    ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
+    join webhook w on w.id = d.webhook_id and (w.active or ${evenInactive})
+    order by d.n
+    returning *`;
+  return rows.map(deliveryOf);
+}
+
+export interface DeliveryPage {
+  readonly status: DeliveryStatus | null;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+/** Deliveries of one endpoint, newest first. */
+export async function selectDeliveries(sql: Sql, webhookId: number, page: DeliveryPage): Promise<Delivery[]> {
+  const rows = await sql<RawDelivery[]>`
+    select * from webhook_delivery
+    where webhook_id = ${webhookId} ${page.status === null ? sql`` : sql`and status = ${page.status}`}
+    order by created_at desc, id desc limit ${page.limit} offset ${page.offset}`;
+  return rows.map(deliveryOf);
+}
+
+/** Exhausted deliveries of all endpoints of an account, newest first. */
+export async function selectDeadLetters(
+  sql: Sql,
+  accountId: number,
+  page: { limit: number; offset: number },
+): Promise<Delivery[]> {
+  const rows = await sql<RawDelivery[]>`
+    select * from webhook_delivery where account_id = ${accountId} and status = 'exhausted'
+    order by created_at desc, id desc limit ${page.limit} offset ${page.offset}`;
+  return rows.map(deliveryOf);
+}
+
+/** A delivery of this account, locked, and whether an attempt is in flight. */
+export async function lockDelivery(
+  tx: Tx,
+  accountId: number,
+  id: string,
+): Promise<{ delivery: Delivery; inFlight: boolean } | undefined> {
+  const [row] = await tx<(RawDelivery & { attempt_token: number | null })[]>`
+    select * from webhook_delivery where id = ${id} and account_id = ${accountId} for update`;
+  return row === undefined ? undefined : { delivery: deliveryOf(row), inFlight: row.attempt_token !== null };
+}
+
+/** Gives a locked delivery a fresh budget and an attempt at once. */
+export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
+  const [row] = await tx<RawDelivery[]>`
+    update webhook_delivery set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
+    where id = ${id} returning *`;
+  if (row === undefined) throw new Error('a locked delivery is gone');
+  return deliveryOf(row);
+}
+
+/** What the summary is made of: deliveries of an account created within the last `hours`. */
+export async function countDeliveries(sql: Sql, accountId: number, hours: number): Promise<DeliveryCounts> {
+  const rows = await sql<
+    { status: DeliveryStatus; duration_ms: number | null; count: number; attempts: number }[]
+  >`
+    select status, last_duration_ms as duration_ms, count(*)::int as count, sum(attempts)::int as attempts
+    from webhook_delivery
+    where account_id = ${accountId} and created_at > clock_timestamp() - make_interval(hours => ${hours})
+    group by status, last_duration_ms`;
+  const byStatus: Partial<Record<DeliveryStatus, number>> = {};
+  for (const { status, count } of rows) byStatus[status] = (byStatus[status] ?? 0) + count;
+  return {
+    byStatus,
+    attempts: rows.reduce((sum, row) => sum + row.attempts, 0),
+    durations: rows.flatMap(({ duration_ms: durationMs, count }) =>
+      durationMs === null ? [] : [{ durationMs, count }],
+    ),
+  };
+}
+
+function deliveryOf(row: RawDelivery): Delivery {
+  return {
+    id: row.id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    eventType: row.event_type,
+    status: row.status,
+    attempts: row.attempts,
+    nextAttemptAtMs: row.next_attempt_at?.getTime() ?? null,
+    lastStatusCode: row.last_status_code,
+    lastError: row.last_error,
+    lastDurationMs: row.last_duration_ms,
+    createdAtMs: row.created_at.getTime(),
+    deliveredAtMs: row.delivered_at?.getTime() ?? null,
+  };
+}
