@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { commitFixes } from '../../src/flows/commitFixes.ts';
 import { decodeMoves } from '../../src/flows/moves.ts';
-import { ensureWeeks, weekStartMs } from '../../src/store/partitions.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
 import { fixOf, type IngestBench, type IngestSide, ingestBench } from '../support/ingestBench.ts';
 
 const NOW_MS = Date.now();
@@ -12,7 +12,7 @@ const MOVED_AT_MS = NOW_MS + 123_456;
 async function prepare({ imeis, sides }: IngestBench): Promise<[side: IngestSide, ids: number[]]> {
   const [side] = sides as [IngestSide];
   const rows = await side.sql<{ id: number; imei: string }[]>`select id, imei from device`;
-  await ensureWeeks(side.sql, [weekStartMs(NOW_MS)]);
+  await ensureWeeks(side.sql, POSITIONS, [weekStartMs(NOW_MS)]);
   return [side, imeis.map((imei) => rows.find((row) => row.imei === imei)?.id as number)];
 }
 

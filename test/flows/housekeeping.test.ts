@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { tidy } from '../../src/flows/housekeeping.ts';
-import { ensureWeeks, weekStartMs } from '../../src/store/partitions.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
 
@@ -46,7 +46,7 @@ describe('once a minute', () => {
   test('weeks that no plan retains go, and not by the clock of one pod alone', async () => {
     const now = Date.now();
     const weeks = [now, now - 200 * DAY_MS, now - 900 * DAY_MS].map(weekStartMs);
-    await ensureWeeks(sql, weeks);
+    await ensureWeeks(sql, POSITIONS, weeks);
     await round(now - 400 * DAY_MS);
     assert.equal(await partitions(), 3, 'a clock that is behind keeps more');
     await round(now + 10_000 * DAY_MS);
@@ -56,7 +56,7 @@ describe('once a minute', () => {
 
   test('a plan that was extended meanwhile is heeded', async () => {
     const week = weekStartMs(Date.now() - 900 * DAY_MS);
-    await ensureWeeks(sql, [week]);
+    await ensureWeeks(sql, POSITIONS, [week]);
     await sql`update plan set history_days = 1000 where name = 'enterprise'`;
     await round();
     assert.equal(await partitions(), 3);

@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { loadFleet } from '../../src/flows/loadFleet.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
+import { Subscriptions } from '../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../src/memory/tenancy.ts';
 import { selectChanges } from '../../src/store/changes.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
@@ -33,7 +34,12 @@ after(async () => {
 });
 
 const load = async (onProgress: (loaded: number, total: number) => void = () => undefined) => {
-  const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy: new Tenancy() };
+  const memory = {
+    fleet: new Fleet(),
+    areas: new AreaCatalog(),
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
   return { ...memory, cursor: await loadFleet(sql, memory, onProgress) };
 };
 
@@ -59,7 +65,12 @@ describe('loading memory', () => {
   });
 
   test('following from its cursor misses nothing that was written meanwhile', async () => {
-    const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy: new Tenancy() };
+    const memory = {
+      fleet: new Fleet(),
+      areas: new AreaCatalog(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
     const put = memory.fleet.putDevice.bind(memory.fleet);
     let writing: Promise<unknown> | undefined;
     memory.fleet.putDevice = (fields) => {

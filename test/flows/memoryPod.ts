@@ -7,6 +7,7 @@ import { loadFleet } from '../../src/flows/loadFleet.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 import { Keyring } from '../../src/memory/keyring.ts';
+import { Subscriptions } from '../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../src/memory/tenancy.ts';
 import { LocalGate } from '../../src/queue/localGate.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
@@ -19,6 +20,7 @@ export interface MemoryPod {
   readonly areas: AreaCatalog;
   readonly keyring: Keyring;
   readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
   readonly follower: Follower;
   readonly ingest: Ingest;
   readonly admittance: Admittance;
@@ -34,7 +36,8 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
   const areas = new AreaCatalog();
   const keyring = new Keyring();
   const tenancy = new Tenancy();
-  const memory = { fleet, areas, keyring, tenancy };
+  const subscriptions = new Subscriptions();
+  const memory = { fleet, areas, keyring, tenancy, subscriptions };
   const podId = randomUUID();
   const lines: string[] = [];
   const say = (_fields: object, message: string) => void lines.push(message);
@@ -47,12 +50,15 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
     areas,
     keyring,
     tenancy,
+    subscriptions,
     follower,
     ingest: new Ingest({
       sql,
       memory,
       follower,
+      instanceId: podId,
       clock,
+      onQueued: () => undefined,
       onMoved: () => undefined,
       onOutcomes: () => undefined,
     }),
@@ -105,7 +111,12 @@ function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: 
 
 /** The same of a memory that is loaded this very moment. */
 export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
-  const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy: new Tenancy() };
+  const memory = {
+    fleet: new Fleet(),
+    areas: new AreaCatalog(),
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
   await loadFleet(sql, memory, () => undefined);
   return dump(memory, worldIds);
 }

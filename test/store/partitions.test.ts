@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { dropWeeksBefore, ensureWeeks, weekStartMs } from '../../src/store/partitions.ts';
+import { dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
 
@@ -47,8 +47,8 @@ describe('a week', () => {
 describe('partitions', () => {
   test('are made once, however often and by however many they are asked for', async (t) => {
     const sql = await open(t);
-    await Promise.all(Array.from({ length: 6 }, (_, n) => ensureWeeks(sql, weeks(n % 3, 1))));
-    await ensureWeeks(sql, weeks(2, 2, 0));
+    await Promise.all(Array.from({ length: 6 }, (_, n) => ensureWeeks(sql, POSITIONS, weeks(n % 3, 1))));
+    await ensureWeeks(sql, POSITIONS, weeks(2, 2, 0));
     assert.deepEqual(await partitions(sql), [
       'position_w20260309',
       'position_w20260316',
@@ -58,7 +58,7 @@ describe('partitions', () => {
 
   test('take the first and the last millisecond of their week', async (t) => {
     const sql = await open(t);
-    await ensureWeeks(sql, weeks(0, 1));
+    await ensureWeeks(sql, POSITIONS, weeks(0, 1));
     for (const ms of [MONDAY_MS, MONDAY_MS + WEEK_MS - 1, MONDAY_MS + WEEK_MS]) await insert(sql, ms);
     await assert.rejects(insert(sql, MONDAY_MS - 1));
     await assert.rejects(insert(sql, MONDAY_MS + 2 * WEEK_MS));
@@ -72,10 +72,10 @@ describe('partitions', () => {
 
   test('are made without waiting for those who write into others', async (t) => {
     const sql = await open(t);
-    await ensureWeeks(sql, weeks(0));
+    await ensureWeeks(sql, POSITIONS, weeks(0));
     await sql.begin(async (tx) => {
       await insert(tx, MONDAY_MS);
-      await ensureWeeks(sql, weeks(1)); // would fail after the lock time-out
+      await ensureWeeks(sql, POSITIONS, weeks(1)); // would fail after the lock time-out
       await insert(tx, MONDAY_MS + 1);
     });
     assert.equal((await partitions(sql)).length, 2);
@@ -83,13 +83,15 @@ describe('partitions', () => {
 
   test('are dropped when their whole week is older than what any plan keeps, and made again when needed', async (t) => {
     const sql = await open(t);
-    await ensureWeeks(sql, weeks(0, 1, 2));
+    await ensureWeeks(sql, POSITIONS, weeks(0, 1, 2));
     for (const week of [0, 1, 2]) await insert(sql, MONDAY_MS + week * WEEK_MS);
-    assert.deepEqual(await dropWeeksBefore(sql, MONDAY_MS + WEEK_MS - 1), []);
-    assert.deepEqual(await dropWeeksBefore(sql, MONDAY_MS + 2 * WEEK_MS - 1), ['position_w20260309']);
-    assert.deepEqual(await dropWeeksBefore(sql, MONDAY_MS + 2 * WEEK_MS), ['position_w20260316']);
+    assert.deepEqual(await dropWeeksBefore(sql, POSITIONS, MONDAY_MS + WEEK_MS - 1), []);
+    assert.deepEqual(await dropWeeksBefore(sql, POSITIONS, MONDAY_MS + 2 * WEEK_MS - 1), [
+      'position_w20260309',
+    ]);
+    assert.deepEqual(await dropWeeksBefore(sql, POSITIONS, MONDAY_MS + 2 * WEEK_MS), ['position_w20260316']);
     assert.equal((await sql`select from position`).count, 1);
-    await ensureWeeks(sql, weeks(0));
+    await ensureWeeks(sql, POSITIONS, weeks(0));
     assert.deepEqual(await partitions(sql), ['position_w20260309', 'position_w20260323']);
   });
 });

@@ -4,11 +4,14 @@ import type { CommitPorts, FixOutcome } from '../../src/flows/commitFixes.ts';
 import { Ingest } from '../../src/flows/ingest.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
+import { Subscriptions } from '../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../src/memory/tenancy.ts';
 import { selectFeedCursor } from '../../src/store/snapshot.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from './admin.ts';
 import { createDatabase } from './postgres.ts';
+
+const INSTANCE_ID = '00000000-0000-4000-8000-000000000000';
 
 /** What the ingesting side of one pod is made of, without its listeners. */
 export interface IngestSide {
@@ -16,6 +19,7 @@ export interface IngestSide {
   readonly fleet: Fleet;
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
+  readonly instanceId: string;
   readonly ingest: Ingest;
   /** Everything that was reported to the metrics. */
   readonly outcomes: FixOutcome[];
@@ -40,7 +44,12 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
   const makeSide = async (): Promise<IngestSide> => {
     const sql = openSql(databaseUrl, { maxConnections: 6, name: 'test' });
     const fleet = new Fleet();
-    const memory = { fleet, areas: new AreaCatalog(), tenancy: new Tenancy() };
+    const memory = {
+      fleet,
+      areas: new AreaCatalog(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
     // Stands at the end of the feed and goes no further: these pods learn nothing by following.
     const follower = { cursor: await sql.begin(selectFeedCursor), catchUp: async () => undefined };
     const outcomes: FixOutcome[] = [];
@@ -48,11 +57,13 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       sql,
       memory,
       follower,
+      instanceId: INSTANCE_ID,
       clock: Date.now,
+      onQueued: () => undefined,
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
-    return { sql, fleet, memory, follower, ingest, outcomes };
+    return { sql, fleet, memory, follower, instanceId: INSTANCE_ID, ingest, outcomes };
   };
   const sides = await Promise.all(Array.from({ length: pods }, makeSide));
   t.after(async () => {
