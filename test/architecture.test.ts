@@ -13,7 +13,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   areas: ['base', 'geometry'],
   engine: ['base', 'geometry', 'areas'],
   delivery: ['base', 'access'],
-  memory: ['base', 'geometry', 'areas', 'engine', 'access'],
+  memory: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery'],
   store: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery'],
   queue: ['base', 'access', 'delivery'],
   net: ['base', 'access', 'delivery'],
