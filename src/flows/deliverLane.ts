@@ -1,13 +1,15 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { CidrSet } from '../access/cidrSet.ts';
 import type { Clock } from '../base/clock.ts';
 import { invariant } from '../base/invariant.ts';
 import { open } from '../delivery/secretBox.ts';
 import { deliveryHeaders } from '../delivery/signature.ts';
-import { type AttemptOutcome, outcomeOfStatus, transition } from '../delivery/transition.ts';
+import { type AttemptOutcome, outcomeOfStatus, type Transition, transition } from '../delivery/transition.ts';
 import type { SendResult, WebhookRequest } from '../net/sendWebhook.ts';
 import {
   type Attempt,
   type AttemptResult,
+  abandonLane,
   claimLane,
   type Lease,
   releaseLane,
@@ -16,7 +18,7 @@ import {
   settleAttempt,
   startAttempt,
 } from '../store/lanes.ts';
-import type { Sql } from '../store/sql.ts';
+import { isUnavailable, type Sql } from '../store/sql.ts';
 
 /** Deliveries sent before other endpoints get their turn. */
 const TURN_DELIVERIES = 25;
@@ -24,6 +26,9 @@ const TURN_DELIVERIES = 25;
 const SEND_WITHIN_MS = 10_000;
 /** Somebody else has the lane: look again after this. */
 const BUSY_RETRY_MS = 250;
+/** A known result is written again and again while Postgres is away, well within the lease. */
+const SETTLE_TRIES = 20;
+const SETTLE_PAUSE_MS = 500;
 
 export interface LanePorts {
   readonly sql: Sql;
@@ -45,7 +50,7 @@ export interface LanePorts {
  */
 export async function deliverLane(ports: LanePorts, webhookId: number): Promise<number | null> {
   const lease = await claimLane(ports.sql, webhookId);
-  if (lease === undefined) return BUSY_RETRY_MS;
+  if (lease === undefined) return afterRefusedLease(ports.sql, webhookId);
   try {
     await settleCutOff(ports, lease);
     for (let turn = 0; turn < TURN_DELIVERIES && !ports.isStopping(); turn++) {
@@ -55,10 +60,18 @@ export async function deliverLane(ports: LanePorts, webhookId: number): Promise<
       if (performance.now() - startedAtMs > SEND_WITHIN_MS) break;
       await deliver(ports, lease, attempt);
     }
-  } finally {
-    await releaseLane(ports.sql, lease);
+  } catch (error) {
+    await abandonLane(ports.sql, lease);
+    throw error;
   }
+  await releaseLane(ports.sql, lease);
   return selectDueInMs(ports.sql, webhookId);
+}
+
+/** Another pod has the lane, or the endpoint is gone: then nothing of it is due. */
+async function afterRefusedLease(sql: Sql, webhookId: number): Promise<number | null> {
+  const dueInMs = await selectDueInMs(sql, webhookId);
+  return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
 }
 
 async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promise<void> {
@@ -70,8 +83,26 @@ async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promis
     ports.minuteMs,
   );
   invariant(next !== null, 'only deliveries that may be attempted are started');
-  const written = await settleAttempt(ports.sql, attempt.deliveryId, { startedUnder: lease }, next, result);
+  const written = await settle(ports, lease, attempt, next, result);
   ports.onAttempt(written ? outcome : 'fenced', result.durationMs);
+}
+
+/** What came of an attempt is not given up for a passing loss of Postgres: it would count as cut off, whatever it was. */
+async function settle(
+  { sql, isStopping }: LanePorts,
+  lease: Lease,
+  { deliveryId }: Attempt,
+  next: Transition,
+  result: AttemptResult,
+): Promise<boolean> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await settleAttempt(sql, deliveryId, { startedUnder: lease }, next, result);
+    } catch (error) {
+      if (!isUnavailable(error) || tries === SETTLE_TRIES || isStopping()) throw error;
+      await sleep(SETTLE_PAUSE_MS);
+    }
+  }
 }
 
 async function sendAttempt(

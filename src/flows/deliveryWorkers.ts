@@ -8,6 +8,8 @@ const LANES_MAX = 64;
 /** How often the schedule is asked when nobody wakes us, and told again what Postgres knows. */
 const POLL_MS = 100;
 const SWEEP_MS = 5_000;
+/** A turn that failed is tried again after this. */
+const FAILED_RETRY_MS = 1_000;
 /** A backlog is spoken of in the log when it is larger than this. */
 const LONG_BACKLOG = 1_000;
 
@@ -23,7 +25,7 @@ export class DeliveryWorkers {
   readonly #running = new Map<number, Promise<void>>();
   #taking = false;
   #timers: NodeJS.Timeout[] = [];
-  #sweeping: Promise<void> = Promise.resolve();
+  #sweeping: Promise<void> | null = null;
   #isStopping = false;
   #failing = false;
 
@@ -32,12 +34,10 @@ export class DeliveryWorkers {
   }
 
   start(): void {
-    this.#sweeping = this.#sweep();
+    this.#sweepOnce();
     this.#timers = [
       setInterval(() => this.poke(), POLL_MS),
-      setInterval(() => {
-        this.#sweeping = this.#sweeping.then(() => this.#sweep());
-      }, SWEEP_MS),
+      setInterval(() => this.#sweepOnce(), SWEEP_MS),
     ];
   }
 
@@ -66,19 +66,27 @@ export class DeliveryWorkers {
     }
   }
 
-  /** Never rejects: what fails is found again by the sweeper. */
+  /** Never rejects: what fails is tried again, by whoever takes it from the schedule. */
   async #run(webhookId: number): Promise<void> {
     const { schedule, log } = this.#ports;
     let againInMs: number | null = null;
     try {
       againInMs = await deliverLane({ ...this.#ports, isStopping: () => this.#isStopping }, webhookId);
     } catch (error) {
+      againInMs = FAILED_RETRY_MS;
       const fields = isUnavailable(error) ? {} : { err: error };
       log.warn({ webhook_id: webhookId, ...fields }, 'a turn of deliveries failed; trying again');
     }
     this.#running.delete(webhookId);
     if (againInMs !== null) await schedule.add(webhookId, againInMs);
     if (againInMs === 0) this.poke();
+  }
+
+  /** A sweep that Postgres keeps waiting is not joined by others. */
+  #sweepOnce(): void {
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = null;
+    });
   }
 
   async #sweep(): Promise<void> {

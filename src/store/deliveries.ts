@@ -46,7 +46,8 @@ interface RawDelivery {
 
 /**
  * Queues deliveries in the transaction that produced their events. Endpoints that are gone are passed over, and so
- * are inactive ones unless `evenInactive` (a test delivery). Their partitions exist already.
+ * are inactive ones unless `evenInactive` (a test delivery). The endpoints stay until the transaction ends, so who
+ * deletes one finds these deliveries. Their partitions exist already.
  */
 export async function insertDeliveries(
   tx: Tx,
@@ -64,6 +65,7 @@ export async function insertDeliveries(
     ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
     join webhook w on w.id = d.webhook_id and (w.active or ${evenInactive})
     order by d.n
+    for key share of w
     returning *`;
   return rows.map(deliveryOf);
 }

@@ -55,6 +55,13 @@ export async function releaseLane(sql: Sql, lease: Lease): Promise<void> {
     where id = ${lease.webhookId} and fencing_token = ${lease.fencingToken}`;
 }
 
+/** Ends a lease that may have left an attempt in flight: the lane is found by the next sweep, as after a crash. */
+export async function abandonLane(sql: Sql, lease: Lease): Promise<void> {
+  await sql`
+    update webhook set leased_until = clock_timestamp()
+    where id = ${lease.webhookId} and fencing_token = ${lease.fencingToken}`;
+}
+
 /** Attempts that an earlier holder of the lane left in flight. */
 export async function selectCutOff(sql: Sql, lease: Lease): Promise<CutOffAttempt[]> {
   const rows = await sql<

@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type AreaGeometry, toLatLngs, toVertices as verticesOf } from '../../src/areas/area.ts';
-import { at, SQUARE, BOW_TIE, CIRCLE, PLACE, POLYGON, TRACK, RING, create, geometryOf, wrapped } from './newArea.ts';
+import {
+  at,
+  BOW_TIE,
+  CIRCLE,
+  create,
+  geometryOf,
+  PLACE,
+  POLYGON,
+  RING,
+  SQUARE,
+  TRACK,
+  wrapped,
+} from './newArea.ts';
 
 describe('a new area is what was sent, with defaults for the rest', () => {
   test('circle', () => {
@@ -189,4 +201,3 @@ describe('a new area comes with its warnings', () => {
     });
   }
 });
-

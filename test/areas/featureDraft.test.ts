@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type AreaGeometry, toVertices as verticesOf } from '../../src/areas/area.ts';
-import { at, SQUARE, TRACK, LINE, RING, create, geometryOf, wrapped, feature } from './newArea.ts';
+import { at, create, feature, geometryOf, LINE, RING, SQUARE, TRACK, wrapped } from './newArea.ts';
 
 describe('a GeoJSON wrapper makes the area that the conversion table says', () => {
   const point = { type: 'Point', coordinates: [12.5, 41.9, 37] };
@@ -155,4 +155,3 @@ describe('a GeoJSON wrapper makes the area that the conversion table says', () =
     }
   });
 });
-

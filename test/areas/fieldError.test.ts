@@ -1,7 +1,21 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { FIELD_ERRORS } from '../../src/areas/fieldError.ts';
-import { at, SQUARE, BOW_TIE, CIRCLE, LINE, RING, SPIRAL, faultsOf, create, wrapped, feature } from './newArea.ts';
+import {
+  at,
+  BOW_TIE,
+  CIRCLE,
+  faultsOf,
+  feature,
+  LINE,
+  PLACE,
+  POLYGON,
+  RING,
+  SPIRAL,
+  SQUARE,
+  TRACK,
+  wrapped,
+} from './newArea.ts';
 
 // A table of every code on create: each body, all the faults it has.
 const FAULTS: readonly (readonly [title: string, body: unknown, ...faults: string[]])[] = [
@@ -263,4 +277,3 @@ describe('a new area is refused with every field that is wrong', () => {
     }
   });
 });
-

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FAR_RING, RING, coded, collection, errorsOf, feature, namesOf, resolve } from './importing.ts';
+import { coded, collection, errorsOf, FAR_RING, feature, namesOf, RING, resolve } from './importing.ts';
 
 describe('parts that were cut along the antimeridian are one area again', () => {
   const west = [
@@ -105,4 +105,3 @@ describe('parts that were cut along the antimeridian are one area again', () => 
     assert.deepEqual(errorsOf(outcome), ['0 errCoordinates']);
   });
 });
-

@@ -4,7 +4,22 @@ import fc from 'fast-check';
 import { IMPORT_LIMITS, planImport } from '../../src/areas/importPlan.ts';
 import { resolveImport } from '../../src/areas/resolveImport.ts';
 import { anyImport } from './arbitraries.ts';
-import { BOW_TIE, FAR_RING, LINE, POINT, POLYGON, RING, coded, collection, errorsOf, feature, namesOf, plan, resolve, run } from './importing.ts';
+import {
+  BOW_TIE,
+  coded,
+  collection,
+  errorsOf,
+  FAR_RING,
+  feature,
+  LINE,
+  namesOf,
+  POINT,
+  POLYGON,
+  plan,
+  RING,
+  resolve,
+  run,
+} from './importing.ts';
 
 describe('a body that is no GeoJSON at all is refused as a whole', () => {
   const rows: readonly (readonly [title: string, body: unknown, fault: string])[] = [

@@ -52,10 +52,13 @@ export function plan(body: unknown): ImportPlan {
 
 const NOTHING_STORED = new Map<string, AreaDefinition>();
 
-export function resolve(body: unknown, stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED): ImportOutcome {
+export function resolve(
+  body: unknown,
+  stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED,
+): ImportOutcome {
   return run(resolveImport(plan(body), (externalId) => stored.get(externalId)));
 }
 
-export const errorsOf = (outcome: ImportOutcome) => outcome.errors.map(({ index, code }) => `${index} ${code}`);
+export const errorsOf = (outcome: ImportOutcome) =>
+  outcome.errors.map(({ index, code }) => `${index} ${code}`);
 export const namesOf = (outcome: ImportOutcome) => outcome.writes.map(({ area }) => area.definition.name);
-

@@ -43,5 +43,8 @@ export function create(body: unknown): ValidArea {
 
 export const geometryOf = (body: unknown): AreaGeometry => create(body).definition.geometry;
 export const wrapped = (geojson: unknown, fields: object = {}) => ({ name: 'G', ...fields, geojson });
-export const feature = (geometry: unknown, properties: unknown) => ({ type: 'Feature', geometry, properties });
-
+export const feature = (geometry: unknown, properties: unknown) => ({
+  type: 'Feature',
+  geometry,
+  properties,
+});

@@ -6,7 +6,7 @@ import { FIELD_ERRORS } from '../../src/areas/fieldError.ts';
 import { completeDraft, type ValidArea } from '../../src/areas/mergeDraft.ts';
 import { addressDraft, parseDraft } from '../../src/areas/parseDraft.ts';
 import { anyBody } from './arbitraries.ts';
-import { LINE, faultsOf, create, wrapped, feature } from './newArea.ts';
+import { CIRCLE, create, faultsOf, feature, LINE, wrapped } from './newArea.ts';
 
 describe('the upsert route names the area by its path', () => {
   const rows: readonly (readonly [title: string, externalId: unknown, ...faults: string[]])[] = [

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FAR_RING, POINT, RING, coded, collection, errorsOf, feature, resolve } from './importing.ts';
+import { coded, collection, errorsOf, FAR_RING, feature, POINT, RING, resolve } from './importing.ts';
 
 describe('a feature with a code updates the area that has it', () => {
   const stored = new Map(
@@ -147,4 +147,3 @@ describe('import warns of what was left out in reading', () => {
     });
   }
 });
-

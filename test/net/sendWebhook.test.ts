@@ -189,7 +189,8 @@ describe('a receiver that misbehaves', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1073741824\r\n\r\n');
       const chunk = Buffer.alloc(64 * 1024);
       const pour = () => {
-        while (!socket.destroyed && socket.write(chunk)) written += chunk.length;
+        do written += chunk.length;
+        while (!socket.destroyed && socket.write(chunk));
       };
       socket.on('drain', pour);
       pour();

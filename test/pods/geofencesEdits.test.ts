@@ -134,7 +134,13 @@ class Edits {
     const world = this.#oneOf([BEN, CARLA]) as number;
     const joins = !this.#naive.organizationOf.has(world);
     const organization = joins ? 'Acme' : 'none';
-    await this.#admin.run('account:update', '--email', MAILS.get(world) ?? '', '--organization', organization);
+    await this.#admin.run(
+      'account:update',
+      '--email',
+      MAILS.get(world) ?? '',
+      '--organization',
+      organization,
+    );
     if (joins) this.#naive.organizationOf.set(world, ACME);
     else this.#naive.organizationOf.delete(world);
   }

@@ -9,7 +9,13 @@ import { adminOf } from '../support/admin.ts';
 import { makeDataDir, removeDataDir } from '../support/cluster.ts';
 import { eventually, processesIn } from '../support/embedded.ts';
 import { type Pod, startPod } from '../support/pod.ts';
-import { PointStream, type SentPoint } from '../support/pointStream.ts';
+import {
+  PointStream,
+  provenPoints,
+  type Sent,
+  type SentPoint,
+  streamDuring,
+} from '../support/pointStream.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
@@ -32,55 +38,16 @@ async function setUp(admin: ReturnType<typeof adminOf>): Promise<string> {
   return (await admin.key(OWNER)).key;
 }
 
-/** Sends from all sides while `harm` goes on. */
-async function streamDuring(ingest: () => string, seed: number, harm: (sent: () => number) => Promise<void>) {
-  const streams = Array.from(
-    { length: SENDERS },
-    (_, n) =>
-      new PointStream(
-        IMEIS.slice(n * DEVICES_PER_SENDER, (n + 1) * DEVICES_PER_SENDER),
-        seed * SENDERS + n,
-        Date.now() - 20 * DAY_MS,
-      ),
-  );
-  const running = Promise.all(streams.map((stream) => stream.run(ingest)));
-  running.catch(() => undefined);
-  await Promise.race([
-    running,
-    harm(() => streams.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)),
-  ]);
-  for (const stream of streams) stream.stop();
-  await running;
-  return {
-    acknowledged: streams.flatMap((stream) => stream.acknowledged),
-    doubtful: streams.flatMap((stream) => stream.doubtful),
-  };
-}
+const streamsOf = (seed: number): PointStream[] =>
+  Array.from({ length: SENDERS }, (_, n) => {
+    const imeis = IMEIS.slice(n * DEVICES_PER_SENDER, (n + 1) * DEVICES_PER_SENDER);
+    return new PointStream(imeis, seed * SENDERS + n, Date.now() - 20 * DAY_MS);
+  });
 
 /** Everything that Postgres holds is what was sent, and follows from it. */
-async function proveStored(sql: Sql, acknowledged: readonly SentPoint[], doubtful: readonly SentPoint[]) {
-  const sent = new Map(
-    [...acknowledged, ...doubtful].map((point) => [`${point.imei} ${point.recorded_at}`, point]),
-  );
-  const rows = await sql<{ imei: string; recorded_at: Date; latitude: number; longitude: number }[]>`
-    select d.imei, p.recorded_at, p.latitude, p.longitude from position p join device d on d.id = p.device_id
-    order by d.imei, p.recorded_at`;
-  const stored = rows.map((row) => {
-    const point = sent.get(`${row.imei} ${row.recorded_at.getTime()}`);
-    assert.ok(point, `nobody sent ${row.imei} ${row.recorded_at.toISOString()}`);
-    assert.deepEqual([row.latitude, row.longitude], [point.latitude, point.longitude]);
-    return point;
-  });
-  assert.equal(new Set(stored).size, stored.length, 'no point is stored twice');
-  const kept = new Set(stored);
-  const missing = acknowledged.filter((point) => !kept.has(point));
-  assert.deepEqual(missing, [], 'every acknowledged point is stored');
-  for (const imei of IMEIS)
-    await proveDevice(
-      sql,
-      imei,
-      stored.filter((point) => point.imei === imei),
-    );
+async function proveStored(sql: Sql, sent: Sent): Promise<void> {
+  const stored = Map.groupBy(await provenPoints(sql, sent), ({ imei }) => imei);
+  for (const imei of IMEIS) await proveDevice(sql, imei, stored.get(imei) ?? []);
 }
 
 /** State and events of a device are those of its stored points, one after the other. */
@@ -158,24 +125,24 @@ describe('the service is killed while points stream in', { timeout: IS_TORTURE ?
     // Another pod sees it all from beside.
     const witness = await startPod(url, { t });
     let ingest = '';
-    const { acknowledged, doubtful } = await streamDuring(
+    const sent = await streamDuring(
+      streamsOf(SEED),
       () => ingest,
-      SEED,
-      async (sent) => {
+      async (acknowledged) => {
         await killOften(
           () => startProcess(t, serviceEnv(url)),
           (now) => {
             ingest = now;
           },
           seededRandom(SEED),
-          sent,
+          acknowledged,
         );
       },
     );
     const sql = openSql(url, { maxConnections: 1, name: 'test' });
     t.after(() => sql.end());
-    assert.ok(acknowledged.length > KILLS * 20);
-    await proveStored(sql, acknowledged, doubtful);
+    assert.ok(sent.acknowledged.length > KILLS * 20);
+    await proveStored(sql, sent);
     await proveMemory(witness, key, sql);
   });
 
@@ -189,11 +156,11 @@ describe('the service is killed while points stream in', { timeout: IS_TORTURE ?
     const admin = adminOf({ DATA_DIR: dataDir });
     await setUp(admin);
     let last = first;
-    const { acknowledged, doubtful } = await streamDuring(
+    const sent = await streamDuring(
+      streamsOf(SEED),
       () => ingest,
-      SEED,
-      async (sent) => {
-        await waitFor(() => sent() > 50);
+      async (acknowledged) => {
+        await waitFor(() => acknowledged() > 50);
         first.child.kill('SIGKILL');
         await first.ended;
         await eventually(
@@ -202,13 +169,13 @@ describe('the service is killed while points stream in', { timeout: IS_TORTURE ?
         );
         last = start();
         ingest = (await last.listening).ingest;
-        const before = sent();
-        await waitFor(() => sent() > before + 20);
+        const before = acknowledged();
+        await waitFor(() => acknowledged() > before + 20);
       },
     );
     const { url } = await embeddedOf(dataDir);
     const sql = openSql(url, { maxConnections: 1, name: 'test' });
-    await proveStored(sql, acknowledged, doubtful);
+    await proveStored(sql, sent);
     await sql.end();
     last.child.kill('SIGTERM');
     await last.ended;

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sql } from '../../src/store/sql.ts';
 import { INGEST_TOKEN, request } from './pod.ts';
 import { seededRandom } from './seededRandom.ts';
 
@@ -13,6 +15,9 @@ export interface SentPoint {
   readonly alarm?: string;
   readonly rfid?: string;
 }
+
+/** Where a device is at its next point. */
+export type PlaceOf = (imei: string, random: () => number) => { latitude: number; longitude: number };
 
 const RETRY_MS = 20;
 const POINTS_MAX = 12;
@@ -29,13 +34,15 @@ export class PointStream {
   readonly doubtful: SentPoint[] = [];
   readonly #imeis: readonly string[];
   readonly #random: () => number;
+  readonly #placeOf: PlaceOf;
   #clockMs: number;
   #isOver = false;
 
-  constructor(imeis: readonly string[], seed: number, startMs: number) {
+  constructor(imeis: readonly string[], seed: number, startMs: number, placeOf: PlaceOf = anywhere) {
     this.#imeis = imeis;
     this.#random = seededRandom(seed);
     this.#clockMs = startMs;
+    this.#placeOf = placeOf;
   }
 
   stop(): void {
@@ -69,17 +76,21 @@ export class PointStream {
     const ignition = oneOf([true, false, undefined]);
     const alarm = oneOf(['sos', 'tampering', 'sos,lowBattery', undefined, undefined]);
     const rfid = oneOf(['A1', 'B2', undefined, undefined]);
+    const imei = oneOf(this.#imeis);
     return {
-      imei: oneOf(this.#imeis),
+      imei,
       recorded_at: this.#clockMs,
-      latitude: random() * 180 - 90,
-      longitude: random() * 360 - 180,
+      ...this.#placeOf(imei, random),
       speed_kmh: random() < 0.5 ? 0 : random() * 90,
       ...(ignition !== undefined && { ignition }),
       ...(alarm !== undefined && { alarm }),
       ...(rfid !== undefined && { rfid }),
     };
   }
+}
+
+function anywhere(_imei: string, random: () => number) {
+  return { latitude: random() * 180 - 90, longitude: random() * 360 - 180 };
 }
 
 /** Whether the batch was answered with 200. An empty batch needs no answer. */
@@ -100,3 +111,50 @@ async function send(ingest: string, batch: readonly SentPoint[]): Promise<boolea
 }
 
 class Refused extends Error {}
+
+export interface Sent {
+  readonly acknowledged: readonly SentPoint[];
+  readonly doubtful: readonly SentPoint[];
+}
+
+/** Sends from all sides while `harm` goes on, which is told how many points were acknowledged so far. */
+export async function streamDuring(
+  streams: readonly PointStream[],
+  ingest: () => string,
+  harm: (acknowledged: () => number) => Promise<void>,
+): Promise<Sent> {
+  const running = Promise.all(streams.map((stream) => stream.run(ingest)));
+  running.catch(() => undefined);
+  const acknowledged = () => streams.reduce((sum, stream) => sum + stream.acknowledged.length, 0);
+  await Promise.race([running, harm(acknowledged)]);
+  for (const stream of streams) stream.stop();
+  await running;
+  return {
+    acknowledged: streams.flatMap((stream) => stream.acknowledged),
+    doubtful: streams.flatMap((stream) => stream.doubtful),
+  };
+}
+
+/**
+ * All points that Postgres holds, by device and time. Proves that each was sent, that none is there twice, and that
+ * every acknowledged one is there.
+ */
+export async function provenPoints(sql: Sql, { acknowledged, doubtful }: Sent): Promise<SentPoint[]> {
+  const sent = new Map(
+    [...acknowledged, ...doubtful].map((point) => [`${point.imei} ${point.recorded_at}`, point]),
+  );
+  const rows = await sql<{ imei: string; recorded_at: Date; latitude: number; longitude: number }[]>`
+    select d.imei, p.recorded_at, p.latitude, p.longitude from position p join device d on d.id = p.device_id
+    order by d.imei, p.recorded_at`;
+  const stored = rows.map((row) => {
+    const point = sent.get(`${row.imei} ${row.recorded_at.getTime()}`);
+    assert.ok(point, `nobody sent ${row.imei} ${row.recorded_at.toISOString()}`);
+    assert.deepEqual([row.latitude, row.longitude], [point.latitude, point.longitude]);
+    return point;
+  });
+  assert.equal(new Set(stored).size, stored.length, 'no point is stored twice');
+  const kept = new Set(stored);
+  const missing = acknowledged.filter((point) => !kept.has(point));
+  assert.deepEqual(missing, [], 'every acknowledged point is stored');
+  return stored;
+}

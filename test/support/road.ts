@@ -35,7 +35,11 @@ export function anyRoadArea(name: string, random: () => number): RoadArea {
 }
 
 /** The same area as the naive replay takes it. */
-export function naiveArea(id: number, worldId: number, { reach: [from, to], dwellSeconds }: RoadArea): NaiveArea {
+export function naiveArea(
+  id: number,
+  worldId: number,
+  { reach: [from, to], dwellSeconds }: RoadArea,
+): NaiveArea {
   const contains = (_lat: number, lng: number): boolean => {
     const place = Math.round((lng - FIRST.lng) / STEP_DEGREES);
     return place >= from && place <= to;
