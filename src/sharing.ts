@@ -4,7 +4,7 @@ import { type DeliverySchedule, LocalDeliverySchedule } from './queue/deliverySc
 import type { Gate, GateLimits } from './queue/gate.ts';
 import { LocalGate } from './queue/localGate.ts';
 import { RedisBell } from './queue/redisBell.ts';
-import { connectRedis } from './queue/redisConnection.ts';
+import { connectRedis, whenReady } from './queue/redisConnection.ts';
 import { RedisDeliverySchedule } from './queue/redisDeliverySchedule.ts';
 import { RedisGate } from './queue/redisGate.ts';
 import { redisKeys } from './queue/redisKeys.ts';
@@ -19,6 +19,8 @@ export interface Sharing {
   /** Tells the other pods to look at the change feed. */
   ringOthers(): void;
   onRing(listener: () => void): void;
+  /** Resolves when what is shared can be used, or will not be soon: then this pod begins on its own. */
+  ready(): Promise<void>;
   close(): void;
 }
 
@@ -28,6 +30,9 @@ export interface SharingPorts {
   readonly catchUp: () => Promise<void>;
   readonly count: (event: 'back' | 'lost' | 'ring_lost' | 'subscribe_failed') => void;
 }
+
+/** A pod that begins before Redis answers would count its first calls alone. */
+const READY_LIMIT_MS = 2_000;
 
 /** Through Redis where it is configured; else this process is the only one and shares with nobody. */
 export function openSharing(config: Config, ports: SharingPorts): Sharing {
@@ -39,6 +44,7 @@ export function openSharing(config: Config, ports: SharingPorts): Sharing {
       deliveries: new LocalDeliverySchedule(),
       ringOthers: () => undefined,
       onRing: () => undefined,
+      ready: async () => undefined,
       close: () => undefined,
     };
   }
@@ -58,6 +64,10 @@ export function openSharing(config: Config, ports: SharingPorts): Sharing {
     deliveries: new RedisDeliverySchedule(port, names),
     ringOthers: () => bell.ring('changes'),
     onRing: (listener) => void bell.onRing('changes', listener),
+    ready: async () => {
+      if (await whenReady(commands, READY_LIMIT_MS)) return;
+      ports.log.warn({}, 'Redis does not answer; starting without it, with limits per pod');
+    },
     close: () => {
       bell.close();
       commands.disconnect();

@@ -223,6 +223,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const port = config.roles.has('api') ? await listen(apiServer, config.port, config.host) : null;
 
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
+  await sharing.ready();
   await follower.start();
   if (workers !== null) {
     workers.start();

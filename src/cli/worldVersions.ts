@@ -1,5 +1,5 @@
 import type { VersionPublisher } from '../flows/writeWorlds.ts';
-import { connectRedis } from '../queue/redisConnection.ts';
+import { connectRedis, whenReady } from '../queue/redisConnection.ts';
 import { redisKeys } from '../queue/redisKeys.ts';
 import { RedisPort } from '../queue/redisPort.ts';
 import { RedisWorldVersions } from '../queue/worldVersions.ts';
@@ -24,13 +24,7 @@ export async function connectVersions(
   const namespace = await sql.begin((tx) => selectInstanceId(tx));
   const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined });
   const port = new RedisPort(redis, { onEvent: () => undefined });
-  await new Promise<void>((resolve) => {
-    const limit = setTimeout(resolve, CONNECT_LIMIT_MS);
-    redis.once('ready', () => {
-      clearTimeout(limit);
-      resolve();
-    });
-  });
+  await whenReady(redis, CONNECT_LIMIT_MS);
   if (!port.isUsable)
     say('Redis (REDIS_URL) does not answer; running services learn of this through the database');
   const versions = new RedisWorldVersions(port, redisKeys(namespace));

@@ -35,10 +35,7 @@ export class DeliveryWorkers {
 
   start(): void {
     this.#sweepOnce();
-    this.#timers = [
-      setInterval(() => this.poke(), POLL_MS),
-      setInterval(() => this.#sweepOnce(), SWEEP_MS),
-    ];
+    this.#timers = [setInterval(() => this.poke(), POLL_MS), setInterval(() => this.#sweepOnce(), SWEEP_MS)];
   }
 
   /** Begins no further attempt and waits for those in flight: ten seconds at most. */
@@ -60,8 +57,9 @@ export class DeliveryWorkers {
   async #take(): Promise<void> {
     const due = await this.#ports.schedule.take(LANES_MAX - this.#running.size);
     for (const webhookId of due) {
-      // Its turn here is not over yet: it will look again itself before it ends.
-      if (this.#running.has(webhookId)) await this.#ports.schedule.add(webhookId, POLL_MS);
+      // Its turn here is not over yet, or this pod begins no more: whoever looks next may have it.
+      if (this.#isStopping || this.#running.has(webhookId))
+        await this.#ports.schedule.add(webhookId, POLL_MS);
       else this.#running.set(webhookId, this.#run(webhookId));
     }
   }

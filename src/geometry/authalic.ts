@@ -51,4 +51,4 @@ function zoneArea(fromLat: number, toLat: number): number {
 
 const ECCENTRICITY = Math.sqrt(FLATTENING * (2 - FLATTENING));
 const GAUSS_OFFSET = Math.sqrt(0.15);
-const MAX_PIECE_DEGREES = 4;
+const MAX_PIECE_DEGREES = 1;

@@ -1,4 +1,5 @@
 import type { LatLng } from './latLng.ts';
+import { placePath } from './path.ts';
 import { doublePlanarArea } from './planarArea.ts';
 import type { Ring } from './ring.ts';
 import { panelOf, pointInPanel, seamLat } from './seam.ts';
@@ -9,7 +10,7 @@ import { panelOf, pointInPanel, seamLat } from './seam.ts';
  * that run along the antimeridian to the pole, along it, and back. The ring must be valid (isSelfIntersecting).
  */
 export function cutRing(given: Ring): LatLng[][] {
-  const ring = isCounterClockwise(given) ? given : reversed(given);
+  const ring = openAtPole(isCounterClockwise(given) ? given : reversed(given));
   if (!ring.pole && ring.lngs.every((lng) => lng <= 180)) {
     return [ring.points.map((_, i) => pointInPanel(ring, i, 0))];
   }
@@ -102,7 +103,8 @@ function followPart(ring: Ring, seam: Seam, start: Crossing, used: Set<Crossing>
     const next = seam.northward[seam.northward.indexOf(end) + (end.eastward ? 1 : -1)];
     if (!next) {
       const pole = end.eastward ? 90 : -90;
-      part.push({ lat: pole, lng: edge }, { lat: pole, lng: -edge });
+      append(part, { lat: pole, lng: edge });
+      append(part, { lat: pole, lng: -edge });
     }
     at = next ?? end;
   }
@@ -144,4 +146,18 @@ function reversed(ring: Ring): Ring {
     turns: -ring.turns,
     pole: ring.pole,
   };
+}
+
+/** A ring that runs around a pole and through it is a flat one, if it starts there and returns along the pole. */
+function openAtPole(ring: Ring): Ring {
+  const at = ring.pole ? ring.lats.indexOf(ring.pole === 'north' ? 90 : -90) : -1;
+  if (at < 0) return ring;
+  const n = ring.points.length;
+  const points = Array.from({ length: n + 1 }, (_, k) => ring.points[(at + k) % n]!);
+  const turnsAt = (k: number) => {
+    const i = (at + k) % n;
+    return Math.round((ring.lngs[i]! - ring.points[i]!.lng) / 360) + ring.turns * Math.floor((at + k) / n);
+  };
+  const turns = Int32Array.from({ length: n + 2 }, (_, k) => turnsAt(k <= n ? k : 0));
+  return { ...placePath([...points, points[0]!], turns), points, turns: 0, pole: null };
 }

@@ -1,5 +1,5 @@
 import type { LatLng } from './latLng.ts';
-import { seamLat } from './seam.ts';
+import { isSeamCrossing } from './seam.ts';
 
 type Line = readonly LatLng[];
 
@@ -62,8 +62,8 @@ function append(line: LatLng[], next: Line): void {
   const before = line[line.length - 2];
   const after = next[1];
   if (before && after) {
-    const cut = before.lng > after.lng ? seamLat(before, after) : seamLat(after, before);
-    if (cut === seam.lat) line.pop();
+    const [west, east] = seam.lng > 0 ? [before, after] : [after, before];
+    if (isSeamCrossing(west, seam.lat, east)) line.pop();
   }
   for (let i = 1; i < next.length; i++) line.push(next[i]!);
 }

@@ -2,7 +2,7 @@ import type { LatLng } from './latLng.ts';
 import { ringAreaM2 } from './measure.ts';
 import { doublePlanarArea } from './planarArea.ts';
 import { unwrapRing } from './ring.ts';
-import { seamLat } from './seam.ts';
+import { isSeamCrossing } from './seam.ts';
 import { buildSeamMesh, findJoints, type SeamJoint, type SeamMesh } from './seamMesh.ts';
 
 export interface RejoinedRings {
@@ -56,37 +56,54 @@ function walkRings(mesh: SeamMesh, joints: readonly SeamJoint[], touched: Readon
   const seen = new Set<number>();
   const rings: JoinedRing[] = [];
   for (const [start, point] of mesh.points.entries()) {
-    const onFrame = Math.abs(point.lng) === 180 || Math.abs(point.lat) === 90;
-    if (onFrame || seen.has(start) || !touched.has(mesh.part[start]!)) continue;
-    const nodes: number[] = [];
-    const joined = new Set<number>();
-    for (let node = start; !seen.has(node); ) {
-      seen.add(node);
-      nodes.push(node);
-      node = mesh.next[node]!;
+    if (Math.abs(point.lng) === 180 || seen.has(start) || !touched.has(mesh.part[start]!)) continue;
+    const corners: Corner[] = [];
+    let part = mesh.part[start]!;
+    for (let reached = start, left = start; !seen.has(left); ) {
+      seen.add(left);
+      part = Math.min(part, mesh.part[left]!);
+      corners.push({ reached: mesh.points[reached]!, left: mesh.points[left]! });
+      reached = mesh.next[left]!;
+      left = reached;
       // Two joints can meet in a point.
-      for (let over = crossing.get(node); over !== undefined; over = crossing.get(node)) {
-        node = over;
-        joined.add(node);
-      }
+      for (let over = crossing.get(left); over !== undefined; over = crossing.get(left)) left = over;
     }
-    const points = withoutCuts(mesh, nodes, joined);
-    const part = nodes.reduce((least, node) => Math.min(least, mesh.part[node]!), mesh.part[start]!);
+    const points = withoutCuts(corners);
+    // What is left of a seam along the pole.
+    if (points.every(({ lat }) => Math.abs(lat) === 90 && lat === point.lat)) continue;
     rings.push({ points, part, areaM2: signedAreaM2(points) });
   }
   return rings;
 }
 
-/** The vertices of a ring but for those that lie on the straight line from the one before to the one after the seam. */
-function withoutCuts(mesh: SeamMesh, nodes: readonly number[], joined: ReadonlySet<number>): LatLng[] {
-  const points = nodes.map((node) => mesh.points[node]!);
-  return points.filter((point, i) => {
-    if (!joined.has(nodes[i]!)) return true;
-    const before = points[(i + points.length - 1) % points.length]!;
-    const after = points[(i + 1) % points.length]!;
-    if (before.lng > 0 && after.lng < 0) return seamLat(before, after) !== point.lat;
-    return !(before.lng < 0 && after.lng > 0) || seamLat(after, before) !== point.lat;
-  });
+/** A vertex as it stands at the end of one edge and at the start of the next: beyond a joint it has another name. */
+interface Corner {
+  readonly reached: LatLng;
+  readonly left: LatLng;
+}
+
+/** The vertices of a ring, but for those that only lie on the straight way over the seam, or repeat a pole. */
+function withoutCuts(corners: readonly Corner[]): LatLng[] {
+  const points: LatLng[] = [];
+  for (const [i, { reached, left }] of corners.entries()) {
+    const before = corners[(i + corners.length - 1) % corners.length]!.left;
+    const after = corners[(i + 1) % corners.length]!.reached;
+    if (reached.lng === left.lng || !isCut(before, reached, left, after)) {
+      // An edge of exactly 180° goes the way that its ends are named.
+      points.push(Math.abs(reached.lng - before.lng) > Math.abs(after.lng - left.lng) ? reached : left);
+    }
+  }
+  return points;
+}
+
+function isCut(before: LatLng, reached: LatLng, left: LatLng, after: LatLng): boolean {
+  if (Math.abs(left.lat) === 90 && after.lat === left.lat && Math.abs(after.lng - left.lng) === 360)
+    return true;
+  return reached.lng > 0 ? isSeamCrossing(before, left.lat, after) : isSeamCrossing(after, left.lat, before);
+}
+
+function isTurnedFrom(a: LatLng, b: LatLng): boolean {
+  return a.lat === b.lat && Math.abs(a.lng - b.lng) === 360;
 }
 
 function signedAreaM2(points: readonly LatLng[]): number {

@@ -21,8 +21,9 @@ export interface Ring extends Path {
  *
  * A ring that runs around the Earth bounds two areas: the smaller one is meant. The other one, and maps that need a
  * rectangle, can be written as RFC 7946 does it, with a seam: up a meridian, along the pole to ±360°, and back down
- * the same meridian. Such a seam is no boundary and is taken out here; it says which pole is inside.
- * An edge along a pole has no length, so its way around follows from the other edges.
+ * the same meridian. Such a seam is no boundary and is taken out here; it says which pole is inside. Where the ring
+ * comes to the pole and leaves it on other ways, the pole stays as one vertex. Any other edge along a pole has no
+ * length either, so its way around follows from the other edges.
  */
 export function unwrapRing(points: readonly LatLng[]): Ring {
   const turns = countTurns(points);
@@ -70,8 +71,8 @@ function widestPoleEdge(points: readonly LatLng[], turns: Int32Array, total: num
 }
 
 /**
- * The ring without its seam, where it has exactly one: a run of vertices at one pole, a full turn long, entered and
- * left on the same meridian. Null otherwise (with two, one at each pole, the ring is the frame of a world map).
+ * The ring without its seam, where it has exactly one: a run of vertices at one pole, a full turn long. Null otherwise
+ * (with two, one at each pole, the ring is the frame of a world map).
  */
 function openPolarSeam(points: readonly LatLng[], turns: Int32Array): Ring | null {
   const n = points.length;
@@ -79,11 +80,12 @@ function openPolarSeam(points: readonly LatLng[], turns: Int32Array): Ring | nul
   const seam = seams[0];
   if (seams.length !== 1 || !seam) return null;
 
-  const restLength = n - seam.length;
+  const from = seam.first + (seam.isSpike ? seam.length : seam.length - 1);
+  const restLength = n - (from - seam.first);
   const rest: LatLng[] = [];
   const restTurns = new Int32Array(restLength + 1);
   for (let k = 0; k < restLength; k++) {
-    const i = (seam.first + seam.length + k) % n;
+    const i = (from + k) % n;
     rest.push(points[i]!);
     restTurns[k] = turns[i]!;
   }
@@ -96,6 +98,8 @@ interface PolarSeam {
   readonly first: number;
   readonly length: number;
   readonly turns: number;
+  /** Reached and left on one meridian. */
+  readonly isSpike: boolean;
 }
 
 function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
@@ -109,9 +113,9 @@ function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
     while (length < n && points[(first + length) % n]!.lat === start.lat) length++;
     const last = (first + length - 1) % n;
     const fullTurns = turns[last]! - turns[first]! + (points[last]!.lng - start.lng) / 360;
-    const vertical = lngAt(first - 1) === lngAt(first) && lngAt(last + 1) === lngAt(last);
-    if (Math.abs(fullTurns) === 1 && vertical && n - length >= 2)
-      seams.push({ first, length, turns: fullTurns });
+    if (Math.abs(fullTurns) !== 1 || n - length < 2) continue;
+    const isSpike = lngAt(first - 1) === lngAt(first) && lngAt(last + 1) === lngAt(last);
+    seams.push({ first, length, turns: fullTurns, isSpike });
   }
   return seams;
 }
@@ -126,10 +130,11 @@ function closedPath(points: readonly LatLng[], turns: Int32Array): Path {
     if (!repeated) kept.push(i);
   }
   const first = kept[0] ?? 0;
-  const keptTurns = Int32Array.from(kept, (i) => turns[i]!);
-  const closing = turns[first]! + turns[n]! - turns[0]!;
+  const closedTurns = new Int32Array(kept.length + 1);
+  for (const [k, i] of kept.entries()) closedTurns[k] = turns[i]!;
+  closedTurns[kept.length] = turns[first]! + turns[n]! - turns[0]!;
   const keptPoints = kept.map((i) => points[i]!);
-  const { lngs, lats } = placePath([...keptPoints, points[first]!], Int32Array.of(...keptTurns, closing));
+  const { lngs, lats } = placePath([...keptPoints, points[first]!], closedTurns);
   return { lngs, lats, points: keptPoints };
 }
 

@@ -20,7 +20,7 @@ export function pointInPanel(path: Path, vertex: number, panel: number): LatLng 
 
 /**
  * The latitude at which an edge crosses the seam, from its ends as GeoJSON writes them west and east of it. The same
- * number for the same edge always: rejoining recognizes by it what cutting has put in.
+ * number for the same edge always: isSeamCrossing recognizes by it what cutting has put in.
  */
 export function seamLat(west: LatLng, east: LatLng): number {
   const westward = 180 - west.lng;
@@ -28,4 +28,10 @@ export function seamLat(west: LatLng, east: LatLng): number {
   if (eastward === 0) return east.lat;
   const lat = west.lat + (westward / (westward + eastward)) * (east.lat - west.lat);
   return Math.min(Math.max(lat, Math.min(west.lat, east.lat)), Math.max(west.lat, east.lat));
+}
+
+/** Whether a point of the seam is only where the edge from `west` to `east` crosses it, and can be left out. */
+export function isSeamCrossing(west: LatLng, lat: number, east: LatLng): boolean {
+  // An edge of 180° or more would go the other way.
+  return 360 + east.lng - west.lng < 180 && seamLat(west, east) === lat;
 }

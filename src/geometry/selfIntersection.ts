@@ -7,14 +7,16 @@ import { isSimpleChain } from './simpleChain.ts';
  * eight), spikes, no area at all. Winding is free. Judged on the seamless map of ring.ts, in O(n log n) with exact
  * predicates.
  *
- * A ring around a pole has neighbours to its left and right, itself a turn further: it must not touch those either.
- * Other rings may be 360° wide, as the frame of a world map is, but not wider: that would lap over itself.
+ * A ring around a pole has neighbours to its left and right, itself a turn further: it must not touch those either,
+ * nor come to the pole inside more than once. Other rings may be 360° wide, as the frame of a world map is, but not wider: that would lap over itself.
  */
 export function isSelfIntersecting(ring: Ring): boolean {
   const edgeCount = ring.lngs.length - 1;
   const width = widthDegrees(ring.lngs);
   if (ring.turns === 0) return edgeCount < 3 || width > 360 || !isSimpleChain(ring.lngs, ring.lats, true);
   if (Math.abs(ring.turns) > 1 || width >= 720) return true;
+  const poleLat = ring.pole === 'north' ? 90 : -90;
+  if (ring.points.filter(({ lat }) => lat === poleLat).length > 1) return true;
   const twice = repeatOnce(ring);
   return !isSimpleChain(twice.lngs, twice.lats, false);
 }

@@ -49,6 +49,22 @@ export function connectRedis(url: string, log: ConnectionLog): Redis {
   return redis;
 }
 
+/** True as soon as the connection can be used; false when it can not within `limitMs`. */
+export function whenReady(redis: Redis, limitMs: number): Promise<boolean> {
+  if (redis.status === 'ready') return Promise.resolve(true);
+  return new Promise((resolve) => {
+    const onReady = () => {
+      clearTimeout(limit);
+      resolve(true);
+    };
+    const limit = setTimeout(() => {
+      redis.off('ready', onReady);
+      resolve(false);
+    }, limitMs);
+    redis.once('ready', onReady);
+  });
+}
+
 function logChanges(redis: Redis, host: string, log: ConnectionLog): void {
   let connected: boolean | null = null;
   let reason = 'connection closed';

@@ -90,8 +90,7 @@ export function dump(
     const near = fleet.near([worldId], 12.3, 45.6, devices.length + 1, Number.POSITIVE_INFINITY);
     return {
       worldId,
-      // Nothing has ever changed in a world of version 1, so a pod that follows may not have heard of it.
-      version: Math.max(1, fleet.worldVersion(worldId)),
+      version: fleet.worldVersion(worldId),
       devices: devices.map(({ fields, position }) => ({ ...fields, position })),
       near: near.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
       areas: held.map(({ shape: _, ...area }) => area),

@@ -1,41 +1,21 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import geodesic from 'geographiclib-geodesic';
-import { parseIsoMs } from '../../src/base/isoTime.ts';
 import { adminOf } from '../support/admin.ts';
 import { type Pod, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
-
-/** A folder with the file tracks.ndjson: four GPS recordings as points of POST /positions. */
-const FOLDER = process.env['FLEET_TEST_DATA'];
-
-interface Recorded {
-  readonly imei: string;
-  readonly recorded_at: string;
-  readonly latitude: number;
-  readonly longitude: number;
-  readonly altitude_m: number;
-  readonly speed_kmh: number;
-  readonly heading: number;
-  readonly satellites: number;
-}
+import { endingAt, type Recorded, readRecordings, skipWithoutData } from '../support/recordings.ts';
 
 const GOOD = ['352093081234501', '352093081234502', '352093081234503'];
 const BROKEN_CLOCK = '352093081234504';
 
-describe('real recordings', {
-  skip: FOLDER === undefined && 'FLEET_TEST_DATA names no folder with tracks.ndjson',
-}, () => {
+describe('real recordings', { skip: skipWithoutData }, () => {
   const tracks = new Map<string, Recorded[]>();
   let pod: Pod;
   let key: string;
 
   before(async () => {
-    const lines = (await readFile(join(FOLDER as string, 'tracks.ndjson'), 'utf8')).trim().split('\n');
-    const points = lines.map((line) => JSON.parse(line) as Recorded);
-    for (const [imei, track] of Map.groupBy(points, (point) => point.imei)) {
+    for (const [imei, track] of await readRecordings()) {
       tracks.set(imei, GOOD.includes(imei) ? endingAt(track, Date.now()) : track);
     }
     const database = await createDatabase();
@@ -124,16 +104,6 @@ describe('real recordings', {
     assert.equal(body.error.code, 'LOCATION_NOT_FOUND');
   });
 });
-
-/** The recording moved in time as a whole, its spacing kept. */
-function endingAt(track: readonly Recorded[], endMs: number): Recorded[] {
-  const times = track.map((point) => parseIsoMs(point.recorded_at) ?? Number.NaN);
-  const shiftMs = endMs - Math.max(...times);
-  return track.map((point, n) => ({
-    ...point,
-    recorded_at: new Date((times[n] as number) + shiftMs).toISOString(),
-  }));
-}
 
 function inverseKm(from: Recorded, to: Recorded): number {
   const { s12 } = geodesic.Geodesic.WGS84.Inverse(from.latitude, from.longitude, to.latitude, to.longitude);

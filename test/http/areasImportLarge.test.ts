@@ -118,7 +118,7 @@ test('nearest is answered all the while that a maximum import runs', async () =>
     }
     const { status, body } = await importing;
     assert.deepEqual([status, body.data.valid, body.data.errors], [expected, 200, []]);
-    assert.ok(polls > 10, `${polls} polls`);
+    assert.ok(polls > 3, `${polls} polls`);
   }
   const id = (await api.get('?external_id=max-7')).body.data[0].id;
   assert.equal((await api.contains(id, 41, 12 + 7 / 200)).body.data.inside, true);

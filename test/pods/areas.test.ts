@@ -26,10 +26,10 @@ interface Weather {
 
 const nothing = async (): Promise<void> => {};
 const WEATHERS: readonly Weather[] = [
-  { title: 'as it is', withBells: true, rounds: 60, before: nothing, between: nothing },
-  { title: 'when no bell rings', withBells: false, rounds: 30, before: nothing, between: nothing },
-  { title: 'when Redis is emptied between', withBells: false, rounds: 20, before: nothing, between: flush },
-  { title: 'when Redis is emptied before', withBells: true, rounds: 20, before: flush, between: nothing },
+  { title: 'as it is', withBells: true, rounds: 40, before: nothing, between: nothing },
+  { title: 'when no bell rings', withBells: false, rounds: 20, before: nothing, between: nothing },
+  { title: 'when Redis is emptied between', withBells: false, rounds: 16, before: nothing, between: flush },
+  { title: 'when Redis is emptied before', withBells: true, rounds: 16, before: flush, between: nothing },
   {
     title: 'when Redis stops answering between, and answers again',
     withBells: true,

@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { pruneChanges } from '../../src/store/changes.ts';
 import { expectedTelling } from '../engine/traces/telling.ts';
 import { TRACES } from '../engine/traces/traces.ts';
+import { openMemoryPod } from '../flows/memoryPod.ts';
 import { adminOf } from '../support/admin.ts';
 import { ApiStage } from '../support/apiStage.ts';
 import { type AreaCouple, startAreaCouple } from '../support/areaCouple.ts';
 import { type AreaApi, areaApi } from '../support/areas.ts';
 import { dropBells } from '../support/bells.ts';
 import { castTraces } from '../support/cast.ts';
+import { fixOf } from '../support/ingestBench.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
@@ -157,6 +160,30 @@ describe('what was acknowledged on one pod judges the very next point on the oth
     assert.deepEqual(
       events.map((event: { data: { areaId: number } }) => event.data.areaId).toReversed(),
       body.data.created.map(({ id }: { id: number }) => id),
+    );
+  });
+});
+
+describe('a pod that was away for longer than the feed is kept', () => {
+  test('judges the first point that it takes by the areas of now', async (t) => {
+    const { url } = await createDatabase(t);
+    const admin = adminOf(url);
+    await admin.account('owner@example.com');
+    const { key } = await admin.key('owner@example.com');
+    await admin.device('owner@example.com', IMEI);
+    stopPolling(t);
+    const away = openMemoryPod(url);
+    t.after(() => away.close());
+    await away.follower.start();
+    const present = await startPod(url, { t });
+    const id = await areaApi(present, key).make(DEPOT);
+    await away.sql`update change set at = at - interval '1 hour'`;
+    while ((await pruneChanges(away.sql)) > 0);
+    await away.ingest.store([fixOf(IMEI, Date.now(), HERE)]);
+    const { data } = (await present.get(`/api/v3/areas/${id}/events`, key)).body;
+    assert.deepEqual(
+      data.map(({ event }: { event: string }) => event),
+      ['entry'],
     );
   });
 });

@@ -177,7 +177,7 @@ describe('Postgres is harmed', { concurrency: 4, timeout: 120_000 }, () => {
       const scene = await startScene(t);
       const { pod, key, postgres } = scene;
       const lng = counter(30, 0.001);
-      const load = startLoad({
+      const load = startLoad(t, {
         nearest: () => pod.get('/api/v3/devices/nearest?lat=10&lng=20', key),
         list: () => pod.get('/api/v2/devices', key),
         history: () => pod.get(`/api/v3/devices/${IMEI}/history`, key),

@@ -88,7 +88,7 @@ describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 
           },
         ],
       ]);
-      const load = startLoad(Object.fromEntries(calls));
+      const load = startLoad(t, Object.fromEntries(calls));
       for (let round = 0; round < 4; round++) {
         await storm(redis);
         const { id, key: another } = await admin.key(OWNER);

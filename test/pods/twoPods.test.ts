@@ -40,7 +40,7 @@ function onBoth(pods: readonly Pod[], path: string, key: string): Promise<string
   return Promise.all(pods.map(async (pod) => codeOf(await pod.get(path, key))));
 }
 
-describe('limits over two pods', { skip, concurrency: 3 }, () => {
+describe('limits over two pods', { skip }, () => {
   const statuses = async (calls: readonly Promise<Reply>[]): Promise<Record<number, number>> => {
     const counts: Record<number, number> = {};
     for (const { status } of await Promise.all(calls)) counts[status] = (counts[status] ?? 0) + 1;

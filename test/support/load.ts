@@ -1,3 +1,5 @@
+import type { TestContext } from 'node:test';
+
 /** What came back from calls made over and over: how often each answer, by name of the call. */
 export type Tally = Record<string, number>;
 
@@ -7,8 +9,11 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Makes each of the calls over and over, the next as soon as one is answered, until `stop`. */
-export function startLoad(calls: Readonly<Record<string, () => Promise<{ status: number }>>>): Load {
+/** Makes each of the calls over and over, the next as soon as one is answered, until `stop` or the end of the test. */
+export function startLoad(
+  t: TestContext,
+  calls: Readonly<Record<string, () => Promise<{ status: number }>>>,
+): Load {
   const tally: Tally = {};
   let isOver = false;
   const callers = Object.entries(calls).map(async ([name, call]) => {
@@ -21,6 +26,9 @@ export function startLoad(calls: Readonly<Record<string, () => Promise<{ status:
   });
   const all = Promise.all(callers);
   all.catch(() => {
+    isOver = true;
+  });
+  t.after(() => {
     isOver = true;
   });
   return {

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { evaluateGeofences, type GeofenceEvaluation } from '../../src/engine/evaluateGeofences.ts';
+import type { WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
+import { NO_STAYS, type Stay } from '../../src/engine/stays.ts';
+
+const START_MS = Date.UTC(2026, 2, 14, 12);
+
+/** An area from one degree of longitude to another. */
+const area = (id: number, from: number, to: number, dwellSeconds = 0): WatchedArea => ({
+  id,
+  worldId: 1,
+  definition: { name: `Area ${id}`, dwellSeconds },
+  shape: { contains: (_lat, lng) => lng >= from && lng <= to },
+});
+
+const watch = (...areas: readonly WatchedArea[]): WatchedAreas => ({
+  deviceWorldId: 1,
+  near: () => areas,
+  byId: (id) => areas.find((one) => one.id === id),
+  isShared: () => false,
+});
+
+const point = (deviceId: number, second: number, lng: number) => ({
+  deviceId,
+  fix: {
+    imei: String(350_000_000_000_000 + deviceId),
+    recordedAtMs: START_MS + second * 1_000,
+    lat: 0,
+    lng,
+    altitudeM: 0,
+    speedKmh: 30,
+    heading: 0,
+    satellites: 0,
+    odometerKm: null,
+    ignition: null,
+    alarms: [],
+    rfid: null,
+  },
+});
+
+const stay = (areaId: number, second: number, confirmedSecond: number | null = second): Stay => ({
+  areaId,
+  insideSinceMs: START_MS + second * 1_000,
+  confirmedAtMs: confirmedSecond === null ? null : START_MS + confirmedSecond * 1_000,
+});
+
+const told = ({ events }: GeofenceEvaluation) =>
+  events.map(({ deviceId, event }) => [
+    deviceId,
+    (event.occurredAtMs - START_MS) / 1_000,
+    event.direction,
+    event.areaId,
+  ]);
+
+describe('the points of a batch', () => {
+  test('are judged by the stays before it, then by those that the batch itself has made', () => {
+    const watched = watch(area(1, 0, 5), area(2, 4, 9, 60));
+    const before = new Map([[7, [stay(1, -100)]]]);
+    const points = [point(7, 0, 5), point(7, 59, 9), point(7, 60, 9), point(7, 61, 20)];
+    const evaluation = evaluateGeofences(points, before, () => watched);
+    assert.deepEqual(told(evaluation), [
+      [7, 59, 'exit', 1],
+      [7, 60, 'entry', 2],
+      [7, 61, 'exit', 2],
+    ]);
+    assert.deepEqual([...evaluation.stays], [[7, NO_STAYS]]);
+  });
+
+  test('of one device say nothing about another; each has the areas that watch it', () => {
+    const watches = new Map([
+      [1, watch(area(1, 0, 5))],
+      [2, watch(area(2, 0, 5))],
+      [3, watch()],
+    ]);
+    const points = [1, 2, 3].map((deviceId) => point(deviceId, 0, 1));
+    const evaluation = evaluateGeofences(points, new Map(), (id) => watches.get(id) as WatchedAreas);
+    assert.deepEqual(told(evaluation), [
+      [1, 0, 'entry', 1],
+      [2, 0, 'entry', 2],
+    ]);
+    assert.deepEqual(
+      [...evaluation.stays],
+      [
+        [1, [stay(1, 0)]],
+        [2, [stay(2, 0)]],
+      ],
+    );
+  });
+
+  test('leave out the devices whose stays are what they were', () => {
+    const before = new Map([
+      [1, [stay(1, -10)]],
+      [2, [stay(1, -10, null)]],
+      [3, NO_STAYS],
+    ]);
+    const watched = watch(area(1, 0, 5, 60));
+    const evaluation = evaluateGeofences(
+      [point(1, 0, 1), point(2, 0, 1), point(3, 0, 9)],
+      before,
+      () => watched,
+    );
+    assert.deepEqual([told(evaluation), [...evaluation.stays]], [[], []]);
+  });
+
+  test('forget the stays of areas that are gone, without a word', () => {
+    const before = new Map([[1, [stay(1, -10), stay(2, -10)]]]);
+    const evaluation = evaluateGeofences([point(1, 0, 1)], before, () => watch(area(2, 0, 5)));
+    assert.deepEqual([told(evaluation), [...evaluation.stays]], [[], [[1, [stay(2, -10)]]]]);
+  });
+
+  test('may be cut into batches anywhere: stays and events are the same', () => {
+    const watched = watch(area(1, 0, 3), area(2, 2, 5), area(3, 3, 3, 20), area(4, 0, 9, 45));
+    const drawn = fc.record({
+      lngs: fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 0, max: 10 })), {
+        minLength: 2,
+        maxLength: 40,
+        size: 'max',
+      }),
+      cut: fc.nat(40),
+    });
+    let events = 0;
+    fc.assert(
+      fc.property(drawn, ({ lngs, cut }) => {
+        const points = lngs.map(([deviceId, lng], n) => point(deviceId, n * 10, lng));
+        const whole = evaluateGeofences(points, new Map(), () => watched);
+        const first = evaluateGeofences(points.slice(0, cut), new Map(), () => watched);
+        const second = evaluateGeofences(points.slice(cut), first.stays, () => watched);
+        assert.deepEqual([...first.events, ...second.events], whole.events);
+        assert.deepEqual(new Map([...first.stays, ...second.stays]), whole.stays);
+        events += whole.events.length;
+      }),
+      { seed: 3, numRuns: 200 },
+    );
+    assert.ok(events > 1_000);
+  });
+});

@@ -1,0 +1,418 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { adminOf } from '../support/admin.ts';
+import { type Pod, type Reply, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks.ts';
+
+const URL_A = 'https://hooks.example.com/a';
+const UNKNOWN_DELIVERY = `dlv_${'0'.repeat(32)}`;
+
+describe('managing webhook endpoints', () => {
+  let pod: Pod;
+  let sql: Sql;
+  let admin: ReturnType<typeof adminOf>;
+  let owner: WebhookApi;
+  let colleague: WebhookApi;
+  let stranger: WebhookApi;
+
+  before(async () => {
+    const { url } = await createDatabase();
+    admin = adminOf(url);
+    const apis: WebhookApi[] = [];
+    // Nobody delivers here.
+    pod = await startPod(url, {
+      env: { ...webhookEnv(60_000), WEBHOOK_ALLOW_NETS: '', ROLES: 'api,ingest' },
+    });
+    for (const [email, organization] of [
+      ['owner@example.com', 'Acme'],
+      ['colleague@example.com', 'Acme'],
+      ['stranger@example.com', undefined],
+    ] as const) {
+      await admin.account(email, organization === undefined ? {} : { organization });
+      apis.push(webhookApi(pod.api, (await admin.key(email)).key));
+    }
+    [owner, colleague, stranger] = apis as [WebhookApi, WebhookApi, WebhookApi];
+    sql = openSql(url, { maxConnections: 2, name: 'test' });
+  });
+  after(async () => {
+    await sql.end();
+    await pod.stop();
+  });
+
+  const detailsOf = ({ body }: Reply): string[] =>
+    body.error.details.map(
+      (detail: { field: string | null; code: string }) => `${detail.field} ${detail.code}`,
+    );
+  const refusal = ({ status, body }: Reply): string => `${status} ${body.error.code}`;
+
+  describe('create', () => {
+    test('answers 201 with every field, the secret, and where it is; reads never show the secret', async () => {
+      const body = {
+        url: 'https://HOOKS.example.com./a?b=C#d',
+        description: 'Büro 🚚',
+        events: ['geofence_enter', 'ignition_on', 'geofence_enter'],
+        retry_policy: 'fixed',
+        max_retries: 0,
+        active: false,
+        id: 7,
+        secret: 'mine',
+        unknown: true,
+      };
+      const reply = await owner.call('POST', '', body);
+      assert.equal(reply.status, 201, reply.text);
+      const { id, secret, created_at, updated_at, ...fields } = reply.body.data;
+      assert.deepEqual(fields, {
+        url: 'https://hooks.example.com/a?b=C#d',
+        description: 'Büro 🚚',
+        events: ['geofence_enter', 'ignition_on'],
+        retry_policy: 'fixed',
+        max_retries: 0,
+        active: false,
+        signature_version: 'v1',
+      });
+      assert.ok(Number.isInteger(id) && id !== 7);
+      assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
+      assert.match(created_at, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      assert.ok(updated_at >= created_at);
+      assert.deepEqual(reply.body.meta, {});
+      assert.equal(reply.headers.get('location'), `/api/webhooks/${id}`);
+      assert.equal(reply.headers.get('x-api-status'), null);
+      const { secret: _, ...public_ } = reply.body.data;
+      assert.deepEqual((await owner.call('GET', `/${id}`)).body, { data: public_, meta: {} });
+      const { body: listed } = await owner.call('GET', '?limit=200');
+      assert.deepEqual(
+        listed.data.find((each: { id: number }) => each.id === id),
+        public_,
+      );
+      const [row] = await sql<{ text: string }[]>`select w::text as text from webhook w where id = ${id}`;
+      const hex = Buffer.from(secret).toString('hex');
+      assert.ok(row && !row.text.includes(secret) && !row.text.includes(hex), 'encrypted at rest');
+    });
+
+    test('gives what is not sent, or null, its default', async () => {
+      for (const others of [{}, { description: null, retry_policy: null, max_retries: null, active: null }]) {
+        const { body, status } = await owner.call('POST', '', { url: URL_A, events: ['*'], ...others });
+        assert.equal(status, 201);
+        const { description, events, retry_policy, max_retries, active } = body.data;
+        assert.deepEqual(
+          [description, events, retry_policy, max_retries, active],
+          [null, ['*'], 'exponential', 5, true],
+        );
+      }
+    });
+
+    const invalid: readonly [name: string, body: unknown, details: string[]][] = [
+      ['an empty object', {}, ['url REQUIRED', 'events REQUIRED']],
+      [
+        'no url but other faults',
+        { events: [], max_retries: 11 },
+        ['url REQUIRED', 'events REQUIRED', 'max_retries OUT_OF_RANGE'],
+      ],
+      [
+        'every field',
+        {
+          url: URL_A,
+          description: 7,
+          events: ['geofence'],
+          retry_policy: 'linear',
+          max_retries: 1.5,
+          active: 'yes',
+        },
+        [
+          'description INVALID',
+          'events INVALID',
+          'retry_policy INVALID',
+          'max_retries OUT_OF_RANGE',
+          'active INVALID',
+        ],
+      ],
+      [
+        'a long description',
+        { url: URL_A, events: ['*'], description: 'x'.repeat(257) },
+        ['description TOO_LONG'],
+      ],
+      ['max_retries below 0', { url: URL_A, events: ['*'], max_retries: -1 }, ['max_retries OUT_OF_RANGE']],
+      ['events as text', { url: URL_A, events: '*' }, ['events INVALID']],
+      ['a list', [], ['null INVALID_BODY']],
+      ['text', '"x"', ['null INVALID_BODY']],
+      ['no JSON', '{', ['null INVALID_BODY']],
+      ['nothing', '', ['null INVALID_BODY']],
+    ];
+    for (const [name, body, details] of invalid) {
+      test(`422 with every invalid field: ${name}`, async () => {
+        const reply = await owner.call('POST', '', body);
+        assert.equal(refusal(reply), '422 VALIDATION_ERROR');
+        assert.deepEqual(detailsOf(reply).sort(), details.sort());
+        for (const { message } of reply.body.error.details) assert.equal(typeof message, 'string');
+      });
+    }
+
+    test('a url that is not acceptable is 400 before any other field is judged, here and at update', async () => {
+      const { id } = await owner.make({ url: URL_A, events: ['*'] });
+      for (const url of [
+        'http://hooks.example.com',
+        'https://127.0.0.1/',
+        'https://localhost/',
+        'nothing',
+        '',
+        7,
+      ]) {
+        for (const [method, path] of [
+          ['POST', ''],
+          ['PUT', `/${id}`],
+        ] as const) {
+          const reply = await owner.call(method, path, { url, events: [], max_retries: 99 });
+          assert.equal(refusal(reply), '400 WEBHOOK_URL_INVALID', String(url));
+          assert.equal(reply.body.error.details, undefined);
+        }
+      }
+    });
+
+    test('100 for an owner, also when they come in parallel; the next is refused until one goes', async () => {
+      await admin.account('many@example.com');
+      const many = webhookApi(pod.api, (await admin.key('many@example.com')).key);
+      const replies = await Promise.all(
+        Array.from({ length: 108 }, () => many.call('POST', '', { url: URL_A, events: ['*'] })),
+      );
+      const made = replies.filter(({ status }) => status === 201);
+      const refused = replies.filter(({ status }) => status !== 201);
+      assert.equal(made.length, 100);
+      for (const reply of refused) {
+        assert.equal(refusal(reply), '422 VALIDATION_ERROR');
+        assert.deepEqual(detailsOf(reply), ['null LIMIT_REACHED']);
+      }
+      await many.call('DELETE', `/${made[0]?.body.data.id}`);
+      await many.make({ url: URL_A, events: ['*'] });
+      assert.equal((await many.call('POST', '', { url: URL_A, events: ['*'] })).status, 422);
+    });
+  });
+
+  describe('PUT', () => {
+    test('changes only what is sent; {} changes nothing; null removes the description', async () => {
+      const { secret: _, ...made } = (
+        await owner.call('POST', '', { url: URL_A, events: ['*'], description: 'x' })
+      ).body.data;
+      const steps: readonly [object, object][] = [
+        [{}, {}],
+        [{ url: 'https://b.example.com/' }, { url: 'https://b.example.com/' }],
+        [{ events: ['rfid', 'rfid'] }, { events: ['rfid'] }],
+        [{ retry_policy: 'none' }, { retry_policy: 'none' }],
+        [{ max_retries: 10 }, { max_retries: 10 }],
+        [{ active: false }, { active: false }],
+        [{ description: null }, { description: null }],
+        [{ url: null, events: null, retry_policy: null, max_retries: null, active: null }, {}],
+        [{ id: 1, created_at: 'x', signature_version: 'v2', secret: 'x' }, {}],
+      ];
+      let expected = made;
+      for (const [body, changes] of steps) {
+        const reply = await owner.call('PUT', `/${made.id}`, body);
+        assert.equal(reply.status, 200, reply.text);
+        const { updated_at } = reply.body.data;
+        assert.ok(updated_at >= expected.updated_at);
+        expected = { ...expected, ...changes, updated_at };
+        assert.deepEqual(reply.body, { data: expected, meta: {} });
+        assert.deepEqual((await owner.call('GET', `/${made.id}`)).body.data, expected);
+      }
+    });
+
+    test('422 with every invalid field', async () => {
+      const { id } = await owner.make({ url: URL_A, events: ['*'] });
+      const reply = await owner.call('PUT', `/${id}`, { events: [], active: 1, max_retries: '5' });
+      assert.deepEqual(detailsOf(reply).sort(), [
+        'active INVALID',
+        'events REQUIRED',
+        'max_retries OUT_OF_RANGE',
+      ]);
+      assert.deepEqual(detailsOf(await owner.call('PUT', `/${id}`, '[]')), ['null INVALID_BODY']);
+    });
+  });
+
+  test('rotate-secret shows a new secret once, and nothing else changes', async () => {
+    const made = (await owner.call('POST', '', { url: URL_A, events: ['*'] })).body.data;
+    const reply = await owner.call('POST', `/${made.id}/rotate-secret`);
+    assert.equal(reply.status, 200);
+    const { secret, updated_at, ...fields } = reply.body.data;
+    assert.match(secret, /^whsec_[A-Za-z0-9+/]{43}=$/);
+    assert.notEqual(secret, made.secret);
+    assert.deepEqual({ ...made, ...fields }, made);
+    assert.ok(updated_at >= made.updated_at);
+  });
+
+  test('lists are by id, with limit and offset moved into their range', async () => {
+    await admin.account('lister@example.com');
+    const lister = webhookApi(pod.api, (await admin.key('lister@example.com')).key);
+    const ids: number[] = [];
+    for (let n = 0; n < 3; n++) ids.push((await lister.make({ url: URL_A, events: ['*'] })).id);
+    for (const [query, limit, offset] of [
+      ['', 50, 0],
+      ['?limit=0', 1, 0],
+      ['?limit=1000&offset=-4', 200, 0],
+      ['?limit=x&offset=1.9', 50, 1],
+      ['?limit=2&offset=2', 2, 2],
+      ['?offset=99', 50, 99],
+    ] as const) {
+      const { status, body } = await lister.call('GET', query);
+      const expected = ids.slice(offset, offset + limit);
+      assert.equal(status, 200);
+      assert.deepEqual(
+        body.data.map((each: { id: number }) => each.id),
+        expected,
+        query,
+      );
+      assert.deepEqual(body.meta, { pagination: { limit, offset, count: expected.length } });
+    }
+    assert.equal(refusal(await lister.call('GET', '?limit=1&limit=2')), '400 BAD_REQUEST');
+  });
+
+  test('DELETE answers 204 and takes the deliveries out of every list', async () => {
+    const { id } = await owner.make({ url: URL_A, events: ['*'] });
+    const { id: deliveryId } = await owner.ping(id);
+    await sql`update webhook_delivery set status = 'exhausted', next_attempt_at = null where id = ${deliveryId}`;
+    const before = (await owner.call('GET', '/metrics/summary')).body.data.total;
+    const reply = await owner.call('DELETE', `/${id}`);
+    assert.deepEqual([reply.status, reply.text], [204, '']);
+    assert.equal(refusal(await owner.call('GET', `/${id}`)), '404 NOT_FOUND');
+    assert.equal(refusal(await owner.call('DELETE', `/${id}`)), '404 NOT_FOUND');
+    assert.equal(refusal(await owner.call('GET', `/${id}/deliveries`)), '404 NOT_FOUND');
+    assert.equal(refusal(await owner.replay(deliveryId)), '404 NOT_FOUND');
+    const dead = (await owner.call('GET', '/dead-letter/list?limit=200')).body.data;
+    assert.ok(!dead.some((each: { id: string }) => each.id === deliveryId));
+    assert.equal((await owner.call('GET', '/metrics/summary')).body.data.total, before - 1);
+  });
+
+  describe('who may', () => {
+    const onId = (
+      id: number | string,
+      deliveryId: string,
+    ): readonly [method: string, path: string, body?: object][] => [
+      ['GET', `/${id}`],
+      ['PUT', `/${id}`, {}],
+      ['DELETE', `/${id}`],
+      ['POST', `/${id}/test`],
+      ['POST', `/${id}/rotate-secret`],
+      ['GET', `/${id}/deliveries`],
+      ['POST', `/deliveries/${deliveryId}/replay`],
+    ];
+
+    test('endpoints are private: to members of the same organization and to strangers they do not exist', async () => {
+      const { id } = await owner.make({ url: URL_A, events: ['*'] });
+      const { id: deliveryId } = await owner.ping(id);
+      await sql`update webhook_delivery set status = 'failed', next_attempt_at = null where id = ${deliveryId}`;
+      const missing = onId(999_999_999, UNKNOWN_DELIVERY);
+      for (const other of [colleague, stranger]) {
+        for (const [n, [method, path, body]] of onId(id, deliveryId).entries()) {
+          const [, unknownPath = ''] = missing[n] ?? [];
+          const foreign = await other.call(method, path, body);
+          const unknown = await other.call(method, unknownPath, body);
+          assert.equal(refusal(foreign), '404 NOT_FOUND', `${method} ${path}`);
+          assert.deepEqual([foreign.text, foreign.status], [unknown.text, unknown.status]);
+        }
+        for (const path of ['', '/dead-letter/list']) {
+          assert.deepEqual((await other.call('GET', path)).body.data, [], path);
+        }
+      }
+      assert.equal((await owner.deliveries(id))[0]?.status, 'failed');
+      assert.equal((await owner.call('GET', `/${id}`)).status, 200);
+    });
+
+    test('a key without manage_webhooks is refused before parameters are looked at, and after method and path', async () => {
+      const others =
+        'read_devices,read_locations,read_history,read_history_summary,send_commands,read_events,read_areas,write_areas';
+      const { key } = await admin.key('owner@example.com', { scopes: others });
+      const without = webhookApi(pod.api, key);
+      const calls = [
+        ...onId('x', 'x'),
+        ['GET', ''],
+        ['POST', '', []],
+        ['GET', '/metrics/summary'],
+        ['GET', '/dead-letter/list'],
+      ];
+      for (const [method, path, body] of calls as [string, string, object?][]) {
+        assert.equal(
+          refusal(await without.call(method, path, body)),
+          '403 INSUFFICIENT_SCOPE',
+          `${method} ${path}`,
+        );
+      }
+      assert.equal(refusal(await without.call('PATCH', '/1')), '405 METHOD_NOT_ALLOWED');
+      assert.equal(refusal(await without.call('GET', '/1/unknown')), '404 NOT_FOUND');
+      const { key: only } = await admin.key('owner@example.com', { scopes: 'manage_webhooks' });
+      assert.equal((await webhookApi(pod.api, only).call('GET', '')).status, 200);
+    });
+
+    test('without a key, with an unknown or a revoked one: 403, whatever is asked', async () => {
+      const { id, key } = await admin.key('owner@example.com');
+      await admin.run('key:revoke', '--id', String(id));
+      for (const [using, code] of [
+        ['', 'API_KEY_REQUIRED'],
+        ['fk_x', 'API_KEY_INVALID'],
+        [key, 'API_KEY_REVOKED'],
+      ] as const) {
+        for (const [method, path] of [
+          ['GET', ''],
+          ['PATCH', '/x'],
+          ['GET', '/no/such/path'],
+        ] as const) {
+          const reply = await webhookApi(pod.api, using).call(method, path);
+          assert.equal(refusal(reply), `403 ${code}`, `${method} ${path}`);
+        }
+      }
+    });
+
+    test('a malformed id is 400 before the body is judged, the body before the look-up', async () => {
+      for (const id of ['0', '-1', '1.5', 'x', '01x', '9007199254740992', '%20', '1e3']) {
+        for (const [method, path] of onId(id, `dlv_${id}`)) {
+          assert.equal(
+            refusal(await owner.call(method, path, method === 'PUT' ? [] : undefined)),
+            '400 BAD_REQUEST',
+            `${method} ${path}`,
+          );
+        }
+      }
+      for (const id of [`dlv_${'A'.repeat(32)}`, `dlv_${'0'.repeat(31)}`, 'evt_x', '%00']) {
+        assert.equal(refusal(await owner.replay(id)), '400 BAD_REQUEST', id);
+      }
+      assert.equal(refusal(await owner.call('PUT', '/999999999', { active: 7 })), '422 VALIDATION_ERROR');
+      assert.equal(refusal(await owner.call('PUT', '/999999999', { active: true })), '404 NOT_FOUND');
+    });
+  });
+
+  const ALLOWED: readonly [path: string, allow: string][] = [
+    ['', 'GET, HEAD, OPTIONS, POST'],
+    ['/1', 'DELETE, GET, HEAD, OPTIONS, PUT'],
+    ['/1/test', 'OPTIONS, POST'],
+    ['/1/rotate-secret', 'OPTIONS, POST'],
+    ['/1/deliveries', 'GET, HEAD, OPTIONS'],
+    ['/metrics/summary', 'GET, HEAD, OPTIONS'],
+    ['/dead-letter/list', 'GET, HEAD, OPTIONS'],
+    [`/deliveries/${UNKNOWN_DELIVERY}/replay`, 'OPTIONS, POST'],
+  ];
+  for (const [path, allow] of ALLOWED) {
+    test(`${path || '/'} says what it allows, and refuses the rest`, async () => {
+      const sorted = (reply: Reply) => (reply.headers.get('allow') ?? '').split(', ').sort().join(', ');
+      const options = await owner.call('OPTIONS', path);
+      assert.deepEqual([options.status, options.text, sorted(options)], [204, '', allow]);
+      const refused = await owner.call('PATCH', path);
+      assert.deepEqual([refusal(refused), sorted(refused)], ['405 METHOD_NOT_ALLOWED', allow]);
+    });
+  }
+
+  test('limits hold as on v3', async () => {
+    const { url } = await createDatabase();
+    const limited = adminOf(url);
+    await limited.account('owner@example.com');
+    const small = await startPod(url, {
+      env: { ...webhookEnv(1), RATE_LIMIT_KEY_MINUTE: '2', ROLES: 'api' },
+    });
+    try {
+      const api = webhookApi(small.api, (await limited.key('owner@example.com')).key);
+      assert.equal((await api.call('GET', '')).status, 200);
+      assert.equal((await api.call('GET', '/x')).status, 400);
+      assert.equal(refusal(await api.call('GET', '')), '429 TOO_MANY_REQUESTS');
+    } finally {
+      await small.stop();
+    }
+  });
+});
