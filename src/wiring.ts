@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
+import type { CidrSet } from './access/cidrSet.ts';
 import { type Clock, systemClock } from './base/clock.ts';
-import { withDeadline } from './base/deadline.ts';
 import type { Config } from './config.ts';
 import { Admittance } from './flows/admit.ts';
 import { awaitPods } from './flows/awaitPods.ts';
@@ -12,6 +12,7 @@ import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
+import { openDatabase, secretsOf } from './foundation.ts';
 import { createApp } from './http/app.ts';
 import { areaEventsRoute } from './http/areaEvents.ts';
 import { areaImportRoute } from './http/areaImport.ts';
@@ -23,6 +24,7 @@ import { eventsRoute } from './http/events.ts';
 import { historyRoute } from './http/history.ts';
 import { ingestApp } from './http/ingestApp.ts';
 import { nearestRoute } from './http/nearest.ts';
+import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
 import { webhookDeliveryRoutes } from './http/webhookDeliveries.ts';
 import { webhookRoutes } from './http/webhooks.ts';
@@ -33,22 +35,17 @@ import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics } from './metrics.ts';
 import { sendWebhook } from './net/sendWebhook.ts';
-import { loadSecrets } from './secrets.ts';
 import { openSharing } from './sharing.ts';
 import { CHANGE_CHANNEL } from './store/changes.ts';
-import { startEmbedded } from './store/embedded.ts';
 import { listen as listenTo } from './store/listen.ts';
 import { migrate } from './store/migrate.ts';
 import { DELIVERIES, ensureWeeks } from './store/partitions.ts';
 import { selectInstanceId, selectLongestHistoryDays, selectNowMs } from './store/snapshot.ts';
 import { openSql } from './store/sql.ts';
+import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 
 /** How long a stop waits for requests in flight. */
 const STOP_GRACE_MS = 10_000;
-/** What a stop waits for beside them: a Postgres that says nothing must not hold it up. */
-const STEP_LIMIT_MS = 3_000;
-/** Longer than Postgres is given to end by itself (store/embeddedGuard). */
-const EMBEDDED_STOP_LIMIT_MS = 40_000;
 const SQL_CONNECTIONS = 12;
 
 export interface Service {
@@ -60,25 +57,6 @@ export interface Service {
   /** Settles with the reason when the service cannot go on (its embedded cluster ended). */
   readonly failed: Promise<Error>;
   stop(): Promise<void>;
-}
-
-/** Undoes what was started, last first. Every step runs, whatever the others do, and none is waited for for ever. */
-class Teardown {
-  readonly #steps: { readonly step: () => unknown; readonly limitMs: number }[] = [];
-
-  add(step: () => unknown, limitMs: number = STEP_LIMIT_MS): void {
-    this.#steps.push({ step, limitMs });
-  }
-
-  async run(log: Logger): Promise<void> {
-    for (const { step, limitMs } of this.#steps.splice(0).reverse()) {
-      try {
-        await withDeadline(Promise.resolve(step()), limitMs, 'a step of the stop');
-      } catch (error) {
-        log.warn({ err: error }, 'a step of the stop failed');
-      }
-    }
-  }
 }
 
 /**
@@ -190,24 +168,18 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
       if (!published) await awaitPods(sql, xid);
     },
   };
-  const planner = new ImportPlanner();
-  teardown.add(() => planner.close());
   const apiServer = createHttpServer(
     createApp({
       admittance,
-      routes: [
-        nearestRoute(fleet),
-        ...deviceRoutes(fleet),
-        historyRoute({ sql, fleet }),
-        commandsRoute({ sql, fleet }),
-        eventsRoute(sql),
-        ...areaReadRoutes(areas),
-        areaEventsRoute({ sql, areas }),
-        areaImportRoute({ ...writes, planner }),
-        ...areaWriteRoutes({ ...writes, createOnce: new CreateOnce(writes) }),
-        ...webhookRoutes({ ...writes, wake, secretsKey, allowNets: config.webhookAllowNets }),
-        ...webhookDeliveryRoutes({ sql, wake }),
-      ],
+      routes: apiRoutes({
+        ...writes,
+        fleet,
+        areas,
+        wake,
+        secretsKey,
+        allowNets: config.webhookAllowNets,
+        teardown,
+      }),
       trustedProxies: config.trustedProxies,
       clock,
       probes,
@@ -216,7 +188,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     }),
   );
   teardown.add(
-    () => Promise.all([ingestServer, apiServer].map((server) => close(server, STOP_GRACE_MS))),
+    () => Promise.all([close(ingestServer, STOP_GRACE_MS), close(apiServer, STOP_GRACE_MS), workers?.stop()]),
     STOP_GRACE_MS + STEP_LIMIT_MS,
   );
   const ingestPort = await listen(ingestServer, config.ingestPort, config.ingestHost);
@@ -225,10 +197,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await sharing.ready();
   await follower.start();
-  if (workers !== null) {
-    workers.start();
-    teardown.add(() => workers.stop(), STOP_GRACE_MS + STEP_LIMIT_MS);
-  }
+  workers?.start();
   // Whoever changes something rings: administrative writes by NOTIFY, moves of other pods by Redis.
   sharing.onRing(() => follower.poke());
   teardown.add(listenTo(url, CHANGE_CHANNEL, () => follower.poke()));
@@ -242,32 +211,31 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   };
 }
 
-/** The configured Postgres, or the embedded one, started for this service. */
-async function openDatabase(config: Config, log: Logger, teardown: Teardown) {
-  if (config.databaseUrl !== null)
-    return { url: config.databaseUrl, failed: new Promise<Error>(() => undefined) };
-  const embedded = await startEmbedded({
-    dataDir: config.dataDir,
-    log: (message, fields = {}) => log.info(fields, message),
-  });
-  teardown.add(() => embedded.stop(), EMBEDDED_STOP_LIMIT_MS);
-  const failed = new Promise<Error>((resolve) => {
-    void embedded.exited.then((error) => {
-      if (error !== null) resolve(error);
-    });
-  });
-  return { url: embedded.url, failed };
+interface RoutePorts extends WritePorts {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly wake: (webhookIds: readonly number[]) => void;
+  readonly secretsKey: Buffer;
+  readonly allowNets: CidrSet;
+  readonly teardown: Teardown;
 }
 
-/** What was configured, else what was generated and is kept in the data folder. */
-async function secretsOf(config: Config): Promise<{ token: string; generated: boolean; secretsKey: Buffer }> {
-  const { ingestToken: token, secretsKey } = config;
-  if (token !== null && secretsKey !== null) return { token, generated: false, secretsKey };
-  const kept = await loadSecrets(config.dataDir);
-  if (!kept.ok) throw new Error(kept.error);
-  return {
-    token: token ?? kept.value.ingestToken,
-    generated: token === null,
-    secretsKey: secretsKey ?? kept.value.secretsKey,
-  };
+/** Every route of the public API, whatever its prefix. */
+function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
+  const { sql, fleet, areas } = ports;
+  const planner = new ImportPlanner();
+  teardown.add(() => planner.close());
+  return [
+    nearestRoute(fleet),
+    ...deviceRoutes(fleet),
+    historyRoute({ sql, fleet }),
+    commandsRoute({ sql, fleet }),
+    eventsRoute(sql),
+    ...areaReadRoutes(areas),
+    areaEventsRoute({ sql, areas }),
+    areaImportRoute({ ...ports, planner }),
+    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports) }),
+    ...webhookRoutes(ports),
+    ...webhookDeliveryRoutes(ports),
+  ];
 }

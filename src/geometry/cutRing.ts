@@ -1,3 +1,4 @@
+import { orient2d } from 'robust-predicates';
 import type { LatLng } from './latLng.ts';
 import { placePath } from './path.ts';
 import { doublePlanarArea } from './planarArea.ts';
@@ -31,8 +32,8 @@ interface Crossing {
   readonly edge: number;
   readonly lat: number;
   readonly eastward: boolean;
-  /** Of two edges that leave one point of the seam to one side, the one further north has the greater order. */
-  readonly order: number;
+  /** The end of the edge that is not on the seam, or either; degrees east of the seam and north. */
+  readonly beside: { readonly x: number; readonly y: number };
 }
 
 interface Seam {
@@ -51,12 +52,18 @@ function seamCrossings(ring: Ring): Seam {
     const eastward = to > from;
     const west = pointInPanel(ring, eastward ? i : i + 1, Math.min(from, to));
     const east = pointInPanel(ring, eastward ? i + 1 : i, Math.max(from, to));
-    const slope = (east.lat - west.lat) / (east.lng + 360 - west.lng);
-    // Which of two edges is further north is seen beside their common point.
-    const order = east.lng === -180 ? -slope : slope;
-    alongRing.push({ edge: i, lat: seamLat(west, east), eastward, order });
+    const beside =
+      east.lng === -180 ? { x: west.lng - 180, y: west.lat } : { x: east.lng + 180, y: east.lat };
+    alongRing.push({ edge: i, lat: seamLat(west, east), eastward, beside });
   }
-  return { panels, alongRing, northward: alongRing.toSorted((a, b) => a.lat - b.lat || a.order - b.order) };
+  return { panels, alongRing, northward: alongRing.toSorted(northward) };
+}
+
+/** From south to north; two edges from one point of the seam by what lies north beside it, where both go. */
+function northward(a: Crossing, b: Crossing): number {
+  if (a.lat !== b.lat) return a.lat - b.lat;
+  const turn = orient2d(0, a.lat, a.beside.x, a.beside.y, b.beside.x, b.beside.y);
+  return a.beside.x > 0 ? turn : -turn;
 }
 
 /**
