@@ -10,6 +10,7 @@ import { keyCreate } from './commands/keyCreate.ts';
 import { keyRevoke } from './commands/keyRevoke.ts';
 import { migrateCommand } from './commands/migrate.ts';
 import { simulate } from './commands/simulate.ts';
+import { webhookReceive } from './commands/webhookReceive.ts';
 
 /** Every command, in the order of the overview. */
 export const COMMANDS: readonly Command[] = [
@@ -28,4 +29,5 @@ export const COMMANDS: readonly Command[] = [
   commandSent,
   commandCancel,
   simulate,
+  webhookReceive,
 ];

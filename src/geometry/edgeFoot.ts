@@ -30,10 +30,10 @@ export function improveFoot(vertices: Float64Array, edge: number, point: SpacePo
   const a = edge + 2;
   const b = a + VERTEX_STRIDE;
   const { x, y, z, zScale } = point;
-  const slack = vertices[edge + 5]!;
+  const slackM = vertices[edge + 5]!;
   const chordM = Math.sqrt(chordDistanceSq(vertices, a, b, x, y, z, zScale));
-  if (cannotImprove(chordM, slack, foot)) return;
-  if (isStraight(chordM, slack, foot)) {
+  if (cannotImprove(chordM, slackM, foot)) return;
+  if (isStraight(chordM, slackM, foot)) {
     land(vertices, edge, chordFraction(vertices, a, b, x, y, z, zScale), 0, 1, point, foot);
     return;
   }
@@ -41,7 +41,7 @@ export function improveFoot(vertices: Float64Array, edge: number, point: SpacePo
     corners[k] = vertices[a + k]!;
     corners[3 + k] = vertices[b + k]!;
   }
-  halve(vertices, edge, { from: 0, to: 1, a: 0, b: 3, slack, depth: 0 }, point, foot);
+  halve(vertices, edge, { from: 0, to: 1, a: 0, b: 3, slackM, depth: 0 }, point, foot);
 }
 
 /** Part of an edge, from one fraction of it to another; a and b are where its ends stand in `corners`. */
@@ -50,29 +50,28 @@ interface Piece {
   readonly to: number;
   readonly a: number;
   readonly b: number;
-  readonly slack: number;
+  readonly slackM: number;
   readonly depth: number;
 }
 
 function halve(vertices: Float64Array, edge: number, piece: Piece, point: SpacePoint, foot: Foot): void {
   const { a, b, from, to } = piece;
   const depth = piece.depth + 1;
-  const slack = piece.slack / 4;
+  const slackM = piece.slackM / 4;
   const middle = (from + to) / 2;
   const m = 3 * (depth + 1);
   writeSurfacePoint(latAt(vertices, edge, middle), lngAt(vertices, edge, middle), corners, m);
-
   foot.halvings++;
 
   const { x, y, z, zScale } = point;
   const firstM = Math.sqrt(chordDistanceSq(corners, a, m, x, y, z, zScale));
   const secondM = Math.sqrt(chordDistanceSq(corners, m, b, x, y, z, zScale));
-  const first: Piece = { from, to: middle, a, b: m, slack, depth };
-  const second: Piece = { from: middle, to, a: m, b, slack, depth };
+  const first: Piece = { from, to: middle, a, b: m, slackM, depth };
+  const second: Piece = { from: middle, to, a: m, b, slackM, depth };
   for (const half of firstM <= secondM ? [first, second] : [second, first]) {
     const chordM = half === first ? firstM : secondM;
-    if (cannotImprove(chordM, slack, foot)) continue;
-    if (depth === MAX_DEPTH || isStraight(chordM, slack, foot)) {
+    if (cannotImprove(chordM, slackM, foot)) continue;
+    if (depth === MAX_DEPTH || isStraight(chordM, slackM, foot)) {
       const t = chordFraction(corners, half.a, half.b, x, y, z, zScale);
       land(vertices, edge, half.from + t * (half.to - half.from), half.from, half.to, point, foot);
     } else {
@@ -153,9 +152,12 @@ function lngAt(vertices: Float64Array, edge: number, t: number): number {
   return t === 1 ? end : vertices[edge]! + t * (end - vertices[edge]!);
 }
 
+/** An edge straying no more than this is some kilometres long: one Newton step is then good to a millimetre. */
 const STRAIGHT_M = 0.5;
 const FINE_SHARE = 1e-5;
+/** Below the 0.05 % that distances are promised to. */
 const COARSE_SHARE = 4e-4;
+/** About a quarter of a millisecond of work. */
 const FINE_HALVINGS = 2000;
 /** The longest edge, half the equator, strays by 8000 km; twelve halvings bring that under half a metre. */
 const MAX_DEPTH = 16;

@@ -12,9 +12,9 @@ import { RADIANS_PER_DEGREE } from './wgs84.ts';
  */
 export interface EdgeIndex {
   readonly edgeCount: number;
-  /** edgeCount + 1 vertices: lng, lat, x, y, z (surfacePoint.ts) and the slack of the edge that starts here. */
+  /** edgeCount + 1 vertices: lng, lat, x, y, z (surfacePoint.ts) and the slack in metres of the edge that starts here. */
   readonly vertices: Float64Array;
-  /** Per run west, south, east, north, capsule radius, and both ends of its axis (x, y, z, x, y, z). */
+  /** Per run west, south, east, north, capsule radius in metres, and both ends of its axis (x, y, z, x, y, z). */
   readonly runs: Float64Array;
   /** levels[l - 1] is the first run of level l, whose runs have FANOUT ** l edges; the last level is searched whole. */
   readonly levels: readonly number[];
@@ -59,7 +59,7 @@ function writeVertices(lngs: Float64Array, lats: Float64Array): Float64Array {
     vertices[at] = lngs[i]!;
     vertices[at + 1] = lats[i]!;
     writeSurfacePoint(lats[i]!, lngs[i]!, vertices, at + 2);
-    if (i > 0) vertices[at - 1] = slackM(lngs[i - 1]!, lats[i - 1]!, lngs[i]!, lats[i]!);
+    if (i > 0) vertices[at - 1] = edgeSlackM(lngs[i - 1]!, lats[i - 1]!, lngs[i]!, lats[i]!);
   }
   return vertices;
 }
@@ -69,7 +69,7 @@ function writeVertices(lngs: Float64Array, lats: Float64Array): Float64Array {
  * of its largest second derivative (Taylor), here over lat and lng, which the ellipsoid's position vector bounds by
  * r (dLat² + 2 sin|lat| dLat dLng + cos(lat) dLng²).
  */
-function slackM(lngA: number, latA: number, lngB: number, latB: number): number {
+function edgeSlackM(lngA: number, latA: number, lngB: number, latB: number): number {
   const dLng = Math.abs(lngB - lngA) * RADIANS_PER_DEGREE;
   const dLat = Math.abs(latB - latA) * RADIANS_PER_DEGREE;
   const farthest = Math.max(Math.abs(latA), Math.abs(latB)) * RADIANS_PER_DEGREE;
@@ -85,19 +85,19 @@ function writeRun(vertices: Float64Array, first: number, end: number, runs: Floa
   let south = Number.POSITIVE_INFINITY;
   let east = Number.NEGATIVE_INFINITY;
   let north = Number.NEGATIVE_INFINITY;
-  let slack = 0;
+  let slackM = 0;
   for (let i = from; i <= to; i += VERTEX_STRIDE) {
     west = Math.min(west, vertices[i]!);
     east = Math.max(east, vertices[i]!);
     south = Math.min(south, vertices[i + 1]!);
     north = Math.max(north, vertices[i + 1]!);
-    if (i < to) slack = Math.max(slack, vertices[i + 5]!);
+    if (i < to) slackM = Math.max(slackM, vertices[i + 5]!);
   }
   runs[at] = west;
   runs[at + 1] = south;
   runs[at + 2] = east;
   runs[at + 3] = north;
-  runs[at + 4] = (writeAxis(vertices, from, to, runs, at + 5) + slack) * LARGEST_Z_SCALE;
+  runs[at + 4] = (writeAxis(vertices, from, to, runs, at + 5) + slackM) * LARGEST_Z_SCALE;
 }
 
 /** Lays the axis through two vertices far from each other; returns how far any vertex is from it. */

@@ -93,12 +93,15 @@ function withoutCuts(corners: readonly Corner[]): LatLng[] {
       points.push(Math.abs(reached.lng - before.lng) > Math.abs(after.lng - left.lng) ? reached : left);
     }
   }
-  return points;
+  return points.filter(({ lat, lng }, i) => lat !== points.at(i - 1)!.lat || lng !== points.at(i - 1)!.lng);
 }
 
 function isCut(before: LatLng, reached: LatLng, left: LatLng, after: LatLng): boolean {
-  if (Math.abs(left.lat) === 90 && after.lat === left.lat && Math.abs(after.lng - left.lng) === 360)
-    return true;
+  if (Math.abs(left.lat) === 90) {
+    // On the way along the pole, or at an end of it that the pole itself repeats.
+    if (before.lat === left.lat && after.lat === left.lat) return true;
+    if (isTurnedFrom(before, reached) || isTurnedFrom(after, left)) return true;
+  }
   return reached.lng > 0 ? isSeamCrossing(before, left.lat, after) : isSeamCrossing(after, left.lat, before);
 }
 

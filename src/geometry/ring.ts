@@ -113,7 +113,7 @@ function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
     while (length < n && points[(first + length) % n]!.lat === start.lat) length++;
     const last = (first + length - 1) % n;
     const fullTurns = turns[last]! - turns[first]! + (points[last]!.lng - start.lng) / 360;
-    if (Math.abs(fullTurns) !== 1 || n - length < 2) continue;
+    if (Math.abs(fullTurns) !== 1) continue;
     const isSpike = lngAt(first - 1) === lngAt(first) && lngAt(last + 1) === lngAt(last);
     seams.push({ first, length, turns: fullTurns, isSpike });
   }

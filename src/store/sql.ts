@@ -77,6 +77,9 @@ export function openSql(url: string, options: SqlOptions): Sql {
   });
   // An idle connection was lost: the pool has dropped it, and whoever asks next gets another.
   pool.on('error', () => undefined);
+  // One may also be lost in the moment in which it is lent, when neither the pool nor the borrower listens; an error
+  // that nobody hears would end the process. Whoever asks it anything is told.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const run: Run = (text, values) => withClient(pool, (client) => ask(client, text, values));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => withClient(pool, (client) => askPatiently(client, text)),

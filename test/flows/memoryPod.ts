@@ -95,6 +95,8 @@ export function dump(
       near: near.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
       areas: held.map(({ shape: _, ...area }) => area),
       overlaps: held.map(({ id, figures: { bounds } }) => [id, idsNear(areas, worldId, bounds)]),
+      // Where the areas of the tests are made, deleted ones too.
+      here: idsNear(areas, worldId, { south: 41.9, west: 12.5 }),
       watchers,
       // An organization that its last member has left watches itself alone, shared or not.
       isShared: watchers.length > 1 ? watchers.map((id) => tenancy.isShared(id)) : [],
@@ -102,7 +104,7 @@ export function dump(
   });
 }
 
-/** What the index finds at a corner of an area, wherever memory believes the area to be. */
+/** What the index finds at a position, such as a corner of an area where memory believes it to be. */
 function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: number; west: number }) {
   const ids = areas.near([worldId], south, west).map(({ id }) => id);
   return ids.sort((a, b) => a - b);

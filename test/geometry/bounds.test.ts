@@ -49,6 +49,11 @@ const rings: readonly (readonly [name: string, points: string, expected: Bounds]
   ['around the south pole', '0 -60, 120 -65, -120 -70', { south: -90, west: -180, north: -60, east: 180 }],
   ['a sector', '0 60, 90 60, 90 90, 0 90', { south: 60, west: 0, north: 90, east: 90 }],
   [
+    'a band from another meridian',
+    '0 -9, 120 -9, -120 -9, 0 -9, 0 9, -120 9, 120 9, 0 9',
+    { south: -9, west: -180, north: 9, east: 180 },
+  ],
+  [
     'a band',
     '-180 -10, 0 -10, 180 -10, 180 10, 0 10, -180 10',
     { south: -10, west: -180, north: 10, east: 180 },

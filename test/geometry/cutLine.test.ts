@@ -20,6 +20,11 @@ const lines: readonly (readonly [
   ['over it westward', '-179 0, 179 1', ['-179 0, -180 0.5', '180 0.5, 179 1']],
   ['with a vertex on it', '179 0, 180 3, -179 2', ['179 0, 180 3', '-180 3, -179 2']],
   [
+    'with a vertex on it that keeps a wide edge from going the other way',
+    '-40 -45, -180 -45, 50 -45',
+    ['-40 -45, -180 -45', '180 -45, 50 -45'],
+  ],
+  [
     'touching it from the east',
     '-179 0, 180 1, -179 2',
     ['-179 0, -180 1, -179 2'],

@@ -50,6 +50,14 @@ describe('rejoinRings', () => {
     assertClose(sumOfAreas(rings), sumOfAreas(parts), 1e-12);
   });
 
+  test('takes the seam off a ring around a pole, with all that lies on the pole', () => {
+    const { rings, holesDropped } = rejoinRings([
+      parsePoints('180 -80, 120 -70, 0 -60, -120 -70, -180 -80, -180 -90, -90 -90, 0 -90, 180 -90'),
+    ]);
+    assertSameRings(rings.map(oneName), [oneName(parsePoints('120 -70, 0 -60, -120 -70, -180 -80'))]);
+    assert.equal(holesDropped, false);
+  });
+
   test('fills what the parts close around, and says so', () => {
     const halves = [
       '178 0, 180 0, 180 1, 179 1, 179 3, 180 3, 180 4, 178 4',

@@ -55,6 +55,11 @@ const rings: readonly (readonly [name: string, points: string, expected: Expecte
     '-180 -60, 0 -60, 180 -60, 180 90, 0 90, -180 90',
     { lngs: [-180, 0, 180], lats: [-60, -60, -60], pole: 'north', turns: 1 },
   ],
+  [
+    'a pole that is reached and left on different ways stays as one vertex',
+    '-170 60, 0 60, 170 60, 180 90, -180 90',
+    { lngs: [-180, -170, 0, 170, 180], lats: [90, 60, 60, 60, 90], pole: 'north', turns: 1 },
+  ],
   ['a sector has the pole as a corner', '0 60, 90 60, 90 90, 0 90', { lngs: [0, 90, 90, 0, 0] }],
   ['over the antimeridian too', '170 80, -170 80, -170 90, 170 90', { lngs: [170, 190, 190, 170, 170] }],
   [

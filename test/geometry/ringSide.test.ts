@@ -8,6 +8,7 @@ import { buildRingIndex, ringSide, type Side } from '../../src/geometry/ringSide
 import {
   exactDegrees,
   gridPoints,
+  hardRings,
   lazioRings,
   missingRealData,
   parsePoints,
@@ -163,13 +164,13 @@ describe('ringSide', () => {
   test('finds every vertex on the boundary, and nothing outside the bounds', () => {
     fc.assert(
       fc.property(
-        fc.oneof(starRings(200), polarRings),
+        fc.oneof(starRings(200), polarRings, hardRings),
         exactDegrees(-90, 90),
         exactDegrees(-180, 180),
         (points, lat, lng) => {
           const ring = unwrapRing(points);
           const index = buildRingIndex(ring);
-          for (const vertex of points) assert.equal(ringSide(index, vertex.lat, vertex.lng), 'on');
+          for (const vertex of ring.points) assert.equal(ringSide(index, vertex.lat, vertex.lng), 'on');
           const { south, west, north, east } = ringBounds(ring);
           const inEast = west <= east ? lng >= west && lng <= east : lng >= west || lng <= east;
           if (ringSide(index, lat, lng) !== 'out') assert.ok(inEast && lat >= south && lat <= north);

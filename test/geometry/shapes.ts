@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { LatLng } from '../../src/geometry/latLng.ts';
+import { unwrapRing } from '../../src/geometry/ring.ts';
+import { isSelfIntersecting } from '../../src/geometry/selfIntersection.ts';
+import { simplify } from '../../src/geometry/simplify.ts';
 
 // Shapes for the tests of this folder: written down, random, and real.
 
@@ -77,6 +80,20 @@ export const polarRings = fc
     const points = lngs.map((lng, i) => ({ lat: south ? -lats[i]! : lats[i]!, lng }));
     return clockwise ? points.reverse() : points;
   });
+
+const tenths = (most: number) => fc.integer({ min: -most, max: most }).map((n) => n / 10);
+
+/** Valid rings with corners on poles, on the antimeridian and on each other's meridians, far too often. */
+export const hardRings = fc
+  .array(
+    fc.record({
+      lat: fc.oneof(fc.constantFrom(90, -90, 89, -89, 0, 45, -45, 60, -60), tenths(899)),
+      lng: fc.oneof(fc.constantFrom(-180, 180, -179, 179, -90, 90, 0, 45, -135), tenths(1799)),
+    }),
+    { minLength: 3, maxLength: 8, size: 'max' },
+  )
+  .map((points) => simplify(points, true).points)
+  .filter((points) => points.length >= 3 && !isSelfIntersecting(unwrapRing(points)));
 
 /** Any corners on a small grid, crossing each other or not; many lie on each other's edges. */
 export const gridPoints = (maxVertices: number, size: number) =>

@@ -11,6 +11,7 @@ import { buildRingIndex, ringSide } from '../../src/geometry/ringSide.ts';
 import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../../src/geometry/signedDistance.ts';
 import {
   gridPoints,
+  hardRings,
   lazioRings,
   missingRealData,
   parsePoints,
@@ -137,7 +138,7 @@ describe('the signed distance', () => {
     const offset = fc.double({ min: -20, max: 20, noNaN: true });
     fc.assert(
       fc.property(
-        fc.oneof(gridPoints(20, 8), starRings(40), polarRings),
+        fc.oneof(gridPoints(20, 8), starRings(40), polarRings, hardRings),
         fc.array(fc.tuple(offset, offset)),
         (points, queries) => {
           const ring = unwrapRing(points);

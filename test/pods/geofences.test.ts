@@ -97,7 +97,7 @@ describe('what was acknowledged on one pod judges the very next point on the oth
     const how = withBells ? '' : ', which hears no bell and does not look by itself';
     test(`creation, change, threshold and deletion, over and over, both ways${how}`, async (t) => {
       const scene = await openScene(t, { withBells });
-      for (let round = 0; round < 12; round++) {
+      for (let round = 0; round < 8; round++) {
         const [writer, sender] = round % 2 === 0 ? scene.apis : [scene.apis[1], scene.apis[0]];
         const id = await writer.make(DEPOT);
         await scene.point(sender, 1, HERE);
@@ -166,16 +166,20 @@ describe('what was acknowledged on one pod judges the very next point on the oth
 
 describe('a pod that was away for longer than the feed is kept', () => {
   test('judges the first point that it takes by the areas of now', async (t) => {
-    const { url } = await createDatabase(t);
+    const { url, drop } = await createDatabase();
     const admin = adminOf(url);
     await admin.account('owner@example.com');
     const { key } = await admin.key('owner@example.com');
     await admin.device('owner@example.com', IMEI);
     stopPolling(t);
     const away = openMemoryPod(url);
-    t.after(() => away.close());
     await away.follower.start();
-    const present = await startPod(url, { t });
+    const present = await startPod(url);
+    t.after(async () => {
+      await away.close();
+      await present.stop();
+      await drop();
+    });
     const id = await areaApi(present, key).make(DEPOT);
     await away.sql`update change set at = at - interval '1 hour'`;
     while ((await pruneChanges(away.sql)) > 0);

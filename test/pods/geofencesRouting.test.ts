@@ -108,7 +108,7 @@ describe('points routed to three pods at random', { timeout: IS_TORTURE ? 600_00
         assert.deepEqual(events, replayRoad(road.areas, drive));
         told += events.length;
       }
-      assert.ok(told > 100, `only ${told} events`);
+      assert.ok(told > 50, `only ${told} events`);
     });
 
     test(`all at the same time: the events of those that were not late, in the order of time (seed ${seed})`, async (t) => {

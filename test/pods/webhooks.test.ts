@@ -206,6 +206,7 @@ describe('retries with short minutes against a receiver', { timeout: 60_000 }, (
   test('an address that is refused at delivery: failed as url_unsafe, without a packet or a retry; a replay may succeed', async () => {
     const { api, receiver, url, pod } = scene;
     const path = '/unsafe';
+    receiver.behave([200], path);
     const { id } = await api.make(endpointBody(receiver.url + path, { active: true }));
     // The only pod that delivers knows of no exempt networks.
     await pod.stop();
@@ -259,7 +260,8 @@ describe('states between attempts with real minutes', { timeout: 60_000 }, () =>
         const [delivery] = await api.settled(
           id,
           1,
-          ({ status, attempts }) => status === 'failed' && attempts === n + 1,
+          ({ status, attempts, next_attempt_at }) =>
+            status === 'failed' && attempts === n + 1 && next_attempt_at !== null,
         );
         const answeredAtMs = performance.timeOrigin + (receiver.to(path)[n]?.answeredAtMs ?? 0);
         const dueAtMs = Date.parse(delivery?.next_attempt_at ?? '') - gap * 60_000;
@@ -287,8 +289,8 @@ describe('states between attempts with real minutes', { timeout: 60_000 }, () =>
     await api.settled(
       id,
       2,
-      ({ attempts, status, id: deliveryId }) =>
-        deliveryId === second.id || (status === 'failed' && attempts === 2),
+      ({ attempts, status, next_attempt_at, id: deliveryId }) =>
+        deliveryId === second.id || (status === 'failed' && attempts === 2 && next_attempt_at !== null),
     );
     await skipWait(id);
     await api.settled(id, 2, ({ status }) => status === 'delivered');
@@ -358,7 +360,12 @@ describe('states between attempts with real minutes', { timeout: 60_000 }, () =>
     answer.resolve();
     new Webhook(old).verify(first.body, first.headers);
     const retry = async (n: number) => {
-      await api.settled(id, 1, ({ status, attempts }) => status === 'failed' && attempts === n);
+      await api.settled(
+        id,
+        1,
+        ({ status, attempts, next_attempt_at }) =>
+          status === 'failed' && attempts === n && next_attempt_at !== null,
+      );
       await skipWait(id);
       return nth(n);
     };

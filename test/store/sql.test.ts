@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import { listen } from '../../src/store/listen.ts';
@@ -97,6 +98,19 @@ describe('a connection is lost in the middle of a transaction', () => {
       }
     });
   }
+
+  test('in the very moment in which it is made: it is refused as unavailable', async (t) => {
+    const port = await serveFarewells(t);
+    const pool = openSql(`postgres://u:p@127.0.0.1:${port}/d`, { maxConnections: 1, name: 'test' });
+    t.after(() => pool.end());
+    for (let round = 0; round < 3; round++) {
+      await assert.rejects(async () => pool`select 1`, isUnavailable);
+      await assert.rejects(
+        pool.begin(async (tx) => tx`select 1`),
+        isUnavailable,
+      );
+    }
+  });
 
   test('while nobody uses it: the next statement goes out on another', async () => {
     const pids = await Promise.all([0, 1].map(() => sql.begin(async (tx) => backendOf(tx))));
@@ -215,3 +229,23 @@ test('who listens hears every ring again after the connection was lost', async (
   await stop();
   await waitFor(async () => (await listener()) === undefined);
 });
+
+/** A Postgres that welcomes everybody and shuts down in the same breath; returns its port. */
+async function serveFarewells(t: TestContext): Promise<number> {
+  const message = (type: string, body: string) => {
+    const bytes = Buffer.alloc(5 + body.length);
+    bytes.write(type, 'latin1');
+    bytes.writeInt32BE(4 + body.length, 1);
+    bytes.write(body, 5, 'latin1');
+    return bytes;
+  };
+  const welcome = [message('R', '\0\0\0\0'), message('Z', 'I')];
+  const farewell = message('E', 'SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0');
+  const server = createServer((socket) => {
+    socket.once('data', () => socket.end(Buffer.concat([...welcome, farewell])));
+    socket.on('error', () => undefined);
+  });
+  t.after(() => server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}

@@ -1,0 +1,144 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
+import { Latencies } from '../latencies.ts';
+import { PointSource, type PointSourceOptions } from '../pointSource.ts';
+import { answerQuestions } from '../worker.ts';
+
+export type RoundTripQuestion =
+  /** Listen for deliveries. */
+  | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
+  /** Send points at a steady rate. What was received so far is forgotten. */
+  | PointOrder
+  /** Wait until so many deliveries of the points have come. */
+  | { readonly kind: 'receive'; readonly deliveries: number };
+
+export interface PointOrder {
+  readonly kind: 'send';
+  /** Of the ingest listeners; the lanes take turns. */
+  readonly urls: readonly string[];
+  readonly token: string;
+  readonly source: PointSourceOptions;
+  readonly batchesPerLane: number;
+  readonly pointsPerSecond: number;
+  /** Every so many-th point is an event: it carries a new RFID tag. */
+  readonly eventEvery: number;
+}
+
+export interface RoundTripReply {
+  readonly port: number;
+  /** Points sent that are an event each. */
+  readonly events: number;
+  /** Buckets of Latencies: from the moment a point was due to be sent until the request of its delivery. */
+  readonly latencies: readonly number[];
+  /** From the first point to the last delivery. */
+  readonly seconds: number;
+  /** Processor time of this process since the first point. */
+  readonly cpuUs: number;
+}
+
+/** Deliveries to paths below are answered at once, or only after SLOW_MS; the latter are not counted. */
+export const HEALTHY_PATH = '/healthy/';
+const SLOW_MS = 5_000;
+const RECEIVE_LIMIT_MS = 300_000;
+const POLL_MS = 10;
+
+let port = 0;
+let source: PointSource | null = null;
+let cpuBefore = process.cpuUsage();
+let startMs = 0;
+let lastMs = 0;
+let points = 0;
+let events = 0;
+let latencies = new Latencies();
+/** Path and event id of what has come, so that a delivery that comes twice counts once. */
+const received = new Set<string>();
+const openPaths = new Set<string>();
+let problem: string | null = null;
+
+// A worker: the trackers and the receivers in one process, whose one clock times the whole way.
+answerQuestions(async (question: RoundTripQuestion): Promise<RoundTripReply> => {
+  if (question.kind === 'listen') port = await listen(question.certificate);
+  if (question.kind === 'send') await send(question);
+  if (question.kind === 'receive') await receive(question.deliveries);
+  const { user, system } = process.cpuUsage(cpuBefore);
+  const seconds = (lastMs - startMs) / 1_000;
+  return { port, events, latencies: latencies.counts, seconds, cpuUs: user + system };
+});
+
+async function send(order: PointOrder): Promise<void> {
+  source ??= new PointSource(order.source);
+  latencies = new Latencies();
+  received.clear();
+  points = 0;
+  events = 0;
+  cpuBefore = process.cpuUsage();
+  startMs = performance.now();
+  lastMs = startMs;
+  const lanes = Array.from({ length: order.source.lanes }, (_, lane) => lane);
+  await Promise.all(lanes.map((lane) => sendLane(order, source as PointSource, lane)));
+}
+
+/** A lane sends one request after the other. Time runs from when a point was due, also while its lane is behind. */
+async function sendLane(order: PointOrder, source: PointSource, lane: number): Promise<void> {
+  const { lanes, batch } = order.source;
+  const url = `${order.urls[lane % order.urls.length]}/positions`;
+  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': order.token };
+  for (let n = 0; n < order.batchesPerLane; n++) {
+    const dueMs = startMs + ((n * lanes + lane) * batch * 1_000) / order.pointsPerSecond;
+    await sleep(Math.max(0, dueMs - performance.now()));
+    const body = JSON.stringify(source.next(lane).map((point) => ({ ...point, rfid: tag(order, dueMs) })));
+    const response = await fetch(url, { method: 'POST', headers, body });
+    const text = await response.text();
+    const { data } = JSON.parse(text) as { data?: { accepted: number; late: number } };
+    if (data?.accepted !== batch || data.late !== 0) throw new Error(`points were not taken: ${text}`);
+  }
+}
+
+/** When the point was due, and a number, since the same tag twice would be no event. */
+function tag({ eventEvery }: PointOrder, dueMs: number): string | undefined {
+  if (points++ % eventEvery !== 0) return undefined;
+  return `${dueMs} ${events++}`;
+}
+
+async function receive(deliveries: number): Promise<void> {
+  const untilMs = performance.now() + RECEIVE_LIMIT_MS;
+  while (received.size < deliveries && performance.now() < untilMs && problem === null) await sleep(POLL_MS);
+  if (problem !== null) throw new Error(problem);
+  if (received.size !== deliveries) throw new Error(`${received.size} of ${deliveries} deliveries have come`);
+}
+
+function listen({ certificatePem, privateKeyPem }: SelfSignedCertificate): Promise<number> {
+  const server = createServer({ cert: certificatePem, key: privateKeyPem }, (request, response) => {
+    void answer(request, response).catch((error: unknown) => {
+      problem ??= `a delivery could not be received: ${String(error)}`;
+    });
+  });
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const atMs = performance.now();
+  const path = request.url ?? '';
+  if (openPaths.has(path)) problem ??= `two requests at once to ${path}`;
+  openPaths.add(path);
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  if (path.startsWith(HEALTHY_PATH)) count(path, Buffer.concat(chunks).toString(), atMs);
+  else await sleep(SLOW_MS);
+  openPaths.delete(path);
+  response.end();
+}
+
+function count(path: string, body: string, atMs: number): void {
+  const event = JSON.parse(body) as { id: string; data: { rfid: string } };
+  const name = `${path} ${event.id}`;
+  if (received.has(name)) return;
+  received.add(name);
+  latencies.add(atMs - Number.parseFloat(event.data.rfid));
+  lastMs = Math.max(lastMs, atMs);
+}

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deliverLane } from '../../src/flows/deliverLane.ts';
+import type { SendResult } from '../../src/net/sendWebhook.ts';
+import { claimLane } from '../../src/store/lanes.ts';
+import { openSql } from '../../src/store/sql.ts';
+import { identifier, RawSql } from '../../src/store/sqlText.ts';
+import { ANSWERED, startLanes } from '../support/queuedLanes.ts';
+
+const TURN = 25;
+
+describe('a turn of a lane', () => {
+  test('sends what is due one at a time, and gives way to others after a while', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint();
+    const queued = await lanes.queue(id, TURN + 2);
+    const sent: string[] = [];
+    let inFlight = 0;
+    const ports = lanes.ports(async ({ headers }) => {
+      assert.equal(++inFlight, 1);
+      sent.push(headers['X-Service-Delivery-Id'] ?? '');
+      await new Promise((resolve) => setImmediate(resolve));
+      inFlight--;
+      return ANSWERED;
+    });
+    assert.equal(await deliverLane(ports, id), 0);
+    assert.equal(sent.length, TURN);
+    assert.equal(await deliverLane(ports, id), null);
+    assert.deepEqual(sent.toSorted(), queued.toSorted());
+    assert.ok(await claimLane(lanes.sql, id), 'the lease was given back');
+  });
+
+  test('comes again when the next attempt is due; never to an endpoint that is gone; soon to one that is busy', async (t) => {
+    const lanes = await startLanes(t);
+    const ports = lanes.ports(async () => ({ kind: 'answered', statusCode: 500, durationMs: 1 }));
+    const id = await lanes.endpoint();
+    await lanes.queue(id);
+    const inMs = (await deliverLane(ports, id)) ?? 0;
+    assert.ok(inMs > 100_000 && inMs <= 120_000);
+    assert.equal(await deliverLane(ports, 99_999), null);
+    const busy = await lanes.endpoint();
+    await claimLane(lanes.sql, busy);
+    assert.equal(await deliverLane(ports, busy), null, 'nothing waits there');
+    await lanes.queue(busy);
+    assert.equal(await deliverLane(ports, busy), 250);
+    assert.deepEqual(ports.outcomes, ['failed']);
+  });
+
+  test('a result is written also when Postgres could not take it at first', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint({ retryPolicy: 'none' });
+    await lanes.queue(id);
+    const harm = openSql(lanes.url, { maxConnections: 1, name: 'test harm' });
+    t.after(() => harm.end());
+    const database = identifier(new URL(lanes.url).pathname.slice(1));
+    // Every session of the lane is replaced by one that may not, or may, write.
+    const makeReadOnly = async (mode: 'on' | 'off') => {
+      await harm`alter database ${database} set default_transaction_read_only = ${new RawSql(mode)}`;
+      await harm`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`;
+    };
+    let healed: Promise<void> | null = null;
+    const ports = lanes.ports(async () => {
+      await makeReadOnly('on');
+      healed = sleep(100).then(() => makeReadOnly('off'));
+      return ANSWERED;
+    });
+    await deliverLane(ports, id);
+    await healed;
+    const rows = await harm`select status, attempt_token from webhook_delivery`;
+    assert.deepEqual([...rows], [{ status: 'delivered', attempt_token: null }]);
+  });
+
+  test('a turn that fails leaves its lane to be found: the attempt is spoken for by the next', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint();
+    await lanes.queue(id);
+    const failing = lanes.ports(() => Promise.reject(new Error('planted')));
+    await assert.rejects(deliverLane(failing, id), /planted/);
+    const ports = lanes.ports(async () => ANSWERED);
+    assert.ok((await deliverLane(ports, id)) !== null);
+    assert.deepEqual(ports.outcomes, ['cut_off']);
+    const [row] = await lanes.sql`select status, attempts, last_error from webhook_delivery`;
+    assert.deepEqual(row, { status: 'failed', attempts: 1, last_error: 'interrupted' });
+  });
+
+  test('begins nothing while the pod stops', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint();
+    await lanes.queue(id);
+    const ports = lanes.ports(() => assert.fail('nothing is sent'));
+    assert.equal(await deliverLane({ ...ports, isStopping: () => true }, id), 0);
+  });
+
+  const RESULTS: readonly [SendResult, status: string, error: string | null][] = [
+    [ANSWERED, 'delivered', null],
+    [{ kind: 'answered', statusCode: 503, durationMs: 5 }, 'failed', 'http_503'],
+    [{ kind: 'failed', error: 'timeout', durationMs: 10_000 }, 'failed', 'timeout'],
+    [{ kind: 'failed', error: 'dns_not_found', durationMs: 3 }, 'failed', 'dns_not_found'],
+    [{ kind: 'unsafe' }, 'failed', 'url_unsafe'],
+  ];
+  for (const [result, status, error] of RESULTS) {
+    test(`what is written of ${JSON.stringify(result)}`, async (t) => {
+      const lanes = await startLanes(t);
+      const id = await lanes.endpoint();
+      await lanes.queue(id);
+      await deliverLane(
+        lanes.ports(async () => result),
+        id,
+      );
+      const [row] = await lanes.sql<{ next_attempt_at: Date | null }[]>`
+        select status, last_error, last_duration_ms, next_attempt_at from webhook_delivery`;
+      const durationMs = result.kind === 'unsafe' ? null : result.durationMs;
+      assert.deepEqual(
+        { ...row, next_attempt_at: null },
+        { status, last_error: error, last_duration_ms: durationMs, next_attempt_at: null },
+      );
+      assert.equal(row?.next_attempt_at !== null, status === 'failed' && result.kind !== 'unsafe');
+    });
+  }
+});

@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto';
+import type { TestContext } from 'node:test';
+import { parseCidrs } from '../../src/access/cidrSet.ts';
+import { invariant } from '../../src/base/invariant.ts';
+import type { EndpointDraft } from '../../src/delivery/endpoint.ts';
+import { newDeliveryId, newEventId } from '../../src/delivery/message.ts';
+import { newSecret, seal } from '../../src/delivery/secretBox.ts';
+import type { LanePorts } from '../../src/flows/deliverLane.ts';
+import type { SendResult, WebhookRequest } from '../../src/net/sendWebhook.ts';
+import { insertAccount, lockForNewTenants } from '../../src/store/accounts.ts';
+import { insertDeliveries } from '../../src/store/deliveries.ts';
+import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/store/partitions.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { insertWebhook } from '../../src/store/webhooks.ts';
+import { createDatabase } from './postgres.ts';
+
+const KEY = Buffer.alloc(32, 7);
+
+/** A database with one account, to queue deliveries in without any pod. */
+export interface QueuedLanes {
+  readonly url: string;
+  readonly sql: Sql;
+  readonly accountId: number;
+  /** The id of a new endpoint. */
+  endpoint(draft?: Partial<EndpointDraft>): Promise<number>;
+  /** Ids of new deliveries, in the order in which they are due. */
+  queue(webhookId: number, count?: number): Promise<string[]>;
+  /** Ports of a lane whose requests are answered by `send`, and the outcomes it was told of. */
+  ports(send: (request: WebhookRequest) => Promise<SendResult>): LanePorts & { readonly outcomes: string[] };
+}
+
+export async function startLanes(t: TestContext): Promise<QueuedLanes> {
+  const { url } = await createDatabase(t);
+  const sql = openSql(url, { maxConnections: 10, name: 'test lanes' });
+  t.after(() => sql.end());
+  await ensureWeeks(sql, DELIVERIES, [weekStartMs(Date.now()), weekStartMs(Date.now() + 86_400_000)]);
+  const { id: accountId } = await sql.begin(async (tx) => {
+    await lockForNewTenants(tx);
+    const draft = { email: 'a@x', name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
+    return insertAccount(tx, draft);
+  });
+  const nets = parseCidrs('');
+  invariant(nets.ok, 'no networks are valid networks');
+  return {
+    url,
+    sql,
+    accountId,
+    endpoint: async (draft = {}) => {
+      const complete: EndpointDraft = {
+        url: 'https://hooks.example.com/',
+        description: null,
+        events: ['*'],
+        retryPolicy: 'exponential',
+        maxRetries: 5,
+        active: true,
+        ...draft,
+      };
+      const sealed = seal(KEY, newSecret());
+      const made = await sql.begin((tx) => insertWebhook(tx, accountId, complete, sealed, 100));
+      invariant(made, 'fewer than 100');
+      return made.id;
+    },
+    queue: async (webhookId, count = 1) => {
+      const drafts = Array.from({ length: count }, () => ({
+        id: newDeliveryId(),
+        webhookId,
+        eventId: newEventId(),
+        eventType: 'rfid' as const,
+        body: JSON.stringify({ x: randomBytes(4).toString('hex') }),
+      }));
+      const made = await sql.begin((tx) => insertDeliveries(tx, drafts, false));
+      return made.map(({ id }) => id);
+    },
+    ports: (send) => {
+      const outcomes: string[] = [];
+      return {
+        sql,
+        clock: Date.now,
+        secretsKey: KEY,
+        allowNets: nets.value,
+        minuteMs: 60_000,
+        send,
+        onAttempt: (outcome) => void outcomes.push(outcome),
+        isStopping: () => false,
+        outcomes,
+      };
+    },
+  };
+}
+
+export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, durationMs: 1 };
