@@ -31,7 +31,9 @@ export interface RoundTripReply {
   readonly port: number;
   /** Points sent that are an event each. */
   readonly events: number;
-  /** Buckets of Latencies: from the moment a point was due to be sent until the request of its delivery. */
+  /** From the first point to the answer of the last. */
+  readonly sentSeconds: number;
+  /** Buckets of Latencies: from just before a point was posted until the request of its delivery. */
   readonly latencies: readonly number[];
   /** From the first point to the last delivery. */
   readonly seconds: number;
@@ -49,8 +51,9 @@ let port = 0;
 let source: PointSource | null = null;
 let cpuBefore = process.cpuUsage();
 let startMs = 0;
+let sentMs = 0;
 let lastMs = 0;
-let points = 0;
+let sentPoints = 0;
 let events = 0;
 let latencies = new Latencies();
 /** Path and event id of what has come, so that a delivery that comes twice counts once. */
@@ -64,24 +67,27 @@ answerQuestions(async (question: RoundTripQuestion): Promise<RoundTripReply> => 
   if (question.kind === 'send') await send(question);
   if (question.kind === 'receive') await receive(question.deliveries);
   const { user, system } = process.cpuUsage(cpuBefore);
+  const cpuUs = user + system;
   const seconds = (lastMs - startMs) / 1_000;
-  return { port, events, latencies: latencies.counts, seconds, cpuUs: user + system };
+  const sentSeconds = (sentMs - startMs) / 1_000;
+  return { port, events, sentSeconds, latencies: latencies.counts, seconds, cpuUs };
 });
 
 async function send(order: PointOrder): Promise<void> {
   source ??= new PointSource(order.source);
   latencies = new Latencies();
   received.clear();
-  points = 0;
+  sentPoints = 0;
   events = 0;
   cpuBefore = process.cpuUsage();
   startMs = performance.now();
   lastMs = startMs;
   const lanes = Array.from({ length: order.source.lanes }, (_, lane) => lane);
   await Promise.all(lanes.map((lane) => sendLane(order, source as PointSource, lane)));
+  sentMs = performance.now();
 }
 
-/** A lane sends one request after the other. Time runs from when a point was due, also while its lane is behind. */
+/** A lane sends one request after the other, so that the points of a device stay in order. */
 async function sendLane(order: PointOrder, source: PointSource, lane: number): Promise<void> {
   const { lanes, batch } = order.source;
   const url = `${order.urls[lane % order.urls.length]}/positions`;
@@ -89,7 +95,9 @@ async function sendLane(order: PointOrder, source: PointSource, lane: number): P
   for (let n = 0; n < order.batchesPerLane; n++) {
     const dueMs = startMs + ((n * lanes + lane) * batch * 1_000) / order.pointsPerSecond;
     await sleep(Math.max(0, dueMs - performance.now()));
-    const body = JSON.stringify(source.next(lane).map((point) => ({ ...point, rfid: tag(order, dueMs) })));
+    const points = source.next(lane);
+    const atMs = performance.now();
+    const body = JSON.stringify(points.map((point) => ({ ...point, rfid: tag(order, atMs) })));
     const response = await fetch(url, { method: 'POST', headers, body });
     const text = await response.text();
     const { data } = JSON.parse(text) as { data?: { accepted: number; late: number } };
@@ -97,10 +105,10 @@ async function sendLane(order: PointOrder, source: PointSource, lane: number): P
   }
 }
 
-/** When the point was due, and a number, since the same tag twice would be no event. */
-function tag({ eventEvery }: PointOrder, dueMs: number): string | undefined {
-  if (points++ % eventEvery !== 0) return undefined;
-  return `${dueMs} ${events++}`;
+/** When the point was posted, and a number, since the same tag twice would be no event. */
+function tag({ eventEvery }: PointOrder, atMs: number): string | undefined {
+  if (sentPoints++ % eventEvery !== 0) return undefined;
+  return `${atMs} ${events++}`;
 }
 
 async function receive(deliveries: number): Promise<void> {
