@@ -29,7 +29,7 @@ const BATCH = 10;
 /** Each has half a second for a request until it falls behind: shorter stalls hold back no point that would see them. */
 const LANES = 50;
 /** Points of the backlog, all of them events, by the seconds that the case may take; sent as fast as they are taken. */
-const BACKLOG_PER_SECOND = 100;
+const BACKLOG_PER_SECOND = 50;
 const SMOKE_BACKLOG = 500;
 /** A prime, likewise. */
 const SMOKE_EVENT_EVERY = 11;
@@ -45,7 +45,7 @@ const DEAD_URL = 'https://127.0.0.1:1/';
 export const bench: BenchCase = {
   about: 'from a point to the webhooks of its event, one endpoint dead and one slow, and a backlog of them',
   run: async (context) => {
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-webhooks-'));
     const redis = findRedisServer() === null ? null : await startRedis();
     const certificate = selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
     const trusted = join(folder, 'receiver.pem');

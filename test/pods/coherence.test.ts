@@ -256,12 +256,24 @@ class Run {
     };
   }
 
+  /** Every pod holds every key, and then their owners change. */
+  async editOwnersOfHeldKeys(): Promise<void> {
+    for (const pod of this.#pods) {
+      for (const { key } of this.things.keys) await this.#admit(pod, key);
+    }
+    for (let n = 0; n < this.things.owners.length; n++) await this.#editOwner();
+  }
+
   /** So that pods have keys to forget. */
   async #call(): Promise<void> {
-    const key = this.#oneOf(this.things.keys)?.key;
+    const [pod, key] = [this.#oneOf(this.#pods), this.#oneOf(this.things.keys)?.key];
+    if (pod !== undefined && key !== undefined) await this.#admit(pod, key);
+  }
+
+  async #admit(pod: MemoryPod, key: string): Promise<void> {
     const address = parseIpAddress('192.0.2.1');
-    if (address !== null)
-      await this.#oneOf(this.#pods)?.admittance.admit(key, { address, certain: true }, Date.now());
+    assert.ok(address);
+    await pod.admittance.admit(key, { address, certain: true }, Date.now());
   }
 
   /**
@@ -326,6 +338,7 @@ describe('memory of two pods, changed from all sides with no bell ringing', () =
           if (random() < 0.2) await run.prune();
         }
         await Promise.all(under);
+        await run.editOwnersOfHeldKeys();
         await proveCoherent(sql, pods, run.things);
       }
       assert.ok(run.things.devices.length > 1, 'the run has something to show');

@@ -81,6 +81,11 @@ describe('who receives an event', { timeout: 60_000 }, () => {
     assert.deepEqual(await receivedOf(own.imei), { anna: ['rfid'] });
     assert.deepEqual(await receivedOf(shared.imei), { anna: ['rfid'], bruno: ['rfid'] });
     assert.deepEqual(await receivedOf(stranger.imei), { carla: ['rfid'] });
+    const copies = await sql<{ event_id: string; body: string }[]>`
+      select event_id, body from webhook_delivery where body::jsonb->'data'->'device'->>'imei' = ${shared.imei}`;
+    assert.equal(copies.length, 2);
+    assert.deepEqual(copies[0], copies[1], 'the same event, byte for byte');
+    assert.equal(JSON.parse(copies[0]?.body ?? '').id, copies[0]?.event_id);
   });
 
   for (const isAreaShared of [false, true]) {

@@ -92,6 +92,9 @@ describe('the delivery schedule of several pods', { skip: skipWithoutRedis() }, 
     await server.restart();
     await waitFor(() => port.isUsable);
     await schedule.add(4, 0);
-    assert.deepEqual(await schedule.take(10), [3, 4]);
+    const [first, ...rest] = await schedule.take(10);
+    assert.equal(first, 3);
+    // A command that was cut off may have reached Redis all the same: waking twice is allowed, forgetting is not.
+    assert.ok(rest.includes(4), rest.join(' '));
   });
 });
