@@ -6,7 +6,7 @@ import { withDeadline } from '../src/base/deadline.ts';
 import { openSql } from '../src/store/sql.ts';
 import { adminOf } from './support/admin.ts';
 import { makeDataDir, removeDataDir } from './support/cluster.ts';
-import { processesIn } from './support/embedded.ts';
+import { eventually, processesIn } from './support/embedded.ts';
 import { startOwnPostgres } from './support/ownPostgres.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
@@ -164,6 +164,18 @@ describe('the service as a process', { concurrency: 3 }, () => {
     assert.equal(reply.body.data.latitude, 10);
     second.child.kill('SIGTERM');
     assert.deepEqual(await outcomeOf(second), HANG_UP);
+  });
+
+  test('the end of its embedded Postgres is its own: it says so and exits with 1', async (t) => {
+    const dataDir = await makeDataDir();
+    t.after(() => removeDataDir(dataDir));
+    const { DATABASE_URL: _, ...env } = serviceEnv('');
+    const service = startProcess(t, { ...env, DATA_DIR: dataDir });
+    await withDeadline(service.listening, EMBEDDED_LIMIT_MS, 'the start');
+    for (const pid of await processesIn(`${dataDir}/cluster`)) process.kill(pid, 'SIGKILL');
+    assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+    assert.match(said(service), /the embedded Postgres ended; the service cannot go on/);
+    await eventually('nothing is left', async () => (await processesIn(`${dataDir}/cluster`)).length === 0);
   });
 
   test('its log has no key, no token and no password in it, whatever goes wrong', async (t) => {

@@ -14,7 +14,7 @@ import { isUnavailable, type Sql } from '../store/sql.ts';
  * were seen within LIVE_SECONDS (store/pods). Beyond it (a pod that was stopped, a Postgres that is lost) each call
  * first tries to catch up.
  */
-const FRESH_MS = 3_000;
+export const FRESH_MS = 3_000;
 /** While Postgres is lost, keys are admitted from memory for this long. */
 const TRUST_MEMORY_MS = 60_000;
 /** A call waits this long for Postgres to confirm what Redis could not. */
@@ -31,7 +31,7 @@ export interface AdmitPorts {
   readonly fleet: Fleet;
   readonly keyring: Keyring;
   readonly gate: Gate;
-  readonly follower: { catchUp(): Promise<void>; lagMs(): number; readingMs(): number };
+  readonly follower: { catchUp(): Promise<void>; lagMs(): number; readonly isSilent: boolean };
   /** Gives Redis back a version that it lost. */
   readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
 }
@@ -104,8 +104,7 @@ export class Admittance {
   async #catchUp(newerExists: boolean): Promise<boolean> {
     const { follower } = this.#ports;
     try {
-      // Another call has waited for it in vain already.
-      if (follower.readingMs() > VERIFY_DEADLINE_MS) throw new DeadlineExceeded('Postgres does not answer');
+      if (follower.isSilent) throw new DeadlineExceeded('Postgres does not answer');
       await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change feed');
       return true;
     } catch (error) {

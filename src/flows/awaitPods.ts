@@ -1,9 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { countPodsBehind } from '../store/pods.ts';
 import type { Sql } from '../store/sql.ts';
+import { FRESH_MS } from './admit.ts';
 
-/** A pod that does not follow within this time is not waited for; it is behind with everything. */
-const AWAIT_PODS_LIMIT_MS = 2_000;
+/**
+ * No longer than a pod takes its memory for fresh: one that has not followed the write by then asks Postgres before
+ * each of its answers, so that the write holds there too, or has lost Postgres.
+ */
+const AWAIT_PODS_LIMIT_MS = FRESH_MS + 500;
 const POLL_MS = 20;
 
 /** Waits until every live pod has applied the transaction `xid`; false when one had not within the limit. */

@@ -10,7 +10,7 @@ import {
 } from '../store/changes.ts';
 import { deletePod, upsertPod } from '../store/pods.ts';
 import type { Sql } from '../store/sql.ts';
-import { applyChanges, type Memory } from './applyChanges.ts';
+import { type Ask, applyChanges, type Memory } from './applyChanges.ts';
 import { loadFleet } from './loadFleet.ts';
 
 /** How often the feed is read when no doorbell rings, and how often a pod says that it lives. */
@@ -20,6 +20,7 @@ const HEARTBEAT_MS = 1_000;
 export const READY_LAG_MS = 5_000;
 /** A Postgres that accepts and then says nothing for this long is asked anew, through another connection. */
 const ASK_DEADLINE_MS = 10_000;
+const SILENT_AFTER_MS = 2_000;
 /** A million devices are loaded in 15 s; this ends only what would never end. */
 const LOAD_DEADLINE_MS = 600_000;
 const STOP_DEADLINE_MS = 2_000;
@@ -46,9 +47,9 @@ export class Follower {
   #failing = false;
   #isStopped = false;
   #loadMs = 0;
-  // Durations that the setting of the clock must not touch: by performance.now().
+  /** By performance.now(), which the setting of the clock does not touch. */
   #reportedAtMs = Number.NEGATIVE_INFINITY;
-  #readingSinceMs = 0;
+  #isSilent = false;
 
   constructor(ports: FollowPorts) {
     this.#ports = ports;
@@ -102,9 +103,9 @@ export class Follower {
     return this.lagMs() <= READY_LAG_MS;
   }
 
-  /** How long the read under way has been going on; 0 when there is none. */
-  readingMs(): number {
-    return this.#running === null ? 0 : performance.now() - this.#readingSinceMs;
+  /** True while Postgres has not answered a question for two seconds: waiting longer is in vain. */
+  get isSilent(): boolean {
+    return this.#isSilent;
   }
 
   /** Catches up without anybody waiting for it; a failure is logged once and shows in the lag. */
@@ -120,7 +121,6 @@ export class Follower {
   /** Resolves when memory holds every write acknowledged before this call; rejects when Postgres cannot be read. */
   catchUp(): Promise<void> {
     if (this.#running === null) {
-      this.#readingSinceMs = performance.now();
       this.#running = this.#read().finally(() => {
         this.#running = null;
       });
@@ -161,9 +161,9 @@ export class Follower {
     const versions = new Map<number, number>();
     let place: PagePlace | null = null;
     do {
-      const page: ChangePage = await ask(selectChanges(sql, this.#cursor, place));
+      const page: ChangePage = await this.#ask(selectChanges(sql, this.#cursor, place));
       if (page.pruned) return 'pruned';
-      await applyChanges(sql, this.#ports, page.changes, ask);
+      await applyChanges(sql, this.#ports, page.changes, this.#ask);
       for (const { worldId, worldVersion } of page.changes) {
         if (worldId === null || worldVersion === null) continue;
         versions.set(worldId, Math.max(worldVersion, versions.get(worldId) ?? 0));
@@ -193,9 +193,24 @@ export class Follower {
   async #report(): Promise<void> {
     const { sql, podId } = this.#ports;
     this.#reportedAtMs = performance.now();
-    await ask(upsertPod(sql, podId, this.#cursor));
+    await this.#ask(upsertPod(sql, podId, this.#cursor));
   }
-}
 
-const ask = <T>(answer: Promise<T>): Promise<T> =>
-  withDeadline(answer, ASK_DEADLINE_MS, 'an answer of Postgres');
+  /** Waits for an answer of Postgres, and not for ever. */
+  readonly #ask: Ask = async (answer) => {
+    let isAnswered = false;
+    const silence = setTimeout(() => {
+      // When this process itself stood still, the answer waits in the socket: read the sockets once before saying so.
+      setImmediate(() => {
+        this.#isSilent = !isAnswered;
+      });
+    }, SILENT_AFTER_MS);
+    try {
+      return await withDeadline(answer, ASK_DEADLINE_MS, 'an answer of Postgres');
+    } finally {
+      clearTimeout(silence);
+      isAnswered = true;
+      this.#isSilent = false;
+    }
+  };
+}

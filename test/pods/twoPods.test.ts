@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { connectVersions } from '../../src/cli/worldVersions.ts';
+import { awaitPods } from '../../src/flows/awaitPods.ts';
+import { type WritePorts, writeWorlds } from '../../src/flows/writeWorlds.ts';
 import { openSql } from '../../src/store/sql.ts';
 import { type Admin, adminOf } from '../support/admin.ts';
 import { dropBells } from '../support/bells.ts';
@@ -151,6 +154,37 @@ describe('a change holds from the very next call on both pods', {
       await (admins[(round >> 1) % 2] as Admin).run('key:revoke', '--id', String(id));
       isRevoked = true;
       assert.deepEqual(await Promise.all(callers), [[], []]);
+    }
+  });
+
+  test('the scopes and the allowlist of a key', async (t) => {
+    const { url, redis, pods, admins } = await startCouple(t);
+    const { id, key } = await admins[0].key(OWNER);
+    const sql = openSql(url, { maxConnections: 2, name: 'test' });
+    t.after(() => sql.end());
+    for (const redisUrl of [redis.url, null]) {
+      const { versions, close } = await connectVersions(sql, redisUrl, () => undefined);
+      const ports: WritePorts = {
+        sql,
+        versions,
+        settle: async ({ xid, published }) => void (published || (await awaitPods(sql, xid))),
+      };
+      const edit = (scopes: string[], allowlist: string[]) =>
+        writeWorlds(ports, async ({ tx, changed }) => {
+          const [row] = await tx<{ world_id: number }[]>`
+            update api_key k set scopes = ${scopes}, allowlist = ${allowlist} from account a
+            where k.id = ${id} and a.id = k.account_id returning a.world_id`;
+          changed({ kind: 'key', worldId: row?.world_id ?? 0, entityIds: [id] });
+        });
+      for (let round = 0; round < 3; round++) {
+        await edit(['read_events'], []);
+        assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), Array(2).fill('403 INSUFFICIENT_SCOPE'));
+        await edit(['read_devices'], ['192.0.2.1']);
+        assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), Array(2).fill('403 API_KEY_IP_BLOCKED'));
+        await edit(['read_devices'], ['127.0.0.1']);
+        assert.deepEqual(await onBoth(pods, '/api/v3/devices', key), ['200', '200']);
+      }
+      close();
     }
   });
 
