@@ -24,6 +24,7 @@ import { eventsRoute } from './http/events.ts';
 import { historyRoute } from './http/history.ts';
 import { ingestApp } from './http/ingestApp.ts';
 import { nearestRoute } from './http/nearest.ts';
+import { pollingListener } from './http/pollingListener.ts';
 import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
 import { webhookDeliveryRoutes } from './http/webhookDeliveries.ts';
@@ -168,25 +169,24 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
       if (!published) await awaitPods(sql, xid);
     },
   };
-  const apiServer = createHttpServer(
-    createApp({
-      admittance,
-      routes: apiRoutes({
-        ...writes,
-        fleet,
-        areas,
-        wake,
-        secretsKey,
-        allowNets: config.webhookAllowNets,
-        teardown,
-      }),
-      trustedProxies: config.trustedProxies,
-      clock,
-      probes,
-      log,
-      observe: metrics.observeRequest,
+  const apiPorts = {
+    admittance,
+    routes: apiRoutes({
+      ...writes,
+      fleet,
+      areas,
+      wake,
+      secretsKey,
+      allowNets: config.webhookAllowNets,
+      teardown,
     }),
-  );
+    trustedProxies: config.trustedProxies,
+    clock,
+    probes,
+    log,
+    observe: metrics.observeRequest,
+  };
+  const apiServer = createHttpServer(pollingListener(apiPorts, createApp(apiPorts)));
   teardown.add(
     () => Promise.all([close(ingestServer, STOP_GRACE_MS), close(apiServer, STOP_GRACE_MS), workers?.stop()]),
     STOP_GRACE_MS + STEP_LIMIT_MS,

@@ -12,6 +12,11 @@ export function dataAnswer(data: unknown, meta: Readonly<Record<string, unknown>
   return { status: 200, body: JSON.stringify({ data, meta }) };
 }
 
+/** `{ data, meta }` with status 200 from JSON text: for polled routes, which write it straight from memory. */
+export function jsonAnswer(dataJson: string, metaJson = '{}'): Answer {
+  return { status: 200, body: `{"data":${dataJson},"meta":${metaJson}}` };
+}
+
 /** A page of a list with `meta.pagination`. */
 export function listAnswer(items: readonly unknown[], page: { limit: number; offset: number }): Answer {
   return dataAnswer(items, { pagination: { limit: page.limit, offset: page.offset, count: items.length } });

@@ -1,16 +1,11 @@
 import { type Request, type Response, Router } from 'express';
 import type { KeyState } from '../access/keyState.ts';
-import { hasAny, scopeNames } from '../access/scopes.ts';
-import { withDeadline } from '../base/deadline.ts';
-import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
+import type { Answer } from './answer.ts';
+import { answerRoute, judgeCall } from './answerRoute.ts';
 import { methodAnswer } from './methodAnswer.ts';
-import { parseQuery } from './query.ts';
 import { readBody } from './readBody.ts';
 import type { ApiVersion, Route } from './route.ts';
 import { send } from './send.ts';
-
-/** A Postgres that neither answers nor refuses must not keep a caller waiting for ever. */
-const ANSWER_DEADLINE_MS = 15_000;
 
 /** Where the admission middleware leaves the admitted caller for the routes behind it. */
 export interface AdmittedLocals {
@@ -48,17 +43,13 @@ async function answerAt(
   if (route === undefined) return otherMethod(request.method, routes);
   response.locals['route'] = `/api/${version}${route.path}`;
   const { admitted } = response.locals as AdmittedLocals;
-  if (!hasAny(admitted.caller.scopes, route.scopes)) return missingScope(version, route);
-  const query = parseQuery(request.originalUrl);
-  if (query === null) return errorAnswer('BAD_REQUEST', 'a query parameter is given twice');
+  const judged = judgeCall(version, route, admitted.caller, request.originalUrl);
+  if ('refusal' in judged) return judged.refusal;
   const params = paramsOf(request, `/api/${version}`, route.path);
   const body =
     route.maxBodyBytes === undefined ? null : await readBody(request, response, route.maxBodyBytes);
   const header = (name: string) => request.headers[name]?.toString();
-  const answer = route.handle({ version, params, query, body, header, ...admitted });
-  return answer instanceof Promise
-    ? withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the database')
-    : answer;
+  return answerRoute(route, { version, params, query: judged.query, body, header, ...admitted });
 }
 
 /**
@@ -87,10 +78,4 @@ function paramsOf(request: Request, prefix: string, path: string): Readonly<Reco
 function otherMethod(method: string, routes: readonly Route[]): Answer {
   const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]));
   return methodAnswer(method, allowed);
-}
-
-/** v2 answers a missing permission with a plain string that names it; v3 with a code. */
-function missingScope(version: ApiVersion, route: Route): Answer {
-  const message = `this API key lacks the permission ${scopeNames(route.scopes).join(' or ')}`;
-  return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
 }

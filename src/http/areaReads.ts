@@ -4,7 +4,7 @@ import { areaFeature } from '../areas/geojsonOut.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import type { Area } from '../memory/area.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
-import { type Answer, dataAnswer, errorAnswer } from './answer.ts';
+import { type Answer, dataAnswer, errorAnswer, jsonAnswer } from './answer.ts';
 import { areaListJson, areaView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
 import { clampedInt, isBlank, offsetOf, parseDecimal, type Query } from './query.ts';
@@ -20,6 +20,7 @@ export function areaReadRoutes(areas: AreaCatalog): Route[] {
     path,
     scopes: scopeMask('read_areas'),
     versions: ['v3'],
+    isPolled: true,
     handle,
   });
   return [
@@ -88,10 +89,8 @@ function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
   }
   const area = areas.area(caller.worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
-  return dataAnswer({
-    inside: area.shape.contains(lat, lng),
-    distance_m: area.shape.signedDistanceM(lat, lng),
-  });
+  const distanceM = area.shape.signedDistanceM(lat, lng);
+  return jsonAnswer(`{"inside":${distanceM <= 0},"distance_m":${distanceM}}`);
 }
 
 function typeOf(text: string | undefined): AreaType | null | 'invalid' {

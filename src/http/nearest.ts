@@ -1,10 +1,10 @@
 import { scopeMask } from '../access/scopes.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import type { Fleet } from '../memory/fleet.ts';
-import { type Answer, dataAnswer, errorAnswer } from './answer.ts';
+import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import { nearDeviceJson } from './deviceJson.ts';
 import { clampedInt, isBlank, parseDecimal } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
-import { nearestView } from './views.ts';
 
 const LIMIT_MAX = 50;
 /** No two points on Earth are farther apart than half its circumference: a wider radius is none at all. */
@@ -17,6 +17,7 @@ export function nearestRoute(fleet: Fleet): Route {
     path: '/devices/nearest',
     scopes: scopeMask('read_locations', 'read_devices'),
     versions: BOTH_VERSIONS,
+    isPolled: true,
     handle: (call) => nearest(fleet, call),
   };
 }
@@ -34,10 +35,10 @@ function nearest(fleet: Fleet, { caller, query, nowMs }: Call): Answer {
   if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', 'max_km must be a positive number');
   const maxM = maxKm === null || maxKm > HALF_CIRCUMFERENCE_KM ? Number.POSITIVE_INFINITY : maxKm * 1000;
   const found = fleet.near(caller.worldIds, lat, lng, limit, maxM);
-  return dataAnswer(
-    found.map((near) => nearestView(near, nowMs)),
-    { query: { lat, lng, limit, max_km: maxKm }, distance: 'straight_line_km' },
-  );
+  let data = '';
+  for (const near of found) data += `${data === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
+  const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
+  return jsonAnswer(data === '' ? '[]' : `${data}]`, `{"query":${asked},"distance":"straight_line_km"}`);
 }
 
 function maxKmOf(text: string | undefined): number | null | 'invalid' {

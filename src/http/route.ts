@@ -35,6 +35,8 @@ export interface Route {
   readonly versions: readonly ApiVersion[];
   /** How large a body may be; without it none is read. */
   readonly maxBodyBytes?: number;
+  /** Asked so often that it is answered before the router is reached (see pollingListener). Only for reads. */
+  readonly isPolled?: true;
   /** How long an answer may take at most, where it is more than usual. */
   readonly deadlineMs?: number;
   handle(call: Call): Answer | Promise<Answer>;

@@ -27,6 +27,7 @@ export function createHttpServer(listener: RequestListener): Server {
       keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      optimizeEmptyRequests: true,
     },
     inOriginForm,
   );
@@ -85,7 +86,7 @@ export async function close(server: Server, graceMs: number): Promise<void> {
  * did not encode, as in an external id: cut off, the rest would name another area.
  */
 function originForm(target: string): string {
-  const whole = target.replaceAll('#', '%23');
+  const whole = target.includes('#') ? target.replaceAll('#', '%23') : target;
   if (whole.startsWith('/')) return whole;
   const rest = whole.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '');
   return rest.startsWith('/') ? rest : `/${rest}`;

@@ -117,6 +117,22 @@ describe('refused', () => {
   }
 });
 
+test('formatIso prints what Date prints, in any order of days', () => {
+  const ms = fc.oneof(
+    fc.integer({ min: -8_640_000_000_000_000, max: 8_640_000_000_000_000 }),
+    fc.integer({ min: Date.UTC(2026, 10, 20), max: Date.UTC(2026, 10, 22) }),
+    fc.double({ min: -2e12, max: 2e12, noNaN: true }),
+    fc.constantFrom(0, -1, -0, -86_400_000, 86_399_999, 86_400_000, -62_135_596_800_001, 253_402_300_800_000),
+  );
+  fc.assert(
+    fc.property(ms, (ms) => assert.equal(formatIso(ms), new Date(ms).toISOString())),
+    { numRuns: 2_000 },
+  );
+  for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, 8_640_000_000_000_001]) {
+    assert.throws(() => formatIso(ms), RangeError);
+  }
+});
+
 test('what formatIso prints is read back as the same millisecond', () => {
   fc.assert(
     fc.property(fc.integer({ min: -62_135_596_800_000, max: 253_402_300_799_999 }), (ms) => {

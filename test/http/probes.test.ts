@@ -133,6 +133,7 @@ describe('probes and metrics', () => {
       await pod.get(`/api/v3/devices/${VAN}/location?api_key=${key}`, key);
       await pod.get(`/api/v2/devices/${VAN}/nowhere`, key);
       await pod.get(`/api/v2/devices?key=${key}`);
+      await pod.get(`/api/v2/events?key=${key}`);
       await rawRequest(pod.ingest, '/positions', { method: 'POST', headers: { 'X-Ingest-Token': 'wrong' } });
       const text = await scrape();
       const count = (route: string, status: number) =>
@@ -143,6 +144,7 @@ describe('probes and metrics', () => {
       assert.equal(count('/api/v2/devices/:imei', 200), 1);
       assert.equal(count('/api/v3/devices/:imei/location', 200), 1);
       assert.ok(count('other', 404) >= 1);
+      assert.equal(count('/api/v2/devices', 403), 1, 'a polled route is known before its caller is');
       assert.ok(count('other', 403) >= 1);
       const ingested = (status: number) =>
         value(

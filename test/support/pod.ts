@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { invariant } from '../../src/base/invariant.ts';
 import { type Env, readConfig } from '../../src/config.ts';
 import { startService } from '../../src/wiring.ts';
+import { otherWay } from './otherWay.ts';
 
 export const INGEST_TOKEN = 'token-for-tests';
 
@@ -72,7 +73,9 @@ export async function startPod(
     ingest,
     stop,
     get: (path, key, headers = {}) =>
-      request(`${api}${path}`, { headers: key === undefined ? headers : { 'X-API-Key': key, ...headers } }),
+      request(`${api}${otherWay('GET', path)}`, {
+        headers: key === undefined ? headers : { 'X-API-Key': key, ...headers },
+      }),
     points: async (points) => {
       const reply = await request(`${ingest}/positions`, {
         method: 'POST',

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { parseQuery } from '../../src/http/query.ts';
+
+/** The WHATWG parser (URL Standard, application/x-www-form-urlencoded), with the rule against repetition. */
+function oracle(query: string): Record<string, string> | null {
+  const all = [...new URLSearchParams(`?${query}`)];
+  return new Set(all.map(([name]) => name)).size < all.length ? null : Object.fromEntries(all);
+}
+
+const parsed = (target: string) => {
+  const query = parseQuery(target);
+  return query === null ? null : Object.fromEntries(Object.entries(query));
+};
+
+test('a query is read as the URL standard has it, escaped or plain', () => {
+  const piece = fc.constantFrom(
+    'a',
+    'b',
+    'lat',
+    '=',
+    '=',
+    '&',
+    '&',
+    '?',
+    '%41',
+    '%',
+    '+',
+    '1',
+    '-',
+    'é',
+    '#',
+    '',
+  );
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+      const query = pieces.join('');
+      assert.deepEqual(parsed(`/path?${query}`), oracle(query), query);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+describe('hard cases', () => {
+  const cases: [target: string, expected: Record<string, string> | null][] = [
+    ['/a', {}],
+    ['/a?', {}],
+    ['/a?&&', {}],
+    ['/a?x', { x: '' }],
+    ['/a?x=', { x: '' }],
+    ['/a?=x', { '': 'x' }],
+    ['/a?=', { '': '' }],
+    ['/a?x=1=2', { x: '1=2' }],
+    ['/a?x=1&y=2', { x: '1', y: '2' }],
+    ['/a?x=1&x=1', null],
+    ['/a?x&x', null],
+    ['/a?%78=1&x=2', null],
+    ['/a?x=+1', { x: ' 1' }],
+    ['/a?x=%2B1', { x: '+1' }],
+    ['/a?x=?', { x: '?' }],
+    ['/a??x=1', { '?x': '1' }],
+    ['/a??x=%31', { '?x': '1' }],
+    ['/a?constructor=1', { constructor: '1' } as never],
+  ];
+  for (const [target, expected] of cases) {
+    test(target, () => assert.deepEqual(parsed(target), expected));
+  }
+
+  test('a parameter called __proto__ is a parameter like any other', () => {
+    assert.equal(parseQuery('/a?__proto__=1')?.['__proto__'], '1');
+    assert.equal(parseQuery('/a?__proto__=1&__proto__=2'), null);
+    assert.equal(parseQuery('/a?x=1')?.['toString'], undefined);
+  });
+});

@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { CidrSet, type Network, parseNetwork } from '../../src/access/cidrSet.ts';
+import type { ClientAddress } from '../../src/access/clientAddress.ts';
+import { scopeMask } from '../../src/access/scopes.ts';
+import { areaFigures } from '../../src/areas/areaFigures.ts';
+import { compileShape } from '../../src/areas/shape.ts';
+import { DeadlineExceeded } from '../../src/base/deadline.ts';
+import type { Admission, Admittance } from '../../src/flows/admit.ts';
+import { areaReadRoutes } from '../../src/http/areaReads.ts';
+import { deviceRoutes } from '../../src/http/devices.ts';
+import { nearestRoute } from '../../src/http/nearest.ts';
+import type { PollingPorts } from '../../src/http/pollingListener.ts';
+import type { Route } from '../../src/http/route.ts';
+import { createHttpServer } from '../../src/http/server.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 20);
+const WORLD = 1;
+export const IMEI = '350000000000017';
+const LOOPBACK = parseNetwork('127.0.0.1/32') as Network;
+
+const admittedAs = (scopes: number) =>
+  ({ kind: 'admitted', caller: { worldIds: [WORLD], accountId: 1, scopes } }) as unknown as Admission;
+
+/** What becomes of a call, by its key; at once or later. */
+function admit(key: string | undefined, client: ClientAddress): Admission | Promise<Admission> {
+  const admitted = admittedAs(scopeMask('read_devices', 'read_locations', 'read_areas'));
+  switch (key) {
+    case undefined:
+      return { kind: 'refused', code: 'API_KEY_REQUIRED' };
+    case 'later':
+      return Promise.resolve(admitted);
+    case 'scopeless':
+      return admittedAs(scopeMask('write_areas'));
+    case 'limited':
+      return { kind: 'limited', limit: 'key_minute' };
+    case 'limited later':
+      return Promise.resolve({ kind: 'limited', limit: 'ip_minute' });
+    case 'by address':
+      return client.address.text === '198.51.100.7'
+        ? admitted
+        : { kind: 'refused', code: 'API_KEY_IP_BLOCKED' };
+    case 'unavailable':
+      throw new DeadlineExceeded('too slow');
+    case 'unavailable later':
+      return Promise.reject(new DeadlineExceeded('too slow'));
+    case 'fault':
+      throw new Error('secret detail');
+    default:
+      return admitted;
+  }
+}
+
+export const KEYS = [
+  'now',
+  'later',
+  'scopeless',
+  'limited',
+  'limited later',
+  'by address',
+  'unavailable',
+  'unavailable later',
+  'fault',
+];
+
+function memory(): { fleet: Fleet; areas: AreaCatalog } {
+  const fleet = new Fleet();
+  for (const [id, name] of [
+    [1, 'Van "12" — Überführung'],
+    [2, null],
+    [3, 'Truck'],
+  ] as const) {
+    const fields = {
+      id,
+      imei: String(Number(IMEI) + id - 1),
+      worldId: WORLD,
+      name,
+      plate: null,
+      model: null,
+      groups: ['a'],
+      editedAtMs: 0,
+    };
+    fleet.putDevice(fields);
+    const position = {
+      recordedAtMs: NOW_MS - 1_000,
+      lat: 41.9,
+      lng: 12.5,
+      altitudeM: 1,
+      speedKmh: 3,
+      odometerKm: null,
+      movedAtMs: NOW_MS,
+    };
+    if (id !== 2) fleet.move(id, position);
+  }
+  const areas = new AreaCatalog();
+  const circle = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radiusM: 100 } as const;
+  const definition = { name: 'Depot', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry: circle };
+  const stored = {
+    id: 7,
+    worldId: WORLD,
+    accountId: 1,
+    revision: 1,
+    createdAtMs: 0,
+    definition,
+    figures: areaFigures(circle),
+  };
+  areas.put({ ...stored, shape: compileShape(definition) });
+  return { fleet, areas };
+}
+
+/** A server around the polled routes, with a memory of its own. */
+export interface Side {
+  readonly url: string;
+  readonly server: Server;
+  readonly observed: string[];
+  readonly logged: string[];
+}
+
+export async function serveSide(make: (ports: PollingPorts) => RequestListener): Promise<Side> {
+  const { fleet, areas } = memory();
+  const observed: string[] = [];
+  const logged: string[] = [];
+  const broken = (path: string, handle: Route['handle']): Route => ({ ...nearestRoute(fleet), path, handle });
+  const server = createHttpServer(
+    make({
+      admittance: { admit } as unknown as Admittance,
+      routes: [
+        nearestRoute(fleet),
+        ...deviceRoutes(fleet),
+        ...areaReadRoutes(areas),
+        broken('/throws', () => {
+          throw new Error('secret detail');
+        }),
+        broken('/rejects', () => Promise.reject(new Error('secret detail'))),
+        broken('/away', () => Promise.reject(new DeadlineExceeded('too slow'))),
+        broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
+        broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
+      ],
+      trustedProxies: new CidrSet([LOOPBACK]),
+      clock: () => NOW_MS,
+      probes: { loaded: () => true, ready: () => true },
+      log: { error: (_, message) => logged.push(message), warn: (_, message) => logged.push(message) },
+      observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),
+    }),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, observed, logged };
+}
