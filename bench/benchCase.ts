@@ -28,9 +28,17 @@ export type CaseOutcome =
       /** What budgets are held against, by name; ratios wherever possible. */
       readonly figures: Readonly<Record<string, number>>;
       readonly notes?: readonly string[];
+      /** How something grows with its size: drawn by the runner. */
+      readonly curves?: readonly Curve[];
     }
   /** Something is missing on this machine, which is said aloud. */
   | { readonly kind: 'skipped'; readonly reason: string };
+
+/** Microseconds of one call by the number of devices or areas. */
+export interface Curve {
+  readonly name: string;
+  readonly points: readonly (readonly [size: number, us: number])[];
+}
 
 /** A line of the table. What is not there was not measured. */
 export interface Row {

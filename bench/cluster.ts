@@ -53,3 +53,9 @@ async function tell(adminUrl: string, statement: string): Promise<void> {
     await sql.end();
   }
 }
+
+/** Does the work on an empty database of the server of FLEET_BENCH_POSTGIS_URL; null where none is named. */
+export async function withPostgis<T>(env: Env, work: (url: string) => Promise<T>): Promise<T | null> {
+  const url = env['FLEET_BENCH_POSTGIS_URL'];
+  return url ? databasesOn(url).withDatabase(work) : null;
+}

@@ -1,9 +1,11 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import type { Curve } from './benchCase.ts';
 import { judge, readBudgets } from './budgets.ts';
 import { type BenchCluster, openCluster } from './cluster.ts';
 import { findCases } from './findCases.ts';
 import { describeMachine } from './machine.ts';
 import { type BenchOptions, parseOptions } from './options.ts';
+import { plot } from './plot.ts';
 import { addRecord } from './record.ts';
 import { formatMachine, formatRun, formatVerdicts } from './report.ts';
 import { runCase } from './runCase.ts';
@@ -12,6 +14,7 @@ import { runCase } from './runCase.ts';
 // Measures each case in a fresh process and holds it against budgets.json. --smoke only looks whether all work.
 
 const RESULTS = new URL('./RESULTS.md', import.meta.url);
+const GROWTH = new URL('./growth.svg', import.meta.url);
 const EXIT_INTERRUPTED = 130;
 
 const interrupted = new AbortController();
@@ -30,7 +33,7 @@ async function main(): Promise<number> {
   try {
     const about = formatMachine(machine, cluster.about);
     console.log(about);
-    const { sections, isGood } = await runAll(options.value, cases, cluster);
+    const { sections, curves, isGood } = await runAll(options.value, cases, cluster);
     if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
     if (options.value.record && isGood) {
       const title = `## ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, ${machine.commit}`;
@@ -38,6 +41,7 @@ async function main(): Promise<number> {
         RESULTS,
         addRecord(await readIfThere(RESULTS), [title, about, ...sections].join('\n\n')),
       );
+      if (curves.length > 0) await writeFile(GROWTH, plot(curves, about));
     }
     return isGood ? 0 : 1;
   } finally {
@@ -50,10 +54,11 @@ async function runAll(
   options: BenchOptions,
   cases: ReadonlyMap<string, string>,
   cluster: BenchCluster,
-): Promise<{ sections: string[]; isGood: boolean }> {
+): Promise<{ sections: string[]; curves: Curve[]; isGood: boolean }> {
   const budgets = await readBudgets();
   const { smoke, seconds, sizes } = options;
   const sections: string[] = [];
+  const curves: Curve[] = [];
   let isGood = true;
   for (const name of options.cases) {
     const path = cases.get(name);
@@ -71,8 +76,9 @@ async function runAll(
       .join('\n\n');
     console.log(`\n${section}`);
     sections.push(section);
+    if (run.kind === 'measured') curves.push(...(run.curves ?? []));
   }
-  return { sections, isGood };
+  return { sections, curves, isGood };
 }
 
 async function readIfThere(file: URL): Promise<string | null> {

@@ -5,14 +5,13 @@ import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import { jaggedRing, polygonArea, smallAreas } from '../areas.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
+import { POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
 import { measureCalls } from '../measureCalls.ts';
 import { placeSource } from '../places.ts';
 
 const VERTICES = [20, 200, 2_000];
-const AREAS = [1, 100_000];
-const SMOKE_AREAS = [1, 500];
-const CENTRE = { lat: 41.9, lng: 12.5 };
-const RADIUS_DEG = 0.2;
+const AREAS = [1_000, 10_000, 100_000];
+const SMOKE_AREAS = [100, 500];
 const QUERIES = 4_096;
 const WORLD = 1;
 
@@ -20,7 +19,7 @@ export const bench: BenchCase = {
   about: 'whether a place is in a polygon and how far its edge is, in process',
   run: async ({ smoke, seconds, sizes, say }) => {
     const areas = sizes ?? (smoke ? SMOKE_AREAS : AREAS);
-    const share = smoke ? 0.05 : seconds / (2 * VERTICES.length + areas.length + 1);
+    const share = smoke ? 0.05 : seconds / (2 * VERTICES.length + 2 * areas.length + 1);
     const rows: Row[] = [];
     const figures: Record<string, number> = {};
     const queries = queryPlaces();
@@ -33,26 +32,35 @@ export const bench: BenchCase = {
       return found.cpuUs;
     };
     for (const vertices of VERTICES) {
-      const shape = compileShape(polygonArea('Bench', jaggedRing(vertices, CENTRE, RADIUS_DEG, 1)));
+      const shape = compileShape(
+        polygonArea('Bench', jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)),
+      );
       const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
       // The route answers both.
       figures[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
     }
     figures['growth'] = (figures['us_2000'] as number) / (figures['us_20'] as number);
+    const asked: [number, number][] = [];
+    const candidates: [number, number][] = [];
     for (const count of areas) {
       say(`${count} areas`);
       const catalog = fillCatalog(count);
-      measureCandidates(catalog, count, share, rows);
+      asked.push([count, measureById(catalog, count, share, rows)]);
+      candidates.push([count, measureCandidates(catalog, count, share, rows)]);
     }
+    const curves = [
+      { name: 'contains of one among areas, 20 vertices', points: asked },
+      { name: 'candidates of a point among areas', points: candidates },
+    ];
     measure('floor: one distance on the ellipsoid', (lat, lng) =>
-      distanceM(lat, lng, CENTRE.lat, CENTRE.lng),
+      distanceM(lat, lng, POLYGON_CENTRE.lat, POLYGON_CENTRE.lng),
     );
-    return { kind: 'measured', size: `polygons of ${VERTICES.join(', ')} vertices`, rows, figures };
+    return { kind: 'measured', size: `polygons of ${VERTICES.join(', ')} vertices`, rows, figures, curves };
   },
 };
 
 /** What the engine asks for every point: the areas of its world that may contain it. */
-function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): void {
+function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
   const place = placeSource('towns', 2);
   const places = new Float64Array(2 * QUERIES);
   for (let n = 0; n < QUERIES; n++) place(places.subarray(2 * n, 2 * n + 2));
@@ -63,7 +71,23 @@ function measureCandidates(catalog: AreaCatalog, count: number, seconds: number,
   let all = 0;
   for (let n = 0; n < QUERIES; n++) all += candidates(n);
   const what = `candidates of ${count} areas, ${(all / QUERIES).toPrecision(2)} on average`;
-  rows.push({ what, unit: 'calls', ...measureCalls(seconds, candidates) });
+  const found = measureCalls(seconds, candidates);
+  rows.push({ what, unit: 'calls', ...found });
+  return found.cpuUs;
+}
+
+/** What the contains route asks: the area of an id, any of them, and how far its edge is. */
+function measureById(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
+  const random = seededRandom(8);
+  const ids = Int32Array.from({ length: QUERIES }, () => 1 + Math.floor(random() * count));
+  const places = queryPlaces();
+  const found = measureCalls(seconds, (n) => {
+    const at = n % QUERIES;
+    const area = catalog.area([WORLD], ids[at] as number);
+    return area?.shape.signedDistanceM(places[2 * at] as number, places[2 * at + 1] as number);
+  });
+  rows.push({ what: `contains of any of ${count} areas`, unit: 'calls', ...found });
+  return found.cpuUs;
 }
 
 function fillCatalog(count: number): AreaCatalog {
@@ -81,7 +105,9 @@ function fillCatalog(count: number): AreaCatalog {
 function queryPlaces(): Float64Array {
   const random = seededRandom(7);
   return Float64Array.from({ length: 2 * QUERIES }, (_, n) => {
-    const spread = RADIUS_DEG * 1.25 * (2 * random() - 1);
-    return n % 2 === 0 ? CENTRE.lat + spread : CENTRE.lng + spread / Math.cos((CENTRE.lat * Math.PI) / 180);
+    const spread = POLYGON_RADIUS_DEG * 1.25 * (2 * random() - 1);
+    return n % 2 === 0
+      ? POLYGON_CENTRE.lat + spread
+      : POLYGON_CENTRE.lng + spread / Math.cos((POLYGON_CENTRE.lat * Math.PI) / 180);
   });
 }

@@ -2,7 +2,7 @@ import { simulatedImei } from '../../src/cli/simulatedImei.ts';
 import { distanceM } from '../../src/geometry/distance.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { BenchCase, Row } from '../benchCase.ts';
+import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { measureCalls } from '../measureCalls.ts';
 import { placeSource, type Spread } from '../places.ts';
 
@@ -22,7 +22,9 @@ export const bench: BenchCase = {
     const all = sizes ?? (smoke ? SMOKE_SIZES : SIZES);
     const slices = 2 * (SPREADS.length * all.length) + 1;
     const share = smoke ? 0.05 : seconds / slices;
+    const curves: Curve[] = [];
     for (const spread of SPREADS) {
+      const points: [number, number][] = [];
       for (const size of all) {
         say(`${size} devices, ${spread}`);
         const { near, move } = measureSize(spread, size, share);
@@ -30,7 +32,9 @@ export const bench: BenchCase = {
         rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...move });
         const name = `us_${size}`;
         figures[name] = Math.max(figures[name] ?? 0, near.cpuUs);
+        points.push([size, near.cpuUs]);
       }
+      curves.push({ name: `nearest among devices, ${spread}`, points });
     }
     const floor = measureFloor(share);
     rows.push({ what: 'floor: one distance on the ellipsoid', unit: 'calls', ...floor });
@@ -38,7 +42,7 @@ export const bench: BenchCase = {
     const largest = figures[`us_${all.at(-1)}`] as number;
     figures['growth'] = largest / smallest;
     figures['distances'] = largest / floor.cpuUs;
-    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures };
+    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures, curves };
   },
 };
 

@@ -1,0 +1,26 @@
+import type { BenchCase } from '../benchCase.ts';
+import { runHttpCase } from '../httpCase.ts';
+import { nearestPaths } from '../nearestCase.ts';
+import { splitAmong } from '../tenants.ts';
+
+/** Ten devices an account, in the usual world. */
+const ACCOUNTS = 10_000;
+const SMOKE_ACCOUNTS = 50;
+
+export const bench: BenchCase = {
+  about: 'nearest k=1 as asked by many small accounts',
+  run: (context) =>
+    runHttpCase(
+      {
+        route: '/api/v3/devices/nearest',
+        redis: false,
+        prepare: async (_world, paths) => {
+          const accounts = context.smoke ? SMOKE_ACCOUNTS : ACCOUNTS;
+          const keys = await splitAmong(context.databaseUrl, accounts);
+          return [{ what: `nearest k=1, ${accounts} accounts`, paths: nearestPaths(paths), keys }];
+        },
+        isGood: (data) => Array.isArray(data) && data.length === 1,
+      },
+      context,
+    ),
+};

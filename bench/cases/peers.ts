@@ -1,0 +1,118 @@
+import { findRedisServer, startRedis } from '../../test/support/redis.ts';
+import { jaggedRing, polygonArea, storeAreas } from '../areas.ts';
+import type { BenchCase, CaseContext } from '../benchCase.ts';
+import { withPostgis } from '../cluster.ts';
+import { containsPaths, containsQueries, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
+import { type Contender, ownUsage, ratioOf, rowOf, takeTurns } from '../contenders.ts';
+import type { LoadResult } from '../measureLoad.ts';
+import { nearestPaths } from '../nearestCase.ts';
+import { fillPostgis, fillRedis } from '../peerWorld.ts';
+import { startBenchService } from '../service.ts';
+import { openWorker } from '../worker.ts';
+import type { HttpLoad } from '../workers/httpLoad.ts';
+import type { PeerQuestion, PeerReply } from '../workers/peerServer.ts';
+import { createWorld } from '../world.ts';
+
+const DEVICES = 100_000;
+const SMOKE_DEVICES = 500;
+const PATHS = 256;
+const VERTICES = 2_000;
+const RING = jaggedRing(VERTICES, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1);
+
+export const bench: BenchCase = {
+  about: 'what one would build instead: PostGIS and Redis behind Express, asked the same',
+  run: async (context) => {
+    const { databaseUrl, say } = context;
+    const devices = context.sizes?.at(-1) ?? (context.smoke ? SMOKE_DEVICES : DEVICES);
+    if (findRedisServer() === null)
+      return { kind: 'skipped', reason: 'there is no redis-server in PATH' } as const;
+    const outcome = await withPostgis(process.env, async (postgisUrl) => {
+      await fillPostgis(postgisUrl, devices, RING);
+      const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+      const [areaId = 0] = await storeAreas(databaseUrl, [polygonArea('Bench', RING)]);
+      const redis = await startRedis();
+      await fillRedis(redis.url, devices);
+      const service = await startBenchService(databaseUrl);
+      try {
+        const api = { url: `http://127.0.0.1:${service.port}`, headers: { 'X-API-Key': world.key } };
+        return { devices, ...(await measure(context, { api, areaId, postgisUrl, redisUrl: redis.url })) };
+      } finally {
+        await service.stop();
+        await redis.stop();
+      }
+    });
+    if (outcome === null) {
+      const reason = 'no PostGIS: FLEET_BENCH_POSTGIS_URL must name a server where it can be created';
+      return { kind: 'skipped', reason } as const;
+    }
+    const { rows, figures } = outcome;
+    const size = `${devices} devices, a polygon of ${VERTICES} vertices`;
+    return { kind: 'measured', size, rows, figures } as const;
+  },
+};
+
+interface Peers {
+  readonly api: Pick<Contender, 'url' | 'headers'>;
+  readonly areaId: number;
+  readonly postgisUrl: string;
+  readonly redisUrl: string;
+}
+
+async function measure(context: CaseContext, { api, areaId, postgisUrl, redisUrl }: Peers) {
+  const load = openWorker<HttpLoad, LoadResult>(new URL('../workers/httpLoad.ts', import.meta.url));
+  const postgis = await openPeer({ kind: 'postgis', databaseUrl: postgisUrl });
+  const redis = await openPeer({ kind: 'redis', redisUrl });
+  const asked = nearestPaths(PATHS);
+  const queries = asked.map((path) => path.slice(path.indexOf('?')));
+  const own = { ...api, usage: ownUsage };
+  const row = (
+    what: string,
+    server: Omit<Contender, 'what' | 'paths' | 'rounds'>,
+    paths: string[],
+  ): Contender => ({
+    what,
+    ...server,
+    paths,
+    rounds: [],
+  });
+  const contenders = {
+    nearest: row('nearest', own, asked),
+    postgisNearest: row(
+      'PostGIS KNN, Express',
+      postgis.server,
+      queries.map((query) => `/nearest${query}`),
+    ),
+    redisNearest: row(
+      'Redis GEOSEARCH, Express',
+      redis.server,
+      queries.map((query) => `/nearest${query}`),
+    ),
+    contains: row('contains, with the distance', own, containsPaths(areaId, PATHS)),
+    postgisContains: row(
+      'PostGIS ST_Contains, Express',
+      postgis.server,
+      containsQueries(PATHS).map((query) => `/contains/1${query}`),
+    ),
+  };
+  try {
+    await takeTurns(load, Object.values(contenders), context);
+    const perSecond = (a: Contender, b: Contender) => ratioOf(a, b, (round) => round.perSecond);
+    return {
+      rows: Object.values(contenders).map(rowOf),
+      figures: {
+        nearest_of_postgis: perSecond(contenders.nearest, contenders.postgisNearest),
+        nearest_of_redis: perSecond(contenders.nearest, contenders.redisNearest),
+        contains_of_postgis: perSecond(contenders.contains, contenders.postgisContains),
+      },
+    };
+  } finally {
+    await Promise.all([load.close(), postgis.close(), redis.close()]);
+  }
+}
+
+async function openPeer(question: PeerQuestion) {
+  const worker = openWorker<PeerQuestion, PeerReply>(new URL('../workers/peerServer.ts', import.meta.url));
+  const { port } = await worker.ask(question);
+  const usage = () => worker.ask({ kind: 'usage' });
+  return { server: { url: `http://127.0.0.1:${port}`, headers: {}, usage }, close: () => worker.close() };
+}

@@ -1,0 +1,90 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { type Comparison, compareFigures, formatComparison, readFigures } from './compareFigures.ts';
+
+// npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]
+// Measures the working tree and another version of it in turn, and prints the medians of their figures side by side.
+
+const PROJECT = join(import.meta.dirname, '..');
+const CASES = ['nearest', 'contains', 'location', 'devices'];
+const ROUNDS_MAX = 100;
+const git = async (...args: string[]) =>
+  (await promisify(execFile)('git', args, { cwd: PROJECT })).stdout.trim();
+
+process.exitCode = await main();
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { rounds: { type: 'string', default: '3' }, seconds: { type: 'string', default: '6' } },
+  });
+  const [ref, ...cases] = positionals;
+  const rounds = Number(values.rounds);
+  if (ref === undefined || !(Number.isInteger(rounds) && rounds >= 1 && rounds <= ROUNDS_MAX)) {
+    console.error('usage: npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]');
+    return 2;
+  }
+  const commit = await git('rev-parse', '--verify', '--short', `${ref}^{commit}`).catch(() => null);
+  if (commit === null) {
+    console.error(`there is no commit ${ref} here`);
+    return 2;
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-compare-'));
+  const other = join(folder, 'other');
+  try {
+    await git('worktree', 'add', '--detach', other, commit);
+    await symlink(join(PROJECT, 'node_modules'), join(other, 'node_modules'));
+    const chosen = cases.length === 0 ? CASES : cases;
+    const runs = await alternate(other, commit, chosen, rounds, values.seconds);
+    console.log(`\n${formatComparison(compareFigures(runs), commit)}`);
+    return 0;
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : String(error));
+    return 1;
+  } finally {
+    await git('worktree', 'remove', '--force', other).catch(() => undefined);
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** The one first in one round, the other in the next: whoever is first may find a cooler machine. */
+async function alternate(
+  other: string,
+  commit: string,
+  cases: readonly string[],
+  rounds: number,
+  seconds: string,
+): Promise<Comparison[]> {
+  const runs: Comparison[] = [];
+  const measure = async (folder: string, name: string) => {
+    console.error(`  ${name} …`);
+    return readFigures(await runBench(folder, cases, seconds));
+  };
+  for (let round = 0; round < rounds; round++) {
+    console.error(`round ${round + 1} of ${rounds}`);
+    const otherFirst = round % 2 === 0;
+    const first = otherFirst ? await measure(other, commit) : await measure(PROJECT, 'working tree');
+    const second = otherFirst ? await measure(PROJECT, 'working tree') : await measure(other, commit);
+    runs.push(otherFirst ? { before: first, after: second } : { before: second, after: first });
+  }
+  return runs;
+}
+
+/** What a version's own bench prints. A broken budget is no reason to stop: it is what may be looked for. */
+async function runBench(folder: string, cases: readonly string[], seconds: string): Promise<string> {
+  const args = [join(folder, 'bench', 'run.ts'), ...cases, '--seconds', seconds];
+  const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
+  let out = '';
+  child.stdout.on('data', (data) => {
+    out += String(data);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code === null || /^FAILED: /m.test(out) || readFigures(out).size === 0) {
+    throw new Error(`the bench of ${folder} ended with ${code}:\n${out}`);
+  }
+  return out;
+}

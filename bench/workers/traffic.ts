@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { jaggedRing } from '../areas.ts';
+import { POLYGON_CENTRE } from '../containsPaths.ts';
+import { PointSource, type PointSourceOptions } from '../pointSource.ts';
+import { answerQuestions } from '../worker.ts';
+
+export type TrafficQuestion = TrafficOrder | { readonly kind: 'stop' };
+
+export interface TrafficOrder {
+  readonly kind: 'start';
+  readonly ingestUrl: string;
+  readonly apiUrl: string;
+  readonly token: string;
+  readonly key: string;
+  readonly source: PointSourceOptions;
+  readonly pointsPerSecond: number;
+  /** They get other vertices in turn. */
+  readonly areaIds: readonly number[];
+  readonly areasPerSecond: number;
+}
+
+export interface TrafficReply {
+  readonly points: number;
+  readonly areas: number;
+  readonly seconds: number;
+}
+
+const VERTICES = 20;
+const RADIUS_DEG = 0.005;
+
+let running: { readonly stop: AbortController; readonly done: Promise<TrafficReply> } | null = null;
+
+// A worker: what goes on beside the polling, at a steady rate. What is late is sent at once, nothing is left out.
+answerQuestions(async (question: TrafficQuestion): Promise<TrafficReply> => {
+  if (question.kind === 'start') {
+    const stop = new AbortController();
+    // Made before the time counts: it is the trackers' work.
+    const source = new PointSource(question.source);
+    running = { stop, done: run(question, source, stop.signal) };
+    running.done.catch(() => undefined); // told by the answer to `stop`
+    return { points: 0, areas: 0, seconds: 0 };
+  }
+  if (running === null) throw new Error('the traffic was not started');
+  running.stop.abort();
+  return running.done;
+});
+
+async function run(order: TrafficOrder, source: PointSource, stopped: AbortSignal): Promise<TrafficReply> {
+  const startMs = performance.now();
+  const { batch } = order.source;
+  const [batches, areas] = await Promise.all([
+    atRate(order.pointsPerSecond / batch, stopped, () => sendPoints(order, source)),
+    atRate(order.areasPerSecond, stopped, (n) => changeArea(order, n)),
+  ]);
+  return { points: batches * batch, areas, seconds: (performance.now() - startMs) / 1_000 };
+}
+
+/** Does it once after the other, each when it is due; how often. */
+async function atRate(
+  perSecond: number,
+  stopped: AbortSignal,
+  act: (n: number) => Promise<void>,
+): Promise<number> {
+  const startMs = performance.now();
+  let n = 0;
+  for (; !stopped.aborted; n++) {
+    await sleep(Math.max(0, startMs + (n * 1_000) / perSecond - performance.now()));
+    await act(n);
+  }
+  return n;
+}
+
+async function sendPoints({ ingestUrl, token, source: { batch } }: TrafficOrder, source: PointSource) {
+  const body = JSON.stringify(source.next(0));
+  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': token };
+  const response = await fetch(`${ingestUrl}/positions`, { method: 'POST', headers, body });
+  const text = await response.text();
+  const { data } = JSON.parse(text) as { data?: { accepted: number } };
+  if (data?.accepted !== batch) throw new Error(`points were not taken: ${text.slice(0, 500)}`);
+}
+
+async function changeArea({ apiUrl, key, areaIds }: TrafficOrder, n: number): Promise<void> {
+  const centre = { lat: POLYGON_CENTRE.lat + (n % 10) / 100, lng: POLYGON_CENTRE.lng };
+  const response = await fetch(`${apiUrl}/api/v3/areas/${areaIds[n % areaIds.length]}`, {
+    method: 'PATCH',
+    headers: { 'Content-Type': 'application/json', 'X-API-Key': key },
+    body: JSON.stringify({ points: jaggedRing(VERTICES, centre, RADIUS_DEG, n) }),
+  });
+  if (!response.ok) throw new Error(`an area was not changed: ${await response.text()}`);
+  await response.text();
+}
