@@ -69,8 +69,11 @@ export function deliveryWeeks(nowMs: number): number[] {
   return [weekStartMs(nowMs), weekStartMs(nowMs + 7 * DAY_MS)];
 }
 
-/** By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. */
+/**
+ * By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. A day more than
+ * any plan retains, so that a point that was judged just young enough still finds its week when it is stored.
+ */
 async function oldestNeededMs(sql: Sql, nowMs: number): Promise<number> {
   const longestDays = await selectLongestHistoryDays(sql);
-  return Math.min(nowMs, await selectNowMs(sql)) - longestDays * DAY_MS;
+  return Math.min(nowMs, await selectNowMs(sql)) - (longestDays + 1) * DAY_MS;
 }

@@ -1,7 +1,7 @@
 import { invariant } from '../base/invariant.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
-import type { NearHit } from './positionIndexHeap.ts';
+import type { NearHit, Precedes } from './positionIndexHeap.ts';
 import { LATTICE_CENTRE, STEPS_PER_M } from './positionIndexLattice.ts';
 import { PositionIndexSearch } from './positionIndexSearch.ts';
 import { PositionIndexTrie } from './positionIndexTrie.ts';
@@ -18,6 +18,11 @@ export class PositionIndex {
   /** Latitude and longitude of slot s at 2s and 2s + 1: the lattice of the trie is too coarse for exact distances. */
   private positions = new Float64Array(0);
   private devices = 0;
+  private readonly precedes: Precedes;
+
+  constructor(precedes: Precedes = (slot, other) => slot < other) {
+    this.precedes = precedes;
+  }
 
   /** How many devices are in. */
   get size(): number {
@@ -59,11 +64,11 @@ export class PositionIndex {
 
   /**
    * The `limit` (1 to 1000) devices nearest by `distanceM`, at most `maxM` metres away (inclusive), nearest first,
-   * of equals the lower slot first. To merge worlds, pass the last distance found in one as `maxM` for the next.
+   * of equals the one first that precedes the other. To merge worlds, pass the last distance found in one as `maxM` for the next.
    */
   near(lat: number, lng: number, limit: number, maxM = Infinity): NearHit[] {
     invariant(isLatLng(lat, lng), 'position index: not a position');
-    return search.run(this.trie, this.positions, lat, lng, limit, maxM);
+    return search.run(this.trie, this.positions, lat, lng, limit, maxM, this.precedes);
   }
 
   private reserve(slot: number): void {

@@ -6,17 +6,21 @@ export interface NearHit {
   readonly distanceM: number;
 }
 
-/** The best hits so far, ordered by distance, then slot; the worst is on top. Used again for every search. */
+/** Which of two slots goes first when they are equally far away. */
+export type Precedes = (slot: number, other: number) => boolean;
+
+/** The best hits so far, nearest first, of equals as told; the worst is on top. Used again for every search. */
 export class PositionIndexHeap {
   /** No hit beyond this distance gets in any more. */
   reachM = 0;
   private limit = 0;
   private count = 0;
+  private precedes: Precedes = (slot, other) => slot < other;
   private readonly distances = new Float64Array(MAX_LIMIT);
   private readonly slots = new Int32Array(MAX_LIMIT);
 
   /** Starts over, for the best `limit` (1 to 1000) of the hits at most `maxM` away. */
-  reset(limit: number, maxM: number): void {
+  reset(limit: number, maxM: number, precedes: Precedes): void {
     invariant(
       Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
       'position index: limit out of range',
@@ -25,6 +29,7 @@ export class PositionIndexHeap {
     this.limit = limit;
     this.count = 0;
     this.reachM = maxM;
+    this.precedes = precedes;
   }
 
   offer(distanceM: number, slot: number): void {
@@ -72,7 +77,7 @@ export class PositionIndexHeap {
 
   private isWorse(at: number, distanceM: number, slot: number): boolean {
     const heldM = this.distances[at]!;
-    return heldM > distanceM || (heldM === distanceM && this.slots[at]! > slot);
+    return heldM > distanceM || (heldM === distanceM && this.precedes(slot, this.slots[at]!));
   }
 
   private fill(at: number, distanceM: number, slot: number): void {

@@ -2,7 +2,7 @@ import { distanceM } from '../geometry/distance.ts';
 import { maxChordM } from '../geometry/maxChord.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../geometry/wgs84.ts';
-import { type NearHit, PositionIndexHeap } from './positionIndexHeap.ts';
+import { type NearHit, PositionIndexHeap, type Precedes } from './positionIndexHeap.ts';
 import { LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './positionIndexLattice.ts';
 import type { PositionIndexTrie } from './positionIndexTrie.ts';
 import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionIndexTrie.ts';
@@ -35,8 +35,9 @@ export class PositionIndexSearch {
     lng: number,
     limit: number,
     maxM: number,
+    precedes: Precedes,
   ): NearHit[] {
-    this.heap.reset(limit, maxM);
+    this.heap.reset(limit, maxM, precedes);
     this.lat = lat;
     this.lng = lng;
     this.children = trie.children;

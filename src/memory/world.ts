@@ -10,7 +10,8 @@ export class World {
   /** Version of the world's keys, owners, devices and areas that this memory has applied. */
   version = FIRST_VERSION;
   readonly devices = new SortedList<Device, string>((device) => device.fields.imei);
-  readonly positions = new PositionIndex();
+  /** Slots differ from pod to pod, IMEIs do not: of devices at the same place every pod names the same first. */
+  readonly positions = new PositionIndex((slot, other) => this.#imeiAt(slot) < this.#imeiAt(other));
   readonly #bySlot: (Device | undefined)[] = [];
   readonly #freeSlots: number[] = [];
 
@@ -35,5 +36,9 @@ export class World {
       device: this.#bySlot[hit.slot] as Device,
       distanceM: hit.distanceM,
     }));
+  }
+
+  #imeiAt(slot: number): string {
+    return (this.#bySlot[slot] as Device).fields.imei;
   }
 }
