@@ -6,6 +6,19 @@ const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
 
+/**
+ * A stored password that no password fits: checking against it takes as long as against a real one, so that an answer
+ * does not tell by its time whether there is an account.
+ */
+export const NOBODYS_PASSWORD = [
+  'scrypt',
+  COST.N,
+  COST.r,
+  COST.p,
+  Buffer.alloc(SALT_BYTES).toString('base64url'),
+  Buffer.alloc(HASH_BYTES).toString('base64url'),
+].join('$');
+
 /** A stored password: `scrypt$N$r$p$salt$hash`, salt and hash in base64url. Runs outside the event loop. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);

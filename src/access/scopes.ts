@@ -23,6 +23,12 @@ export function scopeMask(...scopes: readonly Scope[]): ScopeMask {
   return scopes.reduce((mask, scope) => mask | (1 << SCOPES.indexOf(scope)), 0);
 }
 
+/** Opens what only sessions may do, such as managing keys. No scope, so no key can be granted it. */
+export const SESSION_ONLY: ScopeMask = 1 << SCOPES.length;
+
+/** Opens what needs no credentials at all: logging in. */
+export const ANYBODY: ScopeMask = 1 << (SCOPES.length + 1);
+
 /** Names to a mask; 'all' is every scope. The error lists the names that are no scope, in their order. */
 export function parseScopes(names: readonly string[] | 'all'): Result<ScopeMask, readonly string[]> {
   if (names === 'all') return ok(scopeMask(...SCOPES));

@@ -1,20 +1,24 @@
+import { PASSWORD_MAX_CHARS, readEmail } from '../access/login.ts';
+import { type NameFault, parseNameText } from '../base/nameText.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import { isImei } from '../engine/imei.ts';
 
 const TEXT_MAX = 100;
-const EMAIL_MAX = 254;
-const PASSWORD_MAX = 1_000;
 const ID_MAX = Number.MAX_SAFE_INTEGER;
 
 // The errors of all these complete the sentence "--name …".
 
 /** A name as people write it: trimmed, 1 to 100 characters (code points), without control characters. */
 export function parseName(text: string): Result<string, string> {
-  const name = text.trim();
-  if (name === '') return fail('is blank');
-  if (!isPlain(name)) return fail('holds control characters');
-  return [...name].length > TEXT_MAX ? fail(`is longer than ${TEXT_MAX} characters`) : ok(name);
+  const name = parseNameText(text, TEXT_MAX);
+  return name.ok ? name : fail(NAME_FAULTS[name.error]);
 }
+
+const NAME_FAULTS: Readonly<Record<NameFault, string>> = {
+  blank: 'is blank',
+  not_plain: 'holds control characters',
+  too_long: `is longer than ${TEXT_MAX} characters`,
+};
 
 /** The name of an organization, or null for the word "none". */
 export function parseOrganization(text: string): Result<string | null, string> {
@@ -23,15 +27,16 @@ export function parseOrganization(text: string): Result<string | null, string> {
 
 /** Trimmed and in lower case: one account has one spelling. */
 export function parseEmail(text: string): Result<string, string> {
-  const email = text.trim().toLowerCase();
-  const wellFormed = /^[^\s@]+@[^\s@]+$/.test(email) && isPlain(email) && email.length <= EMAIL_MAX;
-  return wellFormed ? ok(email) : fail('is not an e-mail address');
+  const email = readEmail(text);
+  return email === null ? fail('is not an e-mail address') : ok(email);
 }
 
 /** Kept as it is, blanks too. */
 export function parsePassword(text: string): Result<string, string> {
   if (text === '') return fail('is empty');
-  return text.length > PASSWORD_MAX ? fail(`is longer than ${PASSWORD_MAX} characters`) : ok(text);
+  return text.length > PASSWORD_MAX_CHARS
+    ? fail(`is longer than ${PASSWORD_MAX_CHARS} characters`)
+    : ok(text);
 }
 
 export function parseImei(text: string): Result<string, string> {
@@ -49,9 +54,4 @@ export function parseWhole(text: string, min: number, max: number): Result<numbe
   const value = Number(text);
   if (/^[0-9]{1,16}$/.test(text) && value >= min && value <= max) return ok(value);
   return fail(`must be a whole number from ${min} to ${max}`);
-}
-
-/** True for text that Postgres can store and a terminal can show: no control characters, no half characters. */
-function isPlain(text: string): boolean {
-  return text.isWellFormed() && !/\p{Cc}/u.test(text);
 }

@@ -34,6 +34,8 @@ export interface AdmitPorts {
   readonly follower: { catchUp(): Promise<void>; lagMs(): number; readonly isSilent: boolean };
   /** Gives Redis back a version that it lost. */
   readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
+  /** Told of every admitted call of a key. */
+  readonly noteUse: (keyId: number, nowMs: number) => void;
 }
 
 const KEY_REQUIRED: Admission = { kind: 'refused', code: 'API_KEY_REQUIRED' };
@@ -83,9 +85,15 @@ export class Admittance {
     const keyId = isFresh && refusal === null ? key.id : null;
     return whenSettled(this.#ask(call, key, { ...charge, keyId, verified: false }), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
-      if (verdict.kind === 'pass' && isFresh) return settle(key, refusal);
+      if (verdict.kind === 'pass' && isFresh) return this.#settle(call, key, refusal);
       return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
     });
+  }
+
+  #settle({ nowMs }: PendingCall, caller: KeyState, refusal: KeyRefusal | null): Admission {
+    if (refusal !== null) return { kind: 'refused', code: refusal };
+    this.#ports.noteUse(caller.id, nowMs);
+    return { kind: 'admitted', caller };
   }
 
   /** Brings memory up to date with Postgres and judges again; the address has been counted. */
@@ -97,7 +105,7 @@ export class Admittance {
     const refusal = judgeKey(key, call.client);
     const keyId = refusal === null ? key.id : null;
     const verdict = await this.#ask(call, key, { ip: null, refundIp: call.ip, keyId, verified: true });
-    return verdict.kind === 'limited' ? verdict : settle(key, refusal);
+    return verdict.kind === 'limited' ? verdict : this.#settle(call, key, refusal);
   }
 
   /** False when Postgres is lost but nobody knows of anything newer than memory, so memory may answer. */
@@ -170,10 +178,6 @@ interface PendingCall {
 interface Charge {
   readonly ip: string | null;
   readonly refundIp: string | null;
-}
-
-function settle(caller: KeyState, refusal: KeyRefusal | null): Admission {
-  return refusal === null ? { kind: 'admitted', caller } : { kind: 'refused', code: refusal };
 }
 
 /** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */

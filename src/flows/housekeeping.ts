@@ -1,8 +1,10 @@
 import type { Clock } from '../base/clock.ts';
 import { pruneChanges } from '../store/changes.ts';
 import { pruneAnswers } from '../store/idempotentAnswers.ts';
+import { pruneLogins } from '../store/logins.ts';
 import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
 import { forgetDeadPods } from '../store/pods.ts';
+import { pruneSessions } from '../store/sessions.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/snapshot.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
 
@@ -21,7 +23,7 @@ export interface HousekeepingPorts {
 
 /**
  * Once a minute: old changes leave the feed, old weeks the history, dead pods the list, and answers that are too old
- * to be repeated. Returns the way to stop.
+ * to be repeated, sessions and windows of logins that are over. Returns the way to stop.
  */
 export function startHousekeeping(ports: HousekeepingPorts): () => Promise<void> {
   let running: Promise<void> | null = null;
@@ -53,6 +55,8 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
+    () => pruneSessions(sql),
+    () => pruneLogins(sql),
   ];
   for (const task of tasks) {
     try {

@@ -1,5 +1,5 @@
 import type { KeyState } from '../access/keyState.ts';
-import { hasAny, scopeNames } from '../access/scopes.ts';
+import { hasAny, type ScopeMask, scopeNames } from '../access/scopes.ts';
 import { withDeadline } from '../base/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import { parseQuery, type Query } from './query.ts';
@@ -28,8 +28,15 @@ export function answerRoute(route: Route, call: Call): Answer | Promise<Answer> 
     : answer;
 }
 
-/** v2 answers a missing permission with a plain string that names it; v3 with a code. */
+/** v2 answers a missing permission with a plain string that names it, v3 with a code; on v1 a session is missing. */
 function missingScope(version: ApiVersion, route: Route): Answer {
-  const message = `this API key lacks the permission ${scopeNames(route.scopes).join(' or ')}`;
+  if (version === 'v1')
+    return errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
+  const message = scopeRefusal(route.scopes);
   return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
+}
+
+/** Names the permissions of which one is missing. */
+export function scopeRefusal(scopes: ScopeMask): string {
+  return `this API key lacks the permission ${scopeNames(scopes).join(' or ')}`;
 }

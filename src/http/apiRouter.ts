@@ -1,4 +1,5 @@
 import { type Request, type Response, Router } from 'express';
+import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
 import type { Answer } from './answer.ts';
 import { answerRoute, judgeCall } from './answerRoute.ts';
@@ -9,7 +10,7 @@ import { send } from './send.ts';
 
 /** Where the admission middleware leaves the admitted caller for the routes behind it. */
 export interface AdmittedLocals {
-  readonly admitted: { readonly caller: KeyState; readonly nowMs: number };
+  readonly admitted: { readonly caller: KeyState; readonly nowMs: number; readonly client?: ClientAddress };
 }
 
 /**

@@ -1,3 +1,4 @@
+import { deleteSessionsOf } from './sessions.ts';
 import type { Tx } from './sql.ts';
 
 export interface Account {
@@ -86,7 +87,10 @@ export async function insertAccount(tx: Tx, draft: AccountDraft): Promise<{ id: 
   return { id: row.id, worldId: row.world_id };
 }
 
-/** Sets what is given; `undefined` leaves the value alone. */
+/**
+ * Sets what is given; `undefined` leaves the value alone. A new password (or the same one set anew) and a deactivation
+ * end every session of the account.
+ */
 export async function updateAccount(
   tx: Tx,
   id: number,
@@ -107,6 +111,7 @@ export async function updateAccount(
       organization_id = case when ${changes.organizationId !== undefined} then ${changes.organizationId ?? null}::bigint
                         else organization_id end
     where id = ${id}`;
+  if (changes.passwordHash !== undefined || changes.active === false) await deleteSessionsOf(tx, id);
 }
 
 /** The organization of that name, made with a world of its own at its first use. Needs `lockForNewTenants`. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { scryptSync } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { hashPassword, verifyPassword } from '../../src/access/password.ts';
+import { hashPassword, NOBODYS_PASSWORD, verifyPassword } from '../../src/access/password.ts';
 
 describe('a hashed password', () => {
   test('is known again, and no other one is taken for it', async () => {
@@ -43,6 +43,20 @@ describe('a hashed password', () => {
       'scrypt$1024$8$1$AAAA',
     ]) {
       assert.equal(await verifyPassword('secret', stored), false, stored);
+    }
+  });
+});
+
+describe("nobody's password", () => {
+  test('costs as much to check as one that is stored today, and nothing fits it', async () => {
+    const costOf = (stored: string) => stored.split('$').slice(0, 4);
+    assert.deepEqual(costOf(NOBODYS_PASSWORD), costOf(await hashPassword('x')));
+    assert.deepEqual(
+      NOBODYS_PASSWORD.split('$').map((part) => part.length),
+      (await hashPassword('x')).split('$').map((part) => part.length),
+    );
+    for (const password of ['', 'x', '\0'.repeat(32)]) {
+      assert.equal(await verifyPassword(password, NOBODYS_PASSWORD), false);
     }
   });
 });

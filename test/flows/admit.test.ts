@@ -107,6 +107,7 @@ function open(gate: Gate, key: KeyState | null = FINE): Desk {
       },
     },
     restoreVersion: async (worldId, version, ticket) => void restored.push(`${worldId} ${version} ${ticket}`),
+    noteUse: () => undefined,
   });
   return {
     admit: async (apiKey, nowMs = NOW_MS, ip = '192.0.2.1') => {
@@ -241,6 +242,7 @@ describe('judgement, in its order', () => {
       gate: OPEN,
       follower: { lagMs: () => 0, isSilent: false, catchUp: () => assert.fail() },
       restoreVersion: () => assert.fail(),
+      noteUse: () => assert.fail('it was not let in'),
     });
     const client = { address: address('192.0.2.1'), certain: false };
     assert.equal(describeAdmission(await admittance.admit(KEY, client, NOW_MS)), 'API_KEY_IP_BLOCKED');

@@ -69,6 +69,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       gate: new LocalGate({ limits: { ipMinute: 0, keyMinute: 0, keyHour: 0 } }),
       follower,
       restoreVersion: async () => undefined,
+      noteUse: () => undefined,
     }),
     log: lines,
     close: async () => {

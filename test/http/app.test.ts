@@ -6,15 +6,19 @@ import { CidrSet } from '../../src/access/cidrSet.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import type { Admittance } from '../../src/flows/admit.ts';
+import type { SessionAdmittance } from '../../src/flows/admitSession.ts';
 import { createApp } from '../../src/http/app.ts';
+import type { Operation } from '../../src/http/openapi/operation.ts';
 import { BOTH_VERSIONS, type Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
-import { type Reply, request } from '../support/pod.ts';
+import { bareRequest, type Reply } from '../support/pod.ts';
 
 interface Line {
   readonly level: string;
   readonly fields: { err?: unknown };
 }
+
+const THING: Operation = { id: 'getThing', tag: 'Devices', summary: 'Read a thing', answers: [] };
 
 /** The app around one route, admitting everybody, with what it logged. */
 async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
@@ -26,7 +30,10 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
   const server = createHttpServer(
     createApp({
       admittance: admittance as unknown as Admittance,
-      routes: [{ method: 'GET', path: '/things/:id', scopes, versions: BOTH_VERSIONS, handle }],
+      sessions: admittance as unknown as SessionAdmittance,
+      routes: [
+        { method: 'GET', path: '/things/:id', scopes, versions: BOTH_VERSIONS, describe: THING, handle },
+      ],
       trustedProxies: new CidrSet([]),
       clock: () => 0,
       probes: { loaded: () => loaded, ready: () => loaded },
@@ -38,7 +45,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
   await once(server, 'listening');
   t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
-  const get = (path: string): Promise<Reply> => request(`http://127.0.0.1:${port}${path}`);
+  const get = (path: string): Promise<Reply> => bareRequest(`http://127.0.0.1:${port}${path}`);
   return { get, lines, observed };
 }
 

@@ -15,7 +15,7 @@ export const accountActivate = switchCommand(
 export const accountDeactivate = switchCommand(
   'account:deactivate',
   false,
-  'Refuses every call of the keys of an account, from the next call on.',
+  'Refuses every call of the keys of an account, from the next call on, and ends its sessions.',
 );
 
 function switchCommand(name: string, active: boolean, summary: string): Command {

@@ -20,7 +20,7 @@ export const accountUpdate = defineCommand({
     ),
     plan: optional('P', 'its plan', parseName),
     name: optional('N', 'its name', parseName),
-    password: optional('W', 'for sessions of the application', parsePassword),
+    password: optional('W', 'for sessions of the application; ends those that are open', parsePassword),
   },
   notes: [
     'What an organization owns stays with it when a member leaves; what is private goes with the member.',

@@ -1,0 +1,90 @@
+import { KEY_FAULTS, parseKeyChange, parseKeyCreate } from '../access/keyBody.ts';
+import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
+import { formatIso } from '../base/isoTime.ts';
+import { changeKey, createKey, endKey } from '../flows/keySettings.ts';
+import type { WritePorts } from '../flows/writeWorlds.ts';
+import { type KeyRecord, selectKeys } from '../store/keySettings.ts';
+import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from './answer.ts';
+import { idOf, malformedId } from './id.ts';
+import { jsonBody } from './jsonBody.ts';
+import { clampedInt, offsetOf } from './query.ts';
+import type { Call, Route } from './route.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+const LIMIT_MAX = 200;
+const LIMIT_DEFAULT = 50;
+
+/**
+ * The key settings of an account. Any key may read them; changing them takes a session, so that a key that leaked can
+ * neither widen itself nor make others. A change is acknowledged when it holds on every pod.
+ */
+export function v1KeyRoutes(ports: WritePorts): Route[] {
+  const manage = (method: Route['method'], path: string, handle: Route['handle'], takesBody: boolean) =>
+    ({
+      method,
+      path,
+      scopes: SESSION_ONLY,
+      versions: ['v1'],
+      ...(takesBody ? { maxBodyBytes: MAX_BODY_BYTES } : {}),
+      handle,
+    }) as const satisfies Route;
+  return [
+    {
+      method: 'GET',
+      path: '/keys',
+      scopes: SESSION_ONLY | scopeMask(...SCOPES),
+      versions: ['v1'],
+      handle: (call) => list(ports, call),
+    },
+    manage('POST', '/keys', (call) => create(ports, call), true),
+    manage('PATCH', '/keys/:id', (call) => change(ports, call), true),
+    manage('POST', '/keys/:id/revoke', (call) => revoke(ports, call), false),
+  ];
+}
+
+async function list({ sql }: WritePorts, { caller, query }: Call): Promise<Answer> {
+  const page = { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
+  const keys = await selectKeys(sql, caller.accountId, page);
+  return listAnswer(keys.map(keyView), page);
+}
+
+async function create(ports: WritePorts, { caller, body }: Call): Promise<Answer> {
+  const settings = parseKeyCreate(jsonBody(body));
+  if (!settings.ok) return validationAnswer(settings.error);
+  const made = await createKey(ports, caller, settings.value);
+  if (made === undefined) return validationAnswer([KEY_FAULTS.limitReached]);
+  const headers = { Location: `/api/v1/keys/${made.record.id}`, 'Cache-Control': 'no-store' };
+  return { ...dataAnswer({ ...keyView(made.record), key: made.key }), status: 201, headers };
+}
+
+async function change(ports: WritePorts, { caller, params, body }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const settings = parseKeyChange(jsonBody(body));
+  if (!settings.ok) return validationAnswer(settings.error);
+  return found(await changeKey(ports, caller, id, settings.value));
+}
+
+async function revoke(ports: WritePorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  return found(await endKey(ports, caller, id));
+}
+
+function found(key: KeyRecord | undefined): Answer {
+  return key === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(keyView(key));
+}
+
+/** A key on the wire; the key itself is added at its creation only. */
+function keyView(key: KeyRecord) {
+  return {
+    id: key.id,
+    name: key.name,
+    prefix: key.prefix,
+    scopes: key.scopes,
+    allowlist: key.allowlist,
+    created_at: formatIso(key.createdAtMs),
+    last_used_at: key.lastUsedAtMs === null ? null : formatIso(key.lastUsedAtMs),
+    revoked_at: key.revokedAtMs === null ? null : formatIso(key.revokedAtMs),
+  };
+}

@@ -1,0 +1,58 @@
+import { parseLogin } from '../access/login.ts';
+import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
+import { invariant } from '../base/invariant.ts';
+import { formatIso } from '../base/isoTime.ts';
+import { type LogInPorts, logIn } from '../flows/logIn.ts';
+import { deleteSession } from '../store/sessions.ts';
+import { type Answer, dataAnswer, errorAnswer, validationAnswer } from './answer.ts';
+import { jsonBody } from './jsonBody.ts';
+import type { Call, Route } from './route.ts';
+
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/** The application's sessions: log in, log out. */
+export function v1SessionRoutes(ports: LogInPorts): Route[] {
+  return [
+    {
+      method: 'POST',
+      path: '/session',
+      scopes: ANYBODY,
+      versions: ['v1'],
+      maxBodyBytes: MAX_BODY_BYTES,
+      handle: (call) => create(ports, call),
+    },
+    {
+      method: 'DELETE',
+      path: '/session',
+      scopes: SESSION_ONLY,
+      versions: ['v1'],
+      handle: async ({ caller }) => {
+        await deleteSession(ports.sql, caller.id);
+        return { status: 204, body: null };
+      },
+    },
+  ];
+}
+
+/**
+ * One answer for all that is wrong with an e-mail address and a password together, and one for too many attempts,
+ * whichever limit it was: neither tells whether there is such an account. The API document knows no 401; like a wrong
+ * ingest token, a wrong password is 403 FORBIDDEN.
+ */
+async function create(ports: LogInPorts, { body, client }: Call): Promise<Answer> {
+  invariant(client, 'a call of v1 knows its client');
+  const login = parseLogin(jsonBody(body));
+  if (!login.ok) return validationAnswer(login.error);
+  const outcome = await logIn(ports, login.value, client.address);
+  switch (outcome.kind) {
+    case 'logged_in': {
+      const { token, expiresAtMs } = outcome;
+      const answer = dataAnswer({ token, expires_at: formatIso(expiresAtMs) });
+      return { ...answer, status: 201, headers: { 'Cache-Control': 'no-store' } };
+    }
+    case 'refused':
+      return errorAnswer('FORBIDDEN', 'the e-mail address or the password is wrong');
+    case 'limited':
+      return errorAnswer('TOO_MANY_REQUESTS', 'too many attempts to log in; try again later');
+  }
+}

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { loginSubjects } from '../../src/access/loginLimits.ts';
+
+const subjects = (email: string, ip: string) => {
+  const address = parseIpAddress(ip);
+  assert.ok(address);
+  return loginSubjects(email, address);
+};
+
+describe('an attempt to log in is counted against', () => {
+  test('its address, its account and the pair of both, told apart from each other', () => {
+    const one = subjects('a@example.com', '192.0.2.1');
+    for (const value of Object.values(one)) assert.match(value, /^[0-9a-f]{64}$/);
+    assert.equal(new Set(Object.values(one)).size, 3);
+    const elsewhere = subjects('a@example.com', '192.0.2.2');
+    assert.deepEqual(
+      [one.address, one.pair, one.account].map((value, n) => value === Object.values(elsewhere)[n]),
+      [false, false, true],
+    );
+    const other = subjects('b@example.com', '192.0.2.1');
+    assert.deepEqual([one.address === other.address, one.pair === other.pair], [true, false]);
+    assert.notEqual(one.account, other.account);
+  });
+
+  test('the network of a customer when the address is of IPv6, however it is written', () => {
+    const one = subjects('a@example.com', '2001:db8:1:2::1');
+    assert.deepEqual(subjects('a@example.com', '2001:DB8:1:2:ffff:ffff:ffff:ffff'), one);
+    assert.notEqual(subjects('a@example.com', '2001:db8:1:3::1').address, one.address);
+    assert.deepEqual(
+      subjects('a@example.com', '::ffff:192.0.2.1'),
+      subjects('a@example.com', '192.0.2.1'),
+      'an IPv4 address that is mapped is that address',
+    );
+  });
+});

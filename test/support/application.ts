@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import type { Admin } from './admin.ts';
+import { type Pod, type Reply, request } from './pod.ts';
+
+export const PASSWORD = 'correct horse battery';
+
+export interface CallOptions {
+  /** An object is sent as JSON; text and bytes as they are, under that type too. */
+  readonly body?: unknown;
+  readonly token?: string | undefined;
+  readonly key?: string | undefined;
+  /** Where it comes from, for pods that trust the loopback as a proxy. */
+  readonly ip?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Pods that believe the loopback where a call comes from. */
+export const BEHIND_PROXY = { TRUST_PROXY: '127.0.0.0/8' };
+
+/** One call below /api, as the application makes it. */
+export function callApi(
+  pod: Pod,
+  method: string,
+  path: string,
+  { body, token, key, ip, headers = {} }: CallOptions = {},
+): Promise<Reply> {
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  return request(`${pod.api}/api${path}`, {
+    method,
+    headers: {
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(token === undefined ? {} : { Authorization: `Bearer ${token}` }),
+      ...(key === undefined ? {} : { 'X-API-Key': key }),
+      ...(ip === undefined ? {} : { 'X-Forwarded-For': ip }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
+  });
+}
+
+/** The answer to a login. */
+export function tryLogIn(pod: Pod, email: unknown, password: unknown, ip?: string): Promise<Reply> {
+  return callApi(pod, 'POST', '/v1/session', { body: { email, password }, ...(ip && { ip }) });
+}
+
+/** The token of a new session. */
+export async function logIn(pod: Pod, email: string, password = PASSWORD, ip?: string): Promise<string> {
+  const { status, text, body } = await tryLogIn(pod, email, password, ip);
+  assert.equal(status, 201, text);
+  return body.data.token;
+}
+
+export async function makeOwner(admin: Admin, email: string, ...options: readonly string[]): Promise<void> {
+  await admin.run('account:create', '--email', email, '--name', email, '--password', PASSWORD, ...options);
+}
+
+/** Status and code, as in "403 FORBIDDEN"; the status alone where there is no error. */
+export function outcomeOf({ status, body }: Reply): string {
+  return [status, ...(body?.error === undefined ? [] : [body.error.code])].join(' ');
+}
+
+/** What a caller could tell two answers apart by: everything but the time. */
+export function faceOf({ status, text, headers }: Reply): unknown {
+  return { status, text, headers: [...headers].filter(([name]) => name !== 'date') };
+}
