@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { CidrSet } from './access/cidrSet.ts';
 import { type Clock, systemClock } from './base/clock.ts';
+import { Turnstile } from './base/turnstile.ts';
 import type { Config } from './config.ts';
 import { Admittance } from './flows/admit.ts';
+import { SessionAdmittance } from './flows/admitSession.ts';
 import { awaitPods } from './flows/awaitPods.ts';
 import { CreateOnce } from './flows/createOnce.ts';
 import { DeliveryWorkers } from './flows/deliveryWorkers.ts';
@@ -11,6 +13,7 @@ import { Follower } from './flows/follow.ts';
 import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
+import { KeyUse } from './flows/keyUse.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
 import { openDatabase, secretsOf } from './foundation.ts';
 import { createApp } from './http/app.ts';
@@ -27,6 +30,8 @@ import { nearestRoute } from './http/nearest.ts';
 import { pollingListener } from './http/pollingListener.ts';
 import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
+import { v1KeyRoutes } from './http/v1Keys.ts';
+import { v1SessionRoutes } from './http/v1Session.ts';
 import { webhookDeliveryRoutes } from './http/webhookDeliveries.ts';
 import { webhookRoutes } from './http/webhooks.ts';
 import { AreaCatalog } from './memory/areaCatalog.ts';
@@ -48,6 +53,8 @@ import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 /** How long a stop waits for requests in flight. */
 const STOP_GRACE_MS = 10_000;
 const SQL_CONNECTIONS = 12;
+/** Two of the four threads that Node has for such work, and a wait of some seconds at most for whoever comes last. */
+const PASSWORD_CHECKS = { parallel: 2, waiting: 20 };
 
 export interface Service {
   /** The ports that were taken; null where a listener is not part of this pod's roles. */
@@ -57,7 +64,8 @@ export interface Service {
   readonly generatedIngestToken: string | null;
   /** Settles with the reason when the service cannot go on (its embedded cluster ended). */
   readonly failed: Promise<Error>;
-  stop(): Promise<void>;
+  /** `idleMs`: how long connections without a request are kept, for what a proxy may be sending on them. */
+  stop(idleMs?: number): Promise<void>;
 }
 
 /**
@@ -153,6 +161,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const ingestServer = createHttpServer(
     ingestApp({ ingest, token, longestHistoryDays, clock, probes, metrics, log }),
   );
+  const keyUse = new KeyUse({ sql, log });
+  teardown.add(() => keyUse.flush());
   const admittance = new Admittance({
     sql,
     fleet,
@@ -160,6 +170,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     gate: sharing.gate,
     follower,
     restoreVersion: (worldId, version, ticket) => sharing.versions.restore(worldId, version, ticket),
+    noteUse: (keyId, nowMs) => keyUse.note(keyId, nowMs),
   });
   const writes: WritePorts = {
     sql,
@@ -171,6 +182,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   };
   const apiPorts = {
     admittance,
+    sessions: new SessionAdmittance({ sql, gate: sharing.gate }),
     routes: apiRoutes({
       ...writes,
       fleet,
@@ -187,10 +199,10 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     observe: metrics.observeRequest,
   };
   const apiServer = createHttpServer(pollingListener(apiPorts, createApp(apiPorts)));
-  teardown.add(
-    () => Promise.all([close(ingestServer, STOP_GRACE_MS), close(apiServer, STOP_GRACE_MS), workers?.stop()]),
-    STOP_GRACE_MS + STEP_LIMIT_MS,
-  );
+  let idleMs = 0;
+  const closeBoth = () =>
+    Promise.all([ingestServer, apiServer].map((server) => close(server, STOP_GRACE_MS, idleMs)));
+  teardown.add(() => Promise.all([closeBoth(), workers?.stop()]), STOP_GRACE_MS + STEP_LIMIT_MS);
   const ingestPort = await listen(ingestServer, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(apiServer, config.port, config.host) : null;
 
@@ -207,11 +219,14 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     ingestPort,
     generatedIngestToken: generated ? token : null,
     failed,
-    stop: () => teardown.run(log),
+    stop: (forMs = 0) => {
+      idleMs = forMs;
+      return teardown.run(log);
+    },
   };
 }
 
-interface RoutePorts extends WritePorts {
+export interface RoutePorts extends WritePorts {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
   readonly wake: (webhookIds: readonly number[]) => void;
@@ -221,7 +236,7 @@ interface RoutePorts extends WritePorts {
 }
 
 /** Every route of the public API, whatever its prefix. */
-function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
+export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const { sql, fleet, areas } = ports;
   const planner = new ImportPlanner();
   teardown.add(() => planner.close());
@@ -235,6 +250,8 @@ function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaEventsRoute({ sql, areas }),
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports) }),
+    ...v1SessionRoutes({ sql, checks: new Turnstile(PASSWORD_CHECKS.parallel, PASSWORD_CHECKS.waiting) }),
+    ...v1KeyRoutes(ports),
     ...webhookRoutes(ports),
     ...webhookDeliveryRoutes(ports),
   ];

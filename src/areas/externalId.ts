@@ -6,4 +6,4 @@ export function isExternalId(text: string): boolean {
   return EXTERNAL_ID.test(text);
 }
 
-const EXTERNAL_ID = /^[A-Za-z0-9._:/@#-]{1,100}$/;
+export const EXTERNAL_ID = /^[A-Za-z0-9._:/@#-]{1,100}$/;

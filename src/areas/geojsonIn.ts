@@ -24,7 +24,9 @@ export interface PathPart {
 }
 
 /** What is wrong with a geometry of which not even parts can be told. */
-export type GeometryFault = 'errGeoJsonInvalid' | 'errGeometryUnsupported';
+export const GEOMETRY_FAULTS = ['errGeoJsonInvalid', 'errGeometryUnsupported'] as const;
+
+export type GeometryFault = (typeof GEOMETRY_FAULTS)[number];
 
 /**
  * A GeoJSON geometry (RFC 7946 section 3.1) as the parts that become areas, at least one. What was cut along the

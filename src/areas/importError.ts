@@ -1,6 +1,6 @@
 import type { AreaType } from './area.ts';
 import type { FieldCode, FieldError } from './fieldError.ts';
-import type { GeometryFault, GeometryPart } from './geojsonIn.ts';
+import { GEOMETRY_FAULTS, type GeometryPart } from './geojsonIn.ts';
 
 /**
  * Why a feature, or one part of it, makes no area: an element of an import's errors[]. Two families, told apart by
@@ -14,13 +14,16 @@ export interface ImportError {
   readonly message?: string;
 }
 
-export type ReadingCode =
-  | GeometryFault
-  | 'errCoordinates'
-  | 'errTooManyPoints'
-  | 'errPolygonMin'
-  | 'errPolylineMin'
-  | 'errTooManyFeatures';
+export const READING_CODES = [
+  ...GEOMETRY_FAULTS,
+  'errCoordinates',
+  'errTooManyPoints',
+  'errPolygonMin',
+  'errPolylineMin',
+  'errTooManyFeatures',
+] as const;
+
+export type ReadingCode = (typeof READING_CODES)[number];
 
 /** The validation code of a resulting area. */
 export function fieldFault(index: number, { code, message }: FieldError): ImportError {

@@ -76,7 +76,10 @@ export function* resolveImport(
 }
 
 /** The warnings of reading; those about an area's size are given when it is created or updated by itself. */
-const IMPORT_WARNINGS: ReadonlySet<WarningCode> = new Set(['warnHolesIgnored', 'warnSimplifiedDuplicates']);
+export const IMPORT_WARNINGS: ReadonlySet<WarningCode> = new Set([
+  'warnHolesIgnored',
+  'warnSimplifiedDuplicates',
+]);
 
 function settleItem(
   item: ImportItem,

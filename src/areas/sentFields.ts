@@ -1,3 +1,4 @@
+import { parseNameText } from '../base/nameText.ts';
 import { fail, ok } from '../base/result.ts';
 import { isLatLng, type LatLng } from '../geometry/latLng.ts';
 import { AREA_TYPES, type AreaType } from './area.ts';
@@ -13,11 +14,15 @@ import { isJsonObject } from './jsonObject.ts';
 export function sentName(value: unknown): Sent<string> {
   if (isMissing(value)) return undefined;
   if (typeof value !== 'string') return fail(FIELD_ERRORS.nameRequired);
-  const name = value.trim();
-  if (name === '') return fail(FIELD_ERRORS.nameRequired);
-  if (!name.isWellFormed() || /\p{Cc}/u.test(name)) return fail(FIELD_ERRORS.nameInvalid);
-  return isTooLong(name) ? fail(FIELD_ERRORS.nameTooLong) : ok(name);
+  const name = parseNameText(value, LIMITS.nameMaxCodePoints);
+  return name.ok ? name : fail(NAME_FAULTS[name.error]);
 }
+
+const NAME_FAULTS = {
+  blank: FIELD_ERRORS.nameRequired,
+  not_plain: FIELD_ERRORS.nameInvalid,
+  too_long: FIELD_ERRORS.nameTooLong,
+} as const;
 
 /** #rrggbb in either case. */
 export function sentColor(value: unknown): Sent<string> {
@@ -74,7 +79,7 @@ export function isMissing(value: unknown): value is undefined | null {
   return value === undefined || value === null;
 }
 
-const COLOR = /^#[0-9a-fA-F]{6}$/;
+export const COLOR = /^#[0-9a-fA-F]{6}$/;
 
 /** {lat, lng} with both in range, -0 as 0; null for anything else. */
 function parseLatLng(value: unknown): LatLng | null {
@@ -83,10 +88,4 @@ function parseLatLng(value: unknown): LatLng | null {
   const lng = value['lng'];
   if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return null;
   return { lat: lat + 0, lng: lng + 0 };
-}
-
-/** Counts no further than it must: a body may hold a megabyte of name. */
-function isTooLong(name: string): boolean {
-  const maxUnits = 2 * LIMITS.nameMaxCodePoints;
-  return name.length > maxUnits || [...name].length > LIMITS.nameMaxCodePoints;
 }

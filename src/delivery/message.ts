@@ -3,6 +3,8 @@ import { formatIso } from '../base/isoTime.ts';
 import type { WebhookType } from './webhookTypes.ts';
 
 const ID_HEX_CHARS = 32;
+/** Of a delivery id, its last; 96 random bits stand before them. */
+const ORDINAL_HEX_CHARS = 8;
 
 /** A fleet event with what webhooks say beyond it. */
 export interface FleetEventMessage {
@@ -50,13 +52,20 @@ export function newEventId(): string {
   return `evt_${randomHex()}`;
 }
 
-export function newDeliveryId(): string {
-  return `dlv_${randomHex()}`;
+/** Fresh delivery ids that rise: those of one transaction carry one time, and lists show them in this order. */
+export function newDeliveryIds(count: number): string[] {
+  const common = randomHex().slice(ORDINAL_HEX_CHARS);
+  return Array.from(
+    { length: count },
+    (_, n) => `dlv_${common}${n.toString(16).padStart(ORDINAL_HEX_CHARS, '0')}`,
+  );
 }
 
 export function isDeliveryId(text: string): boolean {
-  return /^dlv_[0-9a-f]{32}$/.test(text);
+  return DELIVERY_ID.test(text);
 }
+
+export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
 function body(id: string, type: WebhookType, createdAtMs: number, data: object): string {
   return JSON.stringify({ id, type, created_at: formatIso(createdAtMs), data });

@@ -13,7 +13,7 @@ export type UrlFault =
   | 'host_not_public'
   | 'address_not_public';
 
-const MAX_CHARS = 2048;
+export const URL_MAX_CHARS = 2048;
 const MAX_HOST_CHARS = 253;
 
 /**
@@ -50,7 +50,7 @@ export function urlFaultMessage(fault: UrlFault): string {
 
 const MESSAGES: Readonly<Record<UrlFault, string>> = {
   not_a_url: 'url must be a valid URL',
-  too_long: `url must have at most ${MAX_CHARS} characters`,
+  too_long: `url must have at most ${URL_MAX_CHARS} characters`,
   blank_or_control: 'url must not have blanks around it, control characters or backslashes',
   not_https: 'url must begin with https://',
   user_info: 'url must not carry a user name or password',
@@ -87,5 +87,5 @@ function isLocalName(name: string): boolean {
 
 /** Counts no further than it must: a body may hold a megabyte of url. */
 function isTooLong(text: string): boolean {
-  return text.length > 2 * MAX_CHARS || [...text].length > MAX_CHARS;
+  return text.length > 2 * URL_MAX_CHARS || [...text].length > URL_MAX_CHARS;
 }

@@ -1,4 +1,6 @@
-export type DeviceStatus = 'moving' | 'parked' | 'offline' | 'unknown';
+export const DEVICE_STATUSES = ['moving', 'parked', 'offline', 'unknown'] as const;
+
+export type DeviceStatus = (typeof DEVICE_STATUSES)[number];
 
 /** Below this a device stands; GPS reports a few km/h of noise for a parked vehicle. */
 export const MOVING_FROM_KMH = 5;

@@ -18,10 +18,20 @@ export interface EventTypeFilter {
   readonly direction?: 'entry' | 'exit';
 }
 
-/** The value of a `type` filter → what it selects: an event type or one of the three geofence aliases; else null. */
+const GEOFENCE_ALIASES = {
+  geofence_enter: 'entry',
+  geofence_entry: 'entry',
+  geofence_exit: 'exit',
+} as const;
+
+/** Every value of a `type` filter: the event types and the three geofence aliases. */
+export const EVENT_TYPE_FILTERS: readonly string[] = [...EVENT_TYPES, ...Object.keys(GEOFENCE_ALIASES)];
+
+/** The value of a `type` filter → what it selects; null for any other text. */
 export function parseEventTypeFilter(text: string): EventTypeFilter | null {
-  if (text === 'geofence_enter' || text === 'geofence_entry') return { type: 'geofence', direction: 'entry' };
-  if (text === 'geofence_exit') return { type: 'geofence', direction: 'exit' };
+  if (Object.hasOwn(GEOFENCE_ALIASES, text)) {
+    return { type: 'geofence', direction: GEOFENCE_ALIASES[text as keyof typeof GEOFENCE_ALIASES] };
+  }
   const type = EVENT_TYPES.find((known) => known === text);
   return type === undefined ? null : { type };
 }

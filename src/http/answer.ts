@@ -33,7 +33,7 @@ export function plainErrorAnswer(status: number, message: string): Answer {
 }
 
 /** One invalid field of a body; null: the body as a whole. */
-interface FieldFault {
+export interface FieldFault {
   readonly field: string | null;
   readonly code: string;
   readonly message: string;

@@ -1,16 +1,16 @@
 import { scopeMask } from '../access/scopes.ts';
-import { formatIso } from '../base/isoTime.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
-import { type AreaEvent, type Direction, selectAreaEvents } from '../store/fleetEvents.ts';
+import { selectAreaEvents } from '../store/fleetEvents.ts';
 import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
+import { areaEventView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
 import { refuseImei } from './imei.ts';
-import { clampedInt, isBlank, offsetOf, windowOf } from './query.ts';
+import { LIST_AREA_EVENTS } from './openapi/areaOperations.ts';
+import { readChoice, readLimit, refuseChoice } from './parameter.ts';
+import { AREA_EVENT, LIST_LIMIT, WINDOW_REFUSAL } from './parameters.ts';
+import { offsetOf, windowOf } from './query.ts';
 import type { Call, Route } from './route.ts';
-
-const LIMIT_MAX = 200;
-const LIMIT_DEFAULT = 50;
 
 /** Entries and exits of one area, newest first. */
 export function areaEventsRoute(ports: { sql: Sql; areas: AreaCatalog }): Route {
@@ -19,6 +19,7 @@ export function areaEventsRoute(ports: { sql: Sql; areas: AreaCatalog }): Route 
     path: '/areas/:id/events',
     scopes: scopeMask('read_areas'),
     versions: ['v3'],
+    describe: LIST_AREA_EVENTS,
     handle: (call) => events(ports, call),
   };
 }
@@ -27,14 +28,14 @@ async function events({ sql, areas }: { sql: Sql; areas: AreaCatalog }, call: Ca
   const { caller, query } = call;
   const id = idOf(call.params);
   if (id === null) return malformedId();
-  const direction = directionOf(query['event']);
-  if (direction === 'invalid') return errorAnswer('BAD_REQUEST', 'event must be entry or exit');
+  const direction = readChoice(query, AREA_EVENT);
+  if (direction === 'invalid') return refuseChoice(AREA_EVENT);
   const imei = query['device'];
   const refusal = imei === undefined ? null : refuseImei(imei);
   if (refusal !== null) return refusal;
   const window = windowOf(query);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', 'from and to must be ISO 8601 times');
-  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
+  const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
   const found = await selectAreaEvents(
@@ -45,20 +46,4 @@ async function events({ sql, areas }: { sql: Sql; areas: AreaCatalog }, call: Ca
     { limit, offset },
   );
   return listAnswer(found.map(areaEventView), { limit, offset });
-}
-
-function areaEventView(event: AreaEvent) {
-  return {
-    id: event.id,
-    area_id: event.areaId,
-    device: event.imei,
-    event: event.direction,
-    position: event.position,
-    timestamp: formatIso(event.occurredAtMs),
-  };
-}
-
-function directionOf(text: string | undefined): Direction | null | 'invalid' {
-  if (text === undefined || isBlank(text)) return null;
-  return text === 'entry' || text === 'exit' ? text : 'invalid';
 }

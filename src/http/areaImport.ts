@@ -1,11 +1,13 @@
 import { scopeMask } from '../access/scopes.ts';
 import { FIELD_ERRORS } from '../areas/fieldError.ts';
-import { type ImportReport, importAreas, rehearseImport } from '../flows/importAreas.ts';
+import { importAreas, rehearseImport } from '../flows/importAreas.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from '../flows/importPlanner.ts';
 import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
-import { ERRORS } from './errors.ts';
-import { isBlank } from './query.ts';
+import { importAnswer } from './importAnswer.ts';
+import { IMPORT_AREAS } from './openapi/areaWriteOperations.ts';
+import { readChoice, refuseChoice } from './parameter.ts';
+import { DRY_RUN } from './parameters.ts';
 import type { Call, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -24,20 +26,21 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
     versions: ['v3'],
     maxBodyBytes: MAX_BODY_BYTES,
     deadlineMs: DEADLINE_MS,
+    describe: IMPORT_AREAS,
     handle: (call) => run(ports, call),
   };
 }
 
 async function run(ports: AreaImportPorts, call: Call): Promise<Answer> {
-  const queryDryRun = dryRunOf(call.query['dry_run']);
-  if (queryDryRun === 'invalid') return errorAnswer('BAD_REQUEST', 'dry_run must be true or false');
+  const queryDryRun = readChoice(call.query, DRY_RUN);
+  if (queryDryRun === 'invalid') return refuseChoice(DRY_RUN);
   if (call.body?.isJson !== true) return validationAnswer([FIELD_ERRORS.bodyInvalid]);
   const plan = await planOf(ports.planner, call.body.bytes);
   if ('status' in plan) return plan;
   if (!plan.ok) return validationAnswer(plan.error);
-  const dryRun = queryDryRun || plan.value.dryRun;
+  const dryRun = queryDryRun === 'true' || plan.value.dryRun;
   const report = await (dryRun ? rehearseImport : importAreas)(ports, call.caller, plan.value);
-  return reportAnswer(report, dryRun);
+  return importAnswer(report, dryRun);
 }
 
 async function planOf(
@@ -52,21 +55,4 @@ async function planOf(
       return errorAnswer('SERVICE_UNAVAILABLE', `${error.message}; try again shortly`);
     throw error;
   }
-}
-
-function reportAnswer(report: ImportReport, dryRun: boolean): Answer {
-  const valid = report.created.length + report.updated.length;
-  const data = { dry_run: dryRun, valid, ...report };
-  if (valid > 0 || dryRun) {
-    const status = !dryRun && report.created.length > 0 ? 201 : 200;
-    return { status, body: JSON.stringify({ data, meta: {} }) };
-  }
-  const [status] = ERRORS.VALIDATION_ERROR;
-  const error = { code: 'VALIDATION_ERROR', message: 'no feature made a valid area', details: [] };
-  return { status, body: JSON.stringify({ error, data }) };
-}
-
-function dryRunOf(text: string | undefined): boolean | 'invalid' {
-  if (text === undefined || isBlank(text) || text === 'false') return false;
-  return text === 'true' ? true : 'invalid';
 }

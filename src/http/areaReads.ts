@@ -1,5 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { AREA_TYPES, type AreaType } from '../areas/area.ts';
+import type { AreaType } from '../areas/area.ts';
 import { areaFeature } from '../areas/geojsonOut.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import type { Area } from '../memory/area.ts';
@@ -7,36 +7,38 @@ import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import { type Answer, dataAnswer, errorAnswer, jsonAnswer } from './answer.ts';
 import { areaListJson, areaView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
-import { clampedInt, isBlank, offsetOf, parseDecimal, type Query } from './query.ts';
+import { AREA_CONTAINS, GET_AREA, LIST_AREAS } from './openapi/areaOperations.ts';
+import type { Operation } from './openapi/operation.ts';
+import { readChoice, readLimit, refuseChoice } from './parameter.ts';
+import { AREA_FORMAT, AREA_TYPE, COORDINATES_REFUSAL, LIST_LIMIT } from './parameters.ts';
+import { isBlank, offsetOf, parseDecimal } from './query.ts';
 import type { Call, Route } from './route.ts';
-
-const LIST_LIMIT_MAX = 200;
-const LIST_LIMIT_DEFAULT = 50;
 
 /** Area list, detail and contains: answered from memory. */
 export function areaReadRoutes(areas: AreaCatalog): Route[] {
-  const get = (path: string, handle: Route['handle']): Route => ({
+  const get = (path: string, describe: Operation, handle: Route['handle']): Route => ({
     method: 'GET',
     path,
     scopes: scopeMask('read_areas'),
     versions: ['v3'],
     isPolled: true,
+    describe,
     handle,
   });
   return [
-    get('/areas', (call) => list(areas, call)),
-    get('/areas/:id', (call) => detail(areas, call)),
-    get('/areas/:id/contains', (call) => contains(areas, call)),
+    get('/areas', LIST_AREAS, (call) => list(areas, call)),
+    get('/areas/:id', GET_AREA, (call) => detail(areas, call)),
+    get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, call)),
   ];
 }
 
 async function list(areas: AreaCatalog, call: Call): Promise<Answer> {
   const { query } = call;
-  const type = typeOf(query['type']);
-  if (type === 'invalid') return errorAnswer('BAD_REQUEST', `type must be one of ${AREA_TYPES.join(', ')}`);
-  const format = formatOf(query);
-  if (format === 'invalid') return malformedFormat();
-  const limit = clampedInt(query['limit'], 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT);
+  const type = readChoice(query, AREA_TYPE);
+  if (type === 'invalid') return refuseChoice(AREA_TYPE);
+  const format = readChoice(query, AREA_FORMAT);
+  if (format === 'invalid') return refuseChoice(AREA_FORMAT);
+  const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const { page, total } = select(areas, call, { type, offset, limit });
   const data = await areaListJson(page, format === 'geojson');
@@ -68,8 +70,8 @@ function select(
 function detail(areas: AreaCatalog, { caller, params, query }: Call): Answer {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const format = formatOf(query);
-  if (format === 'invalid') return malformedFormat();
+  const format = readChoice(query, AREA_FORMAT);
+  if (format === 'invalid') return refuseChoice(AREA_FORMAT);
   const area = areas.area(caller.worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
   return dataAnswer(format === 'geojson' ? areaFeature(area) : areaView(area));
@@ -82,28 +84,10 @@ function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
   const lat = parseDecimal(query['lat']);
   const lng = parseDecimal(query['lng']);
   if (lat === null || lng === null || !isLatLng(lat, lng)) {
-    return errorAnswer(
-      'BAD_REQUEST',
-      'lat must be a number from -90 to 90 and lng a number from -180 to 180',
-    );
+    return errorAnswer('BAD_REQUEST', COORDINATES_REFUSAL);
   }
   const area = areas.area(caller.worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
   const distanceM = area.shape.signedDistanceM(lat, lng);
   return jsonAnswer(`{"inside":${distanceM <= 0},"distance_m":${distanceM}}`);
-}
-
-function typeOf(text: string | undefined): AreaType | null | 'invalid' {
-  if (text === undefined || isBlank(text)) return null;
-  return AREA_TYPES.find((type) => type === text) ?? 'invalid';
-}
-
-function formatOf(query: Query): 'json' | 'geojson' | 'invalid' {
-  const format = query['format'];
-  if (format === undefined || isBlank(format) || format === 'json') return 'json';
-  return format === 'geojson' ? 'geojson' : 'invalid';
-}
-
-function malformedFormat(): Answer {
-  return errorAnswer('BAD_REQUEST', 'format must be json or geojson');
 }

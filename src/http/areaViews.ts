@@ -2,6 +2,7 @@ import { toLatLngs } from '../areas/area.ts';
 import { areaFeature } from '../areas/geojsonOut.ts';
 import type { StoredArea } from '../areas/storedArea.ts';
 import { formatIso } from '../base/isoTime.ts';
+import type { AreaEvent } from '../store/fleetEvents.ts';
 
 /** Wire form of an area, field by field as the API document lists them. */
 export function areaView({ id, definition, figures, createdAtMs }: StoredArea) {
@@ -20,6 +21,18 @@ export function areaView({ id, definition, figures, createdAtMs }: StoredArea) {
     metrics: { area_m2: figures.areaM2, perimeter_m: figures.perimeterM, length_m: figures.lengthM },
     bounds: figures.bounds,
     created_at: formatIso(createdAtMs),
+  };
+}
+
+/** An entry or exit of one area. */
+export function areaEventView(event: AreaEvent) {
+  return {
+    id: event.id,
+    area_id: event.areaId,
+    device: event.imei,
+    event: event.direction,
+    position: event.position,
+    timestamp: formatIso(event.occurredAtMs),
   };
 }
 

@@ -2,7 +2,7 @@ import { scopeMask } from '../access/scopes.ts';
 import type { AreaDraft } from '../areas/areaDraft.ts';
 import { isExternalId } from '../areas/externalId.ts';
 import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
-import { isIdempotencyKey } from '../areas/idempotencyKey.ts';
+import { isIdempotencyKey, KEY_MISMATCH } from '../areas/idempotencyKey.ts';
 import { parseDraft } from '../areas/parseDraft.ts';
 import { parseJson } from '../base/parseJson.ts';
 import { fail, ok, type Result } from '../base/result.ts';
@@ -12,6 +12,9 @@ import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { areaView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
+import { CREATE_AREA, DELETE_AREA, PATCH_AREA, UPSERT_AREA } from './openapi/areaWriteOperations.ts';
+import type { Operation } from './openapi/operation.ts';
+import { EXTERNAL_ID_REFUSAL, IDEMPOTENCY_KEY_HEADER } from './parameters.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -22,26 +25,32 @@ export interface AreaWritePorts extends WritePorts {
 
 /** Create, upsert, change and delete an area. Each is acknowledged when it holds on every pod. */
 export function areaWriteRoutes(ports: AreaWritePorts): Route[] {
-  const write = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
+  const write = (
+    method: Route['method'],
+    path: string,
+    describe: Operation,
+    handle: Route['handle'],
+  ): Route => ({
     method,
     path,
     scopes: scopeMask('write_areas'),
     versions: ['v3'],
-    ...(method === 'DELETE' ? {} : { maxBodyBytes: MAX_BODY_BYTES }),
+    ...(describe.body === undefined ? {} : { maxBodyBytes: MAX_BODY_BYTES }),
+    describe,
     handle,
   });
   return [
-    write('POST', '/areas', (call) => create(ports, call)),
-    write('PUT', '/areas/by-external-id/*externalId', (call) => upsert(ports, call)),
-    write('PATCH', '/areas/:id', (call) => patch(ports, call)),
-    write('DELETE', '/areas/:id', (call) => remove(ports, call)),
+    write('POST', '/areas', CREATE_AREA, (call) => create(ports, call)),
+    write('PUT', '/areas/by-external-id/*externalId', UPSERT_AREA, (call) => upsert(ports, call)),
+    write('PATCH', '/areas/:id', PATCH_AREA, (call) => patch(ports, call)),
+    write('DELETE', '/areas/:id', DELETE_AREA, (call) => remove(ports, call)),
   ];
 }
 
 async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answer> {
   const key = call.header('idempotency-key') ?? null;
   if (key !== null && !isIdempotencyKey(key)) {
-    return errorAnswer('BAD_REQUEST', 'an Idempotency-Key has 1 to 200 letters, digits and . _ : -');
+    return errorAnswer('BAD_REQUEST', IDEMPOTENCY_KEY_HEADER.refusal);
   }
   const body = jsonOf(call.body);
   if (!body.ok) return validationAnswer(body.error);
@@ -67,7 +76,7 @@ async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answe
 async function upsert(ports: AreaWritePorts, call: Call): Promise<Answer> {
   const externalId = call.params['externalId'] ?? '';
   if (!isExternalId(externalId)) {
-    return errorAnswer('BAD_REQUEST', 'an external id has 1 to 100 letters, digits and . _ : / @ # -');
+    return errorAnswer('BAD_REQUEST', EXTERNAL_ID_REFUSAL);
   }
   const draft = draftOf(call.body);
   if (!draft.ok) return validationAnswer(draft.error);
@@ -122,9 +131,3 @@ function jsonOf(body: RequestBody | null): Result<unknown, readonly FieldError[]
   const parsed = body?.isJson === true ? parseJson(body.bytes) : null;
   return parsed?.ok === true ? ok(parsed.value) : fail([FIELD_ERRORS.bodyInvalid]);
 }
-
-const KEY_MISMATCH: FieldError = {
-  field: 'Idempotency-Key',
-  code: 'MISMATCH',
-  message: 'this Idempotency-Key was used with another body',
-};

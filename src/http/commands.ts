@@ -4,13 +4,12 @@ import { COMMAND_STATUSES, type CommandStatus, selectCommands } from '../store/c
 import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { refuseImei } from './imei.ts';
-import { clampedInt, isBlank } from './query.ts';
+import { LIST_COMMANDS } from './openapi/deviceOperations.ts';
+import { readLimit, refuseChoice } from './parameter.ts';
+import { COMMAND_STATUS, COMMANDS_LIMIT } from './parameters.ts';
+import { isBlank } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 import { commandView } from './views.ts';
-
-const LIMIT_MAX = 100;
-const LIMIT_DEFAULT = 50;
-const DEFAULT_STATUSES: readonly CommandStatus[] = ['pending', 'sent'];
 
 /** The command queue of a device, read-only. */
 export function commandsRoute(ports: { sql: Sql; fleet: Fleet }): Route {
@@ -19,6 +18,7 @@ export function commandsRoute(ports: { sql: Sql; fleet: Fleet }): Route {
     path: '/devices/:imei/commands',
     scopes: scopeMask('send_commands'),
     versions: BOTH_VERSIONS,
+    describe: LIST_COMMANDS,
     handle: (call) => commands(ports, call),
   };
 }
@@ -29,20 +29,15 @@ async function commands({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call):
   const refusal = refuseImei(imei);
   if (refusal !== null) return refusal;
   const statuses = statusesOf(query['status']);
-  if (statuses === null) {
-    return errorAnswer(
-      'BAD_REQUEST',
-      `status must be a comma-separated subset of ${COMMAND_STATUSES.join(', ')}`,
-    );
-  }
-  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT);
+  if (statuses === null) return refuseChoice(COMMAND_STATUS);
+  const limit = readLimit(query, COMMANDS_LIMIT);
   if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const found = await selectCommands(sql, caller.worldIds, imei, statuses, limit);
   return listAnswer(found.map(commandView), { limit, offset: 0 });
 }
 
 function statusesOf(text: string | undefined): readonly CommandStatus[] | null {
-  if (text === undefined || isBlank(text)) return DEFAULT_STATUSES;
+  if (text === undefined || isBlank(text)) return COMMAND_STATUS.fallback;
   const statuses: CommandStatus[] = [];
   for (const part of text.split(',')) {
     const status = COMMAND_STATUSES.find((known) => known === part.trim());

@@ -4,11 +4,11 @@ import { errorAnswer, jsonAnswer } from './answer.ts';
 import { deviceJson, latestLocationJson } from './deviceJson.ts';
 import { DeviceTexts } from './deviceTexts.ts';
 import { refuseImei } from './imei.ts';
-import { clampedInt, offsetOf } from './query.ts';
+import { GET_DEVICE, GET_LOCATION, LIST_DEVICES } from './openapi/deviceOperations.ts';
+import { readLimit } from './parameter.ts';
+import { LIST_LIMIT } from './parameters.ts';
+import { offsetOf } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
-
-const LIST_LIMIT_MAX = 200;
-const LIST_LIMIT_DEFAULT = 50;
 
 /** Device list, detail and latest location: answered from memory. */
 export function deviceRoutes(fleet: Fleet): Route[] {
@@ -20,6 +20,7 @@ export function deviceRoutes(fleet: Fleet): Route[] {
       scopes: scopeMask('read_devices'),
       versions: BOTH_VERSIONS,
       isPolled: true,
+      describe: LIST_DEVICES,
       handle: (call) => list(fleet, texts, call),
     },
     {
@@ -28,6 +29,7 @@ export function deviceRoutes(fleet: Fleet): Route[] {
       scopes: scopeMask('read_devices'),
       versions: BOTH_VERSIONS,
       isPolled: true,
+      describe: GET_DEVICE,
       handle: (call) => detail(fleet, call),
     },
     {
@@ -36,13 +38,14 @@ export function deviceRoutes(fleet: Fleet): Route[] {
       scopes: scopeMask('read_locations'),
       versions: BOTH_VERSIONS,
       isPolled: true,
+      describe: GET_LOCATION,
       handle: (call) => location(fleet, call),
     },
   ];
 }
 
 function list(fleet: Fleet, texts: DeviceTexts, { caller, query, nowMs }: Call) {
-  const limit = clampedInt(query['limit'], 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT);
+  const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const devices = fleet.page(caller.worldIds, offset, limit);
   let data = '';

@@ -4,12 +4,13 @@ import { selectHistory } from '../store/positions.ts';
 import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { refuseImei } from './imei.ts';
-import { clampedInt, windowOf } from './query.ts';
+import { GET_HISTORY } from './openapi/deviceOperations.ts';
+import { readLimit } from './parameter.ts';
+import { HISTORY_LIMIT, WINDOW_REFUSAL } from './parameters.ts';
+import { windowOf } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 import { historyView } from './views.ts';
 
-const LIMIT_MAX = 1000;
-const LIMIT_DEFAULT = 500;
 const DAY_MS = 86_400_000;
 /** The latest instant that ISO 8601 can write with four digits: an open end. */
 const END_OF_TIME_MS = 253_402_300_799_999;
@@ -21,6 +22,7 @@ export function historyRoute(ports: { sql: Sql; fleet: Fleet }): Route {
     path: '/devices/:imei/history',
     scopes: scopeMask('read_history'),
     versions: BOTH_VERSIONS,
+    describe: GET_HISTORY,
     handle: (call) => history(ports, call),
   };
 }
@@ -31,8 +33,8 @@ async function history({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call): 
   const refusal = refuseImei(imei);
   if (refusal !== null) return refusal;
   const window = windowOf(query);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', 'from and to must be ISO 8601 times');
-  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
+  const limit = readLimit(query, HISTORY_LIMIT);
   if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const retainedFromMs = nowMs - caller.historyDays * DAY_MS;
   const points = await selectHistory(

@@ -9,5 +9,8 @@ export function idOf(params: Readonly<Record<string, string>>): number | null {
 }
 
 export function malformedId(): Answer {
-  return errorAnswer('BAD_REQUEST', 'the id must be a positive integer');
+  return errorAnswer('BAD_REQUEST', ID_REFUSAL);
 }
+
+/** What is answered to an id in another form. */
+export const ID_REFUSAL = 'the id must be a positive integer';

@@ -5,5 +5,8 @@ import { isBlank } from './query.ts';
 /** The refusal of a malformed IMEI, before any lookup; null when it is well formed. */
 export function refuseImei(imei: string): Answer | null {
   if (isBlank(imei)) return errorAnswer('IMEI_REQUIRED');
-  return isImei(imei) ? null : errorAnswer('BAD_REQUEST', 'an IMEI has 14 to 17 digits');
+  return isImei(imei) ? null : errorAnswer('BAD_REQUEST', IMEI_REFUSAL);
 }
+
+/** What is answered to an IMEI in another form. */
+export const IMEI_REFUSAL = 'an IMEI has 14 to 17 digits';

@@ -3,10 +3,12 @@ import { isLatLng } from '../geometry/latLng.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { nearDeviceJson } from './deviceJson.ts';
-import { clampedInt, isBlank, parseDecimal } from './query.ts';
+import { NEAREST_DEVICES } from './openapi/deviceOperations.ts';
+import { readLimit } from './parameter.ts';
+import { MAX_KM, NEAREST_LIMIT } from './parameters.ts';
+import { isBlank, parseDecimal } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 
-const LIMIT_MAX = 50;
 /** No two points on Earth are farther apart than half its circumference: a wider radius is none at all. */
 const HALF_CIRCUMFERENCE_KM = 20_038;
 
@@ -18,6 +20,7 @@ export function nearestRoute(fleet: Fleet): Route {
     scopes: scopeMask('read_locations', 'read_devices'),
     versions: BOTH_VERSIONS,
     isPolled: true,
+    describe: NEAREST_DEVICES,
     handle: (call) => nearest(fleet, call),
   };
 }
@@ -30,9 +33,9 @@ function nearest(fleet: Fleet, { caller, query, nowMs }: Call): Answer {
   const lat = parseDecimal(latText);
   const lng = parseDecimal(lngText);
   if (lat === null || lng === null || !isLatLng(lat, lng)) return errorAnswer('INVALID_COORDINATES');
-  const limit = clampedInt(query['limit'], 1, LIMIT_MAX, 1);
+  const limit = readLimit(query, NEAREST_LIMIT);
   const maxKm = maxKmOf(query['max_km']);
-  if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', 'max_km must be a positive number');
+  if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', MAX_KM.refusal);
   const maxM = maxKm === null || maxKm > HALF_CIRCUMFERENCE_KM ? Number.POSITIVE_INFINITY : maxKm * 1000;
   const found = fleet.near(caller.worldIds, lat, lng, limit, maxM);
   let data = '';

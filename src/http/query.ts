@@ -5,6 +5,9 @@ export type Query = Readonly<Record<string, string | undefined>>;
 
 const NO_QUERY: Query = Object.freeze(Object.create(null));
 
+/** What is answered where `parseQuery` gives null. */
+export const QUERY_REFUSAL = 'a query parameter is given twice';
+
 /** The query of a request target ("/path?a=b"), or null when a parameter stands in it twice. */
 export function parseQuery(target: string): Query | null {
   const mark = target.indexOf('?');

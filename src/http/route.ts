@@ -1,9 +1,11 @@
+import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
 import type { Answer } from './answer.ts';
+import type { Operation } from './openapi/operation.ts';
 import type { Query } from './query.ts';
 
 /** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
-export type ApiVersion = 'v2' | 'v3' | 'webhooks';
+export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks';
 
 /** An admitted request: everything that a route needs to answer it. */
 export interface Call {
@@ -12,6 +14,8 @@ export interface Call {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Query;
   readonly nowMs: number;
+  /** Where the call comes from; on v1. */
+  readonly client?: ClientAddress;
   /** Present on routes that take one. */
   readonly body: RequestBody | null;
   /** A header by its lower-case name; several of one name are joined by commas. */
@@ -26,7 +30,16 @@ export interface RequestBody {
 }
 
 /** One route under a version's prefix: plain functions that know nothing of the server around them. */
-export interface Route {
+export type Route = RouteBase &
+  (
+    | {
+        /** What is offered to integrators is described to them. */
+        readonly describe: Operation;
+      }
+    | { readonly versions: readonly ['v1'] }
+  );
+
+interface RouteBase {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Below the prefix, with `:name` for a segment and `*name` at the end for all that is left. */
   readonly path: string;

@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import { errorAnswer } from './answer.ts';
 import type { ErrorCode } from './errors.ts';
 
@@ -67,15 +67,27 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'there is no such host',
 };
 
-/** Stops accepting, lets requests in flight finish for at most `graceMs`, then cuts what is left. */
-export async function close(server: Server, graceMs: number): Promise<void> {
+/**
+ * Stops accepting, lets requests in flight finish for at most `graceMs`, then cuts what is left. Idle connections are
+ * kept for `idleMs`: a proxy may be sending on one at this very moment, and a request that meets a closed connection
+ * is lost unless its method is idempotent (RFC 9112 section 9.3.1). What comes in that time is answered.
+ */
+export async function close(server: Server, graceMs: number, idleMs = 0): Promise<void> {
   if (!server.listening) return;
   // What still comes on an open connection is answered, as its last request.
   server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'));
-  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_INTERVAL_MS);
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  // Not the close of HTTP servers, which begins by cutting idle connections.
+  NetServer.prototype.close.call(server);
+  let sweep: NodeJS.Timeout | undefined;
+  const idle = setTimeout(() => {
+    server.close(); // cuts them, and ends the timer that looks for slow clients
+    sweep = setInterval(() => server.closeIdleConnections(), SWEEP_INTERVAL_MS);
+  }, idleMs);
   const cut = setTimeout(() => server.closeAllConnections(), graceMs);
   await closed;
+  server.close(); // for its timer, when all had left before
+  clearTimeout(idle);
   clearInterval(sweep);
   clearTimeout(cut);
 }

@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
-import { isDeliveryId, newDeliveryId, newEventId, pingBody } from '../delivery/message.ts';
+import { isDeliveryId, newDeliveryIds, newEventId, pingBody } from '../delivery/message.ts';
 import { SUMMARY_WINDOW_HOURS, summarize } from '../delivery/summary.ts';
-import { DELIVERY_STATUSES, type DeliveryStatus, transition } from '../delivery/transition.ts';
+import { transition } from '../delivery/transition.ts';
 import {
   countDeliveries,
   type Delivery,
@@ -15,12 +15,19 @@ import type { Sql } from '../store/sql.ts';
 import { selectWebhook } from '../store/webhooks.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer } from './answer.ts';
 import { idOf, malformedId } from './id.ts';
-import { clampedInt, isBlank, offsetOf, type Query } from './query.ts';
+import {
+  LIST_DEAD_LETTERS,
+  LIST_DELIVERIES,
+  REPLAY_DELIVERY,
+  SUMMARIZE_DELIVERIES,
+  TEST_WEBHOOK,
+} from './openapi/deliveryOperations.ts';
+import type { Operation } from './openapi/operation.ts';
+import { readChoice, readLimit, refuseChoice } from './parameter.ts';
+import { DELIVERY_ID_REFUSAL, DELIVERY_STATUS, LIST_LIMIT, REPLAY_REFUSAL } from './parameters.ts';
+import { offsetOf, type Query } from './query.ts';
 import type { Call, Route } from './route.ts';
 import { deliveryView, summaryView } from './webhookViews.ts';
-
-const LIMIT_MAX = 200;
-const LIMIT_DEFAULT = 50;
 
 export interface WebhookDeliveryPorts {
   readonly sql: Sql;
@@ -30,19 +37,25 @@ export interface WebhookDeliveryPorts {
 
 /** Deliveries of the caller's endpoints: history, dead letter, summary, a test, and another try. */
 export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
-  const route = (method: Route['method'], path: string, handle: Route['handle']): Route => ({
+  const route = (
+    method: Route['method'],
+    path: string,
+    describe: Operation,
+    handle: Route['handle'],
+  ): Route => ({
     method,
     path,
     scopes: scopeMask('manage_webhooks'),
     versions: ['webhooks'],
+    describe,
     handle,
   });
   return [
-    route('GET', '/metrics/summary', (call) => summary(ports, call)),
-    route('GET', '/dead-letter/list', (call) => deadLetter(ports, call)),
-    route('GET', '/:id/deliveries', (call) => history(ports, call)),
-    route('POST', '/:id/test', (call) => test(ports, call)),
-    route('POST', '/deliveries/:deliveryId/replay', (call) => replay(ports, call)),
+    route('GET', '/metrics/summary', SUMMARIZE_DELIVERIES, (call) => summary(ports, call)),
+    route('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
+    route('GET', '/:id/deliveries', LIST_DELIVERIES, (call) => history(ports, call)),
+    route('POST', '/:id/test', TEST_WEBHOOK, (call) => test(ports, call)),
+    route('POST', '/deliveries/:deliveryId/replay', REPLAY_DELIVERY, (call) => replay(ports, call)),
   ];
 }
 
@@ -60,10 +73,8 @@ async function deadLetter({ sql }: WebhookDeliveryPorts, { caller, query }: Call
 async function history({ sql }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const status = statusOf(query['status']);
-  if (status === 'invalid') {
-    return errorAnswer('BAD_REQUEST', `status must be one of ${DELIVERY_STATUSES.join(', ')}`);
-  }
+  const status = readChoice(query, DELIVERY_STATUS);
+  if (status === 'invalid') return refuseChoice(DELIVERY_STATUS);
   const page = pageOf(query);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   const found = await selectDeliveries(sql, id, { status, ...page });
@@ -77,14 +88,15 @@ async function test({ sql, wake }: WebhookDeliveryPorts, { caller, params, nowMs
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   const eventId = newEventId();
   const body = pingBody(eventId, id, nowMs);
-  const ping = { id: newDeliveryId(), webhookId: id, eventId, eventType: 'ping' as const, body };
+  const [deliveryId = ''] = newDeliveryIds(1);
+  const ping = { id: deliveryId, webhookId: id, eventId, eventType: 'ping' as const, body };
   const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], true));
   return delivery === undefined ? errorAnswer('NOT_FOUND') : accepted(delivery, wake);
 }
 
 async function replay({ sql, wake }: WebhookDeliveryPorts, { caller, params }: Call): Promise<Answer> {
   const deliveryId = params['deliveryId'] ?? '';
-  if (!isDeliveryId(deliveryId)) return errorAnswer('BAD_REQUEST', 'the delivery id is malformed');
+  if (!isDeliveryId(deliveryId)) return errorAnswer('BAD_REQUEST', DELIVERY_ID_REFUSAL);
   const outcome = await sql.begin(async (tx) => {
     const locked = await lockDelivery(tx, caller.accountId, deliveryId);
     if (locked === undefined) return 'not_found';
@@ -98,10 +110,7 @@ async function replay({ sql, wake }: WebhookDeliveryPorts, { caller, params }: C
   });
   if (outcome === 'not_found') return errorAnswer('NOT_FOUND');
   if (outcome === 'refused') {
-    return errorAnswer(
-      'BAD_REQUEST',
-      'only failed or exhausted deliveries without an attempt in flight can be replayed',
-    );
+    return errorAnswer('BAD_REQUEST', REPLAY_REFUSAL);
   }
   return accepted(outcome, wake);
 }
@@ -112,10 +121,5 @@ function accepted(delivery: Delivery, wake: WebhookDeliveryPorts['wake']): Answe
 }
 
 function pageOf(query: Query): { limit: number; offset: number } {
-  return { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
-}
-
-function statusOf(text: string | undefined): DeliveryStatus | null | 'invalid' {
-  if (text === undefined || isBlank(text)) return null;
-  return DELIVERY_STATUSES.find((status) => status === text) ?? 'invalid';
+  return { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
 }

@@ -21,13 +21,22 @@ import {
 } from '../store/webhooks.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from './answer.ts';
 import { idOf, malformedId } from './id.ts';
-import { clampedInt, offsetOf } from './query.ts';
+import type { Operation } from './openapi/operation.ts';
+import {
+  CREATE_WEBHOOK,
+  DELETE_WEBHOOK,
+  GET_WEBHOOK,
+  LIST_WEBHOOKS,
+  ROTATE_SECRET,
+  UPDATE_WEBHOOK,
+} from './openapi/webhookOperations.ts';
+import { readLimit } from './parameter.ts';
+import { LIST_LIMIT } from './parameters.ts';
+import { offsetOf } from './query.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 import { webhookView } from './webhookViews.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
-const LIMIT_MAX = 200;
-const LIMIT_DEFAULT = 50;
 /** How long a replaced secret goes on signing beside the new one. */
 const SECRET_OVERLAP_HOURS = 24;
 
@@ -43,23 +52,24 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
   const route = (
     method: Route['method'],
     path: string,
+    describe: Operation,
     handle: Route['handle'],
-    takesBody = false,
   ): Route => ({
     method,
     path,
     scopes: scopeMask('manage_webhooks'),
     versions: ['webhooks'],
-    ...(takesBody ? { maxBodyBytes: MAX_BODY_BYTES } : {}),
+    ...(describe.body === undefined ? {} : { maxBodyBytes: MAX_BODY_BYTES }),
+    describe,
     handle,
   });
   return [
-    route('POST', '/', (call) => create(ports, call), true),
-    route('GET', '/', (call) => list(ports, call)),
-    route('GET', '/:id', (call) => detail(ports, call)),
-    route('PUT', '/:id', (call) => update(ports, call), true),
-    route('DELETE', '/:id', (call) => remove(ports, call)),
-    route('POST', '/:id/rotate-secret', (call) => rotate(ports, call)),
+    route('POST', '/', CREATE_WEBHOOK, (call) => create(ports, call)),
+    route('GET', '/', LIST_WEBHOOKS, (call) => list(ports, call)),
+    route('GET', '/:id', GET_WEBHOOK, (call) => detail(ports, call)),
+    route('PUT', '/:id', UPDATE_WEBHOOK, (call) => update(ports, call)),
+    route('DELETE', '/:id', DELETE_WEBHOOK, (call) => remove(ports, call)),
+    route('POST', '/:id/rotate-secret', ROTATE_SECRET, (call) => rotate(ports, call)),
   ];
 }
 
@@ -79,7 +89,7 @@ async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answ
 }
 
 async function list({ sql }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
-  const page = { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
+  const page = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
   const webhooks = await selectWebhooks(sql, caller.accountId, page);
   return listAnswer(webhooks.map(webhookView), page);
 }

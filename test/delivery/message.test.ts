@@ -4,7 +4,7 @@ import {
   fleetEventBody,
   fleetEventWebhookId,
   isDeliveryId,
-  newDeliveryId,
+  newDeliveryIds,
   newEventId,
   pingBody,
 } from '../../src/delivery/message.ts';
@@ -69,11 +69,16 @@ describe('ids', () => {
 
   test('of other events and of deliveries are random', () => {
     assert.match(newEventId(), /^evt_[0-9a-f]{32}$/);
-    assert.equal(new Set(Array.from({ length: 50 }, newDeliveryId)).size, 50);
+    assert.equal(new Set(Array.from({ length: 50 }, () => newDeliveryIds(2)).flat()).size, 100);
+  });
+
+  test('of deliveries made together rise', () => {
+    const ids = newDeliveryIds(300);
+    assert.deepEqual(ids.toSorted(), ids);
   });
 
   test('of deliveries are known by their form', () => {
-    assert.ok(isDeliveryId(newDeliveryId()));
+    assert.ok(newDeliveryIds(20).every(isDeliveryId));
     for (const text of [
       '',
       'dlv_',

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
 import { type AreaApi, areaApi, CIRCLE, gist, POLYGON } from '../support/areas.ts';
-import { type Pod, type Reply, startPod } from '../support/pod.ts';
+import { type Pod, type Reply, request, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
 
 describe('POST with an Idempotency-Key', () => {
@@ -146,7 +146,7 @@ describe('POST with an Idempotency-Key', () => {
     }
 
     test('two keys in one call', async () => {
-      const reply = await fetch(`${pod.api}/api/v3/areas`, {
+      const reply = await request(`${pod.api}/api/v3/areas`, {
         method: 'POST',
         headers: [
           ['X-API-Key', api.key],

@@ -3,14 +3,15 @@ import { describe, test } from 'node:test';
 import { PollingTable } from '../../src/http/pollingTable.ts';
 import { type ApiVersion, BOTH_VERSIONS, type Route } from '../../src/http/route.ts';
 
-const route = (path: string, versions: readonly ApiVersion[], more: Partial<Route> = {}): Route => ({
-  method: 'GET',
-  path,
-  scopes: 1,
-  versions,
-  handle: () => ({ status: 200, body: '{}' }),
-  ...more,
-});
+const route = (path: string, versions: readonly ApiVersion[], more: object = {}) =>
+  ({
+    method: 'GET',
+    path,
+    scopes: 1,
+    versions,
+    handle: () => ({ status: 200, body: '{}' }),
+    ...more,
+  }) as unknown as Route;
 
 const table = new PollingTable([
   route('/devices', BOTH_VERSIONS, { isPolled: true }),

@@ -43,7 +43,9 @@ describe('slow clients', () => {
 
   test('who drips a header, drips a body or says nothing keeps nobody else from an answer', async (t) => {
     const { port } = await serve(t, (request, response) => {
-      request.resume().once('end', () => response.end('hello'));
+      // A request without a body is at its end from the start.
+      if (request.readableEnded) response.end('hello');
+      else request.resume().once('end', () => response.end('hello'));
     });
     for (let n = 0; n < 100; n++) {
       const { socket } = dial(t, port);
@@ -141,6 +143,27 @@ describe('closing', () => {
     socket.write('Host: x\r\n\r\n');
     await Promise.all([ended, closed]);
     assert.match(got(), /Connection: close\r\n/i);
+  });
+
+  test('answers what is on its way on an idle connection at that moment', async (t) => {
+    const { server, port } = await serve(t, hello);
+    const { socket, got, ended } = dial(t, port);
+    socket.write('GET /1 HTTP/1.1\r\nHost: x\r\n\r\n');
+    await waitFor(() => got().endsWith('hello'));
+    const closed = close(server, GRACE_MS, GRACE_MS / 2);
+    // As from a proxy that has not learnt of it yet.
+    setImmediate(() => socket.write('POST /2 HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'));
+    await Promise.all([ended, closed]);
+    assert.match(got(), /hello.*Connection: close.*hello$/s);
+  });
+
+  test('keeps idle connections no longer than it was told to', async (t) => {
+    const { server, port } = await serve(t, hello);
+    const { socket, got, ended } = dial(t, port);
+    socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+    await waitFor(() => got().endsWith('hello'));
+    await close(server, GRACE_MS, 20);
+    await ended;
   });
 
   test('cuts what has not finished within the grace', async (t) => {

@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { invariant } from '../../src/base/invariant.ts';
 import { type Env, readConfig } from '../../src/config.ts';
 import { startService } from '../../src/wiring.ts';
+import { checkDescribed } from './describedAnswer.ts';
 import { otherWay } from './otherWay.ts';
 
 export const INGEST_TOKEN = 'token-for-tests';
@@ -88,7 +89,17 @@ export async function startPod(
   };
 }
 
+/** Calls a service; rejects when the answer is not as the description of the API says. */
 export async function request(url: string, init: RequestInit = {}): Promise<Reply> {
+  const reply = await bareRequest(url, init);
+  const { status, headers, text } = reply;
+  const { pathname: target } = new URL(url);
+  checkDescribed({ method: init.method ?? 'GET', target, status, header: (name) => headers.get(name), text });
+  return reply;
+}
+
+/** Calls what is not the described API, such as an app around the routes of a test. */
+export async function bareRequest(url: string, init: RequestInit = {}): Promise<Reply> {
   const response = await fetch(url, init);
   const text = await response.text();
   return {

@@ -8,10 +8,10 @@ import { areaFigures } from '../../src/areas/areaFigures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import type { Admission, Admittance } from '../../src/flows/admit.ts';
+import type { AppPorts } from '../../src/http/app.ts';
 import { areaReadRoutes } from '../../src/http/areaReads.ts';
 import { deviceRoutes } from '../../src/http/devices.ts';
 import { nearestRoute } from '../../src/http/nearest.ts';
-import type { PollingPorts } from '../../src/http/pollingListener.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
@@ -119,7 +119,7 @@ export interface Side {
   readonly logged: string[];
 }
 
-export async function serveSide(make: (ports: PollingPorts) => RequestListener): Promise<Side> {
+export async function serveSide(make: (ports: AppPorts) => RequestListener): Promise<Side> {
   const { fleet, areas } = memory();
   const observed: string[] = [];
   const logged: string[] = [];
@@ -139,6 +139,7 @@ export async function serveSide(make: (ports: PollingPorts) => RequestListener):
         broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
+      sessions: {} as AppPorts['sessions'],
       trustedProxies: new CidrSet([LOOPBACK]),
       clock: () => NOW_MS,
       probes: { loaded: () => true, ready: () => true },

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
+import { checkDelivery } from './describedDelivery.ts';
 
 const DAY_MS = 86_400_000;
 const DRIP_EVERY_MS = 50;
@@ -54,7 +55,10 @@ export function trustedCertificate(): SelfSignedCertificate {
   return trusted;
 }
 
-/** Starts a receiver that this process trusts; it ends after the test. It answers 200 until told otherwise. */
+/**
+ * Starts a receiver that this process trusts; it ends after the test. It answers 200 until told otherwise. A delivery
+ * that is not as the description of the API says fails the test by an unhandled rejection.
+ */
 export async function startReceiver(t?: TestContext): Promise<Receiver & { close(): Promise<void> }> {
   const { certificatePem, privateKeyPem } = trustedCertificate();
   const received: Received[] = [];
@@ -82,6 +86,7 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
       return; // the sender was killed: nothing was delivered
     }
     const headers = request.headers as Record<string, string>;
+    checkDelivery(headers, body);
     const delivery: Received = { path, headers, body, atMs: performance.now(), answeredAtMs: Number.NaN };
     const n = received.filter((earlier) => earlier.path === path).length;
     received.push(delivery);

@@ -1,0 +1,173 @@
+import { AREA_WARNINGS } from '../../areas/areaWarning.ts';
+import { FIELD_ERRORS } from '../../areas/fieldError.ts';
+import { KEY_MISMATCH } from '../../areas/idempotencyKey.ts';
+import { IMPORT_LIMITS } from '../../areas/importPlan.ts';
+import type { ImportReport } from '../../flows/importAreas.ts';
+import { areaView } from '../areaViews.ts';
+import { importAnswer } from '../importAnswer.ts';
+import { DRY_RUN, EXTERNAL_ID_REFUSAL, IDEMPOTENCY_KEY_HEADER } from '../parameters.ts';
+import { ONE_AREA } from './areaOperations.ts';
+import { envelope } from './commonSchemas.ts';
+import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './exampleAreas.ts';
+import { answered, bodyOf, dataBody } from './exampleBody.ts';
+import type { Operation, RequestBodyDescription } from './operation.ts';
+import { choice, list, ref, type Schema, shapeOf } from './schema.ts';
+
+const WARNINGS = list(ref('AreaWarning'), { minItems: 1, description: 'Only there when there are any.' });
+const SAVED_META = shapeOf<{ warnings: unknown }>({ warnings: WARNINGS }, { optional: ['warnings'] });
+
+function upsertMeta(outcome: string): Schema {
+  return shapeOf<{ upsert: unknown; warnings: unknown }>(
+    { upsert: choice([outcome]), warnings: WARNINGS },
+    { optional: ['warnings'] },
+  );
+}
+
+/** Bodies about one area: JSON by the fields of the API, or GeoJSON. */
+const AREA_BODY: Pick<RequestBodyDescription, 'fault' | 'contentTypes' | 'faultExamples'> = {
+  contentTypes: ['application/geo+json'],
+  fault: ref('AreaFieldError'),
+  faultExamples: {
+    'every invalid field at once': [FIELD_ERRORS.nameRequired, FIELD_ERRORS.circleRadiusOutOfRange],
+    'not a JSON object': [FIELD_ERRORS.bodyInvalid],
+  },
+};
+
+const { circle, place, polygon, track, geojson } = EXAMPLE_AREA_BODIES;
+const CIRCLE_VIEW = areaView(EXAMPLE_CIRCLE);
+/** A few steps wide: it is saved with a warning. */
+const TINY_POINTS = [
+  { lat: 41.9, lng: 12.5 },
+  { lat: 41.9, lng: 12.50005 },
+  { lat: 41.90005, lng: 12.5 },
+];
+const TINY = areaFrom({ ...polygon, points: TINY_POINTS }, 46);
+
+export const CREATE_AREA: Operation = {
+  id: 'createArea',
+  tag: 'Areas',
+  summary: 'Create an area',
+  parameters: [IDEMPOTENCY_KEY_HEADER],
+  body: {
+    ...AREA_BODY,
+    schema: ref('AreaInput'),
+    examples: { circle, place, polygon, track, geojson },
+    faultExamples: {
+      ...AREA_BODY.faultExamples,
+      'Idempotency-Key used with another body': [KEY_MISMATCH],
+    },
+  },
+  answers: [
+    answered(
+      201,
+      'The area; it holds on every pod.',
+      envelope(ref('Area'), SAVED_META),
+      {
+        created: dataBody(CIRCLE_VIEW),
+        'with a warning': dataBody(areaView(TINY), { warnings: [AREA_WARNINGS.warnVerySmallArea] }),
+      },
+      ['Location', 'Idempotent-Replayed'],
+    ),
+  ],
+  refusals: [['BAD_REQUEST', IDEMPOTENCY_KEY_HEADER.refusal], 'CONFLICT'],
+};
+
+export const UPSERT_AREA: Operation = {
+  id: 'upsertArea',
+  tag: 'Areas',
+  summary: 'Create or update the area with this external id',
+  description:
+    'Creates the area when none of the account has the code, else changes what is sent. Repeating the call never makes a second area. A new area needs the fields of POST; an external_id in the body must equal the one of the path.',
+  body: {
+    ...AREA_BODY,
+    schema: ref('AreaChange'),
+    examples: { circle },
+    faultExamples: {
+      ...AREA_BODY.faultExamples,
+      'another external_id than in the path': [FIELD_ERRORS.externalIdMismatch],
+    },
+  },
+  answers: [
+    answered(200, 'The updated area.', envelope(ref('Area'), upsertMeta('updated')), {
+      updated: dataBody(CIRCLE_VIEW, { upsert: 'updated' }),
+    }),
+    answered(
+      201,
+      'The created area.',
+      envelope(ref('Area'), upsertMeta('created')),
+      { created: dataBody(CIRCLE_VIEW, { upsert: 'created' }) },
+      ['Location'],
+    ),
+  ],
+  refusals: [['BAD_REQUEST', EXTERNAL_ID_REFUSAL]],
+};
+
+export const PATCH_AREA: Operation = {
+  id: 'patchArea',
+  tag: 'Areas',
+  summary: 'Change fields of an area',
+  body: {
+    ...AREA_BODY,
+    schema: ref('AreaChange'),
+    examples: {
+      'longer stay': { dwell_seconds: 300 },
+      'another type': { type: 'polygon', points: polygon.points },
+      'without its code': { external_id: null },
+    },
+    faultExamples: { ...AREA_BODY.faultExamples, 'external_id in use': [FIELD_ERRORS.externalIdTaken] },
+  },
+  answers: [
+    answered(200, 'The whole area as it is now.', envelope(ref('Area'), SAVED_META), {
+      changed: dataBody(areaView(areaFrom({ ...circle, dwell_seconds: 300 }, EXAMPLE_CIRCLE.id))),
+    }),
+  ],
+  refusals: ONE_AREA,
+};
+
+export const DELETE_AREA: Operation = {
+  id: 'deleteArea',
+  tag: 'Areas',
+  summary: 'Delete an area',
+  answers: [{ status: 204, description: 'It is gone, on every pod.' }],
+  refusals: ONE_AREA,
+};
+
+const COLLECTION = {
+  type: 'FeatureCollection',
+  features: [
+    { type: 'Feature', geometry: geojson.geojson.geometry, properties: { name: 'Depot Rome', radius: 250 } },
+    { type: 'Feature', geometry: { type: 'Point', coordinates: [12.5, 95] }, properties: { name: 'Typo' } },
+  ],
+};
+const TOLD: ImportReport = {
+  created: [],
+  updated: [],
+  errors: [{ index: 1, code: 'errCoordinates' }],
+  warnings: [],
+};
+
+export const IMPORT_AREAS: Operation = {
+  id: 'importAreas',
+  tag: 'Areas',
+  summary: 'Import areas from GeoJSON',
+  description: `At most ${IMPORT_LIMITS.features} features. An invalid one does not block the others; Multi* geometries become one area per part. A feature with properties.external_id updates the area that has this code.`,
+  parameters: [DRY_RUN],
+  body: {
+    contentTypes: ['application/geo+json'],
+    schema: ref('ImportInput'),
+    examples: { collection: COLLECTION, 'dry run': { geojson: COLLECTION, dry_run: true } },
+    fault: ref('AreaFieldError'),
+    faultExamples: { 'no GeoJSON': [FIELD_ERRORS.importInvalid] },
+  },
+  answers: [
+    answered(200, 'A dry run, or only updates.', envelope(ref('ImportReport')), {
+      'dry run': bodyOf(importAnswer({ ...TOLD, created: [{ index: 0 }] }, true)),
+    }),
+    answered(201, 'At least one area was created.', envelope(ref('ImportReport')), {
+      created: bodyOf(importAnswer({ ...TOLD, created: [{ index: 0, id: 42 }] }, false)),
+    }),
+    answered(422, 'No feature made an area.', ref('ImportRejection'), {
+      'nothing valid': bodyOf(importAnswer(TOLD, false)),
+    }),
+  ],
+};

@@ -1,0 +1,95 @@
+import { summarize } from '../../delivery/summary.ts';
+import { listAnswer } from '../answer.ts';
+import { DELIVERY_ID_REFUSAL, DELIVERY_STATUS, LIST_LIMIT, OFFSET, REPLAY_REFUSAL } from '../parameters.ts';
+import { deliveryView, summaryView } from '../webhookViews.ts';
+import { envelope, page } from './commonSchemas.ts';
+import { answered, bodyOf, dataBody } from './exampleBody.ts';
+import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './exampleWebhooks.ts';
+import type { Operation } from './operation.ts';
+import { ref } from './schema.ts';
+import { ONE_WEBHOOK } from './webhookOperations.ts';
+
+const PAGE = { limit: LIST_LIMIT.fallback, offset: 0 };
+
+export const LIST_DELIVERIES: Operation = {
+  id: 'listDeliveries',
+  tag: 'Deliveries',
+  summary: 'List the deliveries of an endpoint',
+  description: 'Newest first.',
+  parameters: [DELIVERY_STATUS, LIST_LIMIT, OFFSET],
+  answers: [
+    answered(200, 'A page of deliveries.', page(ref('Delivery')), {
+      deliveries: bodyOf(listAnswer([EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED].map(deliveryView), PAGE)),
+    }),
+  ],
+  refusals: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_STATUS.refusal]],
+};
+
+export const LIST_DEAD_LETTERS: Operation = {
+  id: 'listDeadLetters',
+  tag: 'Deliveries',
+  summary: 'List exhausted deliveries',
+  description: 'Of all endpoints of the account, newest first. Each can be replayed.',
+  parameters: [LIST_LIMIT, OFFSET],
+  answers: [
+    answered(200, 'A page of exhausted deliveries.', page(ref('Delivery')), {
+      'dead letter': bodyOf(listAnswer([deliveryView(EXAMPLE_EXHAUSTED)], PAGE)),
+    }),
+  ],
+};
+
+export const SUMMARIZE_DELIVERIES: Operation = {
+  id: 'summarizeDeliveries',
+  tag: 'Deliveries',
+  summary: 'Count the deliveries of the last 24 hours',
+  answers: [
+    answered(200, 'The counts.', envelope(ref('DeliverySummary')), {
+      summary: dataBody(
+        summaryView(
+          summarize({
+            byStatus: { delivered: 940, failed: 3, exhausted: 1, pending: 2 },
+            attempts: 957,
+            durations: [
+              { durationMs: 80, count: 700 },
+              { durationMs: 210, count: 230 },
+              { durationMs: 1900, count: 10 },
+            ],
+          }),
+        ),
+      ),
+      none: dataBody(summaryView(summarize({ byStatus: {}, attempts: 0, durations: [] }))),
+    }),
+  ],
+};
+
+export const TEST_WEBHOOK: Operation = {
+  id: 'testWebhook',
+  tag: 'Deliveries',
+  summary: 'Send a test event',
+  description: 'An ordinary delivery of type ping to this endpoint alone, also while it is inactive.',
+  answers: [
+    answered(202, 'The delivery, waiting for its first attempt.', envelope(ref('Delivery')), {
+      ping: dataBody(deliveryView(EXAMPLE_PENDING)),
+    }),
+  ],
+  refusals: ONE_WEBHOOK,
+};
+
+export const REPLAY_DELIVERY: Operation = {
+  id: 'replayDelivery',
+  tag: 'Deliveries',
+  summary: 'Send a failed or exhausted delivery again',
+  description: 'At once, with a fresh budget of attempts; the number of the attempts goes on.',
+  answers: [
+    answered(202, 'The delivery, waiting for its attempt.', envelope(ref('Delivery')), {
+      requeued: dataBody(
+        deliveryView({
+          ...EXAMPLE_EXHAUSTED,
+          status: 'requeued',
+          nextAttemptAtMs: EXAMPLE_DELIVERY.createdAtMs,
+        }),
+      ),
+    }),
+  ],
+  refusals: [['BAD_REQUEST', DELIVERY_ID_REFUSAL], ['BAD_REQUEST', REPLAY_REFUSAL], 'NOT_FOUND'],
+};

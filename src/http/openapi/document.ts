@@ -1,0 +1,156 @@
+import { scopeNames } from '../../access/scopes.ts';
+import { invariant } from '../../base/invariant.ts';
+import type { Parameter } from '../parameter.ts';
+import type { ApiVersion, Route } from '../route.ts';
+import { COMPONENTS } from './components.ts';
+import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
+import { errorResponses } from './errorResponses.ts';
+import { INTRODUCTION } from './introduction.ts';
+import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
+import { TAGS } from './operation.ts';
+import { pathParameters } from './pathParameters.ts';
+
+/** The parts of an OpenAPI document that are looked into; what lies deeper is as its Schema and Operation say. */
+export interface ApiDocument {
+  readonly openapi: '3.0.3';
+  readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  readonly components: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  readonly [other: string]: unknown;
+}
+
+/** The prefixes that are described; v2 answers as v3 does, and v1 belongs to the application. */
+const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks'];
+
+/**
+ * The description of the API in OpenAPI 3.0.3, made of the routes themselves: their paths, methods, permissions and
+ * sizes, and the objects by which they read parameters and judge bodies.
+ */
+export function apiDocument(routes: readonly Route[]): ApiDocument {
+  const paths: Record<string, Record<string, object>> = {};
+  for (const version of PREFIXES) {
+    for (const route of routes.filter(({ versions }) => versions.includes(version))) {
+      invariant('describe' in route, `${route.method} ${route.path} is described`);
+      const path = describedPath(version, route.path);
+      paths[path] = {
+        ...paths[path],
+        [route.method.toLowerCase()]: describedOperation(version, route, route.describe),
+      };
+    }
+  }
+  return {
+    openapi: '3.0.3',
+    info: { title: 'Fleet Tracking Service', version: '3.0.0-beta', description: INTRODUCTION },
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    paths: Object.fromEntries(Object.entries({ ...paths, ...DESCRIPTION_PATHS }).sort(byPath)),
+    components: COMPONENTS,
+  };
+}
+
+/** Each collection before what is in it. */
+function byPath([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
+  return a < b ? -1 : 1;
+}
+
+/** "/devices/:imei" → "/api/v3/devices/{imei}". */
+function describedPath(version: ApiVersion, path: string): string {
+  return `/api/${version}${path === '/' ? '' : path.replace(/[:*](\w+)/g, '{$1}')}`;
+}
+
+const KEY = { ApiKey: [] };
+const SESSION = { Session: [] };
+
+function describedOperation(version: ApiVersion, route: Route, operation: Operation): object {
+  const permissions = scopeNames(route.scopes);
+  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(' or ')}.`;
+  const parameters = [...pathParameters(route.path), ...(operation.parameters ?? []).map(describedParameter)];
+  return {
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description:
+      operation.description === undefined ? permission : `${operation.description}\n\n${permission}`,
+    ...(parameters.length === 0 ? {} : { parameters }),
+    ...(operation.body === undefined ? {} : { requestBody: describedBody(operation.body) }),
+    responses: responsesOf(version, route, operation),
+    ...(operation.callbacks === undefined ? {} : { callbacks: operation.callbacks }),
+    security: version === 'webhooks' ? [KEY, SESSION] : [KEY],
+    'x-permissions': permissions,
+  };
+}
+
+/** Without what only the code reads of it. */
+function describedParameter({ name, in: place, required, description, schema, example, explode }: Parameter) {
+  return {
+    name,
+    in: place,
+    required,
+    description,
+    schema,
+    ...(example === undefined ? {} : { example }),
+    ...(explode === undefined ? {} : { style: 'form', explode }),
+  };
+}
+
+function describedBody({ description, schema, examples, contentTypes = [] }: RequestBodyDescription): object {
+  const content = { schema, examples: namedExamples(examples) };
+  const types = ['application/json', ...contentTypes];
+  return {
+    required: true,
+    ...(description === undefined ? {} : { description }),
+    content: Object.fromEntries(types.map((type) => [type, content])),
+  };
+}
+
+function responsesOf(version: ApiVersion, route: Route, operation: Operation): Record<string, object> {
+  const mark = version === 'v3' ? { 'X-API-Status': headerRef('X-API-Status') } : {};
+  const responses: Record<string, object> = {};
+  for (const answer of operation.answers) responses[answer.status] = describedAnswer(answer, mark);
+  const errors = errorResponses(version, route, operation);
+  for (const [status, response] of Object.entries(errors)) {
+    responses[status] = status in responses ? either(responses[status] as Json, response) : response;
+  }
+  return responses;
+}
+
+function describedAnswer(
+  { description, schema, contentType = 'application/json', headers = [], examples = {} }: AnswerDescription,
+  mark: Readonly<Record<string, object>>,
+): object {
+  const all = { ...mark, ...Object.fromEntries(headers.map((name) => [name, headerRef(name)])) };
+  return {
+    description,
+    ...(Object.keys(all).length === 0 ? {} : { headers: all }),
+    ...(schema === undefined
+      ? {}
+      : { content: { [contentType]: { schema, examples: namedExamples(examples) } } }),
+  };
+}
+
+function headerRef(name: string): object {
+  return { $ref: `#/components/headers/${name}` };
+}
+
+function namedExamples(examples: Examples): object {
+  return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
+}
+
+interface Json {
+  readonly description: string;
+  readonly content: { readonly 'application/json': { readonly schema: object; readonly examples: object } };
+}
+
+/** One status with two forms of body: a rejected import carries its report, or the faults of its body. */
+function either(answer: Json, error: Json): Json {
+  const own = answer.content['application/json'];
+  const common = error.content['application/json'];
+  return {
+    ...answer,
+    description: `${answer.description} Or: ${error.description}`,
+    content: {
+      'application/json': {
+        schema: { oneOf: [own.schema, common.schema] },
+        examples: { ...own.examples, ...common.examples },
+      },
+    },
+  };
+}

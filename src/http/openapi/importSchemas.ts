@@ -1,0 +1,67 @@
+import type { ImportError } from '../../areas/importError.ts';
+import { READING_CODES } from '../../areas/importError.ts';
+import { IMPORT_LIMITS } from '../../areas/importPlan.ts';
+import { IMPORT_WARNINGS, type ImportWarning } from '../../areas/resolveImport.ts';
+import type { ImportReport } from '../../flows/importAreas.ts';
+import { FAULT_CODES } from './areaSchemas.ts';
+import { ID } from './commonSchemas.ts';
+import { choice, integer, list, ref, type Schema, shapeOf, text } from './schema.ts';
+
+const INDEX = integer('Of the feature, from 0.', { minimum: 0 });
+
+type Entry<Name extends keyof ImportReport> = ImportReport[Name][number];
+
+export const IMPORT_SCHEMAS = {
+  ImportInput: {
+    oneOf: [
+      ref('GeoJsonFeatureCollection'),
+      ref('GeoJsonFeature'),
+      ref('GeoJsonGeometry'),
+      {
+        type: 'object',
+        required: ['geojson'],
+        properties: {
+          geojson: {
+            oneOf: [ref('GeoJsonFeatureCollection'), ref('GeoJsonFeature'), ref('GeoJsonGeometry')],
+          },
+          dry_run: { type: 'boolean' },
+        },
+      },
+    ],
+  },
+  ImportReport: shapeOf<ImportReport & { dry_run: boolean; valid: number }>({
+    dry_run: { type: 'boolean' },
+    valid: integer('How many areas were made or would be.', { minimum: 0 }),
+    created: list(
+      shapeOf<Entry<'created'>>(
+        { index: INDEX, id: ID },
+        { optional: ['id'], description: 'id: not in a dry run.' },
+      ),
+    ),
+    updated: list(
+      shapeOf<Entry<'updated'>>({ index: INDEX, id: ID, external_id: text() }, { optional: ['id'] }),
+    ),
+    errors: list(ref('ImportError')),
+    warnings: list(shapeOf<ImportWarning>({ index: INDEX, code: choice([...IMPORT_WARNINGS]) })),
+  }),
+  ImportError: shapeOf<ImportError>(
+    {
+      index: integer(
+        `Of the feature, from 0; -1 for the call as a whole (more than ${IMPORT_LIMITS.features} features).`,
+        { minimum: -1 },
+      ),
+      code: choice([...READING_CODES, ...FAULT_CODES, 'MULTI_GEOMETRY_EXTERNAL_ID']),
+      message: text('Of validation codes; codes of reading GeoJSON have none.'),
+    },
+    { optional: ['message'] },
+  ),
+  /** What 422 carries when no feature made an area: the report beside the error. */
+  ImportRejection: shapeOf<{ error: object; data: object }>({
+    error: shapeOf<{ code: string; message: string; details: readonly never[] }>({
+      code: choice(['VALIDATION_ERROR']),
+      message: text(),
+      details: list({ type: 'object' }, { maxItems: 0 }),
+    }),
+    data: ref('ImportReport'),
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;

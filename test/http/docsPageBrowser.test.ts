@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { adminOf } from '../support/admin.ts';
+import { startBrowser, withoutBrowser } from '../support/browser.ts';
+import { type Pod, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+const VAN = '356938035643809';
+const PHONE_WIDTH = 360;
+
+describe('the page of the description in a browser', { skip: withoutBrowser() }, () => {
+  let pod: Pod;
+  let key: string;
+  let browser: Browser;
+
+  before(async () => {
+    const database = await createDatabase();
+    const admin = adminOf(database.url);
+    await admin.account('owner@example.com');
+    ({ key } = await admin.key('owner@example.com'));
+    await admin.device('owner@example.com', VAN, '--name', 'Van 12');
+    pod = await startPod(database.url);
+    await pod.points([{ imei: VAN, recorded_at: Date.now(), latitude: 41.9, longitude: 12.5 }]);
+    browser = await startBrowser();
+  });
+
+  after(async () => {
+    await browser.close();
+    await pod.stop();
+  });
+
+  /** The page, shown; with all that it complained of and every other host that it asked for anything. */
+  async function open(t: TestContext, options: BrowserContextOptions = {}) {
+    const context = await browser.newContext(options);
+    t.after(() => context.close());
+    const page = await context.newPage();
+    const complaints: string[] = [];
+    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+    page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`));
+    page.on('request', (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol !== 'data:' && origin !== pod.api) complaints.push(`asked: ${request.url()}`);
+    });
+    await page.goto(`${pod.api}/api/v3/docs`);
+    await page.waitForSelector('#operations-Devices-nearestDevices');
+    return { page, complaints };
+  }
+
+  async function authorize(page: Page): Promise<void> {
+    await page.click('.btn.authorize');
+    await page.fill('.modal-ux input >> nth=0', key);
+    await page.click('.modal-ux .authorize >> nth=0');
+    await page.click('.modal-ux .btn-done >> nth=0');
+  }
+
+  /** Opens "nearest", sends it as it stands there, and returns the status shown. */
+  async function askForNearest(page: Page): Promise<string> {
+    const operation = '#operations-Devices-nearestDevices';
+    if ((await page.$(`${operation}.is-open`)) === null)
+      await page.click(`${operation} .opblock-summary-control`);
+    await page.click(`${operation} .execute`);
+    const status = await page.waitForSelector(
+      `${operation} .live-responses-table tbody .response-col_status`,
+    );
+    return (await status.textContent())?.trim() ?? '';
+  }
+
+  const answerShown = async (page: Page): Promise<string> =>
+    (await page.textContent(
+      '#operations-Devices-nearestDevices .live-responses-table tbody .highlight-code',
+    )) ?? '';
+
+  test('shows every operation, complains of nothing and asks nobody else', async (t) => {
+    const { page, complaints } = await open(t);
+    assert.equal(await page.title(), 'Fleet Tracking Service API');
+    assert.equal(await page.locator('.opblock').count(), 29);
+    assert.equal(await page.locator('.topbar').count(), 0);
+    assert.deepEqual(complaints, []);
+  });
+
+  test('a key is tried: the answer is shown, and the key is gone with the page', async (t) => {
+    const { page, complaints } = await open(t);
+    assert.equal(await askForNearest(page), '403');
+    assert.match(await answerShown(page), /API_KEY_REQUIRED/);
+
+    await authorize(page);
+    const sent = page.waitForRequest((request) => request.url().includes('/devices/nearest'));
+    assert.equal(await askForNearest(page), '200');
+    assert.equal((await sent).headers()['x-api-key'], key);
+    assert.match(await answerShown(page), /"name": "Van 12"/);
+
+    const kept =
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
+    assert.doesNotMatch(await page.evaluate(kept), new RegExp(key));
+    await page.reload();
+    await page.waitForSelector('#operations-Devices-nearestDevices');
+    assert.equal(await askForNearest(page), '403');
+    // The browser itself reports the two refusals that were provoked.
+    assert.deepEqual(
+      complaints.filter((complaint) => !complaint.includes('status of 403')),
+      [],
+    );
+  });
+
+  test('what is injected into the page does not run, and the test would hear of it', async (t) => {
+    const { page, complaints } = await open(t);
+    await page.evaluate(`
+      document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = 1' }));
+      document.body.append(Object.assign(document.createElement('img'), { src: 'https://other.example/x.png' }));
+    `);
+    assert.equal(await page.evaluate('window.injected'), undefined);
+    assert.ok(
+      complaints.some((complaint) => /script.*Content Security Policy/is.test(complaint)),
+      String(complaints),
+    );
+    assert.ok(complaints.some((complaint) => /other\.example.*Content Security Policy/is.test(complaint)));
+  });
+
+  test(`fits a screen of ${PHONE_WIDTH} px, whatever is unfolded`, async (t) => {
+    const { page, complaints } = await open(t, { viewport: { width: PHONE_WIDTH, height: 780 } });
+    const width = () => page.evaluate('document.scrollingElement.scrollWidth');
+    assert.equal(await width(), PHONE_WIDTH);
+    await authorize(page);
+    assert.equal(await askForNearest(page), '200');
+    for (const operation of [
+      'Areas-createArea',
+      'Areas-importAreas',
+      'Events-listEvents',
+      'Webhooks-createWebhook',
+    ]) {
+      await page.click(`#operations-${operation} .opblock-summary-control`);
+      await page.waitForSelector(`#operations-${operation} .responses-table`);
+    }
+    assert.equal(await width(), PHONE_WIDTH);
+    // The text of an answer has the width of the screen, not that of a narrow column.
+    const answers = page.locator('#operations-Events-listEvents .response-col_description').last();
+    assert.ok(((await answers.boundingBox())?.width ?? 0) > 0.8 * PHONE_WIDTH);
+    assert.deepEqual(complaints, []);
+  });
+
+  test('is dark where the reader prefers it', async (t) => {
+    const background = 'getComputedStyle(document.documentElement).backgroundColor';
+    const { page: light } = await open(t, { colorScheme: 'light' });
+    const { page: dark } = await open(t, { colorScheme: 'dark' });
+    assert.equal(await light.evaluate(background), 'rgb(250, 250, 250)');
+    assert.notEqual(await dark.evaluate(background), 'rgb(250, 250, 250)');
+    await dark.emulateMedia({ colorScheme: 'light' });
+    await dark.waitForSelector('html:not(.dark-mode)');
+    assert.equal(await dark.evaluate(background), 'rgb(250, 250, 250)');
+  });
+});
