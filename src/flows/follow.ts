@@ -18,9 +18,12 @@ const POLL_MS = 250;
 const HEARTBEAT_MS = 1_000;
 /** Memory older than this is no longer presented as the present: /readyz turns false. */
 export const READY_LAG_MS = 5_000;
+/** How long Postgres is silent is counted in ticks of this process, so that time in which the process itself stood still
+ * (stopped, or busy with something else) is one tick and no silence of Postgres. */
+const TICK_MS = 250;
+const SILENT_TICKS = 8;
 /** A Postgres that accepts and then says nothing for this long is asked anew, through another connection. */
-const ASK_DEADLINE_MS = 10_000;
-const SILENT_AFTER_MS = 2_000;
+const GIVE_UP_TICKS = 40;
 /** A million devices are loaded in 15 s; this ends only what would never end. */
 const LOAD_DEADLINE_MS = 600_000;
 const STOP_DEADLINE_MS = 2_000;
@@ -103,7 +106,7 @@ export class Follower {
     return this.lagMs() <= READY_LAG_MS;
   }
 
-  /** True while Postgres has not answered a question for two seconds: waiting longer is in vain. */
+  /** True from two seconds without an answer of Postgres until it gives one: waiting longer is in vain. */
   get isSilent(): boolean {
     return this.#isSilent;
   }
@@ -197,20 +200,31 @@ export class Follower {
   }
 
   /** Waits for an answer of Postgres, and not for ever. */
-  readonly #ask: Ask = async (answer) => {
-    let isAnswered = false;
-    const silence = setTimeout(() => {
-      // When this process itself stood still, the answer waits in the socket: read the sockets once before saying so.
-      setImmediate(() => {
-        this.#isSilent = !isAnswered;
-      });
-    }, SILENT_AFTER_MS);
-    try {
-      return await withDeadline(answer, ASK_DEADLINE_MS, 'an answer of Postgres');
-    } finally {
-      clearTimeout(silence);
-      isAnswered = true;
-      this.#isSilent = false;
-    }
-  };
+  readonly #ask: Ask = (answer) =>
+    new Promise((resolve, reject) => {
+      let ticks = 0;
+      const ticking = setInterval(() => {
+        ticks++;
+        // The answer may wait in a socket: they are read once before this tick counts.
+        setImmediate(judge);
+      }, TICK_MS);
+      let isOver = false;
+      const end = (): void => {
+        clearInterval(ticking);
+        isOver = true;
+      };
+      const judge = (): void => {
+        if (isOver || ticks < SILENT_TICKS) return;
+        this.#isSilent = true;
+        if (ticks < GIVE_UP_TICKS) return;
+        end();
+        reject(new DeadlineExceeded('Postgres did not answer'));
+      };
+      const settle = (): void => {
+        // What comes after it was given up says nothing of the question that is asked now.
+        if (!isOver) this.#isSilent = false;
+        end();
+      };
+      answer.finally(settle).then(resolve, reject);
+    });
 }

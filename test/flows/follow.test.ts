@@ -244,27 +244,6 @@ describe('a pod', () => {
   });
 });
 
-test('a Postgres that does not answer is called silent after two seconds, until it answers', async (t) => {
-  const pod = await startedPod(t);
-  assert.equal(pod.follower.isSilent, false);
-  const held = Promise.withResolvers<void>();
-  const released = Promise.withResolvers<void>();
-  const hold = sql.begin(async (tx) => {
-    await tx`lock table change in access exclusive mode`;
-    held.resolve();
-    await released.promise;
-  });
-  await held.promise;
-  const sinceMs = performance.now();
-  const caughtUp = pod.follower.catchUp();
-  await waitFor(() => pod.follower.isSilent);
-  assert.ok(performance.now() - sinceMs > 1_900);
-  released.resolve();
-  await hold;
-  await caughtUp;
-  assert.equal(pod.follower.isSilent, false);
-});
-
 describe('the feed was pruned', () => {
   /** Makes every change that is there old enough, and prunes it. */
   const prune = async (): Promise<void> => {

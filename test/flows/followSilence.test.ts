@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { type MemoryPod, openMemoryPod } from './memoryPod.ts';
+
+let url: string;
+let sql: Sql;
+let drop: () => Promise<void>;
+
+before(async () => {
+  ({ url, drop } = await createDatabase());
+  sql = openSql(url, { maxConnections: 1, name: 'test' });
+});
+after(async () => {
+  await sql.end();
+  await drop();
+});
+
+async function startedPod(t: TestContext): Promise<MemoryPod> {
+  const pod = openMemoryPod(url);
+  t.after(() => pod.close());
+  await pod.follower.start();
+  return pod;
+}
+
+describe('a Postgres that does not answer', () => {
+  /** Lets no feed be read until `release`. */
+  async function holdFeed(): Promise<{ release: () => Promise<void> }> {
+    const held = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const hold = sql.begin(async (tx) => {
+      await tx`lock table change in access exclusive mode`;
+      held.resolve();
+      await released.promise;
+    });
+    await held.promise;
+    return {
+      release: () => {
+        released.resolve();
+        return hold;
+      },
+    };
+  }
+
+  test('is called silent after two seconds, until it answers', async (t) => {
+    const pod = await startedPod(t);
+    assert.equal(pod.follower.isSilent, false);
+    const { release } = await holdFeed();
+    const sinceMs = performance.now();
+    const caughtUp = pod.follower.catchUp();
+    await waitFor(() => pod.follower.isSilent);
+    assert.ok(performance.now() - sinceMs > 1_900);
+    await release();
+    await caughtUp;
+    assert.equal(pod.follower.isSilent, false);
+  });
+
+  test('is not called silent for the time in which this process itself stood still', async (t) => {
+    const pod = await startedPod(t);
+    const { release } = await holdFeed();
+    const caughtUp = pod.follower.catchUp();
+    for (let times = 0; times < 2; times++) {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_200);
+      for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve));
+      assert.equal(pod.follower.isSilent, false);
+    }
+    await release();
+    await caughtUp;
+    assert.equal(pod.follower.isSilent, false);
+  });
+});
