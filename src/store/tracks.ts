@@ -19,7 +19,7 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
     {
       device_id: number;
       world_id: number;
-      recorded_at: Date | null;
+      recorded: number | null;
       latitude: number;
       longitude: number;
       altitude_m: number;
@@ -30,12 +30,15 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       ignition: boolean | null;
       alarms: string[];
       rfid: string | null;
-      slow_since: Date | null;
-      parked_at: Date | null;
+      slow: number | null;
+      parked: number | null;
       stays: string;
     }[]
   >`
-    select s.*, d.world_id from device_state s join device d on d.id = s.device_id
+    select s.device_id, d.world_id, s.latitude, s.longitude, s.altitude_m, s.speed_kmh, s.heading, s.satellites,
+      s.odometer_km, s.ignition, s.alarms, s.rfid, s.stays, date_part('epoch', s.recorded_at) * 1000 as recorded,
+      date_part('epoch', s.slow_since) * 1000 as slow, date_part('epoch', s.parked_at) * 1000 as parked
+    from device_state s join device d on d.id = s.device_id
     where s.device_id = any(${list(deviceIds)}::bigint[])
     order by s.device_id for update of s`;
   return new Map(
@@ -44,7 +47,7 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       {
         worldId: row.world_id,
         track: {
-          recordedAtMs: row.recorded_at?.getTime() ?? null,
+          recordedAtMs: wholeMs(row.recorded),
           lat: row.latitude,
           lng: row.longitude,
           altitudeM: row.altitude_m,
@@ -55,13 +58,18 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
           ignition: row.ignition,
           alarms: row.alarms,
           rfid: row.rfid,
-          slowSinceMs: row.slow_since?.getTime() ?? null,
-          parkedAtMs: row.parked_at?.getTime() ?? null,
+          slowSinceMs: wholeMs(row.slow),
+          parkedAtMs: wholeMs(row.parked),
         },
         stays: decodeStays(row.stays),
       },
     ]),
   );
+}
+
+/** Seconds times a thousand are whole but for the last bits; reading them as numbers is quicker than as timestamps. */
+function wholeMs(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms);
 }
 
 /**
