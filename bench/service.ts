@@ -4,10 +4,11 @@ import { type Service, startService } from '../src/wiring.ts';
 
 export const INGEST_TOKEN = 'token-of-the-bench';
 
-/** The service as it is deployed, in this process, on free ports and with the limits off. */
+/** The service as it is deployed, in this process, on free ports and with the limits off; `others` are variables. */
 export async function startBenchService(
   databaseUrl: string,
   redisUrl: string | null = null,
+  others: Readonly<Record<string, string>> = {},
 ): Promise<Service> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
@@ -20,6 +21,7 @@ export async function startBenchService(
     RATE_LIMIT_KEY_HOUR: '0',
     RATE_LIMIT_IP_MINUTE: '0',
     LOG_LEVEL: 'warn',
+    ...others,
   });
   if (!config.ok) throw new Error(config.error.join('; '));
   return startService(

@@ -1,7 +1,5 @@
-import { destination, pino } from 'pino';
-import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/wiring.ts';
-import { INGEST_TOKEN } from '../service.ts';
+import type { Service } from '../../src/wiring.ts';
+import { startBenchService } from '../service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PodQuestion =
@@ -22,7 +20,10 @@ export interface PodReply {
 // well-known ones is decided by NODE_EXTRA_CA_CERTS, before this process starts.
 let service: Service | null = null;
 answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
-  if (question.kind === 'start') service = await startPod(question.databaseUrl, question.redisUrl);
+  if (question.kind === 'start') {
+    const { databaseUrl, redisUrl } = question;
+    service = await startBenchService(databaseUrl, redisUrl, { WEBHOOK_ALLOW_NETS: '127.0.0.0/8' });
+  }
   if (question.kind === 'stop') {
     await service?.stop();
     service = null;
@@ -35,24 +36,3 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     rssMb: process.memoryUsage.rss() / 2 ** 20,
   };
 });
-
-function startPod(databaseUrl: string, redisUrl: string | null): Promise<Service> {
-  const config = readConfig({
-    DATABASE_URL: databaseUrl,
-    REDIS_URL: redisUrl ?? '',
-    INGEST_TOKEN,
-    SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
-    PORT: '0',
-    INGEST_PORT: '0',
-    RATE_LIMIT_KEY_MINUTE: '0',
-    RATE_LIMIT_KEY_HOUR: '0',
-    RATE_LIMIT_IP_MINUTE: '0',
-    WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
-    LOG_LEVEL: 'warn',
-  });
-  if (!config.ok) throw new Error(config.error.join('; '));
-  return startService(
-    config.value,
-    pino({ level: config.value.logLevel }, destination({ fd: 2, sync: true })),
-  );
-}

@@ -4,28 +4,30 @@ import type { Clock } from '../base/clock.ts';
 import { invariant } from '../base/invariant.ts';
 import { open } from '../delivery/secretBox.ts';
 import { deliveryHeaders } from '../delivery/signature.ts';
-import { type AttemptOutcome, outcomeOfStatus, type Transition, transition } from '../delivery/transition.ts';
+import { type AttemptOutcome, outcomeOfStatus, transition } from '../delivery/transition.ts';
 import type { SendResult, WebhookRequest } from '../net/sendWebhook.ts';
+import { selectDueInMs } from '../store/dueLanes.ts';
 import {
   type Attempt,
   type AttemptResult,
   abandonLane,
-  claimLane,
+  advanceLane,
+  type EndedAttempt,
+  type LaneStep,
   type Lease,
-  releaseLane,
+  openLane,
   selectCutOff,
-  selectDueInMs,
   settleAttempt,
-  startAttempt,
 } from '../store/lanes.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
 
-/** Deliveries sent before other endpoints get their turn. */
+/** Deliveries sent, and time spent, before other endpoints get their turn. */
 const TURN_DELIVERIES = 25;
+const TURN_MS = 2_000;
 /** A process that slept between counting an attempt and sending it does not send: the lease may be another's. */
 const SEND_WITHIN_MS = 10_000;
 /** Somebody else has the lane: look again after this. */
-const BUSY_RETRY_MS = 250;
+const BUSY_RETRY_MS = 100;
 /** A known result is written again and again while Postgres is away, well within the lease. */
 const SETTLE_TRIES = 20;
 const SETTLE_PAUSE_MS = 500;
@@ -49,23 +51,37 @@ export interface LanePorts {
  * new is queued.
  */
 export async function deliverLane(ports: LanePorts, webhookId: number): Promise<number | null> {
-  const lease = await claimLane(ports.sql, webhookId);
-  if (lease === undefined) return afterRefusedLease(ports.sql, webhookId);
+  const startedAtMs = performance.now();
+  if (ports.isStopping()) return 0;
+  const opened = await openLane(ports.sql, webhookId);
+  if (opened === undefined) return afterRefusedLease(ports.sql, webhookId);
+  const { lease } = opened;
   try {
-    await settleCutOff(ports, lease);
-    for (let turn = 0; turn < TURN_DELIVERIES && !ports.isStopping(); turn++) {
-      const startedAtMs = performance.now();
-      const attempt = await startAttempt(ports.sql, lease);
-      if (attempt === undefined) break;
-      if (performance.now() - startedAtMs > SEND_WITHIN_MS) break;
-      await deliver(ports, lease, attempt);
+    let askedAtMs = startedAtMs;
+    let { step } = opened;
+    if (opened.hasCutOff) {
+      await settleCutOff(ports, lease);
+      askedAtMs = performance.now();
+      ({ step } = await advanceLane(ports.sql, lease, null, true));
     }
+    for (let sent = 1; step.attempt !== null; sent++) {
+      if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await giveUpLane(ports.sql, lease);
+      const ended = await deliver(ports, lease, step.attempt);
+      askedAtMs = performance.now();
+      const isTurnOver = sent === TURN_DELIVERIES || askedAtMs - startedAtMs > TURN_MS;
+      step = await end(ports, lease, ended, !isTurnOver);
+    }
+    return step.dueInMs;
   } catch (error) {
     await abandonLane(ports.sql, lease);
     throw error;
   }
-  await releaseLane(ports.sql, lease);
-  return selectDueInMs(ports.sql, webhookId);
+}
+
+/** Leaves an attempt that was counted to the next holder of the lane, who is to come at once. */
+async function giveUpLane(sql: Sql, lease: Lease): Promise<number> {
+  await abandonLane(sql, lease);
+  return 0;
 }
 
 /** Another pod has the lane, or the endpoint is gone: then nothing of it is due. */
@@ -74,7 +90,11 @@ async function afterRefusedLease(sql: Sql, webhookId: number): Promise<number | 
   return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
 }
 
-async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promise<void> {
+interface Ended extends EndedAttempt {
+  readonly outcome: AttemptOutcome;
+}
+
+async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promise<Ended> {
   const { outcome, result } = await sendAttempt(ports, lease, attempt);
   const next = transition(
     attempt.status,
@@ -83,24 +103,36 @@ async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promis
     ports.minuteMs,
   );
   invariant(next !== null, 'only deliveries that may be attempted are started');
-  const written = await settle(ports, lease, attempt, next, result);
-  ports.onAttempt(written ? outcome : 'fenced', result.durationMs);
+  return { attempt, outcome, next, result };
 }
 
-/** What came of an attempt is not given up for a passing loss of Postgres: it would count as cut off, whatever it was. */
-async function settle(
+/** Writes what came of an attempt, and takes the next. */
+async function end(ports: LanePorts, lease: Lease, ended: Ended, isTurn: boolean): Promise<LaneStep> {
+  const { written, step } = await advanceLane(ports.sql, lease, ended, isTurn && !ports.isStopping()).catch(
+    (error: unknown) => endLater(ports, lease, ended, error),
+  );
+  ports.onAttempt(written ? ended.outcome : 'fenced', ended.result.durationMs);
+  return step;
+}
+
+/**
+ * What came of an attempt is not given up for a passing loss of Postgres: it would count as cut off, whatever it was.
+ * The next attempt may have been counted all the same, so the lane is left to be looked through.
+ */
+async function endLater(
   { sql, isStopping }: LanePorts,
   lease: Lease,
-  { deliveryId }: Attempt,
-  next: Transition,
-  result: AttemptResult,
-): Promise<boolean> {
-  for (let tries = 1; ; tries++) {
+  ended: Ended,
+  error: unknown,
+): Promise<{ written: boolean; step: LaneStep }> {
+  for (let tries = 1, failure = error; ; tries++) {
+    if (!isUnavailable(failure) || tries === SETTLE_TRIES || isStopping()) throw failure;
+    await sleep(SETTLE_PAUSE_MS);
     try {
-      return await settleAttempt(sql, deliveryId, { startedUnder: lease }, next, result);
-    } catch (error) {
-      if (!isUnavailable(error) || tries === SETTLE_TRIES || isStopping()) throw error;
-      await sleep(SETTLE_PAUSE_MS);
+      const written = await settleAttempt(sql, { startedUnder: lease }, ended);
+      return { written, step: { attempt: null, dueInMs: await giveUpLane(sql, lease) } };
+    } catch (again) {
+      failure = again;
     }
   }
 }
@@ -149,7 +181,8 @@ async function sendAttempt(
 
 /** An attempt whose process died counts as failed; whether it arrived nobody knows, so it is sent again. */
 async function settleCutOff({ sql, minuteMs, onAttempt }: LanePorts, lease: Lease): Promise<void> {
-  for (const { deliveryId, status, spent, rule } of await selectCutOff(sql, lease)) {
+  for (const attempt of await selectCutOff(sql, lease)) {
+    const { status, spent, rule } = attempt;
     const next = transition(
       status,
       { kind: 'attempt', outcome: 'cut_off', attemptsSpent: spent },
@@ -158,7 +191,7 @@ async function settleCutOff({ sql, minuteMs, onAttempt }: LanePorts, lease: Leas
     );
     invariant(next !== null, 'an attempt was in flight, so it had been allowed');
     const result = { statusCode: null, error: 'interrupted', durationMs: null };
-    await settleAttempt(sql, deliveryId, { cutOffBefore: lease }, next, result);
+    await settleAttempt(sql, { cutOffBefore: lease }, { attempt, next, result });
     onAttempt('cut_off', null);
   }
 }

@@ -1,10 +1,10 @@
 import type { DeliverySchedule } from '../queue/deliverySchedule.ts';
-import { selectBacklog, selectDueLanes } from '../store/lanes.ts';
+import { selectBacklog, selectDueLanes } from '../store/dueLanes.ts';
 import { isUnavailable } from '../store/sql.ts';
 import { deliverLane, type LanePorts } from './deliverLane.ts';
 
-/** Endpoints sent to at once by one pod. */
-const LANES_MAX = 64;
+/** Endpoints sent to at once by one pod: far more than one owner has, whose receivers may all hang. */
+const LANES_MAX = 256;
 /** How often the schedule is asked when nobody wakes us, and told again what Postgres knows. */
 const POLL_MS = 100;
 const SWEEP_MS = 5_000;
@@ -23,6 +23,8 @@ export interface DeliveryPorts extends Omit<LanePorts, 'isStopping'> {
 export class DeliveryWorkers {
   readonly #ports: DeliveryPorts;
   readonly #running = new Map<number, Promise<void>>();
+  /** Endpoints woken during their turn here: what woke them may have come too late for it. */
+  readonly #again = new Set<number>();
   #taking = false;
   #timers: NodeJS.Timeout[] = [];
   #sweeping: Promise<void> | null = null;
@@ -57,9 +59,9 @@ export class DeliveryWorkers {
   async #take(): Promise<void> {
     const due = await this.#ports.schedule.take(LANES_MAX - this.#running.size);
     for (const webhookId of due) {
-      // Its turn here is not over yet, or this pod begins no more: whoever looks next may have it.
-      if (this.#isStopping || this.#running.has(webhookId))
-        await this.#ports.schedule.add(webhookId, POLL_MS);
+      if (this.#running.has(webhookId)) this.#again.add(webhookId);
+      // This pod begins no more: whoever looks next may have it.
+      else if (this.#isStopping) await this.#ports.schedule.add(webhookId, 0);
       else this.#running.set(webhookId, this.#run(webhookId));
     }
   }
@@ -76,6 +78,7 @@ export class DeliveryWorkers {
       log.warn({ webhook_id: webhookId, ...fields }, 'a turn of deliveries failed; trying again');
     }
     this.#running.delete(webhookId);
+    if (this.#again.delete(webhookId)) againInMs = 0;
     if (againInMs !== null) await schedule.add(webhookId, againInMs);
     if (againInMs === 0) this.poke();
   }

@@ -1,4 +1,4 @@
-import { fleetEventBody, fleetEventWebhookId, newDeliveryId } from '../delivery/message.ts';
+import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../delivery/message.ts';
 import { webhookTypeOf } from '../delivery/webhookTypes.ts';
 import { insertDeliveries, type NewDelivery } from '../store/deliveries.ts';
 import type { NewFleetEvent } from '../store/fleetEvents.ts';
@@ -23,7 +23,7 @@ export async function queueDeliveries(
 ): Promise<number[]> {
   const { fleet, tenancy, subscriptions } = memory;
   if (subscriptions.size === 0) return [];
-  const deliveries: NewDelivery[] = [];
+  const drafts: Omit<NewDelivery, 'id'>[] = [];
   events.forEach((event, n) => {
     const type = webhookTypeOf(event.type, event.area?.direction ?? null);
     const readers = tenancy.isShared(event.worldId) ? tenancy.watchersOf(event.worldId) : [event.worldId];
@@ -42,9 +42,11 @@ export async function queueDeliveries(
       data: event.data,
     });
     for (const webhookId of receivers) {
-      deliveries.push({ id: newDeliveryId(), webhookId, eventId, eventType: type, body });
+      drafts.push({ webhookId, eventId, eventType: type, body });
     }
   });
+  const ids = newDeliveryIds(drafts.length);
+  const deliveries = drafts.map((draft, n): NewDelivery => ({ id: ids[n] as string, ...draft }));
   const queued = await insertDeliveries(tx, deliveries, false);
   return [...new Set(queued.map((delivery) => delivery.webhookId))];
 }

@@ -1,9 +1,10 @@
 import type { ClientRequest, IncomingMessage } from 'node:http';
-import { Agent, request as httpsRequest } from 'node:https';
+import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { IpAddress } from '../access/ipAddress.ts';
 import { invariant } from '../base/invariant.ts';
 import { type ExchangeError, exchangeError } from './exchangeError.ts';
+import { newAgent, sharedTls } from './sharedTls.ts';
 
 export interface Post {
   readonly url: URL;
@@ -16,6 +17,8 @@ export interface Post {
   readonly ca: string | undefined;
   /** Ends the exchange as `timeout`. */
   readonly signal: AbortSignal;
+  /** When the signal is due, by performance.now(): nothing is sent later, even if the signal comes late. */
+  readonly untilMs: number;
 }
 
 export type Exchange =
@@ -28,15 +31,13 @@ const MAX_BODY_BYTES = 16 * 1024;
 /** 1xx answers before the real one. */
 const MAX_INTERIM_ANSWERS = 8;
 const MAX_ADDRESSES = 8;
-/** An address that does not connect in this time gives way to the next. */
-const NEXT_ADDRESS_AFTER_MS = 1_000;
 
 /**
- * One POST over a connection of its own: TLS verified by the name in the URL, no redirect followed, no proxy, nothing
- * kept for later. The answer counts when its body has ended or was cut off at 16 KB. Never rejects.
+ * One POST over a connection of its own: TLS verified by the name in the URL, no redirect followed, no proxy, no
+ * connection kept for later. The answer counts when its body has ended or was cut off at 16 KB. Never rejects.
  */
 export function postOnce(post: Post): Promise<Exchange> {
-  const { signal } = post;
+  const { signal, untilMs, body } = post;
   return new Promise((resolve) => {
     let request: ClientRequest | null = null;
     const onAbort = () => settle({ kind: 'failed', error: 'timeout' });
@@ -53,7 +54,13 @@ export function postOnce(post: Post): Promise<Exchange> {
       return settle({ kind: 'failed', error: 'invalid_request' }); // a header or path that HTTP cannot carry
     }
     follow(request, settle);
-    request.end(post.body);
+    // A process that stood still reads its sockets before its timers: it may find its connection ready long after
+    // somebody else has taken over.
+    const send = (): void => {
+      if (performance.now() < untilMs) request?.end(body);
+      else onAbort();
+    };
+    request.once('socket', (socket) => socket.once('secureConnect', send));
   });
 }
 
@@ -70,16 +77,9 @@ function open({ url, headers, body, addresses, ca }: Post): ClientRequest {
       'Content-Length': Buffer.byteLength(body),
       Connection: 'close',
     },
-    // Of its own, so that neither sockets nor TLS sessions nor a proxy of the environment reach it.
-    agent: new Agent({
-      keepAlive: false,
-      maxCachedSessions: 0,
-      lookup: pinned(addresses),
-      autoSelectFamily: true,
-      autoSelectFamilyAttemptTimeout: NEXT_ADDRESS_AFTER_MS,
-    }),
+    ...(ca === undefined ? sharedTls() : { agent: newAgent(0), ca }),
+    lookup: pinned(addresses),
     rejectUnauthorized: true,
-    ...(ca !== undefined && { ca }),
   });
 }
 

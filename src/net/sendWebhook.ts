@@ -49,7 +49,15 @@ export async function sendWebhook(request: WebhookRequest): Promise<SendResult> 
     const outcome =
       targets.kind === 'failed'
         ? targets
-        : await postOnce({ url, headers, body, addresses: targets.addresses, ca, signal });
+        : await postOnce({
+            url,
+            headers,
+            body,
+            addresses: targets.addresses,
+            ca,
+            signal,
+            untilMs: startedMs + deadlineMs,
+          });
     return { ...outcome, durationMs: Math.round(performance.now() - startedMs) };
   } finally {
     clearTimeout(timer);

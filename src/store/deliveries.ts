@@ -45,9 +45,13 @@ interface RawDelivery {
 }
 
 /**
- * Queues deliveries in the transaction that produced their events. Endpoints that are gone are passed over, and so
- * are inactive ones unless `evenInactive` (a test delivery). The endpoints stay until the transaction ends, so who
- * deletes one finds these deliveries. Their partitions exist already.
+ * Queues deliveries in the transaction that produced their events. Endpoints that are gone or of deactivated accounts
+ * are passed over, and so are inactive ones unless `evenInactive` (a test delivery). The endpoints stay until the
+ * transaction ends, so who deletes one finds these deliveries. Their partitions exist already.
+ *
+ * They carry the time at which the transaction began, so the unique index, which has to hold the time by which the
+ * table is partitioned, refuses a second delivery of an event to an endpoint; in another transaction the same event
+ * cannot be produced, since its id is that of a row of its own.
  */
 export async function insertDeliveries(
   tx: Tx,
@@ -56,14 +60,15 @@ export async function insertDeliveries(
 ): Promise<Delivery[]> {
   if (deliveries.length === 0) return [];
   const rows = await tx<RawDelivery[]>`
-    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body)
-    select d.id, w.id, w.account_id, d.event_id, d.event_type, d.body
+    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, created_at)
+    select d.id, w.id, w.account_id, d.event_id, d.event_type, d.body, transaction_timestamp()
     from unnest(
       ${deliveries.map((d) => d.id)}::text[], ${list(deliveries.map((d) => d.webhookId))}::bigint[],
       ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
       ${deliveries.map((d) => d.body)}::text[]
     ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
     join webhook w on w.id = d.webhook_id and (w.active or ${evenInactive})
+    join account a on a.id = w.account_id and a.active
     order by d.n
     for key share of w
     returning *`;
@@ -117,14 +122,17 @@ export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
   return deliveryOf(row);
 }
 
-/** What the summary is made of: deliveries of an account created within the last `hours`. */
+/**
+ * What the summary is made of: deliveries of an account created within the last `hours`. Answered from an index alone;
+ * the time is one that Postgres may look up there, which it may not with a clock that runs on.
+ */
 export async function countDeliveries(sql: Sql, accountId: number, hours: number): Promise<DeliveryCounts> {
   const rows = await sql<
     { status: DeliveryStatus; duration_ms: number | null; count: number; attempts: number }[]
   >`
     select status, last_duration_ms as duration_ms, count(*)::int as count, sum(attempts)::int as attempts
     from webhook_delivery
-    where account_id = ${accountId} and created_at > clock_timestamp() - make_interval(hours => ${hours})
+    where account_id = ${accountId} and created_at > statement_timestamp() - make_interval(hours => ${hours})
     group by status, last_duration_ms`;
   const byStatus: Partial<Record<DeliveryStatus, number>> = {};
   for (const { status, count } of rows) byStatus[status] = (byStatus[status] ?? 0) + count;

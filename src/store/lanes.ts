@@ -1,6 +1,8 @@
 import type { RetryRule } from '../delivery/retrySchedule.ts';
 import type { DeliveryStatus, Transition } from '../delivery/transition.ts';
+import { dueInMs, SENDABLE } from './dueLanes.ts';
 import type { Sql } from './sql.ts';
+import { RawSql } from './sqlText.ts';
 
 /** The right to send to one endpoint, until the lease ends. Only who holds the newest token may write results. */
 export interface Lease {
@@ -11,6 +13,8 @@ export interface Lease {
 /** An attempt that was counted and may now be sent. */
 export interface Attempt {
   readonly deliveryId: string;
+  /** Of the delivery, to the microsecond, as Postgres writes it: names its partition. */
+  readonly createdAt: string;
   readonly eventId: string;
   readonly body: string;
   /** Its number over the life of the delivery, from 1. */
@@ -25,34 +29,90 @@ export interface Attempt {
   readonly sealedPreviousSecret: Buffer | null;
 }
 
-/** An attempt whose process died before it could write the result. */
-export interface CutOffAttempt {
-  readonly deliveryId: string;
-  readonly status: DeliveryStatus;
-  readonly spent: number;
-  readonly rule: RetryRule;
+/** What is known of an attempt that ended. */
+export interface AttemptResult {
+  readonly statusCode: number | null;
+  readonly error: string | null;
+  readonly durationMs: number | null;
 }
+
+/** An attempt that ended: what becomes of its delivery, with intervals counted from the moment it is written. */
+export interface EndedAttempt {
+  readonly attempt: Pick<Attempt, 'deliveryId' | 'createdAt'>;
+  readonly next: Transition;
+  readonly result: AttemptResult;
+}
+
+/** What comes next in a lane: an attempt to be sent under its lease; or none, and then the lease was given back. */
+export type LaneStep =
+  | { readonly attempt: Attempt }
+  /** When the next attempt is due, not below 0; null when there is none. */
+  | { readonly attempt: null; readonly dueInMs: number | null };
 
 /** Leases last this long and are renewed with every attempt, which takes ten seconds at most. */
 export const LEASE_SECONDS = 30;
 
-/** Leases an endpoint unless somebody else has; undefined then, or when it is gone. */
-export async function claimLane(sql: Sql, webhookId: number): Promise<Lease | undefined> {
-  const [row] = await sql<{ fencing_token: number }[]>`
-    update webhook set fencing_token = fencing_token + 1,
-      leased_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where id = (
-      select id from webhook where id = ${webhookId} and (leased_until is null or leased_until < clock_timestamp())
-      for update skip locked)
-    returning fencing_token`;
-  return row === undefined ? undefined : { webhookId, fencingToken: row.fencing_token };
+/**
+ * Leases an endpoint and counts its first due attempt; `hasCutOff` when an earlier holder left an attempt in flight,
+ * which must be spoken for before anything is sent. Undefined when somebody else has the lease, or when it is gone.
+ */
+export async function openLane(
+  sql: Sql,
+  webhookId: number,
+): Promise<{ lease: Lease; hasCutOff: boolean; step: LaneStep } | undefined> {
+  const [row] = await sql<(StepRow & { fencing_token: number; may_start: boolean })[]>`
+    with lane as materialized (
+      select w.*, a.active as owner_active, not exists (
+        select from webhook_delivery d where d.webhook_id = w.id and d.attempt_token is not null) as may_start
+      from webhook w join account a on a.id = w.account_id
+      where w.id = ${webhookId} and (w.leased_until is null or w.leased_until < clock_timestamp())
+      for no key update of w skip locked
+    ), due as (${FIRST_DUE}), held as (
+      update webhook w set fencing_token = w.fencing_token + 1,
+        leased_until = case when not lane.may_start or exists (select from due) then ${LEASE_END} end
+      from lane where w.id = lane.id returning w.fencing_token
+    ), started as (${START_DUE})
+    select held.fencing_token, lane.may_start, ${STEP}, case when started.id is null then ${NEXT_DUE} end as due_in_ms
+    from lane cross join held left join started on true`.named('open_lane');
+  if (row === undefined) return undefined;
+  const lease = { webhookId, fencingToken: row.fencing_token };
+  return { lease, hasCutOff: !row.may_start, step: stepOf(row) };
 }
 
-/** Gives a lease back before it ends. */
-export async function releaseLane(sql: Sql, lease: Lease): Promise<void> {
-  await sql`
-    update webhook set leased_until = null
-    where id = ${lease.webhookId} and fencing_token = ${lease.fencingToken}`;
+/**
+ * Goes on in a leased lane, in one statement: writes the end of the attempt before, if there was one, and counts the
+ * next due attempt if one `mayStart`; without one the lease is given back. `written` is false when a later holder of
+ * the lane has spoken for the attempt meanwhile (or its delivery is gone): then nothing of it changes. Nothing starts
+ * when the lease is lost.
+ */
+export async function advanceLane(
+  sql: Sql,
+  lease: Lease,
+  ended: EndedAttempt | null,
+  mayStart: boolean,
+): Promise<{ written: boolean; step: LaneStep }> {
+  const [row] = await sql<(StepRow & { written: boolean })[]>`
+    with lane as materialized (
+      select w.*, a.active as owner_active,
+        ${mayStart}::boolean and w.leased_until > clock_timestamp() as may_start
+      from webhook w join account a on a.id = w.account_id
+      where w.id = ${lease.webhookId} and w.fencing_token = ${lease.fencingToken}
+      for no key update of w
+    ), settled as (
+      ${ended === null ? sql`select null::timestamptz as next_attempt_at where false` : settlement(sql, { startedUnder: lease }, ended, IN_LANE)}
+    ), due as (${FIRST_DUE}), held as (
+      update webhook w set leased_until = case when exists (select from due) then ${LEASE_END} end
+      from lane where w.id = lane.id returning w.fencing_token
+    ), started as (${START_DUE})
+    select exists (select from settled) as written, ${STEP}, case when started.id is null then
+      least(${NEXT_DUE}, (
+        select ${dueInMs('next_attempt_at')} from settled where next_attempt_at is not null)) end as due_in_ms
+    from lane cross join held left join started on true`.named(
+    ended === null ? 'go_on_in_lane' : 'advance_lane',
+  );
+  return row === undefined
+    ? { written: false, step: { attempt: null, dueInMs: 0 } }
+    : { written: row.written, step: stepOf(row) };
 }
 
 /** Ends a lease that may have left an attempt in flight: the lane is found by the next sweep, as after a crash. */
@@ -62,152 +122,121 @@ export async function abandonLane(sql: Sql, lease: Lease): Promise<void> {
     where id = ${lease.webhookId} and fencing_token = ${lease.fencingToken}`;
 }
 
-/** Attempts that an earlier holder of the lane left in flight. */
+/** An attempt whose process died before it could write the result. */
+export type CutOffAttempt = Pick<Attempt, 'deliveryId' | 'createdAt' | 'status' | 'spent' | 'rule'>;
+
+/** Attempts that earlier holders of the lane left in flight. */
 export async function selectCutOff(sql: Sql, lease: Lease): Promise<CutOffAttempt[]> {
   const rows = await sql<
     {
       id: string;
+      created_at: string;
       status: DeliveryStatus;
       spent: number;
       retry_policy: RetryRule['policy'];
       max_retries: number;
     }[]
   >`
-    select d.id, d.status, d.spent, w.retry_policy, w.max_retries
+    select d.id, d.created_at::text, d.status, d.spent, w.retry_policy, w.max_retries
     from webhook_delivery d join webhook w on w.id = d.webhook_id
     where d.webhook_id = ${lease.webhookId} and d.attempt_token is not null
       and d.attempt_token < ${lease.fencingToken}`;
   return rows.map((row) => ({
     deliveryId: row.id,
+    createdAt: row.created_at,
     status: row.status,
     spent: row.spent,
     rule: { policy: row.retry_policy, maxRetries: row.max_retries },
   }));
 }
 
-/**
- * Counts the next due attempt of a leased endpoint and renews the lease, in one statement; undefined when nothing is
- * due, or the lease is lost. An inactive endpoint holds everything but test deliveries.
- */
-export async function startAttempt(sql: Sql, lease: Lease): Promise<Attempt | undefined> {
-  const [row] = await sql<
-    {
-      id: string;
-      event_id: string;
-      body: string;
-      attempts: number;
-      status: DeliveryStatus;
-      spent: number;
-      url: string;
-      retry_policy: RetryRule['policy'];
-      max_retries: number;
-      secret: Buffer;
-      previous_secret: Buffer | null;
-    }[]
-  >`
-    with lane as (
-      update webhook set leased_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-      where id = ${lease.webhookId} and fencing_token = ${lease.fencingToken} and leased_until > clock_timestamp()
-      returning *
-    ), due as (
-      select d.id, d.created_at from webhook_delivery d, lane
-      where d.webhook_id = ${lease.webhookId} and d.next_attempt_at <= clock_timestamp()
-        and (lane.active or d.event_type = 'ping')
-      order by d.next_attempt_at, d.created_at, d.id limit 1 for update of d
-    )
-    update webhook_delivery d set attempts = attempts + 1, spent = spent + 1, next_attempt_at = null,
-      attempt_token = ${lease.fencingToken}
-    from due, lane
-    where d.id = due.id and d.created_at = due.created_at
-    returning d.id, d.event_id, d.body, d.attempts, d.status, d.spent, lane.url, lane.retry_policy, lane.max_retries,
-      lane.secret,
-      case when lane.previous_secret_until > clock_timestamp() then lane.previous_secret end as previous_secret`;
-  if (row === undefined) return undefined;
-  return {
-    deliveryId: row.id,
-    eventId: row.event_id,
-    body: row.body,
-    attempt: row.attempts,
-    status: row.status,
-    spent: row.spent,
-    url: row.url,
-    rule: { policy: row.retry_policy, maxRetries: row.max_retries },
-    sealedSecret: row.secret,
-    sealedPreviousSecret: row.previous_secret,
-  };
+type Token = { readonly startedUnder: Lease } | { readonly cutOffBefore: Lease };
+
+/** Writes the end of an attempt and nothing else, for its own lane or, when it was cut off, a later one; false as above. */
+export async function settleAttempt(sql: Sql, token: Token, ended: EndedAttempt): Promise<boolean> {
+  return (await settlement(sql, token, ended)).length > 0;
 }
 
-/** What is known of an attempt that ended. */
-export interface AttemptResult {
-  readonly statusCode: number | null;
-  readonly error: string | null;
-  readonly durationMs: number | null;
-}
-
-/**
- * Writes the end of an attempt that was started under `token`, with intervals counted from now; false when a later
- * holder of the lane has spoken for it meanwhile (or the delivery is gone): then nothing changes.
- */
-export async function settleAttempt(
-  sql: Sql,
-  deliveryId: string,
-  token: { readonly startedUnder: Lease } | { readonly cutOffBefore: Lease },
-  { status, nextAttemptDelayMs }: Transition,
-  result: AttemptResult,
-): Promise<boolean> {
-  const delayMs = nextAttemptDelayMs;
-  const settled = await sql`
-    update webhook_delivery set status = ${status}, attempt_token = null,
+function settlement(sql: Sql, token: Token, { attempt, next, result }: EndedAttempt, condition = ALWAYS) {
+  const delayMs = next.nextAttemptDelayMs;
+  return sql<{ next_attempt_at: Date | null }[]>`
+    update webhook_delivery d set status = ${next.status}, attempt_token = null,
       next_attempt_at = clock_timestamp() + make_interval(secs => ${delayMs === null ? null : delayMs / 1000}::float8),
       last_status_code = ${result.statusCode}, last_error = ${result.error}, last_duration_ms = ${result.durationMs},
-      delivered_at = case when ${status} = 'delivered' then clock_timestamp() end
-    where id = ${deliveryId} and ${
+      delivered_at = case when ${next.status} = 'delivered' then clock_timestamp() end
+    where d.id = ${attempt.deliveryId} and d.created_at = ${attempt.createdAt}::timestamptz and ${condition} and ${
       'startedUnder' in token
-        ? sql`attempt_token = ${token.startedUnder.fencingToken}`
-        : sql`attempt_token < ${token.cutOffBefore.fencingToken}`
+        ? sql`d.attempt_token = ${token.startedUnder.fencingToken}`
+        : sql`d.attempt_token < ${token.cutOffBefore.fencingToken}`
     }
-    returning 1`;
-  return settled.length > 0;
+    returning d.next_attempt_at`;
 }
 
-/** When an endpoint's next attempt is due: milliseconds from now, not below 0; null when there is none. */
-export async function selectDueInMs(sql: Sql, webhookId: number): Promise<number | null> {
-  const [row] = await sql<{ due_in_ms: number }[]>`
-    select greatest(0, extract(epoch from d.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms
-    from webhook_delivery d join webhook w on w.id = d.webhook_id
-    where d.webhook_id = ${webhookId} and d.next_attempt_at is not null and (w.active or d.event_type = 'ping')
-    order by d.next_attempt_at limit 1`;
-  return row?.due_in_ms ?? null;
-}
+const ALWAYS = new RawSql('true');
+/** Also makes it wait for the lock on the lane. */
+const IN_LANE = new RawSql('exists (select from lane)');
 
-export interface DueLane {
-  readonly webhookId: number;
-  readonly dueInMs: number;
-}
+const LEASE_END = new RawSql(`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`);
 
 /**
- * Every endpoint with something to send and when, or with a lease that was left behind: what the schedule should
- * hold. One look into an index for each endpoint.
+ * The delivery of `lane` to attempt next, locked; the row of the lane is locked before it, as by whoever deletes. Asked
+ * so that it is the first entry of an index, however long the backlog.
  */
-export async function selectDueLanes(sql: Sql): Promise<DueLane[]> {
-  const rows = await sql<{ id: number; due_in_ms: number }[]>`
-    select w.id,
-      case when w.leased_until < clock_timestamp() then 0
-        else greatest(0, extract(epoch from due.at - clock_timestamp()) * 1000)::float8 end as due_in_ms
-    from webhook w
-    left join lateral (
-      select d.next_attempt_at as at from webhook_delivery d
-      where d.webhook_id = w.id and d.next_attempt_at is not null and (w.active or d.event_type = 'ping')
-      order by d.next_attempt_at limit 1) due on true
-    where due.at is not null or w.leased_until < clock_timestamp()`;
-  return rows.map((row) => ({ webhookId: row.id, dueInMs: row.due_in_ms }));
+const FIRST_DUE = new RawSql(`
+  select first.id, first.created_at from lane cross join lateral (
+    select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
+    where d.webhook_id = lane.id and d.next_attempt_at is not null and ${SENDABLE.text}
+    order by d.next_attempt_at limit 1 for update) first
+  where lane.may_start and first.next_attempt_at <= clock_timestamp()`);
+
+const START_DUE = new RawSql(`
+  update webhook_delivery d set attempts = attempts + 1, spent = spent + 1, next_attempt_at = null,
+    attempt_token = held.fencing_token
+  from due, held where d.id = due.id and d.created_at = due.created_at returning d.*`);
+
+/** When the lane has something to send, of what this statement leaves alone. */
+const NEXT_DUE = new RawSql(`(
+  select ${dueInMs('d.next_attempt_at').text} from webhook_delivery d
+  where d.webhook_id = lane.id and d.next_attempt_at is not null and ${SENDABLE.text}
+  order by d.next_attempt_at limit 1)`);
+
+const STEP = new RawSql(`
+  started.id, started.created_at::text, started.event_id, started.body, started.attempts, started.status,
+  started.spent, lane.url, lane.retry_policy, lane.max_retries, lane.secret,
+  case when lane.previous_secret_until > clock_timestamp() then lane.previous_secret end as previous_secret`);
+
+/** Of `lane` and `started`. */
+interface StepRow {
+  readonly id: string | null;
+  readonly created_at: string;
+  readonly event_id: string;
+  readonly body: string;
+  readonly attempts: number;
+  readonly status: DeliveryStatus;
+  readonly spent: number;
+  readonly url: string;
+  readonly retry_policy: RetryRule['policy'];
+  readonly max_retries: number;
+  readonly secret: Buffer;
+  readonly previous_secret: Buffer | null;
+  readonly due_in_ms: number | null;
 }
 
-/** How much waits, and for how long the oldest has been due. */
-export async function selectBacklog(sql: Sql): Promise<{ waiting: number; oldestDueMs: number }> {
-  const [row] = await sql<{ waiting: number; oldest_ms: number | null }[]>`
-    select count(*)::int as waiting,
-      greatest(0, max(extract(epoch from clock_timestamp() - next_attempt_at)) * 1000)::float8 as oldest_ms
-    from webhook_delivery where next_attempt_at is not null`;
-  return { waiting: row?.waiting ?? 0, oldestDueMs: row?.oldest_ms ?? 0 };
+function stepOf(row: StepRow): LaneStep {
+  if (row.id === null) return { attempt: null, dueInMs: row.due_in_ms };
+  return {
+    attempt: {
+      deliveryId: row.id,
+      createdAt: row.created_at,
+      eventId: row.event_id,
+      body: row.body,
+      attempt: row.attempts,
+      status: row.status,
+      spent: row.spent,
+      url: row.url,
+      rule: { policy: row.retry_policy, maxRetries: row.max_retries },
+      sealedSecret: row.secret,
+      sealedPreviousSecret: row.previous_secret,
+    },
+  };
 }

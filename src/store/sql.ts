@@ -80,7 +80,7 @@ export function openSql(url: string, options: SqlOptions): Sql {
   // One may also be lost in the moment in which it is lent, when neither the pool nor the borrower listens; an error
   // that nobody hears would end the process. Whoever asks it anything is told.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const run: Run = (text, values) => withClient(pool, (client) => ask(client, text, values));
+  const run: Run = (text, values, name) => withClient(pool, (client) => ask(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => withClient(pool, (client) => askPatiently(client, text)),
     begin: (first: unknown, second?: unknown) =>
@@ -91,7 +91,7 @@ export function openSql(url: string, options: SqlOptions): Sql {
   }) as Sql;
 }
 
-type Run = (text: string, values?: readonly unknown[]) => Promise<Rows<readonly object[]>>;
+type Run = (text: string, values?: readonly unknown[], name?: string) => Promise<Rows<readonly object[]>>;
 type Work = (tx: Tx) => Promise<unknown>;
 
 /** A statement that was written and not yet sent; it is sent once, when it is first waited for. */
@@ -100,12 +100,23 @@ export class Statement<T> implements Promise<Rows<T>>, SqlText {
   readonly strings: readonly string[];
   readonly values: readonly unknown[];
   readonly #run: Run;
+  #name: string | undefined;
   #answer: Promise<Rows<T>> | null = null;
 
   constructor(run: Run, { strings, values }: SqlText) {
     this.#run = run;
     this.strings = strings;
     this.values = values;
+  }
+
+  /**
+   * Lets every session keep its plan under a name, for a statement that is asked often and costs more to plan than to
+   * run. The text must be the same every time, and its columns must be listed: a plan with `*` in its answer fails when
+   * a later version of the schema has another column.
+   */
+  named(name: string): this {
+    this.#name = name;
+    return this;
   }
 
   // biome-ignore lint/suspicious/noThenProperty: a statement is awaited like a promise, but only sent then
@@ -128,7 +139,7 @@ export class Statement<T> implements Promise<Rows<T>>, SqlText {
     if (this.#answer === null) {
       const { text, values } = compileSql(this, isSqlText);
       // The caller of the template says what the rows are: nothing can check it before Postgres answers.
-      this.#answer = this.#run(text, values) as Promise<unknown> as Promise<Rows<T>>;
+      this.#answer = this.#run(text, values, this.#name) as Promise<unknown> as Promise<Rows<T>>;
     }
     return this.#answer;
   }
@@ -147,7 +158,7 @@ function queryOn(run: Run): Query {
 
 async function transaction(pool: Pool, options: string, work: Work): Promise<unknown> {
   return withClient(pool, async (client) => {
-    const run: Run = (text, values) => ask(client, text, values);
+    const run: Run = (text, values, name) => ask(client, text, values, name);
     const unsafe = (text: string) => askPatiently(client, text);
     const tx = Object.assign(queryOn(run), { unsafe }) as Tx;
     await run(`begin${options}`);
@@ -187,13 +198,14 @@ async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T
   }
 }
 
-function ask(client: PoolClient, text: string, values: readonly unknown[] = []) {
-  return rowsOf(client.query<object>(impatient(text, values)));
+function ask(client: PoolClient, text: string, values: readonly unknown[] = [], name?: string) {
+  return rowsOf(client.query<object>(impatient(text, values, name)));
 }
 
-function impatient(text: string, values: readonly unknown[]): QueryConfig {
+function impatient(text: string, values: readonly unknown[], name?: string): QueryConfig {
   const statement: QueryConfig & { query_timeout: number } = {
     text,
+    ...(name !== undefined && { name }),
     ...(values.length > 0 && { values: [...values] }),
     query_timeout: SILENCE_LIMIT_MS,
   };

@@ -3,7 +3,8 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deliverLane } from '../../src/flows/deliverLane.ts';
 import type { SendResult } from '../../src/net/sendWebhook.ts';
-import { claimLane } from '../../src/store/lanes.ts';
+import { selectDueLanes } from '../../src/store/dueLanes.ts';
+import { openLane } from '../../src/store/lanes.ts';
 import { openSql } from '../../src/store/sql.ts';
 import { identifier, RawSql } from '../../src/store/sqlText.ts';
 import { ANSWERED, startLanes } from '../support/queuedLanes.ts';
@@ -28,7 +29,7 @@ describe('a turn of a lane', () => {
     assert.equal(sent.length, TURN);
     assert.equal(await deliverLane(ports, id), null);
     assert.deepEqual(sent.toSorted(), queued.toSorted());
-    assert.ok(await claimLane(lanes.sql, id), 'the lease was given back');
+    assert.ok(await openLane(lanes.sql, id), 'the lease was given back');
   });
 
   test('comes again when the next attempt is due; never to an endpoint that is gone; soon to one that is busy', async (t) => {
@@ -40,10 +41,11 @@ describe('a turn of a lane', () => {
     assert.ok(inMs > 100_000 && inMs <= 120_000);
     assert.equal(await deliverLane(ports, 99_999), null);
     const busy = await lanes.endpoint();
-    await claimLane(lanes.sql, busy);
+    await lanes.queue(busy);
+    await openLane(lanes.sql, busy);
     assert.equal(await deliverLane(ports, busy), null, 'nothing waits there');
     await lanes.queue(busy);
-    assert.equal(await deliverLane(ports, busy), 250);
+    assert.equal(await deliverLane(ports, busy), 100);
     assert.deepEqual(ports.outcomes, ['failed']);
   });
 
@@ -84,6 +86,41 @@ describe('a turn of a lane', () => {
     assert.deepEqual(ports.outcomes, ['cut_off']);
     const [row] = await lanes.sql`select status, attempts, last_error from webhook_delivery`;
     assert.deepEqual(row, { status: 'failed', attempts: 1, last_error: 'interrupted' });
+  });
+
+  test('a process that slept after an attempt was counted does not send it, and leaves it to be spoken for at once', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint();
+    await lanes.queue(id, 2);
+    let nowMs = 0;
+    const clock = t.mock.method(performance, 'now', () => {
+      nowMs += 11_000;
+      return nowMs;
+    });
+    const ports = lanes.ports(async () => ANSWERED);
+    assert.equal(await deliverLane(ports, id), 0);
+    assert.deepEqual(ports.outcomes, []);
+    clock.mock.restore();
+    const schedule = (await selectDueLanes(lanes.sql)).map(({ webhookId }) => webhookId);
+    assert.deepEqual(schedule, [id], 'found by a sweep, should the wake-up be lost');
+    await deliverLane(ports, id);
+    assert.deepEqual(ports.outcomes, ['cut_off', 'delivered']);
+  });
+
+  test('ends its turn when a slow receiver has had its time', async (t) => {
+    const lanes = await startLanes(t);
+    const id = await lanes.endpoint();
+    await lanes.queue(id, 3);
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    let sent = 0;
+    const ports = lanes.ports(async () => {
+      sent++;
+      nowMs += 1_500;
+      return ANSWERED;
+    });
+    assert.equal(await deliverLane(ports, id), 0);
+    assert.equal(sent, 2);
   });
 
   test('begins nothing while the pod stops', async (t) => {

@@ -6,7 +6,7 @@ import { LocalDeliverySchedule } from '../../src/queue/deliverySchedule.ts';
 import { ANSWERED, type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const LANES_MAX = 64;
+const LANES_MAX = 256;
 
 function startWorkers(
   t: TestContext,
@@ -32,7 +32,8 @@ const isDone = async ({ sql }: QueuedLanes): Promise<boolean> =>
 describe('the lanes of a pod', () => {
   test('a start finds what waits; so many run side by side and no more, each endpoint once', async (t) => {
     const lanes = await startLanes(t);
-    for (let n = 0; n < LANES_MAX + 6; n++) await lanes.queue(await lanes.endpoint(), 2);
+    const ids = Array.from({ length: LANES_MAX + 6 }, async () => lanes.queue(await lanes.endpoint(), 2));
+    await Promise.all(ids);
     const inFlight = new Set<string>();
     let most = 0;
     const gate = Promise.withResolvers<void>();

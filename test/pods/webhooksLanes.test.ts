@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { newEventId, pingBody } from '../../src/delivery/message.ts';
 import { LEASE_SECONDS } from '../../src/store/lanes.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
@@ -108,11 +109,13 @@ describe('lanes of two pods', { skip: skipWithoutRedis(), timeout: 60_000 }, () 
     for (const [n, [others]] of cases.entries()) {
       const { id } = await api.make(endpointBody(`${receiver.url}/died/${n}`, { ...others, active: false }));
       ids.push(id);
+      const eventId = newEventId();
+      const body = pingBody(eventId, id, Date.now());
       // What a pod leaves behind that was killed after it had counted the attempt.
       await sql`
         insert into webhook_delivery
           (id, webhook_id, account_id, event_id, event_type, body, attempts, spent, next_attempt_at, attempt_token)
-        select 'dlv_' || md5(id::text), id, account_id, 'evt_1', 'rfid', '{}', 1, 1, null, ${DEAD_POD_TOKENS}
+        select 'dlv_' || md5(id::text), id, account_id, ${eventId}, 'ping', ${body}, 1, 1, null, ${DEAD_POD_TOKENS}
         from webhook where id = ${id}`;
       await sql`
         update webhook set fencing_token = ${DEAD_POD_TOKENS}, active = true,

@@ -249,3 +249,27 @@ async function serveFarewells(t: TestContext): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return (server.address() as AddressInfo).port;
 }
+
+test('a named statement is planned once in a session, and goes on when its tables get a column', async () => {
+  const one = openSql(url, { maxConnections: 1, name: 'test named' });
+  const kept = async () =>
+    (
+      await one<{ calls: number }[]>`
+      select (generic_plans + custom_plans)::int as calls from pg_prepared_statements where name = 'test_named'`
+    )[0]?.calls;
+  const ask = (on: Tx, id: number) =>
+    on<
+      { id: number }[]
+    >`with all_of as (select * from thing) select ${id}::int as id from (select count(*) from all_of) c`.named(
+      'test_named',
+    );
+  await ask(one, 1);
+  assert.deepEqual([...(await ask(one, 2))], [{ id: 2 }]);
+  assert.deepEqual([...(await one.begin((tx) => ask(tx, 3)))], [{ id: 3 }]);
+  assert.equal(await kept(), 3);
+  await other`alter table thing add column more int`;
+  assert.deepEqual([...(await ask(one, 4))], [{ id: 4 }]);
+  assert.equal(await kept(), 4);
+  await one.end();
+  await other`alter table thing drop column more`;
+});

@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../src/access/cidrSet.ts';
 import { invariant } from '../../src/base/invariant.ts';
 import type { EndpointDraft } from '../../src/delivery/endpoint.ts';
-import { newDeliveryId, newEventId } from '../../src/delivery/message.ts';
+import { newDeliveryIds, newEventId } from '../../src/delivery/message.ts';
 import { newSecret, seal } from '../../src/delivery/secretBox.ts';
 import type { LanePorts } from '../../src/flows/deliverLane.ts';
 import type { SendResult, WebhookRequest } from '../../src/net/sendWebhook.ts';
@@ -15,6 +15,7 @@ import { insertWebhook } from '../../src/store/webhooks.ts';
 import { createDatabase } from './postgres.ts';
 
 const KEY = Buffer.alloc(32, 7);
+const ENDPOINTS_MAX = 1_000;
 
 /** A database with one account, to queue deliveries in without any pod. */
 export interface QueuedLanes {
@@ -56,13 +57,13 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
         ...draft,
       };
       const sealed = seal(KEY, newSecret());
-      const made = await sql.begin((tx) => insertWebhook(tx, accountId, complete, sealed, 100));
-      invariant(made, 'fewer than 100');
+      const made = await sql.begin((tx) => insertWebhook(tx, accountId, complete, sealed, ENDPOINTS_MAX));
+      invariant(made, 'fewer than the limit');
       return made.id;
     },
     queue: async (webhookId, count = 1) => {
-      const drafts = Array.from({ length: count }, () => ({
-        id: newDeliveryId(),
+      const drafts = newDeliveryIds(count).map((id) => ({
+        id,
         webhookId,
         eventId: newEventId(),
         eventType: 'rfid' as const,

@@ -9,6 +9,7 @@ import { checkDelivery } from './describedDelivery.ts';
 
 const DAY_MS = 86_400_000;
 const DRIP_EVERY_MS = 50;
+const IN_FLIGHT_MAX_MS = 12_000;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
 
 /** What a receiver does with a request: answers a status, or misbehaves. `after` answers 200 when that settles. */
@@ -34,7 +35,10 @@ export interface Received {
 export interface Receiver {
   readonly url: string;
   readonly received: readonly Received[];
-  /** The most requests that were in flight at once, by path. */
+  /**
+   * The most requests that were in flight at once, by path. Each counts for twelve seconds at most: who lives leaves
+   * after ten, and a process that was stopped cannot hang up.
+   */
   maxInFlight(path: string): number;
   /** From now on, for requests to all paths or to one: one after the other, the last for ever. */
   behave(
@@ -77,7 +81,9 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
     const end = (): void => {
       if (!isOver) gauge.now--;
       isOver = true;
+      clearTimeout(stale);
     };
+    const stale = setTimeout(end, IN_FLIGHT_MAX_MS).unref();
     response.once('close', end);
     let body = '';
     try {

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { fleetEventWebhookId } from '../../src/delivery/message.ts';
+import type { Subscription } from '../../src/delivery/webhookTypes.ts';
+import { queueDeliveries } from '../../src/flows/queueDeliveries.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import { Subscriptions } from '../../src/memory/subscriptions.ts';
+import { Tenancy } from '../../src/memory/tenancy.ts';
+import { selectDeliveries } from '../../src/store/deliveries.ts';
+import type { NewFleetEvent } from '../../src/store/fleetEvents.ts';
+import { isTaken } from '../../src/store/sql.ts';
+import { type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
+
+const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';
+const NOW_MS = Date.UTC(2026, 4, 1, 12);
+const IMEI = '350000000000001';
+const [ORGANIZATION, MEMBER, OTHER_MEMBER, STRANGER] = [100, 1, 2, 3];
+
+interface Scene {
+  readonly lanes: QueuedLanes;
+  readonly memory: Parameters<typeof queueDeliveries>[1]['memory'];
+  /** An endpoint that memory has in this world. Which account has it in Postgres is not asked here. */
+  endpoint(worldId: number, events: readonly Subscription[], active?: boolean): Promise<number>;
+  /** Queues these events in a transaction, as those with ids from 1 on. */
+  queue(events: readonly NewFleetEvent[], firstId?: number): Promise<number[]>;
+}
+
+async function startScene(t: TestContext): Promise<Scene> {
+  const lanes = await startLanes(t);
+  const tenancy = new Tenancy();
+  tenancy.putAccount(11, MEMBER, ORGANIZATION);
+  tenancy.putAccount(12, OTHER_MEMBER, ORGANIZATION);
+  tenancy.putAccount(13, STRANGER, null);
+  const subscriptions = new Subscriptions();
+  const memory = { fleet: new Fleet(), tenancy, subscriptions };
+  return {
+    lanes,
+    memory,
+    endpoint: async (worldId, events, active = true) => {
+      const id = await lanes.endpoint({ events, active });
+      subscriptions.put({ id, worldId, events });
+      return id;
+    },
+    queue: (events, firstId = 1) => {
+      const ids = events.map((_, n) => firstId + n);
+      return lanes.sql.begin((tx) =>
+        queueDeliveries(tx, { memory, instanceId: INSTANCE_ID }, events, ids, NOW_MS),
+      );
+    },
+  };
+}
+
+function event(worldId: number, others: Partial<NewFleetEvent> = {}): NewFleetEvent {
+  return {
+    worldId,
+    deviceId: 1,
+    imei: IMEI,
+    type: 'rfid',
+    message: 'a card',
+    data: { rfid: 'card' },
+    occurredAtMs: NOW_MS - 5_000,
+    ...others,
+  };
+}
+const crossing = (worldId: number, direction: 'entry' | 'exit') =>
+  event(worldId, { type: 'geofence', data: { areaId: 7, event: direction }, area: { id: 7, direction } });
+
+const queuedFor = async ({ lanes }: Scene): Promise<Record<number, string[]>> => {
+  const rows = await lanes.sql<{ webhook_id: number; event_type: string }[]>`
+    select webhook_id, event_type from webhook_delivery order by id`;
+  const found: Record<number, string[]> = {};
+  for (const row of rows) found[row.webhook_id] = [...(found[row.webhook_id] ?? []), row.event_type];
+  return found;
+};
+
+describe('the outbox of a transaction', () => {
+  test('one delivery for each endpoint whose owner may read the event and asked for its type', async (t) => {
+    const scene = await startScene(t);
+    const all = await scene.endpoint(MEMBER, ['*']);
+    const entries = await scene.endpoint(OTHER_MEMBER, ['geofence_enter', 'rfid']);
+    const alarms = await scene.endpoint(OTHER_MEMBER, ['alarm']);
+    const stranger = await scene.endpoint(STRANGER, ['*']);
+    const woken = await scene.queue([
+      event(MEMBER),
+      event(ORGANIZATION),
+      crossing(ORGANIZATION, 'entry'),
+      crossing(ORGANIZATION, 'exit'),
+      event(STRANGER, { type: 'alarm' }),
+    ]);
+    assert.deepEqual(await queuedFor(scene), {
+      [all]: ['rfid', 'rfid', 'geofence_enter', 'geofence_exit'],
+      [entries]: ['rfid', 'geofence_enter'],
+      [stranger]: ['alarm'],
+    });
+    assert.deepEqual(woken.toSorted(), [all, entries, stranger].sort(), 'each of them once');
+    assert.ok(!woken.includes(alarms));
+  });
+
+  test('the same id and bytes for every endpoint: what the event says, its device, its times', async (t) => {
+    const scene = await startScene(t);
+    scene.memory.fleet.putDevice({
+      id: 1,
+      imei: IMEI,
+      worldId: ORGANIZATION,
+      name: 'Van',
+      plate: null,
+      model: null,
+      groups: [],
+      editedAtMs: 0,
+    });
+    await scene.endpoint(MEMBER, ['*']);
+    await scene.endpoint(OTHER_MEMBER, ['*']);
+    await scene.queue([event(ORGANIZATION), event(ORGANIZATION, { imei: '350000000000002' })], 41);
+    const rows = await scene.lanes.sql<{ event_id: string; body: string }[]>`
+      select event_id, body from webhook_delivery order by id`;
+    const expected = [
+      [IMEI, 'Van', 41],
+      ['350000000000002', null, 42],
+    ].flatMap(([imei, name, fleetEventId]) => {
+      const id = fleetEventWebhookId(INSTANCE_ID, Number(fleetEventId));
+      const data = {
+        rfid: 'card',
+        fleet_event_id: fleetEventId,
+        device: { imei, name, plate: null },
+        occurred_at: '2026-05-01T11:59:55.000Z',
+      };
+      const body = JSON.stringify({ id, type: 'rfid', created_at: '2026-05-01T12:00:00.000Z', data });
+      return [
+        { event_id: id, body },
+        { event_id: id, body },
+      ];
+    });
+    assert.deepEqual([...rows], expected);
+  });
+
+  test('Postgres has the last word: endpoints gone, paused, or of a deactivated account get nothing', async (t) => {
+    const scene = await startScene(t);
+    const paused = await scene.endpoint(MEMBER, ['*'], false);
+    const gone = await scene.endpoint(MEMBER, ['*']);
+    await scene.lanes.sql`delete from webhook where id = ${gone}`;
+    const there = await scene.endpoint(MEMBER, ['*']);
+    assert.deepEqual(await scene.queue([event(MEMBER)]), [there]);
+    assert.deepEqual(await queuedFor(scene), { [there]: ['rfid'] });
+    await scene.lanes.sql`update account set active = false`;
+    assert.deepEqual(await scene.queue([event(MEMBER)], 2), []);
+    await scene.lanes.sql`update account set active = true`;
+    await scene.lanes.sql`update webhook set active = true where id = ${paused}`;
+    assert.deepEqual((await scene.queue([event(MEMBER)], 3)).toSorted(), [paused, there].sort());
+  });
+
+  test('nothing of it stays when the transaction ends otherwise', async (t) => {
+    const scene = await startScene(t);
+    await scene.endpoint(MEMBER, ['*']);
+    const { memory, lanes } = scene;
+    const doomed = lanes.sql.begin(async (tx) => {
+      const woken = await queueDeliveries(
+        tx,
+        { memory, instanceId: INSTANCE_ID },
+        [event(MEMBER)],
+        [1],
+        NOW_MS,
+      );
+      assert.equal(woken.length, 1);
+      throw new Error('planted');
+    });
+    await assert.rejects(doomed, /planted/);
+    assert.deepEqual(await queuedFor(scene), {});
+  });
+
+  test('the same event cannot be queued twice for an endpoint in its transaction, however late in it', async (t) => {
+    const scene = await startScene(t);
+    await scene.endpoint(MEMBER, ['*']);
+    const { memory, lanes } = scene;
+    const twice = lanes.sql.begin(async (tx) => {
+      for (const seconds of [0, 0.01]) {
+        await tx`select pg_sleep(${seconds})`;
+        await queueDeliveries(tx, { memory, instanceId: INSTANCE_ID }, [event(MEMBER)], [1], NOW_MS);
+      }
+    });
+    await assert.rejects(twice, (error) => isTakenInPartition(error));
+    assert.deepEqual(await queuedFor(scene), {});
+  });
+
+  test('lists show the deliveries of one transaction newest first, and the lane sends them in the order of the events', async (t) => {
+    const scene = await startScene(t);
+    const id = await scene.endpoint(MEMBER, ['*']);
+    const types = ['alarm', 'rfid', 'tamper_alert', 'parking_start', 'ignition_on'] as const;
+    await scene.queue(types.map((type) => event(MEMBER, { type })));
+    const page = { status: null, limit: 50, offset: 0 };
+    const listed = await selectDeliveries(scene.lanes.sql, id, page);
+    assert.deepEqual(
+      listed.map(({ eventType }) => eventType),
+      types.toReversed(),
+    );
+    const due = await scene.lanes.sql<{ event_type: string }[]>`
+      select event_type from webhook_delivery order by next_attempt_at, created_at, id`;
+    assert.deepEqual(
+      due.map((row) => row.event_type),
+      types,
+    );
+  });
+});
+
+/** The index of a partition carries the partition's name. */
+function isTakenInPartition(error: unknown): boolean {
+  const { constraint = '' } = error as { constraint?: string };
+  return constraint.endsWith('_webhook_id_event_id_created_at_idx') && isTaken(error, constraint);
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { postOnce } from '../../src/net/postOnce.ts';
+import { receiverCertificate, startTlsReceiver } from '../support/tlsReceiver.ts';
+
+for (const [name, isLate] of [
+  ['in time is sent', false],
+  ['too late is not sent, though no timer has said so yet: others may have taken over', true],
+] as const) {
+  test(`a request whose connection is ready ${name}`, async (t) => {
+    const certificate = receiverCertificate();
+    const receiver = await startTlsReceiver(t, certificate, (socket) =>
+      socket.end('HTTP/1.1 204 No Content\r\n\r\n'),
+    );
+    const address = parseIpAddress('127.0.0.1');
+    assert.ok(address);
+    const exchange = await postOnce({
+      url: new URL(`https://127.0.0.1:${receiver.port}/`),
+      headers: {},
+      body: '{}',
+      addresses: [address],
+      ca: certificate.certificatePem,
+      signal: new AbortController().signal,
+      untilMs: performance.now() + (isLate ? -1 : 60_000),
+    });
+    assert.deepEqual(
+      exchange,
+      isLate ? { kind: 'failed', error: 'timeout' } : { kind: 'answered', statusCode: 204 },
+    );
+    assert.equal(receiver.connections(), 1);
+    assert.equal(receiver.requests.length, isLate ? 0 : 1);
+  });
+}

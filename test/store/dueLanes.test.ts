@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { selectBacklog, selectDueInMs, selectDueLanes } from '../../src/store/dueLanes.ts';
+import { advanceLane, openLane } from '../../src/store/lanes.ts';
+import { type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
+
+/** What the schedule should hold, by endpoint. */
+const due = async ({ sql }: QueuedLanes) =>
+  new Map((await selectDueLanes(sql)).map(({ webhookId, dueInMs }) => [webhookId, dueInMs]));
+
+describe('what is due', () => {
+  test('now, later, nowhere', async (t) => {
+    const lanes = await startLanes(t);
+    const { sql } = lanes;
+    const [now, later, idle] = [await lanes.endpoint(), await lanes.endpoint(), await lanes.endpoint()];
+    for (const id of [now, later]) await lanes.queue(id);
+    await sql`update webhook_delivery set next_attempt_at = clock_timestamp() + interval '1 hour' where webhook_id = ${later}`;
+    const found = await due(lanes);
+    assert.deepEqual([...found.keys()].sort(), [now, later].sort());
+    for (const dueInMs of [found.get(later) ?? 0, (await selectDueInMs(sql, later)) ?? 0]) {
+      assert.ok(dueInMs > 3_500_000 && dueInMs <= 3_600_000);
+    }
+    assert.equal(found.get(now), 0);
+    assert.deepEqual(
+      [await selectDueInMs(sql, now), await selectDueInMs(sql, idle), await selectDueInMs(sql, 99_999)],
+      [0, null, null],
+    );
+    const { waiting, oldestDueMs } = await selectBacklog(sql);
+    assert.equal(waiting, 2);
+    assert.ok(oldestDueMs >= 0 && oldestDueMs < 60_000);
+  });
+
+  /** A delivery by its type and status, its endpoint and account active or not: is it sent? */
+  const HELD: readonly [
+    type: string,
+    status: string,
+    active: boolean,
+    ownerActive: boolean,
+    sent: boolean,
+  ][] = [
+    ['rfid', 'pending', true, true, true],
+    ['rfid', 'pending', false, true, false],
+    ['rfid', 'requeued', false, true, false],
+    ['rfid', 'failed', false, true, false],
+    ['ping', 'pending', false, true, true],
+    ['ping', 'failed', false, true, true],
+    ['ping', 'requeued', false, true, false],
+    ['ping', 'requeued', true, true, true],
+    ['rfid', 'pending', true, false, false],
+    ['rfid', 'requeued', true, false, false],
+    ['ping', 'pending', true, false, false],
+  ];
+  for (const [type, status, active, ownerActive, sent] of HELD) {
+    const name = `a ${type} that is ${status}, endpoint ${active ? 'active' : 'inactive'}, account ${ownerActive ? 'active' : 'deactivated'}`;
+    test(`${name}: ${sent ? 'sent' : 'held'}`, async (t) => {
+      const lanes = await startLanes(t);
+      const { sql } = lanes;
+      const id = await lanes.endpoint();
+      await lanes.queue(id);
+      await sql`update webhook_delivery set event_type = ${type}, status = ${status}`;
+      await sql`update webhook set active = ${active}`;
+      await sql`update account set active = ${ownerActive}`;
+      assert.deepEqual([...(await due(lanes))], sent ? [[id, 0]] : []);
+      assert.equal(await selectDueInMs(sql, id), sent ? 0 : null);
+      const opened = await openLane(sql, id);
+      assert.equal(opened?.step.attempt?.attempt, sent ? 1 : undefined);
+      if (opened === undefined || sent) return;
+      assert.deepEqual(opened.step, { attempt: null, dueInMs: null });
+      assert.deepEqual((await advanceLane(sql, opened.lease, null, true)).step, opened.step);
+    });
+  }
+
+  test('at once where a lease or an attempt was left behind, also of what is held', async (t) => {
+    const lanes = await startLanes(t);
+    const { sql } = lanes;
+    const [ranOut, given, leased] = [await lanes.endpoint(), await lanes.endpoint(), await lanes.endpoint()];
+    for (const id of [ranOut, given, leased]) {
+      await lanes.queue(id);
+      await openLane(sql, id);
+    }
+    await sql`update webhook set active = false`;
+    assert.deepEqual([...(await due(lanes))], []);
+    await sql`update webhook set leased_until = clock_timestamp() - interval '1 ms' where id = ${ranOut}`;
+    await sql`update webhook set leased_until = null where id = ${given}`;
+    assert.deepEqual(
+      [...(await due(lanes))].sort(([a], [b]) => a - b),
+      [
+        [ranOut, 0],
+        [given, 0],
+      ],
+    );
+  });
+});
