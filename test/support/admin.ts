@@ -6,10 +6,13 @@ import { COMMANDS } from '../../src/cli/commandTable.ts';
 import { runCommand } from '../../src/cli/runCommand.ts';
 import { withSession } from '../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../src/config.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
 
 /** Runs `fleet` commands in this process, as an administrator beside the pods would; throws when one fails. */
 export interface Admin {
   run(...argv: readonly string[]): Promise<Record<string, unknown>>;
+  /** What no command does: a statement on the database, which must be given by its URL. */
+  sql(work: (sql: Sql) => Promise<unknown>): Promise<void>;
   account(email: string, options?: { organization?: string; plan?: string }): Promise<void>;
   /** A new key of an account in clear text, and its id. */
   key(email: string, options?: { scopes?: string; allow?: string }): Promise<{ id: number; key: string }>;
@@ -52,6 +55,15 @@ export function adminOf(database: string | Env, redisUrl?: string): Admin {
   };
   return {
     run,
+    sql: async (work) => {
+      invariant(typeof database === 'string', 'the database has a URL');
+      const sql = openSql(database, { maxConnections: 1, name: 'test administrator' });
+      try {
+        await work(sql);
+      } finally {
+        await sql.end();
+      }
+    },
     account: async (email, { organization, plan } = {}) => {
       await run(
         'account:create',
