@@ -190,12 +190,17 @@ async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T
   try {
     return await work(client);
   } catch (error) {
-    if (error instanceof PostgresUnreachable) lost = error;
+    if (error instanceof PostgresUnreachable || isFarewell(error)) lost = error;
     throw error;
   } finally {
     client.off('error', onError);
     client.release(lost);
   }
+}
+
+/** The last that a session says: its connection closes behind it, in a moment in which it may be lent again. */
+function isFarewell(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && (error.severity === 'FATAL' || error.severity === 'PANIC');
 }
 
 function ask(client: PoolClient, text: string, values: readonly unknown[] = [], name?: string) {

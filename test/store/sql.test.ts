@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type AddressInfo, createServer } from 'node:net';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import { listen } from '../../src/store/listen.ts';
@@ -109,6 +109,16 @@ describe('a connection is lost in the middle of a transaction', () => {
         pool.begin(async (tx) => tx`select 1`),
         isUnavailable,
       );
+    }
+  });
+
+  test('with a farewell before it closes: nobody gets it after that', async (t) => {
+    const server = await serveFarewellLater(t);
+    const pool = openSql(server.url, { maxConnections: 1, name: 'test' });
+    t.after(() => pool.end());
+    for (let round = 1; round <= 3; round++) {
+      await assert.rejects(async () => pool`select 1`, isUnavailable);
+      assert.equal(server.connections(), round);
     }
   });
 
@@ -232,18 +242,41 @@ test('who listens hears every ring again after the connection was lost', async (
 
 /** A Postgres that welcomes everybody and shuts down in the same breath; returns its port. */
 async function serveFarewells(t: TestContext): Promise<number> {
-  const message = (type: string, body: string) => {
-    const bytes = Buffer.alloc(5 + body.length);
-    bytes.write(type, 'latin1');
-    bytes.writeInt32BE(4 + body.length, 1);
-    bytes.write(body, 5, 'latin1');
-    return bytes;
-  };
-  const welcome = [message('R', '\0\0\0\0'), message('Z', 'I')];
-  const farewell = message('E', 'SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0');
+  return serveSockets(t, (socket) => {
+    socket.once('data', () => socket.end(Buffer.concat([WELCOME, FAREWELL])));
+  });
+}
+
+/** A server that says goodbye to the first statement of each session, and leaves its connection open. */
+async function serveFarewellLater(t: TestContext): Promise<{ url: string; connections: () => number }> {
+  let connections = 0;
+  const port = await serveSockets(t, (socket) => {
+    connections++;
+    t.after(() => socket.destroy());
+    socket.once('data', () => {
+      socket.write(WELCOME);
+      socket.once('data', () => socket.write(FAREWELL));
+    });
+  });
+  return { url: `postgres://u:p@127.0.0.1:${port}/d`, connections: () => connections };
+}
+
+function message(type: string, body: string): Buffer {
+  const bytes = Buffer.alloc(5 + body.length);
+  bytes.write(type, 'latin1');
+  bytes.writeInt32BE(4 + body.length, 1);
+  bytes.write(body, 5, 'latin1');
+  return bytes;
+}
+
+/** PostgreSQL's protocol: authentication passed and ready; an administrator ended the session. */
+const WELCOME = Buffer.concat([message('R', '\0\0\0\0'), message('Z', 'I')]);
+const FAREWELL = message('E', 'SFATAL\0VFATAL\0C57P01\0Mterminating connection\0\0');
+
+async function serveSockets(t: TestContext, greet: (socket: Socket) => void): Promise<number> {
   const server = createServer((socket) => {
-    socket.once('data', () => socket.end(Buffer.concat([...welcome, farewell])));
     socket.on('error', () => undefined);
+    greet(socket);
   });
   t.after(() => server.close());
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
