@@ -4,6 +4,8 @@ import { type Service, startService } from './wiring.ts';
 
 /** A stop that hangs in spite of all limits is cut off; what is embedded ends with this process. */
 const STOP_LIMIT_MS = 50_000;
+/** Connections without a request are kept this long: longer than it takes a proxy to send on one, or to leave it. */
+const IDLE_MS = 1_000;
 /** A stop while starting lets the start finish for this long: loading memory has nothing that could be lost. */
 const START_LIMIT_MS = 5_000;
 
@@ -40,7 +42,7 @@ function stop(reason: string, exitCode: number): void {
         log.error({}, 'the stop took too long');
         process.exit(1);
       }, STOP_LIMIT_MS);
-      await service.stop();
+      await service.stop(IDLE_MS);
       log.info({}, 'stopped');
       process.exit(exitCode);
     },

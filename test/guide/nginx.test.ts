@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
+import { type Admin, adminOf } from '../support/admin.ts';
+import { startOwnPostgres } from '../support/ownPostgres.ts';
+import { INGEST_TOKEN, NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
+import { createDatabase } from '../support/postgres.ts';
+import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { type Nginx, type NginxReply, skipWithoutNginx, startNginx } from './nginxServer.ts';
+
+// The nginx.conf of the README before two pods, with Postgres and Redis.
+
+const OWNER = 'owner@example.com';
+const IMEI = '350000000000001';
+const PROXY = { TRUST_PROXY: '127.0.0.1' };
+const MEGABYTE = 1024 * 1024;
+
+interface Site {
+  readonly nginx: Nginx;
+  readonly pods: readonly [Pod, Pod];
+  readonly admin: Admin;
+  readonly key: string;
+}
+
+const portOf = (url: string): number => Number(new URL(url).port);
+const codeOf = ({ status, body }: NginxReply): string => `${status} ${body?.error?.code ?? ''}`.trim();
+
+async function startSite(
+  t: TestContext,
+  env: Readonly<Record<string, string>> = {},
+  databaseUrl?: string,
+): Promise<Site> {
+  const url = databaseUrl ?? (await createDatabase(t)).url;
+  const redis = await startRedis(t);
+  const admin = adminOf(url, redis.url);
+  await admin.account(OWNER);
+  await admin.device(OWNER, IMEI);
+  const start = () => startPod(url, { t, env: { ...NO_LIMITS, ...PROXY, REDIS_URL: redis.url, ...env } });
+  const pods = [await start(), await start()] as const;
+  const nginx = await startNginx(t, {
+    api: [portOf(pods[0].api), portOf(pods[1].api)],
+    ingest: portOf(pods[0].ingest),
+  });
+  return { nginx, pods, admin, key: (await admin.key(OWNER)).key };
+}
+
+/** How many calls a pod has answered, by its own count. */
+async function answeredBy(pod: Pod): Promise<number> {
+  const metrics = await (await fetch(`${pod.ingest}/metrics`)).text();
+  const counts = [...metrics.matchAll(/^fleet_http_request_duration_seconds_count\{.*\/api\/.*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis() }, () => {
+  test('calls are counted by the client that makes them, over both pods, whatever it claims to be', async (t) => {
+    const { nginx, pods, key } = await startSite(t, { RATE_LIMIT_IP_MINUTE: '30' });
+    const claims: readonly ((n: number) => Record<string, string>)[] = [
+      () => ({}),
+      () => ({}),
+      (n) => ({ 'X-Forwarded-For': `198.51.100.${n}` }),
+      (n) => ({ 'X-Forwarded-For': `198.51.100.${n}, 127.0.0.1` }),
+    ];
+    const answered = await Promise.all(
+      claims.map(async (claim, client) => {
+        const calls = Array.from({ length: 80 }, (_, n) =>
+          nginx.call('/api/v3/devices', { key, from: `127.0.0.${2 + client}`, headers: claim(n) }),
+        );
+        const replies = await Promise.all(calls);
+        return replies.filter(({ status }) => status === 200).length;
+      }),
+    );
+    assert.deepEqual(answered, [30, 30, 30, 30]);
+    for (const pod of pods) assert.ok((await answeredBy(pod)) > 100);
+  });
+
+  test('an allowlist lets in who is on it, and nobody who says so', async (t) => {
+    const { nginx, admin } = await startSite(t);
+    const { key } = await admin.key(OWNER, { allow: '127.0.0.5' });
+    const cases: readonly [from: string, claim: string | null, outcome: string][] = [
+      ['127.0.0.5', null, '200'],
+      ['127.0.0.5', '203.0.113.9', '200'],
+      ['127.0.0.6', null, '403 API_KEY_IP_BLOCKED'],
+      ['127.0.0.6', '127.0.0.5', '403 API_KEY_IP_BLOCKED'],
+      ['127.0.0.6', '127.0.0.5, 127.0.0.1', '403 API_KEY_IP_BLOCKED'],
+      ['127.0.0.6', '127.0.0.5,', '403 API_KEY_IP_BLOCKED'],
+    ];
+    for (const [from, claim, outcome] of cases) {
+      const headers: Record<string, string> = claim === null ? {} : { 'X-Forwarded-For': claim };
+      for (const path of [`/api/v3/devices/${IMEI}`, '/api/v2/events']) {
+        assert.equal(
+          codeOf(await nginx.call(path, { key, from, headers })),
+          outcome,
+          `${from} as ${claim}, ${path}`,
+        );
+      }
+    }
+  });
+
+  test('external ids arrive as they were encoded', async (t) => {
+    const { nginx, key } = await startSite(t);
+    const body = { name: 'Gate', type: 'point', center: { lat: 41.9, lng: 12.5 } };
+    for (const code of ['a/b#c', 'a/../b', 'a//b', '/', '../x', 'a:b@c.d_e-f', '#', '/osmand']) {
+      const path = `/api/v3/areas/by-external-id/${encodeURIComponent(code)}`;
+      const made = await nginx.call(path, { method: 'PUT', key, body });
+      assert.equal(made.status, 201, `${code}: ${made.text}`);
+      assert.equal(made.body.data.external_id, code);
+      assert.equal((await nginx.call(path, { method: 'PUT', key, body })).status, 200);
+      const listed = await nginx.call(`/api/v3/areas?external_id=${encodeURIComponent(code)}`, { key });
+      assert.equal(listed.body.data[0]?.id, made.body.data.id);
+    }
+  });
+
+  test('the largest import passes; a larger one is refused by the service, and a far larger one by nginx', async (t) => {
+    const { nginx, key } = await startSite(t);
+    const importOf = (bytes: number) => {
+      const feature = {
+        type: 'Feature',
+        properties: { name: 'Gate', note: '' },
+        geometry: { type: 'Point', coordinates: [12.5, 41.9] },
+      };
+      feature.properties.note = 'x'.repeat(bytes - JSON.stringify(feature).length);
+      return nginx.call('/api/v3/areas/import', { method: 'POST', key, body: feature });
+    };
+    const passed = await importOf(32 * MEGABYTE);
+    assert.equal(passed.body?.data?.created?.length, 1, passed.text);
+    assert.equal(codeOf(await importOf(32 * MEGABYTE + 1)), '413 PAYLOAD_TOO_LARGE');
+    assert.equal((await importOf(34 * MEGABYTE)).status, 413);
+  });
+
+  test('a phone reaches /osmand, and nobody the rest of the ingest port', async (t) => {
+    const { nginx, pods } = await startSite(t);
+    const query = `id=${IMEI}&lat=41.9&lon=12.5&token=${INGEST_TOKEN}`;
+    const taken = await nginx.call(`/osmand?${query}`);
+    assert.deepEqual([taken.status, taken.body.data.accepted], [200, 1]);
+    assert.equal((await nginx.call(`/osmand?${query}x`)).status, 403);
+    for (const path of ['/positions', '/traccar', '/metrics', '/osmand/../metrics']) {
+      const headers = { 'X-Ingest-Token': INGEST_TOKEN };
+      assert.equal((await nginx.call(path, { headers })).status, 404, path);
+    }
+    assert.equal((await nginx.call('/readyz')).status, 200);
+    assert.equal((await fetch(`${pods[0].ingest}/metrics`)).status, 200);
+  });
+
+  test('without Postgres, what is polled goes on beside what cannot be answered', async (t) => {
+    const postgres = await startOwnPostgres(t);
+    const { nginx, key } = await startSite(t, {}, postgres.url);
+    const polled = '/api/v3/devices/nearest?lat=41.9&lng=12.5';
+    for (let n = 0; n < 4; n++) assert.equal((await nginx.call(polled, { key })).status, 200);
+    await postgres.kill();
+    for (let n = 0; n < 8; n++) {
+      assert.equal(codeOf(await nginx.call('/api/v3/events', { key })), '503 SERVICE_UNAVAILABLE');
+      assert.equal(codeOf(await nginx.call(polled, { key })), '200', `call ${n}`);
+    }
+    await postgres.start();
+    await waitFor(async () => (await nginx.call('/api/v3/events', { key })).status === 200);
+  });
+
+  test('connections to the pods are kept', async (t) => {
+    const { pods, admin } = await startSite(t);
+    let connections = 0;
+    const relay = createServer((outside) => {
+      connections++;
+      const inside = connect(portOf(pods[0].api), '127.0.0.1');
+      for (const socket of [outside, inside]) socket.on('error', () => undefined);
+      outside.pipe(inside).pipe(outside);
+    });
+    relay.listen(0, '127.0.0.1');
+    await once(relay, 'listening');
+    t.after(() => relay.close());
+    const address = relay.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const nginx = await startNginx(t, { api: [port, port], ingest: port });
+    const { key } = await admin.key(OWNER);
+    for (let n = 0; n < 50; n++) assert.equal((await nginx.call('/api/v3/devices', { key })).status, 200);
+    assert.ok(connections <= 2, `${connections} connections for 50 calls`);
+  });
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { makeProjectDir, removeDataDir } from '../support/cluster.ts';
+import { findFreePort } from '../support/ports.ts';
+import { findProgram } from './programs.ts';
+import { PROJECT, readmeBlock } from './readme.ts';
+import { paste } from './shell.ts';
+
+// A stranger pastes the commands of the README, in its order, into a folder where nothing has run before.
+
+const IMEI = '350000000000017';
+const missing = ['bash', 'curl', 'npm', 'date'].filter((name) => findProgram(name) === null);
+const skip = missing.length > 0 && `there is no ${missing.join(', ')} on this machine`;
+
+/** A folder that looks like a fresh clone after npm ci; the ports are free ones. */
+async function startClone(t: TestContext) {
+  const folder = await makeProjectDir();
+  t.after(async () => {
+    await removeDataDir(join(folder, '.data'));
+    await rm(folder, { recursive: true, force: true });
+  });
+  for (const name of ['package.json', 'node_modules', 'src', 'sql']) {
+    await symlink(join(PROJECT, name), join(folder, name));
+  }
+  const [api, ingest, receiver] = [await findFreePort(), await findFreePort(), await findFreePort()];
+  const env = { PORT: String(api), INGEST_PORT: String(ingest) };
+  const open = (name: string) => {
+    const block = readmeBlock(name)
+      .replace('npm ci && ', '')
+      .replaceAll(':3000/', `:${api}/`)
+      .replaceAll(':3001/', `:${ingest}/`)
+      .replaceAll('9443', String(receiver));
+    return paste(t, block, folder, env);
+  };
+  /** Runs a block to its end; the JSON documents that it has printed. */
+  const run = async (name: string) => {
+    const shell = open(name);
+    assert.equal(await shell.ended, 0, `${name}:\n${shell.lines.join('\n')}`);
+    return shell.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  };
+  return { open, run };
+}
+
+test('what the README says to paste works, in its order', { skip, timeout: 180_000 }, async (t) => {
+  const { open, run } = await startClone(t);
+  const receiver = open('receive');
+  await receiver.said(/^receiving at /);
+  const service = open('serve');
+  await service.said(/"msg":"listening"/);
+
+  await t.test('the first webhook arrives', async () => {
+    const said = await run('first-webhook');
+    assert.deepEqual(said.at(-1).data, {
+      accepted: 2,
+      duplicates: 0,
+      late: 0,
+      rejected: [],
+      ignored: [],
+    });
+    const { body } = JSON.parse(await receiver.said(/geofence_enter/));
+    assert.deepEqual(
+      [body.type, body.data.areaName, body.data.device.imei],
+      ['geofence_enter', 'Depot', IMEI],
+    );
+    const [documented] = JSON.parse(`[${readmeBlock('first-delivery')}]`);
+    assert.deepEqual(shapeOf(JSON.parse(await receiver.said(/geofence_enter/))), shapeOf(documented));
+  });
+
+  for (const [name, accepted] of [
+    ['feed-positions', [1, 2]],
+    ['feed-traccar', [1]],
+    ['feed-phone', [1]],
+  ] as const) {
+    await t.test(`${name}: the points are taken`, async () => {
+      const said = await run(name);
+      assert.deepEqual(
+        said.map(({ data }) => [data.accepted, data.rejected, data.ignored]),
+        accepted.map((count) => [count, [], []]),
+      );
+    });
+  }
+
+  await t.test('application: a session makes a key, changes it, ends it, and ends itself', async () => {
+    const shell = open('application');
+    assert.equal(await shell.ended, 0, shell.lines.join('\n'));
+    const [updated, listed, changed, revoked] = shell.lines
+      .filter((line) => line.startsWith('{'))
+      .map((line) => JSON.parse(line));
+    assert.ok(updated.email);
+    const made = listed.data.find(({ name }: { name: string }) => name === 'dispatcher');
+    assert.deepEqual(made.allowlist, ['192.0.2.0/24']);
+    assert.deepEqual([changed.data.id, changed.data.scopes], [made.id, ['read_devices']]);
+    assert.ok(revoked.data.revoked_at);
+    assert.equal(shell.lines.at(-1), '204');
+  });
+});
+
+/** Names and types, whatever the values. */
+function shapeOf(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value === null ? null : typeof value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, shapeOf(each)]));
+}

@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
+import { COMMANDS } from '../../src/cli/commandTable.ts';
+import { readConfig } from '../../src/config.ts';
+import { WEBHOOK_TYPES } from '../../src/delivery/webhookTypes.ts';
+import { REJECTIONS } from '../../src/engine/rejection.ts';
+import { ERRORS } from '../../src/http/errors.ts';
+import { createMetrics } from '../../src/metrics.ts';
+import { describedRoutes } from '../support/describedApi.ts';
+import { findProgram } from './programs.ts';
+import { PROJECT, PROSE, README, readmeBlocks, readmeSection } from './readme.ts';
+
+// What the README says of the code, held against the code.
+
+/** The cells of the tables of a text, a row each, without head and rule. */
+function tableRows(text: string): string[][] {
+  const rows = text.split('\n').filter((line) => line.startsWith('|'));
+  const isRule = (line: string | undefined) => /^\|[\s:|-]+\|$/.test(line ?? '');
+  return rows
+    .filter((line, n) => !isRule(line) && !isRule(rows[n + 1]))
+    .map((line) =>
+      line
+        .slice(1, -1)
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim().replaceAll('\\|', '|')),
+    );
+}
+
+/** What stands in backticks and fits. */
+const quoted = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1] as string).filter((each) => pattern.test(each));
+
+const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
+
+describe('the tables of the README', () => {
+  test('name every variable of the configuration, and no other', () => {
+    const source = readFileSync(join(PROJECT, 'src', 'config.ts'), 'utf8');
+    const read = [...source.matchAll(/\b(?:reader\.\w+|readCidrs)\((?:reader, )?'([A-Z_]+)'/g)].map(
+      (match) => match[1] as string,
+    );
+    const told = tableRows(readmeSection('Configuration')).flatMap(([names = '']) =>
+      quoted(names, /^[A-Z_]+$/),
+    );
+    assert.deepEqual(sorted(told), sorted(read));
+  });
+
+  test('tell the defaults of the configuration', () => {
+    const config = readConfig({});
+    assert.ok(config.ok);
+    const { host, port, ingestHost, ingestPort, dataDir, logLevel, webhookMinuteMs, rateLimits } =
+      config.value;
+    const defaults: Readonly<Record<string, string>> = {
+      PORT: `${port}, ${host}`,
+      INGEST_PORT: `${ingestPort}, ${ingestHost}`,
+      DATA_DIR: `\`${dataDir}\``,
+      ROLES: `\`${[...config.value.roles].join(',')}\``,
+      LOG_LEVEL: logLevel,
+      WEBHOOK_MINUTE_MS: String(webhookMinuteMs),
+      RATE_LIMIT_KEY_MINUTE: `${rateLimits.keyMinute}, ${rateLimits.keyHour}, ${rateLimits.ipMinute}`,
+    };
+    const rows = tableRows(readmeSection('Configuration'));
+    for (const [name, told] of Object.entries(defaults)) {
+      const row = rows.find(([names = '']) => names.startsWith(`\`${name}\``));
+      assert.ok(row?.[1]?.startsWith(told), `${name}: ${row?.[1]}, not ${told}`);
+    }
+  });
+
+  test('name every error code with its status, and no other', () => {
+    const told = tableRows(readmeSection('Errors')).map(([code = '', status]) => [
+      quoted(code, /./)[0],
+      Number(status),
+    ]);
+    const known = Object.entries(ERRORS).map(([code, [status]]) => [code, status]);
+    assert.deepEqual(told.sort(), known.sort());
+  });
+
+  test('name every command with each of its options, and no other', () => {
+    const rows = tableRows(readmeSection('Administration'));
+    const told = rows.flatMap(([usages = '']) => quoted(usages, /./));
+    const nameOf = (usage: string) => usage.split(' ')[0] as string;
+    assert.deepEqual(sorted(told.map(nameOf)), sorted(COMMANDS.map(({ name }) => name)));
+    for (const { name, usage } of COMMANDS) {
+      const row = told.find((each) => nameOf(each) === name) ?? '';
+      const optionsOf = (text: string) => sorted([...text.matchAll(/--([a-z]+)/g)].map(([option]) => option));
+      assert.deepEqual(optionsOf(row), optionsOf(usage), name);
+    }
+  });
+
+  test('name every route with its permission, and no other', () => {
+    const rows = tableRows(PROSE).flatMap(([first = '', second = '']) =>
+      [...first.matchAll(/`(GET|POST|PUT|PATCH|DELETE) (\/\S*)`/g)].map(([, method, path]) => ({
+        route: `${method} ${path}`,
+        permissions: quoted(second, /^[a-z_]+$/),
+      })),
+    );
+    const isOfIngest = /^\w+ \/(positions|traccar)$/;
+    const told = rows.filter(({ route }) => !isOfIngest.test(route));
+    const known = describedRoutes().map(({ method, path, versions, scopes }) => {
+      const prefix = versions.includes('v2') ? '' : `/api/${versions[0]}`;
+      const written = `${prefix}${path}`.replace(/\/$/, '').replaceAll(/[:*](\w+)/g, '{$1}');
+      return { route: `${method} ${written}`, permissions: scopeNames(scopes) };
+    });
+    assert.deepEqual(sorted(told.map(({ route }) => route)), sorted(known.map(({ route }) => route)));
+    for (const { route, permissions } of told) {
+      if (/\/api\/(v1|webhooks)/.test(route)) continue; // their permission is told once for all
+      const { permissions: needed } = known.find((each) => each.route === route) ?? { permissions: [] };
+      assert.deepEqual(sorted(permissions), sorted(needed), route);
+    }
+  });
+
+  test('name every metric of the service, and no other', async () => {
+    const gauges = { sizes: () => ({ devices: 0, positions: 0, worlds: 0, keys: 0 }) };
+    const nothing = () => 0;
+    const { exposition } = createMetrics({
+      ...gauges,
+      feedLagMs: nothing,
+      loadMs: nothing,
+      waitingPoints: nothing,
+    });
+    const { text } = await exposition();
+    const known = [...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1] as string);
+    const told = quoted(PROSE, /^(fleet|process|nodejs)_[a-z0-9_]+$/);
+    assert.deepEqual(
+      told.filter((name) => !known.includes(name)),
+      [],
+    );
+    assert.deepEqual(
+      sorted(told.filter((name) => name.startsWith('fleet_'))),
+      sorted(known.filter((name) => name.startsWith('fleet_'))),
+    );
+  });
+});
+
+describe('the lists of the README', () => {
+  const cases: readonly [what: string, section: string, pattern: RegExp, known: readonly string[]][] = [
+    ['permissions', 'Administration', /^(read|write|send|manage)_[a-z_]+$/, SCOPES],
+    [
+      'types of webhooks',
+      'Webhooks',
+      /^(geofence|ignition|parking|tamper|rfid|alarm|ping)[a-z_]*$/,
+      WEBHOOK_TYPES,
+    ],
+    [
+      'reasons to refuse a point',
+      'Feeding it',
+      /^(INVALID|FUTURE|TOO|UNKNOWN)_[A-Z]+$/,
+      Object.keys(REJECTIONS),
+    ],
+  ];
+  for (const [what, section, pattern, known] of cases) {
+    test(`${what}: all, and no other`, () => {
+      assert.deepEqual(sorted(quoted(readmeSection(section), pattern)), sorted(known));
+    });
+  }
+
+  test('folders of the source: all, and no other', () => {
+    const map = readmeBlocks.find(({ text }) => text.startsWith('src/'))?.text ?? '';
+    const told = [...map.matchAll(/^ {2}([a-z]+)\//gm)].map((match) => match[1] as string);
+    const known = readdirSync(join(PROJECT, 'src'), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+    assert.deepEqual(sorted(told), sorted(known));
+  });
+});
+
+describe('what the README refers to', () => {
+  test('its own headings exist', () => {
+    const slugs = [...PROSE.matchAll(/^#+ (.+)$/gm)].map((match) =>
+      (match[1] as string)
+        .toLowerCase()
+        .replaceAll(/[^\w\s-]/g, '')
+        .replaceAll(' ', '-'),
+    );
+    const links = [...README.matchAll(/\]\(#([^)]+)\)/g)].map((match) => match[1] as string);
+    assert.ok(links.length > 15);
+    assert.deepEqual(
+      links.filter((link) => !slugs.includes(link)),
+      [],
+    );
+  });
+
+  test('every section is in the table of contents', () => {
+    const [contents = ''] = README.split('\n## ');
+    const headings = [...PROSE.matchAll(/^## (.+)$/gm)].map((match) => match[1] as string);
+    assert.deepEqual(
+      headings.filter((heading) => !contents.includes(`[${heading}](#`)),
+      [],
+    );
+  });
+
+  test('files exist', () => {
+    const linked = [...README.matchAll(/\]\(((?!#|https?:)[^)]+)\)/g)].map((match) => match[1] as string);
+    const named = quoted(PROSE, /^(src|test|bench|sql)\/\S+\.\w+$/);
+    const missing = [...linked, ...named].filter((path) => !existsSync(join(PROJECT, path)));
+    assert.deepEqual(missing, []);
+  });
+
+  test('no path of one machine, and no host but examples and the pages of others', () => {
+    assert.doesNotMatch(README, /(?<![\w.])\/(home|root|work|tmp|Users|mnt|opt)\//);
+    const hosts = [...README.matchAll(/https?:\/\/([^/\s"'`):;]+)/g)].map((match) => match[1] as string);
+    const fine =
+      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|fleet_api|([a-z]+\.)?example\.com|github\.com|www\.(traccar\.org|standardwebhooks\.com))$/;
+    assert.deepEqual(
+      hosts.filter((host) => !fine.test(host)),
+      [],
+    );
+  });
+});
+
+describe('the blocks of the README', () => {
+  const skip = findProgram('bash') === null && 'there is no bash on this machine';
+  for (const { language, name, text, line } of readmeBlocks) {
+    if (language === 'sh') {
+      test(`the commands in line ${line} (${name ?? 'no name'}) can be read by a shell`, { skip }, () => {
+        // Where answers are shown too, commands stand behind a dollar sign.
+        const commands = text.split('\n').filter((each) => each.startsWith('$ '));
+        const script = commands.length > 0 ? commands.map((each) => each.slice(2)).join('\n') : text;
+        const { status, stderr } = spawnSync('bash', ['-n'], { input: script, encoding: 'utf8' });
+        assert.equal(status, 0, stderr);
+      });
+    }
+  }
+
+  test('have names that are used: every named one is run by a test', () => {
+    const tests = readdirSync(import.meta.dirname)
+      .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
+      .join('\n');
+    const unused = readmeBlocks.filter(({ name }) => name !== null && !tests.includes(`'${name}'`));
+    assert.deepEqual(
+      unused.map(({ name }) => name),
+      [],
+    );
+  });
+
+  test('every fence that is opened is closed', () => {
+    assert.equal((README.match(/^```/gm) ?? []).length, readmeBlocks.length * 2);
+  });
+});
