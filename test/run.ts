@@ -70,7 +70,7 @@ function spawnTests(
 ): ChildProcess {
   const files = given.filter((argument) => argument.endsWith('.ts'));
   if (files.length === 0) files.push(relative(process.cwd(), join(import.meta.dirname, '**', '*.test.ts')));
-  const options = ['--test', '--test-concurrency=2', `--test-timeout=${testSeconds * 1000}`];
+  const options = ['--test', '--test-concurrency=3', `--test-timeout=${testSeconds * 1000}`];
   options.push(...given.filter((argument) => !argument.endsWith('.ts')));
   return spawn(process.execPath, [...options, ...files], {
     stdio: 'inherit',
