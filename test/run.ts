@@ -10,6 +10,8 @@ import { findRedisServer } from './support/redis.ts';
 const LIMITS = { testSeconds: 60, runSeconds: 600 };
 const TORTURE_LIMITS = { testSeconds: 1800, runSeconds: 7200 };
 const END_GRACE_MS = 5_000;
+/** More than two cores: many tests wait for leases, time-outs and processes rather than for a processor. */
+const FILES_AT_A_TIME = 3;
 
 async function main(): Promise<number> {
   const torture = process.argv.includes('--torture');
@@ -70,7 +72,7 @@ function spawnTests(
 ): ChildProcess {
   const files = given.filter((argument) => argument.endsWith('.ts'));
   if (files.length === 0) files.push(relative(process.cwd(), join(import.meta.dirname, '**', '*.test.ts')));
-  const options = ['--test', '--test-concurrency=3', `--test-timeout=${testSeconds * 1000}`];
+  const options = ['--test', `--test-concurrency=${FILES_AT_A_TIME}`, `--test-timeout=${testSeconds * 1000}`];
   options.push(...given.filter((argument) => !argument.endsWith('.ts')));
   return spawn(process.execPath, [...options, ...files], {
     stdio: 'inherit',
