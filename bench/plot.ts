@@ -5,6 +5,7 @@ const HEIGHT = 420;
 const MARGIN = { left: 64, right: 24, top: 40, bottom: 116 };
 const COLORS = ['#2563eb', '#dc2626', '#059669', '#d97706', '#7c3aed', '#0891b2'];
 const LEGEND_LINE = 18;
+const TITLE = 'Processor time of one call by the number of devices or areas';
 
 /**
  * The curves as an SVG image, both axes logarithmic: what grows with the logarithm of its size looks flat, what grows
@@ -46,7 +47,8 @@ export function plot(curves: readonly Curve[], caption: string): string {
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
-    text(MARGIN.left, 22, 'Processor time of one call by the number of devices or areas'),
+    `<title>${TITLE}</title>`,
+    text(MARGIN.left, 22, TITLE),
     ...xTicks,
     ...yTicks,
     ...lines,
