@@ -165,6 +165,6 @@ function openAtPole(ring: Ring): Ring {
     const i = (at + k) % n;
     return Math.round((ring.lngs[i]! - ring.points[i]!.lng) / 360) + ring.turns * Math.floor((at + k) / n);
   };
-  const turns = Int32Array.from({ length: n + 2 }, (_, k) => turnsAt(k <= n ? k : 0));
+  const turns = Array.from({ length: n + 2 }, (_, k) => turnsAt(k <= n ? k : 0));
   return { ...placePath([...points, points[0]!], turns), points, turns: 0, pole: null };
 }

@@ -1,3 +1,4 @@
+import { numbers } from '../base/numbers.ts';
 import type { Path } from './path.ts';
 import { chordDistanceSq, writeSurfacePoint } from './surfacePoint.ts';
 import { RADIANS_PER_DEGREE } from './wgs84.ts';
@@ -30,14 +31,15 @@ export const MOST_ROOTS = 8;
 /** A path needs two vertices or more. */
 export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
   const edgeCount = lngs.length - 1;
-  const vertices = writeVertices(lngs, lats);
   const levels: number[] = [];
   let runCount = 0;
   for (let count = edgeCount; count > MOST_ROOTS; runCount += count) {
     levels.push(runCount);
     count = runsAt(edgeCount, levels.length);
   }
-  const runs = runCount === 0 ? NO_RUNS : new Float64Array(runCount * RUN_STRIDE);
+  const vertices = numbers(lngs.length * VERTEX_STRIDE);
+  const runs = numbers(runCount * RUN_STRIDE);
+  writeVertices(lngs, lats, vertices);
   for (let level = 1, at = 0; level <= levels.length; level++) {
     const length = 1 << (FANOUT_BITS * level);
     for (let first = 0; first < edgeCount; first += length, at += RUN_STRIDE) {
@@ -53,15 +55,13 @@ export function runsAt(edgeCount: number, level: number): number {
   return (edgeCount + (1 << bits) - 1) >> bits;
 }
 
-function writeVertices(lngs: Float64Array, lats: Float64Array): Float64Array {
-  const vertices = new Float64Array(lngs.length * VERTEX_STRIDE);
+function writeVertices(lngs: readonly number[], lats: readonly number[], vertices: Float64Array): void {
   for (let i = 0, at = 0; i < lngs.length; i++, at += VERTEX_STRIDE) {
     vertices[at] = lngs[i]!;
     vertices[at + 1] = lats[i]!;
     writeSurfacePoint(lats[i]!, lngs[i]!, vertices, at + 2);
     if (i > 0) vertices[at - 1] = edgeSlackM(lngs[i - 1]!, lats[i - 1]!, lngs[i]!, lats[i]!);
   }
-  return vertices;
 }
 
 /**
@@ -132,7 +132,6 @@ function farthestFrom(vertices: Float64Array, from: number, to: number, origin: 
   return farthest;
 }
 
-const NO_RUNS = new Float64Array(0);
 /** Above the ellipsoid's largest radius of curvature (6 399 594 m), stretched as below. */
 const LARGEST_RADIUS_M = 6.43e6;
 /** The search may stretch z by a / b (nearestEdge.ts): capsules are wide enough for that too. */

@@ -6,15 +6,15 @@ import type { LatLng } from './latLng.ts';
  * antimeridian. The westernmost longitude lies in [-180, 180); two names of one meridian give the same numbers.
  */
 export interface Path {
-  readonly lngs: Float64Array;
-  readonly lats: Float64Array;
+  readonly lngs: readonly number[];
+  readonly lats: readonly number[];
   /** The positions as they were given, vertex by vertex. */
   readonly points: readonly LatLng[];
 }
 
 /** The path of a track; two positions or more. */
 export function unwrapLine(points: readonly LatLng[]): Path {
-  const turns = new Int32Array(points.length);
+  const turns = [0];
   for (let i = 1; i < points.length; i++) {
     turns[i] = turns[i - 1]! + edgeTurn(points[i - 1]!, points[i]!);
   }
@@ -22,17 +22,18 @@ export function unwrapLine(points: readonly LatLng[]): Path {
 }
 
 /** The path whose longitude at vertex i is points[i].lng + 360 * turns[i], moved as a whole to the canonical place. */
-export function placePath(points: readonly LatLng[], turns: Int32Array): Path {
+export function placePath(points: readonly LatLng[], turns: readonly number[]): Path {
   let west = Number.POSITIVE_INFINITY;
   for (let i = 0; i < points.length; i++) west = Math.min(west, points[i]!.lng + 360 * turns[i]!);
   let shift = 0;
   while (west + 360 * shift < -180) shift++;
   while (west + 360 * shift >= 180) shift--;
-  const lngs = new Float64Array(points.length);
-  const lats = new Float64Array(points.length);
+  // Plain arrays: most paths are short and soon forgotten, and memory outside the heap would cost more than they do.
+  const lngs: number[] = [];
+  const lats: number[] = [];
   for (let i = 0; i < points.length; i++) {
-    lngs[i] = points[i]!.lng + 360 * (turns[i]! + shift);
-    lats[i] = points[i]!.lat;
+    lngs.push(points[i]!.lng + 360 * (turns[i]! + shift));
+    lats.push(points[i]!.lat);
   }
   return { lngs, lats, points };
 }

@@ -37,9 +37,9 @@ export function unwrapRing(points: readonly LatLng[]): Ring {
 }
 
 /** Vertex k of the result closes the ring: turns[n] is the number of times the ring runs around the Earth. */
-function countTurns(points: readonly LatLng[]): Int32Array {
+function countTurns(points: readonly LatLng[]): number[] {
   const n = points.length;
-  const turns = new Int32Array(n + 1);
+  const turns = [0];
   for (let i = 0; i < n; i++) turns[i + 1] = turns[i]! + ringEdgeTurn(points[i]!, points[(i + 1) % n]!);
   const total = turns[n]!;
   if (Math.abs(total) === 1) {
@@ -55,7 +55,7 @@ function ringEdgeTurn(from: LatLng, to: LatLng): number {
 }
 
 /** The edge along a pole that goes furthest in the direction of `total`; -1 when there is none. */
-function widestPoleEdge(points: readonly LatLng[], turns: Int32Array, total: number): number {
+function widestPoleEdge(points: readonly LatLng[], turns: readonly number[], total: number): number {
   let widest = -1;
   let widestStep = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < points.length; i++) {
@@ -74,7 +74,7 @@ function widestPoleEdge(points: readonly LatLng[], turns: Int32Array, total: num
  * The ring without its seam, where it has exactly one: a run of vertices at one pole, a full turn long. Null otherwise
  * (with two, one at each pole, the ring is the frame of a world map).
  */
-function openPolarSeam(points: readonly LatLng[], turns: Int32Array): Ring | null {
+function openPolarSeam(points: readonly LatLng[], turns: readonly number[]): Ring | null {
   const n = points.length;
   const seams = polarSeams(points, turns);
   const seam = seams[0];
@@ -83,7 +83,7 @@ function openPolarSeam(points: readonly LatLng[], turns: Int32Array): Ring | nul
   const from = seam.first + (seam.isSpike ? seam.length : seam.length - 1);
   const restLength = n - (from - seam.first);
   const rest: LatLng[] = [];
-  const restTurns = new Int32Array(restLength + 1);
+  const restTurns: number[] = [];
   for (let k = 0; k < restLength; k++) {
     const i = (from + k) % n;
     rest.push(points[i]!);
@@ -102,7 +102,7 @@ interface PolarSeam {
   readonly isSpike: boolean;
 }
 
-function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
+function polarSeams(points: readonly LatLng[], turns: readonly number[]): PolarSeam[] {
   const n = points.length;
   const seams: PolarSeam[] = [];
   const lngAt = (i: number) => points[(i + n) % n]!.lng + 360 * turns[(i + n) % n]!;
@@ -121,7 +121,7 @@ function polarSeams(points: readonly LatLng[], turns: Int32Array): PolarSeam[] {
 }
 
 /** The path through all vertices and back to the first, at turns[n]; a vertex equal to the one before is dropped. */
-function closedPath(points: readonly LatLng[], turns: Int32Array): Path {
+function closedPath(points: readonly LatLng[], turns: readonly number[]): Path {
   const n = points.length;
   const lngAt = (i: number) => points[i % n]!.lng + 360 * turns[i]!;
   const kept: number[] = [];
@@ -130,8 +130,7 @@ function closedPath(points: readonly LatLng[], turns: Int32Array): Path {
     if (!repeated) kept.push(i);
   }
   const first = kept[0] ?? 0;
-  const closedTurns = new Int32Array(kept.length + 1);
-  for (const [k, i] of kept.entries()) closedTurns[k] = turns[i]!;
+  const closedTurns = kept.map((i) => turns[i]!);
   closedTurns[kept.length] = turns[first]! + turns[n]! - turns[0]!;
   const keptPoints = kept.map((i) => points[i]!);
   const { lngs, lats } = placePath([...keptPoints, points[first]!], closedTurns);

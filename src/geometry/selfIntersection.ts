@@ -21,7 +21,7 @@ export function isSelfIntersecting(ring: Ring): boolean {
   return !isSimpleChain(twice.lngs, twice.lats, false);
 }
 
-function widthDegrees(lngs: Float64Array): number {
+function widthDegrees(lngs: readonly number[]): number {
   let west = Number.POSITIVE_INFINITY;
   let east = Number.NEGATIVE_INFINITY;
   for (const lng of lngs) {
@@ -31,14 +31,14 @@ function widthDegrees(lngs: Float64Array): number {
   return east - west;
 }
 
-function repeatOnce(ring: Ring): { lngs: Float64Array; lats: Float64Array } {
+function repeatOnce(ring: Ring): { lngs: number[]; lats: number[] } {
   const n = ring.lngs.length - 1;
-  const lngs = new Float64Array(2 * n + 1);
-  const lats = new Float64Array(2 * n + 1);
+  const lngs: number[] = [];
+  const lats: number[] = [];
   for (let i = 0; i <= 2 * n; i++) {
     const lap = Math.floor(i / n);
-    lngs[i] = ring.lngs[i % n]! + 360 * ring.turns * lap;
-    lats[i] = ring.lats[i % n]!;
+    lngs.push(ring.lngs[i % n]! + 360 * ring.turns * lap);
+    lats.push(ring.lats[i % n]!);
   }
   return { lngs, lats };
 }

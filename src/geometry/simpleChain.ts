@@ -10,7 +10,7 @@ import { orient2d } from 'robust-predicates';
  * tests leave no tolerance. O(n log n) whatever the shape; candidates by bounding boxes would all overlap on a
  * polygon hatched with long slanting sides.
  */
-export function isSimpleChain(xs: Float64Array, ys: Float64Array, closed: boolean): boolean {
+export function isSimpleChain(xs: readonly number[], ys: readonly number[], closed: boolean): boolean {
   if (hasSpike(xs, ys, closed)) return false;
   const vertexCount = closed ? xs.length - 1 : xs.length;
   const order = sweepOrder(xs, ys, vertexCount);
@@ -26,13 +26,13 @@ export function isSimpleChain(xs: Float64Array, ys: Float64Array, closed: boolea
   return true;
 }
 
-function sweepOrder(xs: Float64Array, ys: Float64Array, vertexCount: number): Uint32Array {
+function sweepOrder(xs: readonly number[], ys: readonly number[], vertexCount: number): Uint32Array {
   const order = Uint32Array.from({ length: vertexCount }, (_, i) => i);
   return order.sort((a, b) => xs[a]! - xs[b]! || ys[a]! - ys[b]!);
 }
 
 /** True where an edge runs back over the one before it. */
-function hasSpike(xs: Float64Array, ys: Float64Array, closed: boolean): boolean {
+function hasSpike(xs: readonly number[], ys: readonly number[], closed: boolean): boolean {
   const edgeCount = xs.length - 1;
   for (let i = closed ? 0 : 1; i < edgeCount; i++) {
     const before = i > 0 ? i - 1 : edgeCount - 1;
@@ -47,14 +47,14 @@ const opposite = (a: number, b: number, c: number) => (a < b && c < b) || (a > b
 
 /** The edges that the sweeping meridian meets, from south to north. Edge i runs from vertex i to vertex i + 1. */
 class Sweep {
-  readonly #xs: Float64Array;
-  readonly #ys: Float64Array;
+  readonly #xs: readonly number[];
+  readonly #ys: readonly number[];
   readonly #closed: boolean;
   readonly #edgeCount: number;
   readonly #status: Int32Array;
   #size = 0;
 
-  constructor(xs: Float64Array, ys: Float64Array, closed: boolean) {
+  constructor(xs: readonly number[], ys: readonly number[], closed: boolean) {
     this.#xs = xs;
     this.#ys = ys;
     this.#closed = closed;

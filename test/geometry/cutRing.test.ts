@@ -251,4 +251,4 @@ describe('real outlines over the antimeridian', { skip: missingRealData('boundar
   });
 });
 
-const closed = (values: readonly number[]) => Float64Array.of(...values, values[0]!);
+const closed = (values: readonly number[]) => [...values, values[0]!];

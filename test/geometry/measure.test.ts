@@ -189,7 +189,10 @@ const area = (text: string) => ringMeasures(unwrapRing(parsePoints(text))).areaM
 const length = (text: string) => pathLengthM(unwrapLine(parsePoints(text)));
 
 /** Points so close together on the edges that geodesics between them are straight in longitude and latitude too. */
-function densified({ lngs, lats }: { lngs: Float64Array; lats: Float64Array }, stepDegrees = 0.05): LatLng[] {
+function densified(
+  { lngs, lats }: { lngs: readonly number[]; lats: readonly number[] },
+  stepDegrees = 0.05,
+): LatLng[] {
   const points: LatLng[] = [];
   for (let i = 1; i < lngs.length; i++) {
     const [dLat, dLng] = [lats[i]! - lats[i - 1]!, lngs[i]! - lngs[i - 1]!];

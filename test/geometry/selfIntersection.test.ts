@@ -131,12 +131,12 @@ describe('real boundaries are valid', { skip: missingRealData('boundaries.json.g
 });
 
 /** The definition, pair by pair. */
-function isSimpleByPairs(xs: Float64Array, ys: Float64Array): boolean {
+function isSimpleByPairs(xs: readonly number[], ys: readonly number[]): boolean {
   const n = xs.length - 1;
   if (n < 3) return false;
   const side = (i: number, j: number, k: number) =>
     Math.sign(orient2d(xs[i]!, ys[i]!, xs[j]!, ys[j]!, xs[k]!, ys[k]!));
-  const between = (values: Float64Array, i: number, j: number, k: number) =>
+  const between = (values: readonly number[], i: number, j: number, k: number) =>
     Math.min(values[i]!, values[j]!) <= values[k]! && values[k]! <= Math.max(values[i]!, values[j]!);
   const isOn = (i: number, k: number) =>
     side(i, i + 1, k) === 0 && between(xs, i, i + 1, k) && between(ys, i, i + 1, k);
