@@ -1,6 +1,6 @@
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
-import { streamAreas } from '../store/areas.ts';
-import { streamDevices } from '../store/deviceRows.ts';
+import { copyAreas } from '../store/areas.ts';
+import { copyDevices } from '../store/deviceRows.ts';
 import { selectMemberships } from '../store/memberships.ts';
 import { countDevices, selectFeedCursor, selectWorldVersions } from '../store/snapshot.ts';
 import type { Sql, Tx } from '../store/sql.ts';
@@ -8,9 +8,8 @@ import { selectSubscriptions } from '../store/webhooks.ts';
 import type { Memory } from './applyChanges.ts';
 import { compileAreas } from './compileAreas.ts';
 
-const CHUNK = 5_000;
-/** Areas are larger than devices: two thousand vertices each at most. */
-const AREA_CHUNK = 500;
+/** Of one statement; a million devices are read in some seconds. */
+const LOAD_TIMEOUT_MS = 600_000;
 const PROGRESS_EVERY = 100_000;
 
 /**
@@ -23,17 +22,19 @@ export async function loadFleet(
   onProgress: (loaded: number, total: number) => void,
 ): Promise<string> {
   return sql.begin('isolation level repeatable read read only', async (tx) => {
+    // One statement reads all devices, at the pace at which they are put into memory.
+    await tx.unsafe(`set local statement_timeout = ${LOAD_TIMEOUT_MS}`);
     const cursor = await selectFeedCursor(tx);
     const total = await countDevices(tx);
     let loaded = 0;
-    for await (const rows of streamDevices(tx, CHUNK)) {
+    await copyDevices(tx, (rows) => {
       for (const { fields, position } of rows) {
         fleet.putDevice(fields);
         if (position !== null) fleet.move(fields.id, position);
+        loaded++;
+        if (loaded % PROGRESS_EVERY === 0 && loaded < total) onProgress(loaded, total);
       }
-      loaded += rows.length;
-      if (loaded % PROGRESS_EVERY < CHUNK && loaded < total) onProgress(loaded, total);
-    }
+    });
     for (const row of await selectMemberships(tx)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
     }
@@ -49,9 +50,9 @@ export async function loadFleet(
 /** Areas that memory holds and the snapshot does not were deleted while this pod was away. */
 async function loadAreas(tx: Tx, areas: AreaCatalog): Promise<void> {
   const present = new Set<number>();
-  for await (const rows of streamAreas(tx, AREA_CHUNK)) {
+  await copyAreas(tx, async (rows) => {
     await compileAreas(areas, rows);
     for (const { id } of rows) present.add(id);
-  }
+  });
   for (const id of areas.ids()) if (!present.has(id)) areas.remove(id);
 }

@@ -2,10 +2,12 @@ import type { AreaDefinition, AreaGeometry, AreaType } from '../areas/area.ts';
 import type { AreaFigures } from '../areas/areaFigures.ts';
 import type { StoredArea } from '../areas/storedArea.ts';
 import { invariant } from '../base/invariant.ts';
+import { numbers } from '../base/numbers.ts';
 import type { LatLng } from '../geometry/latLng.ts';
+import type { CopiedRow } from './copiedRow.ts';
+import { copyRows } from './copyRows.ts';
 import { isTaken, type Sql, type Tx } from './sql.ts';
 import { assignments, insertRows } from './sqlText.ts';
-import { streamRows } from './streamRows.ts';
 import { list } from './tracks.ts';
 
 interface RawArea {
@@ -19,7 +21,7 @@ interface RawArea {
   center_lng: number | null;
   radius_m: number | null;
   buffer_m: number | null;
-  points: Buffer;
+  points: Uint8Array;
   external_id: string | null;
   dwell_seconds: number;
   area_m2: number | null;
@@ -143,10 +145,44 @@ export async function selectAreasById(sql: Sql, ids: readonly number[]): Promise
   return rows.map(storedArea);
 }
 
-/** All areas of all worlds, `chunk` at a time. */
-export async function* streamAreas(tx: Tx, chunk: number): AsyncGenerator<StoredArea[]> {
-  for await (const page of streamRows(tx, tx<RawArea[]>`select * from area`, chunk))
-    yield page.map(storedArea);
+/** All areas of all worlds, some at a time. */
+export async function copyAreas(
+  tx: Tx,
+  use: (areas: readonly StoredArea[]) => void | Promise<void>,
+): Promise<void> {
+  const query = tx`
+    select id, world_id, account_id, name, color, type, center_lat, center_lng, radius_m, buffer_m, points,
+      external_id, dwell_seconds, area_m2, perimeter_m, length_m, south, west, north, east, created_at, revision
+    from area`;
+  await copyRows(tx, query, (row) => storedArea(copiedArea(row)), use);
+}
+
+/** Reads the columns above, in their order. */
+function copiedArea(row: CopiedRow): RawArea {
+  return {
+    id: row.int8(),
+    world_id: row.int8(),
+    account_id: row.int8(),
+    name: row.text(),
+    color: row.word(),
+    type: row.word() as AreaType,
+    center_lat: row.float8OrNull(),
+    center_lng: row.float8OrNull(),
+    radius_m: row.float8OrNull(),
+    buffer_m: row.float8OrNull(),
+    points: row.bytes(),
+    external_id: row.textOrNull(),
+    dwell_seconds: row.int4(),
+    area_m2: row.float8OrNull(),
+    perimeter_m: row.float8OrNull(),
+    length_m: row.float8OrNull(),
+    south: row.float8(),
+    west: row.float8(),
+    north: row.float8(),
+    east: row.float8(),
+    created_at: new Date(row.timestampMs()),
+    revision: row.int8(),
+  };
 }
 
 function columns({ name, color, geometry, externalId, dwellSeconds }: AreaDefinition, figures: AreaFigures) {
@@ -218,11 +254,14 @@ function geometryOf(row: RawArea, center: LatLng | null): AreaGeometry {
 }
 
 /** A copy: the driver's buffers are slices of larger ones at any offset. */
-function doublesOf(bytes: Buffer): Float64Array {
-  const copy = new Uint8Array(bytes.byteLength);
-  copy.set(bytes);
-  return new Float64Array(copy.buffer);
+function doublesOf({ buffer, byteOffset, byteLength }: Uint8Array): Float64Array {
+  const view = new DataView(buffer, byteOffset, byteLength);
+  const doubles = numbers(byteLength / DOUBLE_BYTES);
+  for (let i = 0; i < doubles.length; i++) doubles[i] = view.getFloat64(DOUBLE_BYTES * i, true);
+  return doubles;
 }
+
+const DOUBLE_BYTES = Float64Array.BYTES_PER_ELEMENT;
 
 /** True for the failure of an update whose external id another area of its account has. */
 export function isExternalIdTaken(error: unknown): boolean {

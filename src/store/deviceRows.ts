@@ -1,6 +1,7 @@
 import type { DeviceFields, LatestPosition } from '../engine/device.ts';
+import type { CopiedRow } from './copiedRow.ts';
+import { copyRows } from './copyRows.ts';
 import type { Sql, Tx } from './sql.ts';
-import { streamRows } from './streamRows.ts';
 
 /** A device as Postgres holds it: what is said about it and its newest position. */
 export interface DeviceRow {
@@ -44,11 +45,41 @@ export async function selectDevicesByImei(sql: Sql, imeis: readonly string[]): P
   return rows.map(deviceRow);
 }
 
-/** All devices of all worlds, `chunk` at a time, so that a million of them never stand in memory twice. */
-export async function* streamDevices(tx: Tx, chunk: number): AsyncGenerator<DeviceRow[]> {
-  const rows = tx<RawDevice[]>`
-    select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
-  for await (const page of streamRows(tx, rows, chunk)) yield page.map(deviceRow);
+/** All devices of all worlds, some at a time. */
+export async function copyDevices(
+  tx: Tx,
+  use: (rows: readonly DeviceRow[]) => void | Promise<void>,
+): Promise<void> {
+  const query = tx`select ${columns(tx)} from device d join device_state s on s.device_id = d.id`;
+  await copyRows(tx, query, copiedDevice, use);
+}
+
+/** Reads `columns`, in their order. */
+function copiedDevice(row: CopiedRow): DeviceRow {
+  const fields: DeviceFields = {
+    id: row.int8(),
+    imei: row.text(),
+    worldId: row.int8(),
+    name: row.textOrNull(),
+    plate: row.textOrNull(),
+    model: row.wordOrNull(),
+    groups: row.words(),
+    editedAtMs: row.timestampMs(),
+  };
+  const recordedAtMs = row.timestampMsOrNull();
+  if (recordedAtMs === null) return { fields, position: null };
+  return {
+    fields,
+    position: {
+      recordedAtMs,
+      lat: row.float8(),
+      lng: row.float8(),
+      altitudeM: row.float8(),
+      speedKmh: row.float8(),
+      odometerKm: row.float8OrNull(),
+      movedAtMs: row.timestampMs(),
+    },
+  };
 }
 
 function deviceRow(row: RawDevice): DeviceRow {

@@ -1,5 +1,7 @@
 import { DatabaseError, Pool, type PoolClient, type QueryConfig, type QueryResult, types } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
 import { DeadlineExceeded } from '../base/deadline.ts';
+import { invariant } from '../base/invariant.ts';
 import { compileSql, type SqlText } from './sqlText.ts';
 
 /** How long one statement may run, wait for a lock, or hold a transaction open without saying a word. A pod that
@@ -31,7 +33,14 @@ export interface Tx extends Query {
    * long as `statement_timeout` says; all others are given up after 40 s.
    */
   unsafe<T extends readonly object[] = readonly object[]>(text: string): Promise<Rows<T>>;
+  /**
+   * Hands all that a query without parameters selects to `use`, in the binary format of COPY, cut anywhere; the next
+   * piece is not read before `use` has settled. When `use` fails the rest is passed over, and the failure told then.
+   */
+  copy(query: SqlText, use: UseBytes): Promise<void>;
 }
+
+type UseBytes = (bytes: Buffer) => void | Promise<void>;
 
 /** The client that every store file takes. bigint columns are numbers, timestamps are Dates. */
 export interface Sql extends Tx {
@@ -83,6 +92,7 @@ export function openSql(url: string, options: SqlOptions): Sql {
   const run: Run = (text, values, name) => withClient(pool, (client) => ask(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => withClient(pool, (client) => askPatiently(client, text)),
+    copy: (query: SqlText, use: UseBytes) => withClient(pool, (client) => copyOut(client, query, use)),
     begin: (first: unknown, second?: unknown) =>
       typeof first === 'string'
         ? transaction(pool, ` ${first}`, second as Work)
@@ -160,7 +170,8 @@ async function transaction(pool: Pool, options: string, work: Work): Promise<unk
   return withClient(pool, async (client) => {
     const run: Run = (text, values, name) => ask(client, text, values, name);
     const unsafe = (text: string) => askPatiently(client, text);
-    const tx = Object.assign(queryOn(run), { unsafe }) as Tx;
+    const copy = (query: SqlText, use: UseBytes) => copyOut(client, query, use);
+    const tx = Object.assign(queryOn(run), { unsafe, copy }) as Tx;
     await run(`begin${options}`);
     let result: unknown;
     try {
@@ -219,6 +230,31 @@ function impatient(text: string, values: readonly unknown[], name?: string): Que
 
 function askPatiently(client: PoolClient, text: string) {
   return rowsOf(client.query<object>(text));
+}
+
+async function copyOut(client: PoolClient, query: SqlText, use: UseBytes): Promise<void> {
+  const { text, values } = compileSql(query, isSqlText);
+  invariant(values.length === 0, 'a copy takes no parameters');
+  const stream = client.query(copyTo(`copy (${text}) to stdout (format binary)`));
+  const silence = setTimeout(() => stream.destroy(new Error('Postgres fell silent')), SILENCE_LIMIT_MS);
+  let failure: { readonly error: unknown } | null = null;
+  try {
+    for await (const bytes of stream) {
+      silence.refresh();
+      // Who stops reading in the middle leaves a connection that nobody can use.
+      if (failure !== null) continue;
+      try {
+        await use(bytes);
+      } catch (error) {
+        failure = { error };
+      }
+    }
+  } catch (error) {
+    rethrow(error);
+  } finally {
+    clearTimeout(silence);
+  }
+  if (failure !== null) throw failure.error;
 }
 
 async function rowsOf(answer: Promise<QueryResult<object>>): Promise<Rows<readonly object[]>> {

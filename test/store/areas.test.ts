@@ -4,6 +4,7 @@ import type { StoredArea } from '../../src/areas/storedArea.ts';
 import { insertAccount, upsertOrganization } from '../../src/store/accounts.ts';
 import { lockAreaHomes, moveArea } from '../../src/store/areaHomes.ts';
 import {
+  copyAreas,
   deleteArea,
   insertArea,
   insertAreas,
@@ -12,7 +13,6 @@ import {
   lockAreasByExternalId,
   selectAreasByExternalId,
   selectAreasById,
-  streamAreas,
   updateArea,
 } from '../../src/store/areas.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
@@ -95,12 +95,10 @@ describe('a stored area', () => {
       });
       assert.ok(Math.abs(area.createdAtMs - Date.now()) < 60_000);
       assert.deepEqual(await selectAreasById(sql, [area.id]), [area]);
-      const streamed: StoredArea[] = [];
-      await sql.begin('isolation level repeatable read', async (tx) => {
-        for await (const page of streamAreas(tx, 2)) streamed.push(...page);
-      });
+      const copied: StoredArea[] = [];
+      await sql.begin((tx) => copyAreas(tx, (areas) => void copied.push(...areas)));
       assert.deepEqual(
-        streamed.find(({ id }) => id === area.id),
+        copied.find(({ id }) => id === area.id),
         area,
       );
     });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { copyDevices, type DeviceRow, selectDevicesById } from '../../src/store/deviceRows.ts';
 import {
   type DeviceDraft,
   insertDevices,
@@ -100,4 +101,25 @@ test('writers of the same devices in opposite orders wait for each other, never 
     );
     assert.equal(created.flat().length, fresh.length);
   }
+});
+
+test('copied as a whole, the devices are what they are when asked for by id', async () => {
+  const odd = 'ä\u0301🚚{},"\\';
+  const created = await sql.begin((tx) =>
+    insertDevices(tx, [draft(), draft({ name: odd, plate: odd, model: odd, groups: [odd, '', 'g'] })]),
+  );
+  const ids = created.map(({ id }) => id);
+  await sql`
+    update device_state set recorded_at = '1999-12-31 23:59:59.9995+00', latitude = -0.1, longitude = 180,
+      altitude_m = 1e-9, speed_kmh = 0, odometer_km = 48210.4, moved_at = '2026-11-20 12:00:00.123456+00'
+    where device_id = ${ids[1] ?? 0}`;
+  const copied: DeviceRow[] = [];
+  await sql.begin((tx) => copyDevices(tx, (rows) => void copied.push(...rows)));
+  const selected = await selectDevicesById(sql, ids);
+  assert.equal(selected.length, 2);
+  for (const row of selected)
+    assert.deepEqual(
+      copied.find(({ fields }) => fields.id === row.fields.id),
+      row,
+    );
 });

@@ -4,7 +4,6 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import { listen } from '../../src/store/listen.ts';
 import { isUnavailable, openSql, type Sql, type Tx } from '../../src/store/sql.ts';
-import { streamRows } from '../../src/store/streamRows.ts';
 import { findFreePort } from '../support/ports.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -66,20 +65,6 @@ describe('a connection is lost in the middle of a transaction', () => {
         await cut(pid);
         await waitFor(() => isGone(pid));
         for (let n = 3; n < 6; n++) await tx`insert into thing values (${n}::int)`.catch(() => undefined);
-      },
-    ],
-    [
-      'while rows stream',
-      async (tx, pid) => {
-        for await (const rows of streamRows(
-          tx,
-          tx<{ n: number }[]>`select generate_series(1, 1000) as n`,
-          10,
-        )) {
-          assert.equal(rows.length, 10);
-          await cut(pid);
-          await waitFor(() => isGone(pid));
-        }
       },
     ],
   ];
