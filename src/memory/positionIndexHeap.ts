@@ -9,37 +9,40 @@ export interface NearHit {
 /** Which of two slots goes first when they are equally far away. */
 export type Precedes = (slot: number, other: number) => boolean;
 
-/** The best hits so far, nearest first, of equals as told; the worst is on top. Used again for every search. */
+/**
+ * The best so far by a distance of any kind, nearest first, of equals as told; the worst is on top. Used again for
+ * every search.
+ */
 export class PositionIndexHeap {
-  /** No hit beyond this distance gets in any more. */
-  reachM = 0;
+  /** Nothing beyond this distance gets in any more. */
+  reach = 0;
   private limit = 0;
   private count = 0;
   private precedes: Precedes = (slot, other) => slot < other;
   private readonly distances = new Float64Array(MAX_LIMIT);
   private readonly slots = new Int32Array(MAX_LIMIT);
 
-  /** Starts over, for the best `limit` (1 to 1000) of the hits at most `maxM` away. */
-  reset(limit: number, maxM: number, precedes: Precedes): void {
+  /** Starts over, for the best `limit` (1 to 1000) of the slots no farther than `reach`. */
+  reset(limit: number, reach: number, precedes: Precedes): void {
     invariant(
       Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
       'position index: limit out of range',
     );
-    invariant(maxM >= 0, 'position index: maxM is not a distance');
+    invariant(reach >= 0, 'position index: maxM is not a distance');
     this.limit = limit;
     this.count = 0;
-    this.reachM = maxM;
+    this.reach = reach;
     this.precedes = precedes;
   }
 
-  offer(distanceM: number, slot: number): void {
-    if (distanceM > this.reachM) return;
-    if (this.count < this.limit) this.siftUp(this.count++, distanceM, slot);
-    else if (this.isWorse(0, distanceM, slot)) this.siftDown(distanceM, slot);
-    if (this.count === this.limit) this.reachM = this.distances[0]!;
+  offer(distance: number, slot: number): void {
+    if (distance > this.reach) return;
+    if (this.count < this.limit) this.siftUp(this.count++, distance, slot);
+    else if (this.isWorse(0, distance, slot)) this.siftDown(distance, slot);
+    if (this.count === this.limit) this.reach = this.distances[0]!;
   }
 
-  /** Empties the heap into a list, best first. */
+  /** Empties the heap into a list, best first; distances are metres. */
   drain(): NearHit[] {
     const hits = new Array<NearHit>(this.count);
     while (this.count > 0) {
@@ -50,38 +53,38 @@ export class PositionIndexHeap {
     return hits;
   }
 
-  private siftUp(from: number, distanceM: number, slot: number): void {
+  private siftUp(from: number, distance: number, slot: number): void {
     let hole = from;
     while (hole > 0) {
       const parent = (hole - 1) >> 1;
-      if (this.isWorse(parent, distanceM, slot)) break;
+      if (this.isWorse(parent, distance, slot)) break;
       this.fill(hole, this.distances[parent]!, this.slots[parent]!);
       hole = parent;
     }
-    this.fill(hole, distanceM, slot);
+    this.fill(hole, distance, slot);
   }
 
   /** Replaces the top. */
-  private siftDown(distanceM: number, slot: number): void {
+  private siftDown(distance: number, slot: number): void {
     let hole = 0;
     for (let child = 1; child < this.count; child = 2 * hole + 1) {
       const right = child + 1;
       if (right < this.count && this.isWorse(right, this.distances[child]!, this.slots[child]!))
         child = right;
-      if (!this.isWorse(child, distanceM, slot)) break;
+      if (!this.isWorse(child, distance, slot)) break;
       this.fill(hole, this.distances[child]!, this.slots[child]!);
       hole = child;
     }
-    this.fill(hole, distanceM, slot);
+    this.fill(hole, distance, slot);
   }
 
-  private isWorse(at: number, distanceM: number, slot: number): boolean {
-    const heldM = this.distances[at]!;
-    return heldM > distanceM || (heldM === distanceM && this.precedes(slot, this.slots[at]!));
+  private isWorse(at: number, distance: number, slot: number): boolean {
+    const held = this.distances[at]!;
+    return held > distance || (held === distance && this.precedes(slot, this.slots[at]!));
   }
 
-  private fill(at: number, distanceM: number, slot: number): void {
-    this.distances[at] = distanceM;
+  private fill(at: number, distance: number, slot: number): void {
+    this.distances[at] = distance;
     this.slots[at] = slot;
   }
 }

@@ -1,5 +1,6 @@
 import { distanceM } from '../geometry/distance.ts';
 import { maxChordM } from '../geometry/maxChord.ts';
+import { maxGeodesicM } from '../geometry/maxGeodesic.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../geometry/wgs84.ts';
 import { type NearHit, PositionIndexHeap, type Precedes } from './positionIndexHeap.ts';
@@ -8,12 +9,22 @@ import type { PositionIndexTrie } from './positionIndexTrie.ts';
 import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionIndexTrie.ts';
 
 /**
- * Finds the devices nearest to a position, exactly by `distanceM`, which is called only for what two lower bounds
- * cannot exclude: the chord (`maxChordM`), and, for small cells far away, the triangle inequality (`leastM`).
- * Lengths without a unit in their name are lattice steps. One instance serves all tries, one call at a time.
+ * Finds the devices nearest to a position, exactly by `distanceM`, which takes longer than the rest of a search and is
+ * called for hardly more than the devices that are found. Nearby, chords bound geodesics from below and from above
+ * within millimetres (`maxChordM`, `maxGeodesicM`): candidates are gathered by chord alone and weighed at the end. Far
+ * away, where chords tell little, devices are weighed as they are met, and the triangle inequality (`leastM`) rules
+ * out whole cells. Lengths without a unit in their name are lattice steps. One instance serves all tries, one call at
+ * a time.
  */
 export class PositionIndexSearch {
   private readonly heap = new PositionIndexHeap();
+  /** Squared chords of the best candidates: the worst of them bounds the search as long as nothing is weighed. */
+  private readonly chords = new PositionIndexHeap();
+  private readonly candidates = new Int32Array(MAX_CANDIDATES);
+  private readonly candidateChordsSq = new Float64Array(MAX_CANDIDATES);
+  private candidateCount = 0;
+  /** Candidates are no longer gathered: whatever is met is weighed. */
+  private isWeighing = false;
   private readonly stack = new Float64Array(STACK_FIELDS * MAX_DEPTH);
   private readonly query = new Float64Array(3);
   private lat = 0;
@@ -38,6 +49,9 @@ export class PositionIndexSearch {
     precedes: Precedes,
   ): NearHit[] {
     this.heap.reset(limit, maxM, precedes);
+    this.chords.reset(limit, Infinity, anyOrder);
+    this.candidateCount = 0;
+    this.isWeighing = false;
     this.lat = lat;
     this.lng = lng;
     this.children = trie.children;
@@ -46,8 +60,9 @@ export class PositionIndexSearch {
     this.weighedLat = Number.NaN;
     writeSurfacePoint(lat, lng, this.query, 0);
     for (let axis = 0; axis < 3; axis++) this.query[axis] = this.query[axis]! * STEPS_PER_M + LATTICE_CENTRE;
-    this.shrinkReach();
+    this.reachSq = reachSqOf(maxM);
     this.visitNear();
+    this.weighCandidates();
     return this.heap.drain();
   }
 
@@ -64,6 +79,7 @@ export class PositionIndexSearch {
     let top = 0;
     for (;;) {
       if (isFar(chordSq, depth)) {
+        this.weighCandidates();
         this.visitFar(ref, depth, c0, c1, c2, 0);
       } else if (ref < 0) {
         this.scan(ref);
@@ -108,7 +124,7 @@ export class PositionIndexSearch {
    * alike. There one distance per cell tells more; it also says which half to visit first.
    */
   private visitFar(ref: number, depth: number, c0: number, c1: number, c2: number, leastM: number): void {
-    if (ref === EMPTY || leastM > this.heap.reachM) return;
+    if (ref === EMPTY || leastM > this.heap.reach) return;
     if (ref < 0) {
       this.scan(ref);
       return;
@@ -157,9 +173,35 @@ export class PositionIndexSearch {
         const dx = pool[entry]! - x;
         const dy = pool[entry + 1]! - y;
         const dz = pool[entry + 2]! - z;
-        if (dx * dx + dy * dy + dz * dz <= this.reachSq) this.weigh(pool[entry + SLOT]!);
+        const chordSq = dx * dx + dy * dy + dz * dz;
+        if (chordSq <= this.reachSq) this.meet(pool[entry + SLOT]!, chordSq);
       }
       ref = pool[base + NEXT]!;
+    }
+  }
+
+  private meet(slot: number, chordSq: number): void {
+    if (this.candidateCount === MAX_CANDIDATES) this.weighCandidates();
+    if (this.isWeighing) {
+      this.weigh(slot);
+      return;
+    }
+    this.candidates[this.candidateCount] = slot;
+    this.candidateChordsSq[this.candidateCount++] = chordSq;
+    const worstSq = this.chords.reach;
+    this.chords.offer(chordSq, slot);
+    if (this.chords.reach === worstSq) return;
+    // So many are at most this far away that nobody farther can be a hit.
+    const leastReachM = maxGeodesicM((Math.sqrt(this.chords.reach) + 1) / STEPS_PER_M);
+    this.reachSq = Math.min(this.reachSq, reachSqOf(leastReachM));
+  }
+
+  /** From here on everything is weighed. */
+  private weighCandidates(): void {
+    if (this.isWeighing) return;
+    this.isWeighing = true;
+    for (let i = 0; i < this.candidateCount; i++) {
+      if (this.candidateChordsSq[i]! <= this.reachSq) this.weigh(this.candidates[i]!);
     }
   }
 
@@ -172,17 +214,23 @@ export class PositionIndexSearch {
       this.weighedLng = lng;
       this.weighedM = distanceM(this.lat, this.lng, lat, lng);
     }
-    const reachM = this.heap.reachM;
+    const reachM = this.heap.reach;
     this.heap.offer(this.weighedM, slot);
-    if (this.heap.reachM < reachM) this.shrinkReach();
-  }
-
-  /** The step allows for the rounding to the lattice (0.9 steps), the factor for the error of distanceM (1e-9). */
-  private shrinkReach(): void {
-    const reach = maxChordM(this.heap.reachM) * (1 + 1e-7) * STEPS_PER_M + 1;
-    this.reachSq = reach * reach;
+    if (this.heap.reach < reachM) this.reachSq = Math.min(this.reachSq, reachSqOf(this.heap.reach));
   }
 }
+
+/**
+ * The squared chord beyond which nothing is as near as this. The step allows for the rounding to the lattice (0.9
+ * steps), the factor for the error of distanceM (1e-9).
+ */
+function reachSqOf(geodesicM: number): number {
+  const reach = maxChordM(geodesicM) * (1 + 1e-7) * STEPS_PER_M + 1;
+  return reach * reach;
+}
+
+/** The order of candidates at the same chord says nothing about which is a hit. */
+const anyOrder: Precedes = () => false;
 
 /** True when one distance for the whole cell pays: its diameter is below what chord c lacks to its arc, c³ / 24 R². */
 function isFar(chordSq: number, depth: number): boolean {
@@ -201,5 +249,7 @@ const HALVES = Float64Array.from(
 );
 const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
 const POLAR_RATIO = POLAR_RADIUS_M / EQUATORIAL_RADIUS_M;
+/** A crowd in one place is weighed as it is met from here on. */
+const MAX_CANDIDATES = 4096;
 /** Reference, depth, centre, squared chord. */
 const STACK_FIELDS = 6;

@@ -39,6 +39,16 @@ describe('near', () => {
     );
   });
 
+  test('goes on to a crowd far away when there are too few devices nearby', () => {
+    const nearby = [...crowd(6, [41.9, 12.5], 0.05).values()];
+    const farAway = [...crowd(3000, [48.86, 2.35], 0.3).values()];
+    const devices = new Map([...farAway.slice(0, 1500), ...nearby, ...farAway.slice(1500)].entries());
+    const index = indexOf(devices);
+    for (const limit of [1, 6, 7, 60, 1000])
+      for (const maxM of [Infinity, 1_105_000, 1_000])
+        assertNearest(index, devices, [41.88, 12.52], limit, maxM);
+  });
+
   test('ranks by the ellipsoid where a sphere would rank otherwise', () => {
     const index = indexOf(
       new Map<number, Position>([
@@ -120,6 +130,17 @@ describe('put and remove', () => {
     assertNearest(index, devices, [1, 1], 50, Infinity);
     for (const slot of devices.keys()) index.remove(slot);
     assertEmpty(index);
+  });
+
+  test('are told apart by whatever says who goes first, also in a crowd at one position', () => {
+    const index = new PositionIndex((slot, other) => slot > other);
+    for (let slot = 0; slot < 20_000; slot++) index.put(slot, 40, -3);
+    for (const from of [40, 40.001, 60]) {
+      assert.deepEqual(
+        index.near(from, -3, 3).map((hit) => hit.slot),
+        [19_999, 19_998, 19_997],
+      );
+    }
   });
 
   test('give back every part, however often devices gather and scatter', () => {

@@ -3,8 +3,9 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
 import { maxChordM } from '../../src/geometry/maxChord.ts';
+import { maxGeodesicM } from '../../src/geometry/maxGeodesic.ts';
 
-test('no two positions are farther apart by chord than their geodesic allows', () => {
+test('no two positions are farther apart by chord than their geodesic allows, nor the other way round', () => {
   const lat = fc.oneof(even(-90, 90), fc.constantFrom(-90, 0, 90));
   const azimuth = fc.oneof(even(-180, 180), fc.constantFrom(0, 90));
   const lengthM = fc.oneof(
@@ -18,6 +19,7 @@ test('no two positions are farther apart by chord than their geodesic allows', (
       const { s12 = 0 } = geodesic.Geodesic.WGS84.Inverse(lat, 0, lat2, lon2);
       const chordM = Math.hypot(...ecefM(lat, 0).map((x, axis) => x - (ecefM(lat2, lon2)[axis] as number)));
       assert.ok(chordM <= maxChordM(s12) + 1e-7, `${chordM} at ${s12}`);
+      assert.ok(s12 <= maxGeodesicM(chordM) + 2e-8 + 1e-12 * s12, `${s12} at ${chordM}`);
     }),
     { seed: 1, numRuns: 10_000 },
   );
@@ -28,6 +30,14 @@ test('on the equator, whatever is 0.4 % longer is excluded', () => {
     const longerChordM = 2 * 6378137 * Math.sin((1.004 * lengthM) / (2 * 6378137));
     assert.ok(longerChordM > maxChordM(lengthM), `${lengthM}`);
   }
+});
+
+test('nearby, geodesics are bounded from above to the millimetre, and by more than a chord everywhere', () => {
+  for (let chordM = 0; chordM <= 10_000; chordM += 10) {
+    const overM = maxGeodesicM(chordM) - chordM;
+    assert.ok(overM >= 0 && overM < 0.00105, `${overM} at ${chordM}`);
+  }
+  assert.equal(maxGeodesicM(2 * 6_335_439.4), Infinity);
 });
 
 /** Evenly from `min` to `max`, as fc.double is not. */
