@@ -36,9 +36,14 @@ export function prefix(key: string): string {
   return key.slice(0, STORED_CHARS);
 }
 
-/** True when `text` could be a key. What could not is refused without a look into the database. */
-export function isKeyShaped(text: string): boolean {
-  return KEY_SHAPE.test(text);
+/** What a call shows as its key. What could not be one is refused without a look into the database. */
+export type ShownKey =
+  | { readonly kind: 'none' | 'malformed' }
+  | { readonly kind: 'key'; readonly fingerprint: string };
+
+export function readKey(text: string | undefined): ShownKey {
+  if (text === undefined || text === '') return { kind: 'none' };
+  return KEY_SHAPE.test(text) ? { kind: 'key', fingerprint: fingerprint(text) } : { kind: 'malformed' };
 }
 
 const KEY_SHAPE = new RegExp(`^${PREFIX}[A-Za-z0-9]{${RANDOM_CHARS}}$`);

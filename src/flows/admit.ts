@@ -1,11 +1,11 @@
-import { fingerprint, isKeyShaped } from '../access/apiKey.ts';
+import type { ShownKey } from '../access/apiKey.ts';
 import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
 import { judgeKey, type KeyRefusal } from '../access/refusal.ts';
 import { DeadlineExceeded, withDeadline } from '../base/deadline.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import type { Keyring } from '../memory/keyring.ts';
-import type { Gate, GateRequest, GateVerdict, LimitName, StaleWorld } from '../queue/gate.ts';
+import type { Gate, GateVerdict, LimitName, StaleWorld } from '../queue/gate.ts';
 import { selectKeyState } from '../store/keyStates.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
 
@@ -55,35 +55,44 @@ export class Admittance {
     this.#ports = ports;
   }
 
-  admit(apiKey: string | undefined, client: ClientAddress, nowMs: number): Admission | Promise<Admission> {
-    const call: PendingCall = { ip: client.address.text, client, nowMs, fingerprint: '' };
-    if (apiKey === undefined || apiKey === '') return this.#refuseUncounted(call, KEY_REQUIRED);
-    if (!isKeyShaped(apiKey)) return this.#refuseUncounted(call, KEY_INVALID);
-    call.fingerprint = fingerprint(apiKey);
+  admit(shown: ShownKey, client: ClientAddress, nowMs: number): Admission | Promise<Admission> {
+    const ip = client.address.text;
+    if (shown.kind !== 'key') {
+      return this.#refuseUncounted(ip, nowMs, shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID);
+    }
+    const call: PendingCall = { ip, client, nowMs, fingerprint: shown.fingerprint };
     const key = this.#ports.keyring.get(call.fingerprint);
     if (key === undefined) return this.#admitUnknown(call);
-    return this.#judge(call, key, { ip: call.ip, refundIp: null });
+    return this.#judge(call, key, ip, null);
   }
 
   /** A call without a usable key costs its address a count. */
-  #refuseUncounted(call: PendingCall, refusal: Admission): Admission | Promise<Admission> {
-    return whenSettled(this.#count(call), (verdict) => (verdict.kind === 'limited' ? verdict : refusal));
+  #refuseUncounted(ip: string, nowMs: number, refusal: Admission): Admission | Promise<Admission> {
+    return whenSettled(this.#count(ip, nowMs), (verdict) => (verdict.kind === 'limited' ? verdict : refusal));
   }
 
   /** The address is counted before Postgres is asked for the key. */
   async #admitUnknown(call: PendingCall): Promise<Admission> {
-    const counted = await this.#count(call);
+    const counted = await this.#count(call.ip, call.nowMs);
     if (counted.kind === 'limited') return counted;
     const key = await this.#load(call.fingerprint);
     if (key === undefined) return KEY_INVALID;
-    return this.#judge(call, key, { ip: null, refundIp: call.ip });
+    return this.#judge(call, key, null, call.ip);
   }
 
-  #judge(call: PendingCall, key: KeyState, charge: Charge): Admission | Promise<Admission> {
+  #judge(
+    call: PendingCall,
+    key: KeyState,
+    ip: string | null,
+    refundIp: string | null,
+  ): Admission | Promise<Admission> {
     const isFresh = this.#ports.follower.lagMs() <= FRESH_MS;
     const refusal = judgeKey(key, call.client);
     const keyId = isFresh && refusal === null ? key.id : null;
-    return whenSettled(this.#ask(call, key, { ...charge, keyId, verified: false }), (verdict) => {
+    const { worldIds } = key;
+    const versions = this.#versionsOf(worldIds);
+    const request = { ip, keyId, refundIp, worldIds, versions, verified: false };
+    return whenSettled(this.#ports.gate.admit(request, call.nowMs), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
       if (verdict.kind === 'pass' && isFresh) return this.#settle(call, key, refusal);
       return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
@@ -104,7 +113,10 @@ export class Admittance {
     if (key === undefined) return KEY_INVALID;
     const refusal = judgeKey(key, call.client);
     const keyId = refusal === null ? key.id : null;
-    const verdict = await this.#ask(call, key, { ip: null, refundIp: call.ip, keyId, verified: true });
+    const { worldIds } = key;
+    const versions = this.#versionsOf(worldIds);
+    const request = { ip: null, keyId, refundIp: call.ip, worldIds, versions, verified: true };
+    const verdict = await this.#ports.gate.admit(request, call.nowMs);
     return verdict.kind === 'limited' ? verdict : this.#settle(call, key, refusal);
   }
 
@@ -130,19 +142,13 @@ export class Admittance {
     }
   }
 
-  #count(call: PendingCall): GateVerdict | Promise<GateVerdict> {
-    const request = { ip: call.ip, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
-    return this.#ports.gate.admit(request, call.nowMs);
+  #count(ip: string, nowMs: number): GateVerdict | Promise<GateVerdict> {
+    const request = { ip, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
+    return this.#ports.gate.admit(request, nowMs);
   }
 
-  #ask(
-    call: PendingCall,
-    { worldIds }: KeyState,
-    charge: Charge & Pick<GateRequest, 'keyId' | 'verified'>,
-  ): GateVerdict | Promise<GateVerdict> {
-    const { fleet, gate } = this.#ports;
-    const versions = worldIds.map((worldId) => fleet.worldVersion(worldId));
-    return gate.admit({ ...charge, worldIds, versions }, call.nowMs);
+  #versionsOf(worldIds: readonly number[]): number[] {
+    return worldIds.map((worldId) => this.#ports.fleet.worldVersion(worldId));
   }
 
   /** Reads a key once for all calls that wait for it; again when a change may have overtaken the read. */
@@ -172,12 +178,7 @@ interface PendingCall {
   readonly ip: string;
   readonly client: ClientAddress;
   readonly nowMs: number;
-  fingerprint: string;
-}
-
-interface Charge {
-  readonly ip: string | null;
-  readonly refundIp: string | null;
+  readonly fingerprint: string;
 }
 
 /** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */

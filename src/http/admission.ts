@@ -4,6 +4,7 @@ import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
 import type { Admission, Admittance } from '../flows/admit.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import { callerHeaders } from './callerHeaders.ts';
+import { callerOf } from './callerOf.ts';
 import type { ApiVersion } from './route.ts';
 
 export interface AdmissionPorts {
@@ -18,8 +19,8 @@ export function admitRequest(
   nowMs: number,
 ): Admission | Promise<Admission> {
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
-  const client = clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
-  return admittance.admit(apiKey, client, nowMs);
+  const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
+  return admittance.admit(shown, client, nowMs);
 }
 
 /** Where a call comes from. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { fingerprint, isKeyShaped, newKey, prefix } from '../../src/access/apiKey.ts';
+import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts';
 
 describe('newKey', () => {
   test('makes keys of the documented shape, never the same twice', () => {
@@ -34,11 +34,10 @@ test('fingerprint is the SHA-256 of the key in hex, and prefix its first six cha
   assert.equal(prefix('fk_abcdefg'), 'fk_abc');
 });
 
-describe('isKeyShaped', () => {
+describe('readKey', () => {
   const body = 'a'.repeat(43);
   const cases: [string, boolean][] = [
     [`fk_${body}`, true],
-    ['', false],
     ['fk_', false],
     [`fk_${body}a`, false],
     [`fk_${body.slice(1)}`, false],
@@ -50,7 +49,12 @@ describe('isKeyShaped', () => {
   ];
   for (const [text, expected] of cases) {
     test(`${JSON.stringify(text)} ${expected ? 'may' : 'cannot'} be a key`, () => {
-      assert.equal(isKeyShaped(text), expected);
+      const fingerprintOfText = { kind: 'key', fingerprint: fingerprint(text) };
+      assert.deepEqual(readKey(text), expected ? fingerprintOfText : { kind: 'malformed' });
     });
   }
+
+  test('a header that is missing or empty shows no key', () => {
+    for (const text of [undefined, '']) assert.deepEqual(readKey(text), { kind: 'none' });
+  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { isKeyShaped, newKey } from '../../src/access/apiKey.ts';
+import { newKey, readKey } from '../../src/access/apiKey.ts';
 import { bearerToken, newSessionToken } from '../../src/access/sessionToken.ts';
 
 const TOKEN = newSessionToken(randomBytes);
@@ -16,7 +16,7 @@ describe('a session token', () => {
   });
 
   test('is no API key, nor is a key one', () => {
-    assert.equal(isKeyShaped(TOKEN), false);
+    assert.deepEqual(readKey(TOKEN), { kind: 'malformed' });
     assert.equal(bearerToken([`Bearer ${newKey(randomBytes)}`]), null);
   });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseAllowlist } from '../../src/access/allowlist.ts';
-import { fingerprint } from '../../src/access/apiKey.ts';
+import { fingerprint, readKey } from '../../src/access/apiKey.ts';
 import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyState.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
@@ -112,7 +112,7 @@ function open(gate: Gate, key: KeyState | null = FINE): Desk {
   return {
     admit: async (apiKey, nowMs = NOW_MS, ip = '192.0.2.1') => {
       const client = { address: address(ip), certain: true };
-      return describeAdmission(await admittance.admit(apiKey, client, nowMs));
+      return describeAdmission(await admittance.admit(readKey(apiKey), client, nowMs));
     },
     store,
     keyring,
@@ -245,7 +245,10 @@ describe('judgement, in its order', () => {
       noteUse: () => assert.fail('it was not let in'),
     });
     const client = { address: address('192.0.2.1'), certain: false };
-    assert.equal(describeAdmission(await admittance.admit(KEY, client, NOW_MS)), 'API_KEY_IP_BLOCKED');
+    assert.equal(
+      describeAdmission(await admittance.admit(readKey(KEY), client, NOW_MS)),
+      'API_KEY_IP_BLOCKED',
+    );
   });
 });
 

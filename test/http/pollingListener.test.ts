@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { createApp } from '../../src/http/app.ts';
 import { pollingListener } from '../../src/http/pollingListener.ts';
 import { bareRequest, exchange } from '../support/http.ts';
-import { IMEI, KEYS, type Side, serveSide } from '../support/pollingSides.ts';
+import { IMEI, KEYS, keyOf, type Side, serveSide } from '../support/pollingSides.ts';
 
 /** An app that answers by its router alone, and one with the polling listener in front that may leave nothing to it. */
 let router: Side;
@@ -76,7 +76,7 @@ describe('polled or by the router, an answer is the same: status, headers, bytes
         : [...TARGETS.filter((target) => !target.startsWith('/areas')), ...UNDESCRIBED];
     for (const target of targets) {
       test(`/api/${version}${target}, whoever asks`, async () => {
-        for (const key of [undefined, ...KEYS]) {
+        for (const key of [undefined, 'fk_', ...KEYS]) {
           for (const more of [{}, { 'X-API-Version': 'v9' }, { 'x-forwarded-for': '198.51.100.7' }]) {
             const before = leftOver;
             const headers = { ...more, ...(key === undefined ? {} : { 'X-API-Key': key }) };
@@ -115,7 +115,7 @@ describe('polled or by the router, an answer is the same: status, headers, bytes
         fc.boolean(),
         async (method, pieces, isApi) => {
           const target = `${isApi ? '/api/v3/devices' : '/'}${pieces.join('')}`;
-          const { expected, actual } = await both(method, target, { 'X-API-Key': 'now' });
+          const { expected, actual } = await both(method, target, { 'X-API-Key': keyOf('now') });
           assert.deepEqual(actual, expected, `${method} ${target}`);
         },
       ),
@@ -131,7 +131,9 @@ test('a fault tells the caller nothing and is logged once, a database that is aw
     ['/away', /could not be asked/],
   ] as const) {
     polling.logged.length = 0;
-    const { text } = await bareRequest(polling.url, `/api/v3${target}`, { headers: { 'X-API-Key': 'now' } });
+    const { text } = await bareRequest(polling.url, `/api/v3${target}`, {
+      headers: { 'X-API-Key': keyOf('now') },
+    });
     assert.doesNotMatch(text, /secret|too slow/);
     assert.equal(polling.logged.length, 1);
     assert.match(polling.logged[0] as string, message);
@@ -146,7 +148,7 @@ test('every answer is observed once, by the pattern of its route', async () => {
     ['/api/v3/devices', 'limited'],
     ['/api/v3/throws', 'now'],
   ] as const) {
-    await bareRequest(polling.url, target, { headers: { 'X-API-Key': key } });
+    await bareRequest(polling.url, target, { headers: { 'X-API-Key': keyOf(key) } });
   }
   assert.deepEqual(polling.observed, [
     'GET /api/v2/devices/:imei 200',
@@ -157,8 +159,8 @@ test('every answer is observed once, by the pattern of its route', async () => {
 });
 
 test('answers of one connection come in the order of its requests, also when an earlier one takes longer', async () => {
-  const ask = (target: string, key: string, more = '') =>
-    `GET /api/v3${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n${more}\r\n`;
+  const ask = (target: string, key: 'now' | 'later', more = '') =>
+    `GET /api/v3${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${keyOf(key)}\r\n${more}\r\n`;
   const text = await exchange(polling.url, [
     ask('/devices/350000000000099', 'later') +
       ask('/devices?limit=1', 'now') +
@@ -174,7 +176,9 @@ test('answers of one connection come in the order of its requests, also when an 
 test('a caller who hangs up while its answer is made harms nobody', async () => {
   const request = 'GET /api/v3/devices/nearest?lat=1&lng=1 HTTP/1.1\r\nHost: x\r\nX-API-Key: later\r\n\r\n';
   await Promise.all(Array.from({ length: 20 }, () => exchange(polling.url, [request], { hangUp: true })));
-  const { status } = await bareRequest(polling.url, '/api/v3/devices', { headers: { 'X-API-Key': 'now' } });
+  const { status } = await bareRequest(polling.url, '/api/v3/devices', {
+    headers: { 'X-API-Key': keyOf('now') },
+  });
   assert.equal(status, 200);
 });
 
@@ -183,7 +187,9 @@ test('until memory is filled the router says that the service is starting', asyn
     const loading = { ...ports, probes: { loaded: () => false, ready: () => false } };
     return pollingListener(loading, createApp(loading));
   });
-  const { status } = await bareRequest(starting.url, '/api/v3/devices', { headers: { 'X-API-Key': 'now' } });
+  const { status } = await bareRequest(starting.url, '/api/v3/devices', {
+    headers: { 'X-API-Key': keyOf('now') },
+  });
   starting.server.close();
   assert.equal(status, 503);
 });

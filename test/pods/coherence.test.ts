@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
+import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
 import type { Fix } from '../../src/engine/fix.ts';
@@ -273,7 +273,7 @@ class Run {
   async #admit(pod: MemoryPod, key: string): Promise<void> {
     const address = parseIpAddress('192.0.2.1');
     assert.ok(address);
-    await pod.admittance.admit(key, { address, certain: true }, Date.now());
+    await pod.admittance.admit(readKey(key), { address, certain: true }, Date.now());
   }
 
   /**

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { fingerprint, type ShownKey } from '../../src/access/apiKey.ts';
 import { CidrSet, type Network, parseNetwork } from '../../src/access/cidrSet.ts';
 import type { ClientAddress } from '../../src/access/clientAddress.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
@@ -25,12 +26,35 @@ const LOOPBACK = parseNetwork('127.0.0.1/32') as Network;
 const admittedAs = (scopes: number) =>
   ({ kind: 'admitted', caller: { worldIds: [WORLD], accountId: 1, scopes } }) as unknown as Admission;
 
-/** What becomes of a call, by its key; at once or later. */
-function admit(key: string | undefined, client: ClientAddress): Admission | Promise<Admission> {
+/** What becomes of a call by the key that it shows. */
+const FATES = [
+  'now',
+  'later',
+  'scopeless',
+  'limited',
+  'limited later',
+  'by address',
+  'unavailable',
+  'unavailable later',
+  'fault',
+] as const;
+type Fate = (typeof FATES)[number];
+
+export function keyOf(fate: Fate): string {
+  return `fk_${fate.replace(' ', 'X').padEnd(43, '0')}`;
+}
+
+export const KEYS = FATES.map(keyOf);
+const fateOf = new Map(FATES.map((fate) => [fingerprint(keyOf(fate)), fate]));
+
+/** At once or later. */
+function admit(shown: ShownKey, client: ClientAddress): Admission | Promise<Admission> {
   const admitted = admittedAs(scopeMask('read_devices', 'read_locations', 'read_areas'));
-  switch (key) {
+  if (shown.kind === 'none') return { kind: 'refused', code: 'API_KEY_REQUIRED' };
+  const fate = shown.kind === 'key' ? fateOf.get(shown.fingerprint) : undefined;
+  switch (fate) {
     case undefined:
-      return { kind: 'refused', code: 'API_KEY_REQUIRED' };
+      return { kind: 'refused', code: 'API_KEY_INVALID' };
     case 'later':
       return Promise.resolve(admitted);
     case 'scopeless':
@@ -49,22 +73,10 @@ function admit(key: string | undefined, client: ClientAddress): Admission | Prom
       return Promise.reject(new DeadlineExceeded('too slow'));
     case 'fault':
       throw new Error('secret detail');
-    default:
+    case 'now':
       return admitted;
   }
 }
-
-export const KEYS = [
-  'now',
-  'later',
-  'scopeless',
-  'limited',
-  'limited later',
-  'by address',
-  'unavailable',
-  'unavailable later',
-  'fault',
-];
 
 function memory(): { fleet: Fleet; areas: AreaCatalog } {
   const fleet = new Fleet();
