@@ -3,6 +3,7 @@ import { maxChordM } from '../geometry/maxChord.ts';
 import { maxGeodesicM } from '../geometry/maxGeodesic.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../geometry/wgs84.ts';
+import { arcM, chordOfArc, overArcSlope } from './positionIndexArc.ts';
 import { type NearHit, PositionIndexHeap, type Precedes } from './positionIndexHeap.ts';
 import { LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './positionIndexLattice.ts';
 import type { PositionIndexTrie } from './positionIndexTrie.ts';
@@ -12,9 +13,9 @@ import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionInde
  * Finds the devices nearest to a position, exactly by `distanceM`, which takes longer than the rest of a search and is
  * called for hardly more than the devices that are found. Nearby, chords bound geodesics from below and from above
  * within millimetres (`maxChordM`, `maxGeodesicM`): candidates are gathered by chord alone and weighed at the end. Far
- * away, where chords tell little, devices are weighed as they are met, and the triangle inequality (`leastM`) rules
- * out whole cells. Lengths without a unit in their name are lattice steps. One instance serves all tries, one call at
- * a time.
+ * away, where that is a matter of kilometres, devices are weighed as they are met, and cells are ruled out by a
+ * geodesic to each group of them (`anchor`). Lengths without a unit in their name are lattice steps. One instance
+ * serves all tries, one call at a time.
  */
 export class PositionIndexSearch {
   private readonly heap = new PositionIndexHeap();
@@ -27,6 +28,7 @@ export class PositionIndexSearch {
   private isWeighing = false;
   private readonly stack = new Float64Array(STACK_FIELDS * MAX_DEPTH);
   private readonly query = new Float64Array(3);
+  private readonly middle = new Float64Array(3);
   private lat = 0;
   private lng = 0;
   private children = new Int32Array(0);
@@ -37,6 +39,8 @@ export class PositionIndexSearch {
   private weighedLat = 0;
   private weighedLng = 0;
   private weighedM = 0;
+  private anchorOverArcM = 0;
+  private anchorLeastM = 0;
 
   /** `positions` holds lat and lng of slot s at 2s and 2s + 1. */
   run(
@@ -80,7 +84,7 @@ export class PositionIndexSearch {
     for (;;) {
       if (isFar(chordSq, depth)) {
         this.weighCandidates();
-        this.visitFar(ref, depth, c0, c1, c2, 0);
+        this.visitFar(ref, depth, c0, c1, c2, -Infinity, -Infinity, -Infinity);
       } else if (ref < 0) {
         this.scan(ref);
       } else if (ref > 0) {
@@ -120,36 +124,70 @@ export class PositionIndexSearch {
   }
 
   /**
-   * Far away the chord is a poor bound: a whole city may lie within its 0.3 %, and around the antipode all chords are
-   * alike. There one distance per cell tells more; it also says which half to visit first.
+   * Far away the chord alone is a poor bound: a whole city may lie within what it lacks to its arc. There no device of
+   * a cell is nearer than `leastM`, nor than what its own chord says and `overArcM`, both from an anchor near it.
    */
-  private visitFar(ref: number, depth: number, c0: number, c1: number, c2: number, leastM: number): void {
+  private visitFar(
+    ref: number,
+    depth: number,
+    c0: number,
+    c1: number,
+    c2: number,
+    overArcM: number,
+    leastM: number,
+    anchorDepth: number,
+  ): void {
     if (ref === EMPTY || leastM > this.heap.reach) return;
+    const out0 = Math.max(0, Math.abs(c0) - HALVES[depth]!);
+    const out1 = Math.max(0, Math.abs(c1) - HALVES[depth + 1]!);
+    const out2 = Math.max(0, Math.abs(c2) - HALVES[depth + 2]!);
+    const cellArcM = arcM(Math.sqrt(out0 * out0 + out1 * out1 + out2 * out2));
+    if (cellArcM + overArcM > this.heap.reach) return;
+    if (depth >= anchorDepth + ANCHOR_DEPTHS) {
+      this.anchor(depth, c0, c1, c2);
+      this.visitFar(ref, depth, c0, c1, c2, this.anchorOverArcM, this.anchorLeastM, depth);
+      return;
+    }
     if (ref < 0) {
-      this.scan(ref);
+      this.scanFar(ref, overArcM);
       return;
     }
     const step = HALVES[depth]! / 2;
     const lower = this.children[2 * ref]!;
     const upper = this.children[2 * ref + 1]!;
-    const lowerM = lower === EMPTY ? Infinity : this.leastM(depth + 1, c1, c2, c0 - step);
-    const upperM = upper === EMPTY ? Infinity : this.leastM(depth + 1, c1, c2, c0 + step);
-    if (lowerM <= upperM) {
-      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerM);
-      this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperM);
-    } else {
-      this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperM);
-      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerM);
+    if (overArcM > -Infinity) {
+      const [nearRef, farRef, toNear] = c0 < 0 ? [upper, lower, step] : [lower, upper, -step];
+      this.visitFar(nearRef, depth + 1, c1, c2, c0 + toNear, overArcM, leastM, anchorDepth);
+      this.visitFar(farRef, depth + 1, c1, c2, c0 - toNear, overArcM, leastM, anchorDepth);
+      return;
     }
+    // Around the antipode chords do not even tell which half is nearer.
+    this.anchorHalf(lower, depth + 1, c1, c2, c0 - step);
+    const [lowerOverArcM, lowerLeastM] = [this.anchorOverArcM, this.anchorLeastM];
+    this.anchorHalf(upper, depth + 1, c1, c2, c0 + step);
+    const [upperOverArcM, upperLeastM] = [this.anchorOverArcM, this.anchorLeastM];
+    if (lowerLeastM <= upperLeastM)
+      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerOverArcM, lowerLeastM, depth + 1);
+    this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperOverArcM, upperLeastM, depth + 1);
+    if (lowerLeastM > upperLeastM)
+      this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerOverArcM, lowerLeastM, depth + 1);
+  }
+
+  private anchorHalf(ref: number, depth: number, c0: number, c1: number, c2: number): void {
+    if (ref === EMPTY) this.anchorLeastM = Infinity;
+    else this.anchor(depth, c0, c1, c2);
   }
 
   /**
-   * No device in the cell is nearer than this: the distance to a surface point, less the farthest a device of the cell
-   * can be from there. The point is where the cell's centre c projects on the unit sphere of `maxChordM`. For p on that
-   * sphere and c off it by d, |p - point|² = (|p - c|² - d²) / (1 ± d); with |p - c| at most half a diagonal, and that
-   * at most 1/6 as `isFar` sees to, |p - point| exceeds it by 0.4 %, and the arc exceeds the chord by 0.2 %.
+   * Measures the distance to the middle of a cell. No device in the cell is nearer than that less the farthest a device
+   * of the cell can be from there (`anchorLeastM`), nor nearer than `anchorOverArcM` and the arc of its chord: by how
+   * much a geodesic exceeds the arc hardly changes from one device of the cell to the next (`overArcSlope`).
+   *
+   * The middle is where the cell's centre c projects on the unit sphere of `maxChordM`. For p on that sphere and c off
+   * it by d, |p - middle|² = (|p - c|² - d²) / (1 ± d); with |p - c| at most half a diagonal, and that at most 1/6 as
+   * `isFar` sees to, |p - middle| exceeds it by 0.4 %, and the arc exceeds the chord by 0.2 %.
    */
-  private leastM(depth: number, c0: number, c1: number, c2: number): number {
+  private anchor(depth: number, c0: number, c1: number, c2: number): void {
     const turn = depth % 3;
     const x = (turn === 0 ? c0 : turn === 1 ? c2 : c1) + this.query[0]! - LATTICE_CENTRE;
     const y = (turn === 0 ? c1 : turn === 1 ? c0 : c2) + this.query[1]! - LATTICE_CENTRE;
@@ -157,8 +195,27 @@ export class PositionIndexSearch {
     const axisGap = Math.sqrt(x * x + y * y);
     const lat = Math.atan2(z, axisGap * POLAR_RATIO) / RADIANS_PER_DEGREE;
     const lng = Math.atan2(y, x) / RADIANS_PER_DEGREE;
+    const geodesicM = distanceM(this.lat, this.lng, lat, lng);
     const radiusM = (1.01 * HALF_DIAGONALS[depth]!) / (POLAR_RATIO * STEPS_PER_M);
-    return distanceM(this.lat, this.lng, lat, lng) - radiusM - FAR_MARGIN_M;
+    this.anchorLeastM = geodesicM - radiusM - FAR_MARGIN_M;
+
+    writeSurfacePoint(lat, lng, this.middle, 0);
+    let chordSq = 0;
+    for (let axis = 0; axis < 3; axis++) {
+      const gap = this.middle[axis]! * STEPS_PER_M + LATTICE_CENTRE - this.query[axis]!;
+      chordSq += gap * gap;
+    }
+    const chord = Math.sqrt(chordSq);
+    const changeM = overArcSlope(chord + radiusM * STEPS_PER_M) * radiusM;
+    this.anchorOverArcM = geodesicM - arcM(chord) - changeM - FAR_MARGIN_M;
+  }
+
+  private scanFar(leaf: number, overArcM: number): void {
+    const { reachSq } = this;
+    const reach = chordOfArc(this.heap.reach - overArcM);
+    this.reachSq = Math.min(reachSq, reach * reach);
+    this.scan(leaf);
+    this.reachSq = Math.min(reachSq, reachSqOf(this.heap.reach));
   }
 
   private scan(leaf: number): void {
@@ -232,19 +289,22 @@ function reachSqOf(geodesicM: number): number {
 /** The order of candidates at the same chord says nothing about which is a hit. */
 const anyOrder: Precedes = () => false;
 
-/** True when one distance for the whole cell pays: its diameter is below what chord c lacks to its arc, c³ / 24 R². */
+/** True when one distance for the whole cell pays: it is far away, and small for that. */
 function isFar(chordSq: number, depth: number): boolean {
-  if (chordSq < FAR_SQ) return false;
-  return 2 * HALF_DIAGONALS[depth]! < (chordSq * Math.sqrt(chordSq)) / (24 * LATTICE_CENTRE * LATTICE_CENTRE);
+  return chordSq >= FAR_SQ && HALF_DIAGONALS[depth]! * FAR_RATIO <= Math.sqrt(chordSq);
 }
 
 /** Below this, arc and chord differ by less than 30 m. */
 const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
+/** The half diagonal of a far cell is no more than so small a part of its distance. */
+const FAR_RATIO = 12;
+/** A cell a quarter as wide has an anchor of its own: measured best among an eighth, a quarter and a half. */
+const ANCHOR_DEPTHS = 6;
 /** Rounding to the lattice, and the error of distanceM, many times over. */
 const FAR_MARGIN_M = 1;
 /** Half the side of a cell along the axis that is halved at this depth; the sides halved before are shorter. */
 const HALVES = Float64Array.from(
-  { length: MAX_DEPTH + 1 },
+  { length: MAX_DEPTH + 3 },
   (_, depth) => LATTICE_CENTRE / 2 ** Math.floor(depth / 3),
 );
 const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
