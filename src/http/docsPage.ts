@@ -51,9 +51,7 @@ export function docsRoutes(app: Express, document: ApiDocument): void {
     Buffer.from(JSON.stringify(document)),
     'application/json; charset=utf-8',
   );
-  const assets = new Map(
-    ASSETS.map(({ folder, name, type }) => [name, new StaticFile(readFileSync(join(folder, name)), type)]),
-  );
+  const assets = readAssets();
   const page = new StaticFile(Buffer.from(pageHtml(assets)), 'text/html; charset=utf-8');
 
   const serve = (path: string, ...handlers: readonly RequestHandler[]): void => {
@@ -63,6 +61,16 @@ export function docsRoutes(app: Express, document: ApiDocument): void {
   serve(PAGE_PATH, serveFile(page, { 'Content-Security-Policy': CONTENT_SECURITY_POLICY }));
   for (const [name, file] of assets) serve(`${PAGE_PATH}/${name}`, serveFile(file));
   app.use(PAGE_PATH, (request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
+}
+
+let readBefore: ReadonlyMap<AssetName, StaticFile> | undefined;
+
+/** Once in a process: they are a megabyte and a half. */
+function readAssets(): ReadonlyMap<AssetName, StaticFile> {
+  readBefore ??= new Map(
+    ASSETS.map(({ folder, name, type }) => [name, new StaticFile(readFileSync(join(folder, name)), type)]),
+  );
+  return readBefore;
 }
 
 function pageHtml(assets: ReadonlyMap<AssetName, StaticFile>): string {

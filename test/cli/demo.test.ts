@@ -9,6 +9,7 @@ import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { demoConfig } from '../../src/cli/demoConfig.ts';
 import { exists } from '../../src/store/embeddedHome.ts';
+import { childEnv } from '../support/childEnv.ts';
 import { makeDataDir, removeDataDir } from '../support/cluster.ts';
 import { eventually, processesIn } from '../support/embedded.ts';
 
@@ -33,16 +34,13 @@ before(async () => {
 });
 
 async function startDemo(t: TestContext, dataDir: string): Promise<RunningDemo> {
-  const { PATH, HOME } = process.env;
   const child = spawn(process.execPath, [DEMO], {
-    env: {
-      PATH,
-      HOME,
+    env: childEnv({
       PORT: '0',
       INGEST_PORT: '0',
       DATA_DIR: dataDir,
       DATABASE_URL: 'postgres://nowhere.invalid/x',
-    },
+    }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const closed = once(child, 'close');

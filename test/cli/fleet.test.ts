@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { startEmbedded } from '../../src/store/embedded.ts';
+import { childEnv } from '../support/childEnv.ts';
 import { makeDataDir, removeDataDir } from '../support/cluster.ts';
 import { createDatabase } from '../support/postgres.ts';
 
@@ -14,7 +15,7 @@ const FLEET = fileURLToPath(new URL('../../src/cli/fleet.ts', import.meta.url));
 
 /** Runs `fleet` as a process of its own, with these variables and no others of the service. */
 async function fleet(argv: readonly string[], env: Record<string, string>, stdin = '') {
-  const child = spawn(process.execPath, [FLEET, ...argv], { env: { PATH: process.env['PATH'], ...env } });
+  const child = spawn(process.execPath, [FLEET, ...argv], { env: childEnv(env) });
   child.stdin.end(stdin);
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),

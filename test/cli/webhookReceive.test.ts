@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { newSecret } from '../../src/delivery/secretBox.ts';
 import { adminOf } from '../support/admin.ts';
+import { childEnv } from '../support/childEnv.ts';
 import { makeDataDir, removeDataDir } from '../support/cluster.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { serviceEnv, startProcess } from '../support/service.ts';
@@ -18,7 +19,7 @@ const FLEET = join(import.meta.dirname, '..', '..', 'src', 'cli', 'fleet.ts');
 /** The command in a process of its own, with a folder for its certificate. */
 function start(t: TestContext, dataDir: string, ...argv: string[]) {
   const child = spawn(process.execPath, [FLEET, 'webhook:receive', ...argv], {
-    env: { PATH: process.env['PATH'], DATA_DIR: dataDir },
+    env: childEnv({ DATA_DIR: dataDir }),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));

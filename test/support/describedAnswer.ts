@@ -57,12 +57,32 @@ function faultOf(answer: ReceivedAnswer, path: string, api: StrictApi): string |
   return responseFault(answer, common, ['components', 'responses', name], api);
 }
 
-/** The described path that a request path belongs to; one without parameters comes first. */
-function templateOf(path: string, api: StrictApi) {
-  const found = Object.entries(api.document.paths)
-    .filter(([template]) => expressionOf(template).test(path))
-    .sort(([a], [b]) => Number(a.includes('{')) - Number(b.includes('{')))[0];
-  return found && { template: found[0], operations: found[1] as Operations };
+interface DescribedPath {
+  readonly template: string;
+  readonly expression: RegExp;
+  readonly operations: Operations;
+}
+
+/** The described path that a request path belongs to. */
+function templateOf(path: string, api: StrictApi): DescribedPath | undefined {
+  return pathsOf(api).find(({ expression }) => expression.test(path));
+}
+
+const describedPaths = new WeakMap<StrictApi, readonly DescribedPath[]>();
+
+/** Those without parameters come first. */
+function pathsOf(api: StrictApi): readonly DescribedPath[] {
+  const known = describedPaths.get(api);
+  if (known !== undefined) return known;
+  const paths = Object.entries(api.document.paths)
+    .map(([template, operations]) => ({
+      template,
+      expression: expressionOf(template),
+      operations: operations as Operations,
+    }))
+    .sort((a, b) => Number(a.template.includes('{')) - Number(b.template.includes('{')));
+  describedPaths.set(api, paths);
+  return paths;
 }
 
 /** An external id may hold slashes, and may be missing with the slash before it. */

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
+import { childEnv } from './childEnv.ts';
 import { INGEST_TOKEN } from './pod.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
@@ -39,7 +40,7 @@ export function startProcess(t: TestContext, env: Readonly<Record<string, string
     cwd: PROJECT,
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+    env: childEnv(env),
   });
   t.after(() => {
     child.kill('SIGKILL');

@@ -20,7 +20,7 @@ export class StrictApi {
 
   constructor(document: ApiDocument, { allowsOthers = false } = {}) {
     this.document = asJsonSchema(document, allowsOthers) as ApiDocument;
-    this.#ajv = new Ajv({ strict: false, validateSchema: false });
+    this.#ajv = new Ajv({ strict: false, validateSchema: false, code: { optimize: false } });
     addFormats(this.#ajv);
     this.#ajv.addSchema(this.document, DOCUMENT);
   }
