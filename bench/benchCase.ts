@@ -1,3 +1,5 @@
+import type { Profile } from './profile.ts';
+
 /** One thing that is measured: a file of bench/cases, which exports it as `bench` and gives it its name. */
 export interface BenchCase {
   /** One line for the list of cases. */
@@ -11,6 +13,8 @@ export interface CaseContext {
   readonly smoke: boolean;
   /** How long each thing is measured, in seconds, all rounds together. */
   readonly seconds: number;
+  /** Afterwards the same is done again under a profiler. */
+  readonly profile: boolean;
   /** The sizes of the command line, ascending; null: the case's own. */
   readonly sizes: readonly number[] | null;
   /** An empty database for this case alone. */
@@ -30,6 +34,7 @@ export type CaseOutcome =
       readonly notes?: readonly string[];
       /** How something grows with its size: drawn by the runner. */
       readonly curves?: readonly Curve[];
+      readonly profiles?: readonly Profile[];
     }
   /** Something is missing on this machine, which is said aloud. */
   | { readonly kind: 'skipped'; readonly reason: string };

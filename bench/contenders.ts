@@ -40,8 +40,7 @@ export async function takeTurns(
   contenders: readonly Contender[],
   { smoke, seconds }: CaseContext,
 ): Promise<void> {
-  const ask = ({ url, headers, paths, keys = [] }: Contender, time: number) =>
-    load.ask({ url, headers, paths, keys, connections: CONNECTIONS, seconds: time });
+  const ask = (contender: Contender, time: number) => askLoad(load, contender, time);
   if (!smoke) for (const contender of contenders) await ask(contender, WARMUP_SECONDS);
   for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
     for (const contender of contenders) {
@@ -50,6 +49,15 @@ export async function takeTurns(
       );
     }
   }
+}
+
+/** Load on one of them for some seconds. */
+export function askLoad(
+  load: Worker<HttpLoad, LoadResult>,
+  { url, headers, paths, keys = [] }: Contender,
+  seconds: number,
+): Promise<LoadResult> {
+  return load.ask({ url, headers, paths, keys, connections: CONNECTIONS, seconds });
 }
 
 async function runRound(contender: Contender, ask: () => Promise<LoadResult>): Promise<Round> {

@@ -1,8 +1,9 @@
 import type { Service } from '../src/wiring.ts';
 import { findRedisServer, startRedis } from '../test/support/redis.ts';
 import type { CaseContext, CaseOutcome, Row } from './benchCase.ts';
-import { type Contender, ownUsage, type Round, ratioOf, rowOf, takeTurns } from './contenders.ts';
+import { askLoad, type Contender, ownUsage, type Round, ratioOf, rowOf, takeTurns } from './contenders.ts';
 import type { LoadResult } from './measureLoad.ts';
+import { type Profile, profile } from './profile.ts';
 import { startBenchService } from './service.ts';
 import { openWorker, type Worker } from './worker.ts';
 import type { FloorAnswer, FloorQuestion, FloorReply } from './workers/floorServer.ts';
@@ -78,10 +79,22 @@ async function measure(
     );
     const contenders = [...asked, ...floors.map(({ contender }) => contender)];
     await takeTurns(load, contenders, context);
-    return summarize(contenders);
+    const profiles = context.profile ? [await profileCalls(load, asked.at(-1) as Contender, context)] : [];
+    return { ...summarize(contenders), profiles };
   } finally {
     await Promise.all([load.close(), ...floors.map(({ worker }) => worker.close())]);
   }
+}
+
+function profileCalls(
+  load: Worker<HttpLoad, LoadResult>,
+  contender: Contender,
+  { seconds }: CaseContext,
+): Promise<Profile> {
+  return profile(
+    `a call of ${contender.what}`,
+    async () => (await askLoad(load, contender, seconds)).completed,
+  );
 }
 
 function summarize(contenders: readonly Contender[]): { rows: Row[]; figures: Record<string, number> } {

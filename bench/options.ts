@@ -6,6 +6,7 @@ export interface BenchOptions {
   readonly cases: readonly string[];
   readonly smoke: boolean;
   readonly record: boolean;
+  readonly profile: boolean;
   readonly seconds: number;
   readonly sizes: readonly number[] | null;
 }
@@ -33,14 +34,14 @@ export function parseOptions(
   for (const name of positionals) {
     if (!known.includes(name)) problems.push(`there is no case ${name}; there are ${known.join(', ')}`);
   }
-  const { smoke = false, record = false } = values;
+  const { smoke = false, record = false, profile = false } = values;
   if (smoke && record) problems.push('--record is not for --smoke, which measures too little');
   if (smoke && (values.seconds !== undefined || sizes !== null)) {
     problems.push('--smoke has its own sizes and times');
   }
   if (problems.length > 0) return fail(problems);
   const cases = positionals.length === 0 ? known : positionals;
-  return ok({ cases, smoke, record, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
+  return ok({ cases, smoke, record, profile, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
 }
 
 function split(argv: readonly string[]) {
@@ -52,6 +53,7 @@ function split(argv: readonly string[]) {
         options: {
           smoke: { type: 'boolean' },
           record: { type: 'boolean' },
+          profile: { type: 'boolean' },
           seconds: { type: 'string' },
           sizes: { type: 'string' },
         },

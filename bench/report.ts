@@ -1,6 +1,7 @@
 import type { Row } from './benchCase.ts';
 import type { Verdict } from './budgets.ts';
 import type { Machine } from './machine.ts';
+import type { Profile } from './profile.ts';
 import type { CaseRun } from './runCase.ts';
 
 const COLUMNS: readonly (readonly [title: string, text: (row: Row) => string])[] = [
@@ -49,8 +50,32 @@ export function formatRun(run: CaseRun): string {
     case 'skipped':
       return `SKIPPED: ${run.reason}`;
     case 'measured':
-      return [run.size, formatRows(run.rows), formatFigures(run.figures), ...(run.notes ?? [])].join('\n\n');
+      return [
+        run.size,
+        formatRows(run.rows),
+        formatFigures(run.figures),
+        ...(run.notes ?? []),
+        ...(run.profiles ?? []).map(formatProfile),
+      ].join('\n\n');
   }
+}
+
+/** Where the time of one call went, by what a sampling profiler saw. */
+function formatProfile({ of, parts }: Profile): string {
+  const [title, total] = [`where ${of} spends its time`, parts.reduce((sum, { us }) => sum + us, 0)];
+  const rows = [...parts, { part: 'in all', us: total }].map(({ part, us }) => ({
+    part: part.replaceAll('|', '/'),
+    time: duration(us / 1_000),
+    share: `${((100 * us) / total).toFixed(1)} %`,
+  }));
+  const width = Math.max(title.length, ...rows.map(({ part }) => part.length));
+  return [
+    `| ${title.padEnd(width)} | ${'self'.padStart(7)} | ${'share'.padStart(7)} |`,
+    `| ${'-'.repeat(width)} | ${'-'.repeat(6)}: | ${'-'.repeat(6)}: |`,
+    ...rows.map(
+      ({ part, time, share }) => `| ${part.padEnd(width)} | ${time.padStart(7)} | ${share.padStart(7)} |`,
+    ),
+  ].join('\n');
 }
 
 function formatFigures(figures: Readonly<Record<string, number>>): string {

@@ -10,7 +10,7 @@ import { addRecord } from './record.ts';
 import { formatMachine, formatRun, formatVerdicts } from './report.ts';
 import { runCase } from './runCase.ts';
 
-// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--record]]
+// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--profile] [--record]]
 // Measures each case in a fresh process and holds it against budgets.json. --smoke only looks whether all work.
 
 const RESULTS = new URL('./RESULTS.md', import.meta.url);
@@ -56,7 +56,7 @@ async function runAll(
   cluster: BenchCluster,
 ): Promise<{ sections: string[]; curves: Curve[]; isGood: boolean }> {
   const budgets = await readBudgets();
-  const { smoke, seconds, sizes } = options;
+  const { smoke, seconds, sizes, profile } = options;
   const sections: string[] = [];
   const curves: Curve[] = [];
   let isGood = true;
@@ -64,7 +64,7 @@ async function runAll(
     const path = cases.get(name);
     if (path === undefined || interrupted.signal.aborted) break;
     const run = await cluster.withDatabase((databaseUrl) =>
-      runCase({ path, context: { smoke, seconds, sizes, databaseUrl } }, interrupted.signal),
+      runCase({ path, context: { smoke, seconds, sizes, profile, databaseUrl } }, interrupted.signal),
     );
     if (interrupted.signal.aborted) break;
     // Budgets are for the sizes and times that cases choose themselves.

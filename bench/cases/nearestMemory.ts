@@ -5,6 +5,7 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { measureCalls } from '../measureCalls.ts';
 import { placeSource, type Spread } from '../places.ts';
+import { type Profile, profile } from '../profile.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
@@ -12,22 +13,27 @@ const SPREADS: readonly Spread[] = ['towns', 'globe'];
 const WORLD = 1;
 const MOVED_SHARE = 0.1;
 const QUERIES = 4_096;
+const PROFILED_CALLS = 500_000;
 const NOW_MS = 1_700_000_000_000;
 
 export const bench: BenchCase = {
   about: 'the nearest device in process, 10 % of all moved since they were loaded',
-  run: async ({ smoke, seconds, sizes, say }) => {
+  run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const rows: Row[] = [];
     const figures: Record<string, number> = {};
     const all = sizes ?? (smoke ? SMOKE_SIZES : SIZES);
     const slices = 2 * (SPREADS.length * all.length) + 1;
     const share = smoke ? 0.05 : seconds / slices;
     const curves: Curve[] = [];
+    const profiles: Profile[] = [];
     for (const spread of SPREADS) {
       const points: [number, number][] = [];
       for (const size of all) {
         say(`${size} devices, ${spread}`);
-        const { near, move } = measureSize(spread, size, share);
+        const { ask, near, move } = measureSize(spread, size, share);
+        if (isProfiled && size === all.at(-1)) {
+          profiles.push(await profile(`a call of nearest among ${size}, ${spread}`, async () => repeat(ask)));
+        }
         rows.push({ what: `nearest k=1, ${size} devices, ${spread}`, unit: 'calls', ...near });
         rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...move });
         const name = `us_${size}`;
@@ -42,7 +48,7 @@ export const bench: BenchCase = {
     const largest = figures[`us_${all.at(-1)}`] as number;
     figures['growth'] = largest / smallest;
     figures['distances'] = largest / floor.cpuUs;
-    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures, curves };
+    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures, curves, profiles };
   },
 };
 
@@ -65,11 +71,16 @@ function measureSize(spread: Spread, size: number, seconds: number) {
   const moveAny = () => move(Math.floor(random() * size));
   for (let n = 0; n < size * MOVED_SHARE; n++) moveAny();
   const queries = queryPlaces(spread);
-  const near = measureCalls(seconds, (n) => {
+  const ask = (n: number) => {
     const at = 2 * (n % QUERIES);
     return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity).length;
-  });
-  return { near, move: measureCalls(seconds, moveAny) };
+  };
+  return { ask, near: measureCalls(seconds, ask), move: measureCalls(seconds, moveAny) };
+}
+
+function repeat(ask: (n: number) => number): number {
+  for (let n = 0; n < PROFILED_CALLS; n++) ask(n);
+  return PROFILED_CALLS;
 }
 
 function measureFloor(seconds: number) {

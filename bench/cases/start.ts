@@ -1,9 +1,10 @@
+import { invariant } from '../../src/base/invariant.ts';
 import { copyDevices } from '../../src/store/deviceRows.ts';
 import { openSql } from '../../src/store/sql.ts';
 import { smallAreas, storeAreas } from '../areas.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { openWorker } from '../worker.ts';
-import type { StartResult } from '../workers/startProbe.ts';
+import type { StartAnswer, StartQuestion } from '../workers/startProbe.ts';
 import { createWorld } from '../world.ts';
 
 const DEVICES = 1_000_000;
@@ -13,17 +14,17 @@ const DEVICES_PER_AREA = 10;
 
 export const bench: BenchCase = {
   about: 'start of a process until it serves, with everything in memory',
-  run: async ({ databaseUrl, sizes, smoke, say }) => {
+  run: async ({ databaseUrl, sizes, smoke, profile, say }) => {
     const devices = sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
     await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
     await storeAreas(databaseUrl, smallAreas(devices / DEVICES_PER_AREA), say);
     const floorSeconds = await readAll(databaseUrl);
     const startedAtMs = Date.now();
-    const probe = openWorker<{ databaseUrl: string }, StartResult>(
-      new URL('../workers/startProbe.ts', import.meta.url),
-    );
-    const { rssMb, readyAtMs } = await probe.ask({ databaseUrl }).finally(() => probe.close());
+    const measured = await askProbe({ kind: 'measure', databaseUrl });
+    invariant(measured.kind === 'measured', 'the probe answers what it is asked');
+    const { rssMb, readyAtMs } = measured;
     const seconds = (readyAtMs - startedAtMs) / 1_000;
+    const profiled = profile ? await askProbe({ kind: 'profile', databaseUrl }) : null;
     return {
       kind: 'measured',
       size: `${devices} devices, ${devices / DEVICES_PER_AREA} areas of 20 vertices`,
@@ -32,9 +33,16 @@ export const bench: BenchCase = {
         { what: 'floor: reading the rows of the devices', seconds: floorSeconds },
       ],
       figures: { seconds, rss_mb: rssMb, of_reading: seconds / floorSeconds },
+      profiles: profiled?.kind === 'profiled' ? [profiled.profile] : [],
     };
   },
 };
+
+/** In a fresh process. */
+async function askProbe(question: StartQuestion): Promise<StartAnswer> {
+  const probe = openWorker<StartQuestion, StartAnswer>(new URL('../workers/startProbe.ts', import.meta.url));
+  return probe.ask(question).finally(() => probe.close());
+}
 
 /** What reading the rows alone takes, in the way in which the service reads them. */
 async function readAll(databaseUrl: string): Promise<number> {

@@ -1,16 +1,29 @@
+import { type Profile, profile } from '../profile.ts';
 import { startBenchService } from '../service.ts';
 import { answerQuestions } from '../worker.ts';
 
-export interface StartResult {
-  readonly rssMb: number;
-  /** Epoch time at which it served. */
-  readonly readyAtMs: number;
+export interface StartQuestion {
+  readonly kind: 'measure' | 'profile';
+  readonly databaseUrl: string;
 }
 
-// A worker: starts the service on a database and says when it is ready.
-answerQuestions(async ({ databaseUrl }: { databaseUrl: string }): Promise<StartResult> => {
+export type StartAnswer =
+  /** `readyAtMs`: epoch time at which it served. */
+  | { readonly kind: 'measured'; readonly rssMb: number; readonly readyAtMs: number }
+  | { readonly kind: 'profiled'; readonly profile: Profile };
+
+// A worker: starts the service on a database and says when it is ready, or what took how long on the way.
+answerQuestions(async ({ kind, databaseUrl }: StartQuestion): Promise<StartAnswer> => {
+  if (kind === 'profile') {
+    const start = async () => {
+      await (await startBenchService(databaseUrl)).stop();
+      return 1;
+    };
+    return { kind: 'profiled', profile: await profile('a start', start) };
+  }
   const service = await startBenchService(databaseUrl);
-  const result = { rssMb: process.memoryUsage.rss() / 2 ** 20, readyAtMs: Date.now() };
+  const rssMb = process.memoryUsage.rss() / 2 ** 20;
+  const readyAtMs = Date.now();
   await service.stop();
-  return result;
+  return { kind: 'measured', rssMb, readyAtMs };
 });

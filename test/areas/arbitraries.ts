@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyCharacter } from '../support/anyCharacter.ts';
 
 const anything: fc.Arbitrary<unknown> = fc.anything({
   maxDepth: 3,
@@ -11,7 +12,7 @@ const mostly = <T>(...sound: fc.Arbitrary<T>[]): fc.Arbitrary<unknown> =>
 
 const lat = fc.oneof(fc.double({ min: -90, max: 90, noNaN: true }), fc.constantFrom(-90, 90, 0, -0));
 const lng = fc.oneof(fc.double({ min: -180, max: 180, noNaN: true }), fc.constantFrom(-180, 180, 0, -0));
-const text = fc.oneof(fc.string({ unit: 'binary', maxLength: 12 }), fc.string({ maxLength: 110 }));
+const text = fc.oneof(fc.string({ unit: anyCharacter, maxLength: 12 }), fc.string({ maxLength: 110 }));
 const nearPositions = fc
   .tuple(
     lat,

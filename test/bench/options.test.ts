@@ -9,17 +9,21 @@ describe('the arguments of a bench run', () => {
     const options = parseOptions([], KNOWN);
     assert.deepEqual(options, {
       ok: true,
-      value: { cases: KNOWN, smoke: false, record: false, seconds: 9, sizes: null },
+      value: { cases: KNOWN, smoke: false, record: false, profile: false, seconds: 9, sizes: null },
     });
   });
 
   test('cases, times and sizes are taken as given, sizes in ascending order', () => {
-    const options = parseOptions(['ingest', '--seconds', '2.5', '--sizes', '5000,10', '--record'], KNOWN);
+    const options = parseOptions(
+      ['ingest', '--seconds', '2.5', '--sizes', '5000,10', '--record', '--profile'],
+      KNOWN,
+    );
     assert.ok(options.ok);
     assert.deepEqual(options.value, {
       cases: ['ingest'],
       smoke: false,
       record: true,
+      profile: true,
       seconds: 2.5,
       sizes: [10, 5000],
     });

@@ -5,6 +5,7 @@ import type { Fix } from '../../src/engine/fix.ts';
 import { isImei } from '../../src/engine/imei.ts';
 import { parsePoint } from '../../src/engine/parsePoint.ts';
 import type { RejectionCode } from '../../src/engine/rejection.ts';
+import { anyCharacter } from '../support/anyCharacter.ts';
 
 const SEED = { seed: 20_260_314 };
 const NOW = Date.UTC(2026, 2, 14, 12);
@@ -234,8 +235,12 @@ test('whatever comes in, the answer is a sound fix or a documented code', () => 
       satellites: fc.oneof(fc.integer(), fc.double(), anything),
       odometer_km: fc.oneof(fc.double(), anything),
       ignition: fc.oneof(fc.boolean(), anything),
-      alarm: fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('a,b', '\ud800', 'a,\u0000'), anything),
-      rfid: fc.oneof(fc.string({ unit: 'binary', maxLength: 300 }), anything),
+      alarm: fc.oneof(
+        fc.string({ unit: anyCharacter }),
+        fc.constantFrom('a,b', '\ud800', 'a,\u0000'),
+        anything,
+      ),
+      rfid: fc.oneof(fc.string({ unit: anyCharacter, maxLength: 300 }), anything),
     },
     { requiredKeys: [] },
   );

@@ -8,6 +8,7 @@ import { adminOf } from '../support/admin.ts';
 import { bareExchange, exchange } from '../support/http.ts';
 import { INGEST_TOKEN, type Pod, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { runs } from '../support/torture.ts';
 import { apiRequests, brokenBytes, ingestRequests, type StormRequest } from './stormRequests.ts';
 
 const VAN = '350000000000001';
@@ -89,7 +90,7 @@ describe('no request of any shape', () => {
         if (isV3 && !fromTheParser) assert.match(answered.head, /^X-API-Status: beta$/m);
         else assert.doesNotMatch(answered.head, /X-API-Status/);
       }),
-      { seed: SEED, numRuns: 800 },
+      { seed: SEED, numRuns: runs(300) },
     );
     for (const status of [200, 400, 403, 404, 405]) assert.ok(seen.has(status), `no answer was ${status}`);
     await assertUnharmed();
@@ -103,9 +104,9 @@ describe('no request of any shape', () => {
         assertDocumented(answered, request);
         accepted += Number(/"accepted":(\d+)/.exec(answered.body)?.[1] ?? 0);
       }),
-      { seed: SEED, numRuns: 800 },
+      { seed: SEED, numRuns: runs(300) },
     );
-    assert.ok(accepted > 100, `only ${accepted} points were good enough to be stored`);
+    assert.ok(accepted > 40, `only ${accepted} points were good enough to be stored`);
     await assertUnharmed();
   });
 
@@ -117,7 +118,7 @@ describe('no request of any shape', () => {
           for (const [, status] of raw.matchAll(/^HTTP\/1\.1 (\d+)/gm)) assert.ok(Number(status) < 500, raw);
         }
       }),
-      { seed: SEED, numRuns: 200 },
+      { seed: SEED, numRuns: runs(100) },
     );
     await assertUnharmed();
   });

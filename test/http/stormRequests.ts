@@ -1,6 +1,7 @@
 import { METHODS } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
+import { anyCharacter } from '../support/anyCharacter.ts';
 import { INGEST_TOKEN } from '../support/pod.ts';
 
 /** A request as the bytes that go out, and what a failure is called by. */
@@ -17,7 +18,7 @@ const oftenOne = (method: string) =>
 // Text that a request line may carry: no blanks and no control characters.
 const urlText = fc.stringMatching(/^[!-~]{0,12}$/);
 const escaped = (maxLength: number) =>
-  fc.string({ unit: 'binary', maxLength }).map((text) => encodeURIComponent(text.toWellFormed()));
+  fc.string({ unit: anyCharacter, maxLength }).map((text) => encodeURIComponent(text.toWellFormed()));
 const imei = (device: string) => fc.constantFrom(device, '350000000009999', 'x');
 
 const segment = fc.oneof(
@@ -154,7 +155,7 @@ export function apiRequests(device: string, key: string): fc.Arbitrary<StormRequ
     'X-API-Key: fk_?\r\n',
     ...Array<string>(8).fill(`X-API-Key: ${key}\r\n`),
   );
-  const body = fc.option(fc.oneof(fc.string({ unit: 'binary', maxLength: 200 }), fc.json()), { freq: 3 });
+  const body = fc.option(fc.oneof(fc.string({ unit: anyCharacter, maxLength: 200 }), fc.json()), { freq: 3 });
   return fc
     .tuple(oftenOne('GET'), path(device), query, fc.array(header, { maxLength: 4 }), keyLine, body)
     .map(([method, target, search, headers, withKey, content]) => {
@@ -169,7 +170,7 @@ export function apiRequests(device: string, key: string): fc.Arbitrary<StormRequ
 const oddValue: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom<unknown>(null, true, '', 0, -0, 1e308, -1e308, 5e-324, 360, 90, -180, 2 ** 53, [], {}),
   fc.double({ noNaN: true }),
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  fc.string({ unit: anyCharacter, maxLength: 20 }),
   fc.constantFrom('\u0000', '\ud800', 'NULL', '{}', '"', '\\', "'; drop table position", 'sos,,tamper', '🚚'),
 );
 
@@ -214,7 +215,7 @@ function ingestBody(device: string, nowMs: number): fc.Arbitrary<Buffer> {
       fc.array(json(one), { maxLength: 5 }).map((lines) => lines.join('\n')),
       json(traccar),
       json(fc.jsonValue()),
-      fc.string({ unit: 'binary', maxLength: 100 }),
+      fc.string({ unit: anyCharacter, maxLength: 100 }),
       fc.tuple(batch, fc.nat()).map(([text, at]) => text.slice(0, at % (text.length + 1))),
       fc.constantFrom('['.repeat(60_000), '{"a":'.repeat(10_000), '[[],'.repeat(9_000)),
       pairs.map((text) => `id=${device}&lat=41.9&lon=12.5&${text}`),

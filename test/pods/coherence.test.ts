@@ -26,8 +26,8 @@ import { CIRCLE, POLYGON } from '../support/areas.ts';
 import { dropBells } from '../support/bells.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const SEEDS = IS_TORTURE ? Array.from({ length: 20 }, (_, n) => (Date.now() % 100_000) + n) : [1, 2];
 const STEPS = 120;
 const DELAY_MAX_MS = 15;

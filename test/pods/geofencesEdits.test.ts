@@ -10,8 +10,8 @@ import { createDatabase } from '../support/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { anyRoadArea, naiveArea, PLACES, placeAt } from '../support/road.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const SEEDS = IS_TORTURE ? Array.from({ length: 10 }, (_, n) => (Date.now() % 100_000) + n) : [1, 2];
 const STEPS = IS_TORTURE ? 400 : 160;
 const DAY_MS = 86_400_000;

@@ -15,8 +15,8 @@ import {
   replayRoad,
 } from '../support/road.ts';
 import { seededRandom } from '../support/seededRandom.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const SEEDS = IS_TORTURE ? Array.from({ length: 10 }, (_, n) => (Date.now() % 100_000) + n) : [1, 2];
 const OWNER = 'owner@example.com';
 const DEVICES = 6;

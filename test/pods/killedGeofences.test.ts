@@ -16,9 +16,9 @@ import { createDatabase } from '../support/postgres.ts';
 import { anyRoadArea, PLACES, placeAt, type RoadArea, replayRoad } from '../support/road.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const KILLS = IS_TORTURE ? 50 : 3;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const OWNER = 'owner@example.com';

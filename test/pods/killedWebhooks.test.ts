@@ -15,10 +15,10 @@ import { type Behaviour, startReceiver, trustedCertificate } from '../support/re
 import { findRedisServer, startRedis, type TestRedis } from '../support/redis.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { EventSource, endpointBody, sendForSure, webhookApi, webhookEnv } from '../support/webhooks.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const HARMS = IS_TORTURE ? 40 : 8;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const OWNER = 'owner@example.com';

@@ -26,10 +26,10 @@ import {
 import { type Receiver, startReceiver, trustedCertificate } from '../support/receiver.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { EventSource, endpointBody, type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks.ts';
 
-const IS_TORTURE = process.env['FLEET_TORTURE'] === '1';
 const ROUNDS = IS_TORTURE ? 4 : 1;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const OWNER = 'owner@example.com';
