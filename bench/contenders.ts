@@ -27,7 +27,7 @@ export interface Round {
 }
 
 const CONNECTIONS = 32;
-const ROUNDS = 3;
+const ROUNDS = 5;
 const WARMUP_SECONDS = 1.5;
 const SMOKE_SECONDS = 0.3;
 
