@@ -33,9 +33,10 @@ async function main(): Promise<number> {
   try {
     const about = formatMachine(machine, cluster.about);
     console.log(about);
-    const { sections, curves, isGood } = await runAll(options.value, cases, cluster);
+    const { sections, curves, isGood, isComplete } = await runAll(options.value, cases, cluster);
     if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
-    if (options.value.record && isGood) {
+    // Also when a budget was broken: a record that leaves out bad hours would say nothing.
+    if (options.value.record && isComplete) {
       const title = `## ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, ${machine.commit}`;
       await writeFile(
         RESULTS,
@@ -54,12 +55,13 @@ async function runAll(
   options: BenchOptions,
   cases: ReadonlyMap<string, string>,
   cluster: BenchCluster,
-): Promise<{ sections: string[]; curves: Curve[]; isGood: boolean }> {
+): Promise<{ sections: string[]; curves: Curve[]; isGood: boolean; isComplete: boolean }> {
   const budgets = await readBudgets();
   const { smoke, seconds, sizes, profile } = options;
   const sections: string[] = [];
   const curves: Curve[] = [];
   let isGood = true;
+  let isComplete = true;
   for (const name of options.cases) {
     const path = cases.get(name);
     if (path === undefined || interrupted.signal.aborted) break;
@@ -70,6 +72,7 @@ async function runAll(
     // Budgets are for the sizes and times that cases choose themselves.
     const isJudged = run.kind === 'measured' && !smoke && sizes === null;
     const verdicts = isJudged ? judge(budgets[name] ?? {}, run.figures) : [];
+    if (run.kind === 'failed') isComplete = false;
     if (run.kind === 'failed' || verdicts.some(({ isKept }) => !isKept)) isGood = false;
     const section = [`### ${name}`, formatRun(run), formatVerdicts(verdicts)]
       .filter((part) => part !== '')
@@ -78,7 +81,7 @@ async function runAll(
     sections.push(section);
     if (run.kind === 'measured') curves.push(...(run.curves ?? []));
   }
-  return { sections, curves, isGood };
+  return { sections, curves, isGood, isComplete };
 }
 
 async function readIfThere(file: URL): Promise<string | null> {

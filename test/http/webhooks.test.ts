@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { adminOf } from '../support/admin.ts';
+import type { Sql } from '../../src/store/sql.ts';
+import { type Admin, adminOf } from '../support/admin.ts';
 import { type Pod, type Reply, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { detailsOf, refusal, startWebhookDesk } from '../support/webhookDesk.ts';
 import { type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks.ts';
 
 const URL_A = 'https://hooks.example.com/a';
@@ -12,30 +13,14 @@ const UNKNOWN_DELIVERY = `dlv_${'0'.repeat(32)}`;
 describe('managing webhook endpoints', () => {
   let pod: Pod;
   let sql: Sql;
-  let admin: ReturnType<typeof adminOf>;
+  let admin: Admin;
   let owner: WebhookApi;
 
+  let end: () => Promise<void>;
   before(async () => {
-    const { url } = await createDatabase();
-    admin = adminOf(url);
-    // Nobody delivers here.
-    pod = await startPod(url, {
-      env: { ...webhookEnv(60_000), WEBHOOK_ALLOW_NETS: '', ROLES: 'api,ingest' },
-    });
-    await admin.account('owner@example.com');
-    owner = webhookApi(pod.api, (await admin.key('owner@example.com')).key);
-    sql = openSql(url, { maxConnections: 2, name: 'test' });
+    ({ pod, sql, admin, owner, end } = await startWebhookDesk());
   });
-  after(async () => {
-    await sql.end();
-    await pod.stop();
-  });
-
-  const detailsOf = ({ body }: Reply): string[] =>
-    body.error.details.map(
-      (detail: { field: string | null; code: string }) => `${detail.field} ${detail.code}`,
-    );
-  const refusal = ({ status, body }: Reply): string => `${status} ${body.error.code}`;
+  after(() => end());
 
   describe('PUT', () => {
     test('changes only what is sent; {} changes nothing; null removes the description', async () => {

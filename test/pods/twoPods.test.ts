@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Redis } from 'ioredis';
 import { connectVersions } from '../../src/cli/worldVersions.ts';
 import { awaitPods } from '../../src/flows/awaitPods.ts';
 import { type WritePorts, writeWorlds } from '../../src/flows/writeWorlds.ts';
@@ -11,6 +10,7 @@ import { dropBells } from '../support/bells.ts';
 import { NO_LIMITS, type Pod, type Reply, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { WEATHERS } from '../support/weathers.ts';
 
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
@@ -85,26 +85,6 @@ describe('limits over two pods', { skip }, () => {
     assert.equal(counts[429], 180);
   });
 });
-
-/** What befalls Redis before each command, and what sets it right again. */
-const WEATHERS: readonly [
-  name: string,
-  strike: (redis: TestRedis) => Promise<void>,
-  mend: (redis: TestRedis) => Promise<void>,
-][] = [
-  ['Redis is there', async () => {}, async () => {}],
-  ['Redis answers nothing', async (redis) => redis.pause(), async (redis) => redis.resume()],
-  ['Redis is gone', (redis) => redis.stop(), (redis) => redis.restart()],
-  [
-    'Redis was just emptied',
-    async (redis) => {
-      const client = new Redis(redis.url);
-      await client.flushall();
-      client.disconnect();
-    },
-    async () => {},
-  ],
-];
 
 describe('a change holds from the very next call on both pods', {
   skip,

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Redis } from 'ioredis';
 import { withDeadline } from '../../src/base/deadline.ts';
 import { type Admin, adminOf } from '../support/admin.ts';
 import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/application.ts';
@@ -9,6 +8,7 @@ import { startOwnPostgres } from '../support/ownPostgres.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { WEATHERS } from '../support/weathers.ts';
 
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
@@ -37,25 +37,6 @@ const onBoth = (pods: readonly Pod[], path: string, credentials: { token?: strin
   Promise.all(pods.map(async (pod) => outcomeOf(await callApi(pod, 'GET', path, credentials))));
 
 const twice = (outcome: string): string[] => [outcome, outcome];
-
-const WEATHERS: readonly [
-  name: string,
-  strike: (redis: TestRedis) => Promise<void>,
-  mend: (redis: TestRedis) => Promise<void>,
-][] = [
-  ['Redis is there', async () => {}, async () => {}],
-  ['Redis answers nothing', async (redis) => redis.pause(), async (redis) => redis.resume()],
-  ['Redis is gone', (redis) => redis.stop(), (redis) => redis.restart()],
-  [
-    'Redis was just emptied',
-    async (redis) => {
-      const client = new Redis(redis.url);
-      await client.flushall();
-      client.disconnect();
-    },
-    async () => {},
-  ],
-];
 
 describe('what the application does on one pod holds from the very next call on both', {
   skip,

@@ -30,7 +30,7 @@ export async function startTestCluster(): Promise<TestCluster> {
     settings: {
       fsync: 'off',
       full_page_writes: 'off',
-      max_connections: '300', // two test files at a time, each with several pods
+      max_connections: '300', // three test files at a time, each with several pods
       shared_buffers: '128MB',
       max_wal_size: '128MB',
       wal_compression: 'off',
