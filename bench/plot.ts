@@ -46,8 +46,8 @@ export function plot(curves: readonly Curve[], caption: string): string {
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
-    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
     `<title>${TITLE}</title>`,
+    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
     text(MARGIN.left, 22, TITLE),
     ...xTicks,
     ...yTicks,
