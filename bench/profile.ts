@@ -33,15 +33,15 @@ export async function profile(of: string, work: () => Promise<number>): Promise<
   }
 }
 
-/** The profiler itself, and nothing at all. */
-const NO_WORK = new Set(['(idle)', '(root)', 'post']);
+const NO_WORK = new Set(['(idle)', '(root)']);
+const PROFILER = 'node:inspector';
 
 function selfTimesUs({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Map<string, number> {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const times = new Map<string, number>();
   for (const [n, id] of samples.entries()) {
     const frame = frames.get(id);
-    if (frame === undefined || NO_WORK.has(frame.functionName)) continue;
+    if (frame === undefined || NO_WORK.has(frame.functionName) || frame.url.startsWith(PROFILER)) continue;
     const name = nameOf(frame);
     times.set(name, (times.get(name) ?? 0) + (timeDeltas[n] ?? 0));
   }

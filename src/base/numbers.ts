@@ -14,7 +14,7 @@ export function numbers(length: number): Float64Array {
   return piece;
 }
 
-/** In numbers: 32 KB, about ten areas of twenty vertices. The last one of a page to go keeps no more than that. */
+/** In numbers: 32 KB, some seventeen areas of twenty vertices: what the last one of a page keeps alive is no more than that. */
 const PAGE = 2 ** 12;
 const MAX_PIECE = PAGE / 4;
 

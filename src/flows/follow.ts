@@ -11,7 +11,7 @@ import {
 import { deletePod, upsertPod } from '../store/pods.ts';
 import type { Sql } from '../store/sql.ts';
 import { type Ask, applyChanges, type Memory } from './applyChanges.ts';
-import { loadFleet } from './loadFleet.ts';
+import { LOAD_DEADLINE_MS, loadFleet } from './loadFleet.ts';
 
 /** How often the feed is read when no doorbell rings, and how often a pod says that it lives. */
 const POLL_MS = 250;
@@ -24,8 +24,6 @@ const TICK_MS = 250;
 const SILENT_TICKS = 8;
 /** A Postgres that accepts and then says nothing for this long is asked anew, through another connection. */
 const GIVE_UP_TICKS = 40;
-/** A million devices are loaded in 15 s; this ends only what would never end. */
-const LOAD_DEADLINE_MS = 600_000;
 const STOP_DEADLINE_MS = 2_000;
 
 export interface FollowPorts extends Memory {

@@ -10,8 +10,8 @@ export function arcM(chord: number): number {
 }
 
 /** The chord below an arc; infinite when it says nothing. */
-export function chordOfArc(arcM: number): number {
-  const halfAngle = (arcM * STEPS_PER_M) / (2 * ARC_RADIUS);
+export function chordOfArc(lengthM: number): number {
+  const halfAngle = (lengthM * STEPS_PER_M) / (2 * ARC_RADIUS);
   return halfAngle < Math.PI / 2 ? 2 * ARC_RADIUS * Math.sin(halfAngle) : Infinity;
 }
 
