@@ -4,6 +4,7 @@ import helmet from 'helmet';
 import type { Answer } from './answer.ts';
 import type { Observe } from './measure.ts';
 import type { PollingEntry } from './pollingTable.ts';
+import { StandingHead } from './standingHead.ts';
 
 interface Waiting {
   readonly response: ServerResponse;
@@ -19,13 +20,16 @@ interface Waiting {
  */
 export class PollingWriter {
   readonly #observe: Observe;
-  readonly #standing: { readonly v2: readonly string[]; readonly v3: readonly string[] };
+  readonly #heads: Readonly<Record<PollingEntry['version'], StandingHead>>;
   #waiting: Waiting[] = [];
 
   constructor(observe: Observe) {
     this.#observe = observe;
     const security = securityHeaders();
-    this.#standing = { v2: security, v3: [...security, 'X-API-Status', 'beta'] };
+    this.#heads = {
+      v2: new StandingHead(security),
+      v3: new StandingHead([...security, 'X-API-Status', 'beta']),
+    };
   }
 
   put(response: ServerResponse, entry: PollingEntry, answer: Answer, startedAtMs: number): void {
@@ -42,15 +46,17 @@ export class PollingWriter {
 
   #write({ response, entry, answer, startedAtMs }: Waiting): void {
     const { status, body, headers } = answer;
-    const all = [...this.#standing[entry.version]];
-    for (const name in headers) all.push(name, headers[name] as string);
+    const head = this.#heads[entry.version];
+    const own: string[] = [];
+    for (const name in headers) own.push(name, headers[name] as string);
     if (body === null) {
-      response.writeHead(status, all).end();
+      response.writeHead(status, [...head.standing, ...own]).end();
     } else {
       const bytes = Buffer.byteLength(body);
-      all.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(bytes));
+      own.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(bytes));
+      head.write(response, status, own);
       // Text of one byte per character needs no transcoding.
-      response.writeHead(status, all).end(body, bytes === body.length ? 'latin1' : 'utf8');
+      response.end(body, bytes === body.length ? 'latin1' : 'utf8');
     }
     this.#observe(entry.pattern, 'GET', status, (performance.now() - startedAtMs) / 1000);
   }

@@ -75,7 +75,9 @@ const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
 export async function close(server: Server, graceMs: number, idleMs = 0): Promise<void> {
   if (!server.listening) return;
   // What still comes on an open connection is answered, as its last request.
-  server.prependListener('request', (_request, response) => response.setHeader('Connection', 'close'));
+  server.prependListener('request', (_request, response) => {
+    response.shouldKeepAlive = false;
+  });
   const closed = new Promise<void>((resolve) => server.once('close', resolve));
   // Not the close of HTTP servers, which begins by cutting idle connections.
   NetServer.prototype.close.call(server);

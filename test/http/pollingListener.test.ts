@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { createApp } from '../../src/http/app.ts';
+import { type AppPorts, createApp } from '../../src/http/app.ts';
 import { pollingListener } from '../../src/http/pollingListener.ts';
-import { bareRequest, exchange } from '../support/http.ts';
+import { close } from '../../src/http/server.ts';
+import { bareExchange, bareRequest, exchange } from '../support/http.ts';
 import { IMEI, KEYS, keyOf, type Side, serveSide } from '../support/pollingSides.ts';
 
 /** An app that answers by its router alone, and one with the polling listener in front that may leave nothing to it. */
@@ -123,6 +124,46 @@ describe('polled or by the router, an answer is the same: status, headers, bytes
     );
   });
 });
+
+describe('polled or by the router, a connection is kept or closed alike', () => {
+  const ask = (version: string, more = '') =>
+    `GET /api/v3/devices?limit=1 HTTP/${version}\r\nHost: x\r\nX-API-Key: ${keyOf('now')}\r\n${more}\r\n`;
+  for (const [what, requests] of [
+    ['HTTP/1.1', [ask('1.1'), ask('1.1', 'Connection: close\r\n')]],
+    ['HTTP/1.0', [ask('1.0')]],
+    ['HTTP/1.0 that asks for more', [ask('1.0', 'Connection: keep-alive\r\n'), ask('1.0')]],
+  ] as const) {
+    test(`with ${what}`, async () => {
+      const [expected, actual] = await Promise.all(
+        [router, polling].map(async ({ url }) => linesOf(await bareExchange(url, [requests.join('')]))),
+      );
+      assert.deepEqual(actual, expected);
+      assert.equal(actual?.filter((line) => line.endsWith('HTTP/1.1 200 OK')).length, requests.length);
+    });
+  }
+
+  test('while the server closes', async () => {
+    for (const make of [createApp, (ports: AppPorts) => pollingListener(ports, createApp(ports))]) {
+      const { server, url } = await serveSide(make);
+      let closed: Promise<void> | undefined;
+      server.once('request', () => {
+        closed = close(server, 10_000);
+      });
+      const text = await bareExchange(url, [ask('1.1') + ask('1.1')]);
+      await closed;
+      const said = [...text.matchAll(/^Connection: (.+)\r$/gm)].map((match) => match[1]);
+      assert.deepEqual(said, ['keep-alive', 'close']);
+    }
+  });
+});
+
+/** All lines but the time, each answer's in an order of their own. */
+function linesOf(text: string): string[] {
+  return text
+    .split('\r\n')
+    .filter((line) => !line.startsWith('Date: '))
+    .sort();
+}
 
 test('a fault tells the caller nothing and is logged once, a database that is away is only a warning', async () => {
   for (const [target, message] of [
