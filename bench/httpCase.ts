@@ -79,14 +79,14 @@ async function measure(
     );
     const contenders = [...asked, ...floors.map(({ contender }) => contender)];
     await takeTurns(load, contenders, context);
-    const profiles = context.profile ? [await profileCalls(load, asked.at(-1) as Contender, context)] : [];
+    const profiles = context.profile ? [await profileLoad(load, asked.at(-1) as Contender, context)] : [];
     return { ...summarize(contenders), profiles };
   } finally {
     await Promise.all([load.close(), ...floors.map(({ worker }) => worker.close())]);
   }
 }
 
-function profileCalls(
+function profileLoad(
   load: Worker<HttpLoad, LoadResult>,
   contender: Contender,
   { seconds }: CaseContext,

@@ -33,6 +33,16 @@ export async function profile(of: string, work: () => Promise<number>): Promise<
   }
 }
 
+const CALLS = 500_000;
+
+/** The profile of a function of this process that is called over and over. */
+export function profileCalls(what: string, call: (n: number) => unknown): Promise<Profile> {
+  return profile(`a call of ${what}`, async () => {
+    for (let n = 0; n < CALLS; n++) call(n);
+    return CALLS;
+  });
+}
+
 const NO_WORK = new Set(['(idle)', '(root)']);
 const PROFILER = 'node:inspector';
 

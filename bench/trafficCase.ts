@@ -7,6 +7,7 @@ import { containsPaths } from './containsPaths.ts';
 import { Latencies } from './latencies.ts';
 import { median } from './median.ts';
 import { nearestPaths } from './nearestCase.ts';
+import { type Profile, profile } from './profile.ts';
 import { INGEST_TOKEN, startBenchService } from './service.ts';
 import { openWorker } from './worker.ts';
 import type { ProbeQuestion, ProbeResult } from './workers/latencyProbe.ts';
@@ -32,6 +33,7 @@ const ROUNDS_OF_MIX = 64;
 const MEMORY_EVERY_MS = 100;
 const SAY_EVERY = 600;
 const LOOP_RESOLUTION_MS = 1;
+const PROFILED_S = 5;
 
 /**
  * All at once, at steady rates: polls (80 % nearest, 15 % contains, 5 % lists), points, changing areas. Rates that the
@@ -84,11 +86,18 @@ async function measure({ context, seconds, service, world, areaIds, devices }: S
     });
     const headers = { 'X-API-Key': world.key };
     const paths = mixedPaths(areaIds[0] as number, devices);
-    await probe.ask({ kind: 'start', url: apiUrl, headers, paths, perSecond: POLLS_PER_SECOND });
+    const poll = () => probe.ask({ kind: 'start', url: apiUrl, headers, paths, perSecond: POLLS_PER_SECOND });
+    await poll();
     const watched = await watch(seconds, context.say);
     const polled = await probe.ask({ kind: 'stop' });
+    const profiles: Profile[] = [];
+    if (context.profile) {
+      await poll();
+      profiles.push(await profile('a second of this load', () => sleep(PROFILED_S * 1_000, PROFILED_S)));
+      await probe.ask({ kind: 'stop' });
+    }
     const done = await traffic.ask({ kind: 'stop' });
-    return summarize(seconds, watched, polled, done);
+    return { ...summarize(seconds, watched, polled, done), profiles };
   } finally {
     await Promise.all([traffic.close(), probe.close()]);
   }

@@ -8,6 +8,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
 import { measureCalls } from '../measureCalls.ts';
 import { placeSource } from '../places.ts';
+import { type Profile, profileCalls } from '../profile.ts';
 
 const VERTICES = [20, 200, 2_000];
 const AREAS = [1_000, 10_000, 100_000];
@@ -17,17 +18,19 @@ const WORLD = 1;
 
 export const bench: BenchCase = {
   about: 'whether a place is in a polygon and how far its edge is, in process',
-  run: async ({ smoke, seconds, sizes, say }) => {
+  run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const areas = sizes ?? (smoke ? SMOKE_AREAS : AREAS);
     const share = smoke ? 0.05 : seconds / (2 * VERTICES.length + 2 * areas.length + 1);
     const rows: Row[] = [];
     const figures: Record<string, number> = {};
+    const profiles: Profile[] = [];
     const queries = queryPlaces();
+    const asking = (call: (lat: number, lng: number) => unknown) => (n: number) => {
+      const at = 2 * (n % QUERIES);
+      return call(queries[at] as number, queries[at + 1] as number);
+    };
     const measure = (what: string, call: (lat: number, lng: number) => unknown): number => {
-      const found = measureCalls(share, (n) => {
-        const at = 2 * (n % QUERIES);
-        return call(queries[at] as number, queries[at + 1] as number);
-      });
+      const found = measureCalls(share, asking(call));
       rows.push({ what, unit: 'calls', ...found });
       return found.cpuUs;
     };
@@ -38,6 +41,10 @@ export const bench: BenchCase = {
       const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
       // The route answers both.
       figures[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
+      if (isProfiled && vertices === VERTICES.at(-1)) {
+        const both = asking((lat, lng) => Number(shape.contains(lat, lng)) + shape.signedDistanceM(lat, lng));
+        profiles.push(await profileCalls(`contains with its distance, ${vertices} vertices`, both));
+      }
     }
     figures['growth'] = (figures['us_2000'] as number) / (figures['us_20'] as number);
     const asked: [number, number][] = [];
@@ -55,7 +62,8 @@ export const bench: BenchCase = {
     measure('floor: one distance on the ellipsoid', (lat, lng) =>
       distanceM(lat, lng, POLYGON_CENTRE.lat, POLYGON_CENTRE.lng),
     );
-    return { kind: 'measured', size: `polygons of ${VERTICES.join(', ')} vertices`, rows, figures, curves };
+    const size = `polygons of ${VERTICES.join(', ')} vertices`;
+    return { kind: 'measured', size, rows, figures, curves, profiles };
   },
 };
 

@@ -3,6 +3,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { Latencies } from '../latencies.ts';
 import { median } from '../median.ts';
 import { nearestPaths } from '../nearestCase.ts';
+import { profile } from '../profile.ts';
 import { startBenchService } from '../service.ts';
 import { openWorker } from '../worker.ts';
 import type { ImportOrder, ImportReply } from '../workers/importClient.ts';
@@ -60,8 +61,18 @@ export const bench: BenchCase = {
       const meanwhile = await probing(async () => {
         times = (await post()).seconds;
       });
+      const profiles = [];
+      if (context.profile) {
+        await make(ROUNDS);
+        const work = async () => {
+          await probing(async () => void (await post()));
+          return ROUNDS;
+        };
+        profiles.push(await profile('an import beside nearest calls, on the thread that answers,', work));
+      }
       return {
         kind: 'measured',
+        profiles,
         size: `${features} features of ${VERTICES} vertices, ${Math.round(bytes / 2 ** 20)} MB; ${devices} devices`,
         ...summarize(median(times), parseSeconds, alone, meanwhile),
       };

@@ -6,6 +6,7 @@ import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies } from '../latencies.ts';
 import { median } from '../median.ts';
 import { POINTS_CENTRE, PointSource } from '../pointSource.ts';
+import { type Profile, profile } from '../profile.ts';
 import { INGEST_TOKEN, startBenchService } from '../service.ts';
 import { openWorker } from '../worker.ts';
 import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
@@ -16,6 +17,8 @@ const DEVICES = 10_000;
 const AREAS = 10_000;
 /** How many areas each point lies in, phase by phase. */
 const MATCHED = [0, 1, 10];
+/** The phase whose profile is taken. */
+const PROFILED = 1;
 const TOWN_VERTICES = 200;
 /** The town is 9 km wide. */
 const TOWN_RADIUS_DEG = 0.2;
@@ -81,6 +84,7 @@ async function measure(
   const seconds = context.smoke ? 0.2 : context.seconds / rounds;
 
   const phases: Round[][] = [];
+  const profiles: Profile[] = [];
   let stored = 0;
   for (const matched of MATCHED) {
     await coverTown(ports, matched);
@@ -97,6 +101,11 @@ async function measure(
       stored += load.points;
     }
     phases.push(phase);
+    if (context.profile && matched === PROFILED) {
+      const work = async () => (await ask(batchesPerLane)).points;
+      profiles.push(await profile(`a point, ${matched} area around it,`, work));
+      stored += batchesPerLane * LANES * source.batch;
+    }
   }
   const [row] = await ports.sql<{ count: number }[]>`select count(*) from position`;
   if (row?.count !== stored) throw new Error(`${row?.count} of ${stored} acknowledged points are stored`);
@@ -122,6 +131,7 @@ async function measure(
       slower_with_ten: (none as number) / (ten as number),
     },
     notes: [`${stored} acknowledged points are in Postgres`],
+    profiles,
   };
 }
 

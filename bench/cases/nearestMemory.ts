@@ -5,7 +5,7 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { measureCalls } from '../measureCalls.ts';
 import { placeSource, type Spread } from '../places.ts';
-import { type Profile, profile } from '../profile.ts';
+import { type Profile, profileCalls } from '../profile.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
@@ -13,7 +13,6 @@ const SPREADS: readonly Spread[] = ['towns', 'globe'];
 const WORLD = 1;
 const MOVED_SHARE = 0.1;
 const QUERIES = 4_096;
-const PROFILED_CALLS = 500_000;
 const NOW_MS = 1_700_000_000_000;
 
 export const bench: BenchCase = {
@@ -32,7 +31,7 @@ export const bench: BenchCase = {
         say(`${size} devices, ${spread}`);
         const { ask, near, move } = measureSize(spread, size, share);
         if (isProfiled && size === all.at(-1)) {
-          profiles.push(await profile(`a call of nearest among ${size}, ${spread}`, async () => repeat(ask)));
+          profiles.push(await profileCalls(`nearest among ${size}, ${spread}`, ask));
         }
         rows.push({ what: `nearest k=1, ${size} devices, ${spread}`, unit: 'calls', ...near });
         rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...move });
@@ -76,11 +75,6 @@ function measureSize(spread: Spread, size: number, seconds: number) {
     return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity).length;
   };
   return { ask, near: measureCalls(seconds, ask), move: measureCalls(seconds, moveAny) };
-}
-
-function repeat(ask: (n: number) => number): number {
-  for (let n = 0; n < PROFILED_CALLS; n++) ask(n);
-  return PROFILED_CALLS;
 }
 
 function measureFloor(seconds: number) {

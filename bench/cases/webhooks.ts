@@ -9,6 +9,7 @@ import { adminOf } from '../../test/support/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
 import { Latencies } from '../latencies.ts';
+import type { Profile } from '../profile.ts';
 import { INGEST_TOKEN } from '../service.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
@@ -113,10 +114,19 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
     ? await run(SMOKE_BACKLOG, AT_ONCE_PER_SECOND, SMOKE_EVENT_EVERY)
     : await run(seconds * BACKLOG_PER_SECOND, AT_ONCE_PER_SECOND, 1);
 
+  const profiles: Profile[] = [];
+  if (context.profile) {
+    const [pod] = ports.pods as [Worker<PodQuestion, PodReply>];
+    await pod.ask({ kind: 'profile', of: `a second with ${POINTS_PER_SECOND} points, on one of the pods,` });
+    await run(seconds * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
+    const { profile } = await pod.ask({ kind: 'profiled', calls: seconds });
+    if (profile !== null) profiles.push(profile);
+  }
   const latencies = new Latencies(steady.latencies);
   const cpuUs = full.cpuUs / full.healthy;
   return {
     kind: 'measured',
+    profiles,
     size:
       `${ports.pods.length === 1 ? 'one pod, since there is no redis-server in PATH' : `${ports.pods.length} pods`}, ` +
       `${ACCOUNTS * ENDPOINTS} endpoints of ${ACCOUNTS} accounts (one refuses connections, one answers after 5 s), ` +

@@ -1,10 +1,15 @@
 import type { Service } from '../../src/wiring.ts';
+import { type Profile, profile } from '../profile.ts';
 import { startBenchService } from '../service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PodQuestion =
   | { readonly kind: 'start'; readonly databaseUrl: string; readonly redisUrl: string | null }
   | { readonly kind: 'usage' }
+  /** Profiles what is done from now on … */
+  | { readonly kind: 'profile'; readonly of: string }
+  /** … until this, which says how many calls it were. */
+  | { readonly kind: 'profiled'; readonly calls: number }
   | { readonly kind: 'stop' };
 
 export interface PodReply {
@@ -14,11 +19,14 @@ export interface PodReply {
   /** Processor time of this process so far. */
   readonly cpuUs: number;
   readonly rssMb: number;
+  /** The answer to `profiled`. */
+  readonly profile: Profile | null;
 }
 
 // A worker: one pod as it is deployed, that may send to the loopback. Which certificates it trusts beyond the
 // well-known ones is decided by NODE_EXTRA_CA_CERTS, before this process starts.
 let service: Service | null = null;
+let profiling: { readonly profile: Promise<Profile>; readonly end: (calls: number) => void } | null = null;
 answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
   if (question.kind === 'start') {
     const { databaseUrl, redisUrl } = question;
@@ -28,11 +36,23 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     await service?.stop();
     service = null;
   }
+  if (question.kind === 'profile') profiling = startProfile(question.of);
+  let profiled: Profile | null = null;
+  if (question.kind === 'profiled' && profiling !== null) {
+    profiling.end(question.calls);
+    profiled = await profiling.profile;
+  }
   const { user, system } = process.cpuUsage();
   return {
     port: service?.port ?? 0,
     ingestPort: service?.ingestPort ?? 0,
     cpuUs: user + system,
     rssMb: process.memoryUsage.rss() / 2 ** 20,
+    profile: profiled,
   };
 });
+
+function startProfile(of: string) {
+  const ended = Promise.withResolvers<number>();
+  return { profile: profile(of, () => ended.promise), end: ended.resolve };
+}

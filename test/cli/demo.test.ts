@@ -11,6 +11,7 @@ import { demoConfig } from '../../src/cli/demoConfig.ts';
 import { exists } from '../../src/store/embeddedHome.ts';
 import { childEnv } from '../support/childEnv.ts';
 import { makeDataDir, removeDataDir } from '../support/cluster.ts';
+import { askCurl, curlLines } from '../support/demoCurls.ts';
 import { eventually, processesIn } from '../support/embedded.ts';
 
 const DEMO = join(import.meta.dirname, '..', '..', 'src', 'cli', 'demo.ts');
@@ -60,13 +61,12 @@ async function startDemo(t: TestContext, dataDir: string): Promise<RunningDemo> 
     });
     child.once('close', () => reject(new Error(`the demo ended: ${out}${err}`)));
   });
-  const curls = out.split('\n').filter((line) => line.trimStart().startsWith('curl '));
   const interrupt = async () => {
     child.kill('SIGINT');
     const [code] = (await closed) as [number | null];
     return { code, out, err };
   };
-  return { child, dataDir, curls, welcome: out, interrupt };
+  return { child, dataDir, curls: curlLines(out), welcome: out, interrupt };
 }
 
 /** Pastes a printed line into a shell; without curl on the machine, does what it says. */
@@ -75,15 +75,7 @@ async function paste(line: string): Promise<{ data: unknown }> {
     const { stdout } = await promisify(execFile)('sh', ['-c', `${line} --fail-with-body`]);
     return JSON.parse(stdout) as { data: unknown };
   }
-  const [, name, value, url] = /-H "([^:]+): ([^"]+)" "([^"]+)"/.exec(line) as unknown as [
-    string,
-    string,
-    string,
-    string,
-  ];
-  const response = await fetch(url, { headers: { [name]: value } });
-  assert.equal(response.status, 200);
-  return (await response.json()) as { data: unknown };
+  return askCurl(line);
 }
 
 /** The folder that Postgres works in. */

@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { childEnv } from '../../test/support/childEnv.ts';
+import { makeProjectDir, removeDataDir } from '../../test/support/cluster.ts';
+import { askCurl, curlLines } from '../../test/support/demoCurls.ts';
+import type { BenchCase } from '../benchCase.ts';
+import { median } from '../median.ts';
+
+const PROJECT = join(import.meta.dirname, '..', '..');
+const ROUNDS = 3;
+
+export const bench: BenchCase = {
+  about: 'npm run demo until the first of its lines is answered, in an empty folder and once more',
+  run: async ({ smoke, say }) => {
+    const first: number[] = [];
+    const again: number[] = [];
+    for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+      const dataDir = await makeProjectDir();
+      try {
+        first.push(await secondsToFirstAnswer(dataDir));
+        if (!smoke) again.push(await secondsToFirstAnswer(dataDir));
+        say(`${round + 1} of ${ROUNDS} rounds`);
+      } finally {
+        await removeDataDir(join(dataDir, 'demo'));
+        await removeDataDir(dataDir);
+      }
+    }
+    const rows = [{ what: 'demo to the first answer, empty folder', seconds: median(first) }];
+    if (again.length > 0) rows.push({ what: 'the same at the next start', seconds: median(again) });
+    return {
+      kind: 'measured',
+      size: 'a town of driving vehicles',
+      rows,
+      figures: { seconds: median(first) },
+    };
+  },
+};
+
+/** From the command to the answer; ends the demo as Ctrl-C does. */
+async function secondsToFirstAnswer(dataDir: string): Promise<number> {
+  const startMs = performance.now();
+  const demo = spawn('npm', ['run', 'demo'], {
+    cwd: PROJECT,
+    // A group of its own, since a terminal tells npm and the demo of Ctrl-C.
+    detached: true,
+    env: childEnv({ PORT: '0', INGEST_PORT: '0', DATA_DIR: dataDir }),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const closed = once(demo, 'close');
+  try {
+    await askCurl(await firstLine(demo.stdout, closed));
+    return (performance.now() - startMs) / 1_000;
+  } finally {
+    if (demo.pid !== undefined && demo.exitCode === null) process.kill(-demo.pid, 'SIGINT');
+    await closed;
+  }
+}
+
+async function firstLine(stdout: NodeJS.ReadableStream, closed: Promise<unknown>): Promise<string> {
+  let text = '';
+  const printed = new Promise<string>((resolve) => {
+    stdout.on('data', (chunk) => {
+      text += String(chunk);
+      const [line] = curlLines(text);
+      if (line !== undefined && text.includes('Ctrl-C')) resolve(line);
+    });
+  });
+  const ended = closed.then(() => {
+    throw new Error(`the demo ended: ${text}`);
+  });
+  ended.catch(() => undefined); // also when it ends as it should, later
+  return Promise.race([printed, ended]);
+}
