@@ -32,6 +32,7 @@ export class ImportPlanner {
   readonly #jobs: Job[] = [];
   #worker: Worker | null = null;
 
+  /** Takes the memory of the body away: whoever gave it must not look at it again. */
   plan(body: Uint8Array): Promise<PlanReply> {
     if (this.#jobs.length >= WAITING_MAX)
       return Promise.reject(new ImportOverload('too many imports at once'));
@@ -50,8 +51,7 @@ export class ImportPlanner {
     const [job] = this.#jobs;
     if (job === undefined) return;
     this.#worker ??= this.#start();
-    // A copy of its own: handing over the original would take along what shares its memory.
-    const bytes = new Uint8Array(job.body);
+    const bytes = alone(job.body);
     this.#worker.postMessage(bytes, [bytes.buffer]);
   }
 
@@ -78,4 +78,10 @@ export class ImportPlanner {
     this.#jobs.shift()?.reject(error);
     this.#read();
   }
+}
+
+/** The bytes, if they share their memory with nothing else, so that it can be handed over: no copy of a large body. */
+function alone(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const isAlone = bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;
+  return isAlone ? (bytes as Uint8Array<ArrayBuffer>) : new Uint8Array(bytes);
 }
