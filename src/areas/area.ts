@@ -45,10 +45,9 @@ export const AREA_TYPES: readonly AreaType[] = ['circle', 'polygon', 'polyline',
 
 /** The vertices as positions. */
 export function toLatLngs(vertices: Vertices): LatLng[] {
-  return Array.from({ length: vertices.length / 2 }, (_, i) => ({
-    lat: vertices[2 * i]!,
-    lng: vertices[2 * i + 1]!,
-  }));
+  const points: LatLng[] = [];
+  for (let i = 0; i < vertices.length; i += 2) points.push({ lat: vertices[i]!, lng: vertices[i + 1]! });
+  return points;
 }
 
 /** The positions as vertices; -0 becomes 0. */
