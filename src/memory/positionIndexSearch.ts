@@ -2,10 +2,10 @@ import { distanceM } from '../geometry/distance.ts';
 import { maxChordM } from '../geometry/maxChord.ts';
 import { maxGeodesicM } from '../geometry/maxGeodesic.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
-import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../geometry/wgs84.ts';
-import { arcM, chordOfArc, overArcSlope } from './positionIndexArc.ts';
+import { PositionIndexAnchor } from './positionIndexAnchor.ts';
+import { arcM, chordOfArc } from './positionIndexArc.ts';
 import { type NearHit, PositionIndexHeap, type Precedes } from './positionIndexHeap.ts';
-import { LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './positionIndexLattice.ts';
+import { HALF_DIAGONALS, HALVES, LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './positionIndexLattice.ts';
 import type { PositionIndexTrie } from './positionIndexTrie.ts';
 import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionIndexTrie.ts';
 
@@ -14,7 +14,7 @@ import { BLOCK_SHIFT, EMPTY, ENTRY_INTS, NEXT, ROOT, SLOT } from './positionInde
  * called for hardly more than the devices that are found. Nearby, chords bound geodesics from below and from above
  * within millimetres (`maxChordM`, `maxGeodesicM`): candidates are gathered by chord alone and weighed at the end. Far
  * away, where that is a matter of kilometres, devices are weighed as they are met, and cells are ruled out by a
- * geodesic to each group of them (`anchor`). Lengths without a unit in their name are lattice steps. One instance
+ * geodesic to each group of them (PositionIndexAnchor). Lengths without a unit in their name are lattice steps. One instance
  * serves all tries, one call at a time.
  */
 export class PositionIndexSearch {
@@ -28,7 +28,7 @@ export class PositionIndexSearch {
   private isWeighing = false;
   private readonly stack = new Float64Array(STACK_FIELDS * MAX_DEPTH);
   private readonly query = new Float64Array(3);
-  private readonly middle = new Float64Array(3);
+  private readonly anchor = new PositionIndexAnchor();
   private lat = 0;
   private lng = 0;
   private children = new Int32Array(0);
@@ -39,8 +39,6 @@ export class PositionIndexSearch {
   private weighedLat = 0;
   private weighedLng = 0;
   private weighedM = 0;
-  private anchorOverArcM = 0;
-  private anchorLeastM = 0;
 
   /** `positions` holds lat and lng of slot s at 2s and 2s + 1. */
   run(
@@ -144,8 +142,8 @@ export class PositionIndexSearch {
     const cellArcM = arcM(Math.sqrt(out0 * out0 + out1 * out1 + out2 * out2));
     if (cellArcM + overArcM > this.heap.reach) return;
     if (depth >= anchorDepth + ANCHOR_DEPTHS) {
-      this.anchor(depth, c0, c1, c2);
-      this.visitFar(ref, depth, c0, c1, c2, this.anchorOverArcM, this.anchorLeastM, depth);
+      this.anchor.measure(this.lat, this.lng, this.query, depth, c0, c1, c2);
+      this.visitFar(ref, depth, c0, c1, c2, this.anchor.overArcM, this.anchor.leastM, depth);
       return;
     }
     if (ref < 0) {
@@ -163,9 +161,9 @@ export class PositionIndexSearch {
     }
     // Around the antipode chords do not even tell which half is nearer.
     this.anchorHalf(lower, depth + 1, c1, c2, c0 - step);
-    const [lowerOverArcM, lowerLeastM] = [this.anchorOverArcM, this.anchorLeastM];
+    const { overArcM: lowerOverArcM, leastM: lowerLeastM } = this.anchor;
     this.anchorHalf(upper, depth + 1, c1, c2, c0 + step);
-    const [upperOverArcM, upperLeastM] = [this.anchorOverArcM, this.anchorLeastM];
+    const { overArcM: upperOverArcM, leastM: upperLeastM } = this.anchor;
     if (lowerLeastM <= upperLeastM)
       this.visitFar(lower, depth + 1, c1, c2, c0 - step, lowerOverArcM, lowerLeastM, depth + 1);
     this.visitFar(upper, depth + 1, c1, c2, c0 + step, upperOverArcM, upperLeastM, depth + 1);
@@ -174,40 +172,8 @@ export class PositionIndexSearch {
   }
 
   private anchorHalf(ref: number, depth: number, c0: number, c1: number, c2: number): void {
-    if (ref === EMPTY) this.anchorLeastM = Infinity;
-    else this.anchor(depth, c0, c1, c2);
-  }
-
-  /**
-   * Measures the distance to the middle of a cell. No device in the cell is nearer than that less the farthest a device
-   * of the cell can be from there (`anchorLeastM`), nor nearer than `anchorOverArcM` and the arc of its chord: by how
-   * much a geodesic exceeds the arc hardly changes from one device of the cell to the next (`overArcSlope`).
-   *
-   * The middle is where the cell's centre c projects on the unit sphere of `maxChordM`. For p on that sphere and c off
-   * it by d, |p - middle|² = (|p - c|² - d²) / (1 ± d); with |p - c| at most half a diagonal, and that at most 1/6 as
-   * `isFar` sees to, |p - middle| exceeds it by 0.4 %, and the arc exceeds the chord by 0.2 %.
-   */
-  private anchor(depth: number, c0: number, c1: number, c2: number): void {
-    const turn = depth % 3;
-    const x = (turn === 0 ? c0 : turn === 1 ? c2 : c1) + this.query[0]! - LATTICE_CENTRE;
-    const y = (turn === 0 ? c1 : turn === 1 ? c0 : c2) + this.query[1]! - LATTICE_CENTRE;
-    const z = ((turn === 0 ? c2 : turn === 1 ? c1 : c0) + this.query[2]! - LATTICE_CENTRE) / POLAR_RATIO;
-    const axisGap = Math.sqrt(x * x + y * y);
-    const lat = Math.atan2(z, axisGap * POLAR_RATIO) / RADIANS_PER_DEGREE;
-    const lng = Math.atan2(y, x) / RADIANS_PER_DEGREE;
-    const geodesicM = distanceM(this.lat, this.lng, lat, lng);
-    const radiusM = (1.01 * HALF_DIAGONALS[depth]!) / (POLAR_RATIO * STEPS_PER_M);
-    this.anchorLeastM = geodesicM - radiusM - FAR_MARGIN_M;
-
-    writeSurfacePoint(lat, lng, this.middle, 0);
-    let chordSq = 0;
-    for (let axis = 0; axis < 3; axis++) {
-      const gap = this.middle[axis]! * STEPS_PER_M + LATTICE_CENTRE - this.query[axis]!;
-      chordSq += gap * gap;
-    }
-    const chord = Math.sqrt(chordSq);
-    const changeM = overArcSlope(chord + radiusM * STEPS_PER_M) * radiusM;
-    this.anchorOverArcM = geodesicM - arcM(chord) - changeM - FAR_MARGIN_M;
+    if (ref === EMPTY) this.anchor.leastM = Infinity;
+    else this.anchor.measure(this.lat, this.lng, this.query, depth, c0, c1, c2);
   }
 
   private scanFar(leaf: number, overArcM: number): void {
@@ -300,15 +266,6 @@ const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
 const FAR_RATIO = 12;
 /** A cell a quarter as wide has an anchor of its own: measured best among an eighth, a quarter and a half. */
 const ANCHOR_DEPTHS = 6;
-/** Rounding to the lattice, and the error of distanceM, many times over. */
-const FAR_MARGIN_M = 1;
-/** Half the side of a cell along the axis that is halved at this depth; the sides halved before are shorter. */
-const HALVES = Float64Array.from(
-  { length: MAX_DEPTH + 3 },
-  (_, depth) => LATTICE_CENTRE / 2 ** Math.floor(depth / 3),
-);
-const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
-const POLAR_RATIO = POLAR_RADIUS_M / EQUATORIAL_RADIUS_M;
 /** A crowd in one place is weighed as it is met from here on. */
 const MAX_CANDIDATES = 4096;
 /** Reference, depth, centre, squared chord. */
