@@ -1,10 +1,11 @@
 import { Latencies } from './latencies.ts';
+import { median } from './median.ts';
 
 const WARMUP_SHARE = 0.3;
 /** Calls between two looks at the clock. */
 const BLOCK = 256;
 
-interface CallFigures {
+export interface CallFigures {
   readonly perSecond: number;
   /** Processor time of one call: the same where nothing else runs, and steadier where something does. */
   readonly cpuUs: number;
@@ -30,6 +31,18 @@ export function measureCalls(seconds: number, call: (n: number) => unknown): Cal
   }
   const cpuUs = (cpu.user + cpu.system) / calls;
   return { perSecond: (calls * 1_000) / ms, cpuUs, ...latencies.percentiles() };
+}
+
+/** The medians of several measurements of the same call. */
+export function medianFigures(rounds: readonly CallFigures[]): CallFigures {
+  const of = (figure: keyof CallFigures) => median(rounds.map((round) => round[figure]));
+  return {
+    perSecond: of('perSecond'),
+    cpuUs: of('cpuUs'),
+    p50Ms: of('p50Ms'),
+    p975Ms: of('p975Ms'),
+    p99Ms: of('p99Ms'),
+  };
 }
 
 const MEASURED_MAX = 100_000;
