@@ -231,8 +231,13 @@ describe('413: a body may have a megabyte', () => {
 
   test('a client that hangs up in the middle of its body leaves nothing', async () => {
     const before = await total();
-    const head = `POST /api/v3/areas HTTP/1.1\r\nHost: x\r\nX-API-Key: ${api.key}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n`;
-    await exchange(house.pod.api, [head, JSON.stringify(CIRCLE)], { hangUp: true });
+    for (const [path, bytes] of [
+      ['/areas', 1_000],
+      ['/areas/import', 2 * MB],
+    ] as const) {
+      const head = `POST /api/v3${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${api.key}\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`;
+      await exchange(house.pod.api, [head, JSON.stringify(CIRCLE)], { hangUp: true });
+    }
     assert.equal(await total(), before);
   });
 });
