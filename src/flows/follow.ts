@@ -4,6 +4,7 @@ import { invariant } from '../base/invariant.ts';
 import {
   adoptFeed,
   type ChangePage,
+  FEED_RETENTION_MINUTES,
   type FeedCursor,
   type PagePlace,
   selectChanges,
@@ -25,6 +26,8 @@ const SILENT_TICKS = 8;
 /** A Postgres that accepts and then says nothing for this long is asked anew, through another connection. */
 const GIVE_UP_TICKS = 40;
 const STOP_DEADLINE_MS = 2_000;
+/** A minute less than changes are kept, for the clocks; no write is under way for as long as that. */
+const AWAY_MS = (FEED_RETENTION_MINUTES - 1) * 60_000;
 
 export interface FollowPorts extends Memory {
   readonly sql: Sql;
@@ -141,7 +144,8 @@ export class Follower {
   async #read(): Promise<void> {
     const { clock, log } = this.#ports;
     const startedAtMs = clock();
-    const outcome = await this.#follow();
+    const followed = await this.#follow(); // in any case: it fails when Postgres does
+    const outcome = this.#wasAway(startedAtMs) ? 'pruned' : followed;
     if (outcome === 'pruned') {
       log.warn({}, 'away from the change feed for too long; loading everything anew');
       await this.#load();
@@ -154,6 +158,14 @@ export class Follower {
     this.#failing = false;
     const isReportDue = performance.now() - this.#reportedAtMs >= HEARTBEAT_MS;
     if (outcome === 'writes' || isReportDue) await this.#report();
+  }
+
+  /**
+   * For so long that changes may have been pruned of which the horizon does not tell: of a write that was under way in
+   * the cursor's snapshot while a later one, which became the horizon, was committed in it.
+   */
+  #wasAway(nowMs: number): boolean {
+    return this.#contactAtMs !== null && nowMs - this.#contactAtMs > AWAY_MS;
   }
 
   /** Applies everything that was committed after the cursor, page by page. */

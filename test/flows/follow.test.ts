@@ -293,6 +293,22 @@ describe('the feed was pruned', () => {
   });
 });
 
+test('a pod that was away for as long as changes are kept loads everything anew, whatever the horizon says', async (t) => {
+  let nowMs = Date.now();
+  const pod = await startedPod(t, () => nowMs);
+  await pod.follower.stop();
+  const overtaken = await openTransaction();
+  const later = await addDevices();
+  await pod.follower.catchUp();
+  assert.ok(knows(pod, later));
+  const imeis = await overtaken.end();
+  await sql`update change set at = at - interval '1 hour'`;
+  while ((await pruneChanges(sql)) > 0);
+  nowMs += 15 * 60_000;
+  await pod.follower.catchUp();
+  assert.ok(knows(pod, imeis));
+});
+
 describe('a database that was restored into another cluster', () => {
   test('has changes from the future, and is followed all the same', async (t) => {
     await sql`update change_horizon set xid = '999999999999'`;
