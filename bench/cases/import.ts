@@ -68,7 +68,7 @@ export const bench: BenchCase = {
           await probing(async () => void (await post()));
           return ROUNDS;
         };
-        profiles.push(await profile('an import beside nearest calls, on the thread that answers,', work));
+        profiles.push(await profile('an import beside nearest calls, in the process that answers,', work));
       }
       return {
         kind: 'measured',

@@ -11,7 +11,7 @@ import { isMissing, sentName } from './sentFields.ts';
 
 /**
  * What an import body asks for, as far as it can be told without the stored areas; resolveImport does the rest.
- * Plain data, so that a worker can hand it over.
+ * Plain data, so that another process can hand it over.
  */
 export interface ImportPlan {
   /** `dry_run: true` stood in the body. */

@@ -1,10 +1,16 @@
-import { Worker } from 'node:worker_threads';
-import type { PlanReply } from './importWorker.ts';
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import type { PlanReply } from './importProcess.ts';
 
-/** Bodies that may wait for the thread, the one it reads included; each is up to 32 MB. */
+/** Bodies that may wait, the one that is being read included; each is up to 32 MB. */
 const WAITING_MAX = 8;
-/** A maximum import takes a third of it; JSON made of empty arrays, fifty times its size, ends the thread instead. */
+/** A maximum import takes a third of it; JSON made of empty arrays, fifty times its size, ends the process instead. */
 const HEAP_MAX_MB = 512;
+/** How V8 ends a process that has used up its memory, and how Linux ends one that took too much from all others. */
+const OUT_OF_MEMORY: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGKILL'];
+/** A process that has nothing to do for so long gives its memory back. */
+const IDLE_MS = 60_000;
 
 /** More imports at once than this pod takes. */
 export class ImportOverload extends Error {
@@ -23,16 +29,17 @@ interface Job {
 }
 
 /**
- * Reads and validates import bodies in a thread of its own, one after the other, so that no request waits behind the
- * megabytes of another. The thread starts with the first import; when it dies, the import that it was reading fails
- * and the next one is read by another.
+ * Reads and validates import bodies in a process of its own, one after the other, so that no request waits behind the
+ * megabytes of another. Not in a thread: JSON.parse does not keep to the memory of a thread, and V8 then ends the
+ * whole process. This one starts with the first import; when it dies, the import that it was reading fails and the
+ * next one is read by another.
  */
 export class ImportPlanner {
   /** The first one is being read. */
   readonly #jobs: Job[] = [];
-  #worker: Worker | null = null;
+  #process: ChildProcess | null = null;
+  #idle: NodeJS.Timeout | undefined;
 
-  /** Takes the memory of the body away: whoever gave it must not look at it again. */
   plan(body: Uint8Array): Promise<PlanReply> {
     if (this.#jobs.length >= WAITING_MAX)
       return Promise.reject(new ImportOverload('too many imports at once'));
@@ -43,45 +50,69 @@ export class ImportPlanner {
   }
 
   async close(): Promise<void> {
-    for (const { reject } of this.#jobs.splice(0)) reject(new Error('the import thread was closed'));
-    await this.#worker?.terminate();
+    for (const { reject } of this.#jobs.splice(0)) reject(new Error('the import process was closed'));
+    await this.#end();
   }
 
   #read(): void {
+    clearTimeout(this.#idle);
     const [job] = this.#jobs;
-    if (job === undefined) return;
-    this.#worker ??= this.#start();
-    const bytes = alone(job.body);
-    this.#worker.postMessage(bytes, [bytes.buffer]);
+    if (job === undefined) {
+      this.#process?.unref(); // an idle one keeps nobody from ending
+      this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
+      return;
+    }
+    this.#process ??= this.#start();
+    this.#process.ref();
+    this.#process.send(job.body.byteLength, () => undefined); // what fails ends the process, which is told of
+    this.#process.stdin?.write(job.body);
   }
 
-  #start(): Worker {
-    const worker = new Worker(new URL('./importWorker.ts', import.meta.url), {
-      resourceLimits: { maxOldGenerationSizeMb: HEAP_MAX_MB },
+  #start(): ChildProcess {
+    const child = fork(new URL('./importProcess.ts', import.meta.url), {
+      serialization: 'advanced',
+      execArgv: [`--max-old-space-size=${HEAP_MAX_MB}`],
+      // It needs nothing of what this process knows, and V8's last words are not for the log.
+      env: {},
+      stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
     });
-    worker.unref();
-    worker.on('message', (plan: PlanReply) => {
-      this.#jobs.shift()?.resolve(plan);
+    child.on('message', (plan) => {
+      this.#jobs.shift()?.resolve(plan as PlanReply);
       this.#read();
     });
-    worker.on('error', (error: NodeJS.ErrnoException) => {
-      const outOfMemory = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-      this.#lose(worker, outOfMemory ? new ImportTooLarge('reading the body takes too much memory') : error);
-    });
-    worker.on('exit', () => this.#lose(worker, new Error('the import thread ended')));
-    return worker;
+    child.stdin?.on('error', () => undefined); // its end is told by `exit`
+    child.on('error', (cause) =>
+      this.#lose(child, new ImportOverload('no process can be started to read it', { cause })),
+    );
+    child.on('exit', (code, signal) =>
+      this.#lose(
+        child,
+        OUT_OF_MEMORY.includes(signal)
+          ? new ImportTooLarge('reading the body takes too much memory')
+          : new Error(`the import process ended with ${signal ?? code}`),
+      ),
+    );
+    child.channel?.unref();
+    (child.stdin as Socket).unref();
+    return child;
   }
 
-  #lose(worker: Worker, error: Error): void {
-    if (this.#worker !== worker) return;
-    this.#worker = null;
+  #lose(child: ChildProcess, error: Error): void {
+    if (this.#process !== child) return;
+    this.#process = null;
     this.#jobs.shift()?.reject(error);
     this.#read();
   }
-}
 
-/** The bytes, if they share their memory with nothing else, so that it can be handed over: no copy of a large body. */
-function alone(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const isAlone = bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength;
-  return isAlone ? (bytes as Uint8Array<ArrayBuffer>) : new Uint8Array(bytes);
+  async #end(): Promise<void> {
+    clearTimeout(this.#idle);
+    const child = this.#process;
+    this.#process = null;
+    if (child === null || child.pid === undefined || child.exitCode !== null || child.signalCode !== null)
+      return;
+    const ended = once(child, 'exit');
+    child.ref();
+    child.kill('SIGKILL');
+    await ended;
+  }
 }

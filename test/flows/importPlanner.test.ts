@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
-import { ImportOverload, ImportPlanner } from '../../src/flows/importPlanner.ts';
+import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../src/flows/importPlanner.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const bytesOf = (body: unknown): Uint8Array =>
   new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
@@ -9,8 +13,7 @@ const POINT = {
   properties: { name: 'A' },
   geometry: { type: 'Point', coordinates: [12.5, 41.9] },
 };
-/** In the memory that small buffers share, so that it can be planned again. */
-const FINE = Buffer.from(JSON.stringify({ type: 'FeatureCollection', features: [POINT] }));
+const FINE = bytesOf({ type: 'FeatureCollection', features: [POINT] });
 function newPlanner(t: TestContext): ImportPlanner {
   const planner = new ImportPlanner();
   t.after(() => planner.close());
@@ -26,7 +29,7 @@ async function assertPlans(planner: ImportPlanner): Promise<void> {
   );
 }
 
-describe('an import body is read in a thread', () => {
+describe('an import body is read in a process of its own', () => {
   test('into a plan whose areas are as complete as in this one', async (t) => {
     const plan = await newPlanner(t).plan(
       bytesOf({
@@ -98,16 +101,6 @@ describe('an import body is read in a thread', () => {
       [3, 0, 150, 1, 40, 2, 0, 5],
     );
   });
-
-  test('and what shares its memory with others is copied, what has memory of its own is handed over', async (t) => {
-    const planner = newPlanner(t);
-    const shared = Buffer.from(FINE);
-    const alone = Uint8Array.from(FINE);
-    const plans = await Promise.all([planner.plan(shared), planner.plan(alone)]);
-    assert.deepEqual(plans[1], plans[0]);
-    assert.deepEqual(shared, FINE);
-    assert.equal(alone.byteLength, 0);
-  });
 });
 
 describe('the planner keeps its bounds', () => {
@@ -126,5 +119,70 @@ describe('the planner keeps its bounds', () => {
     await waiting;
     await planner.close();
     await new ImportPlanner().close();
+  });
+});
+
+describe('the process', { skip: process.platform === 'linux' ? false : 'looks into /proc' }, () => {
+  /** Of this process, by their numbers. */
+  async function children(pid: number = process.pid): Promise<number[]> {
+    const tasks = await readdir(`/proc/${pid}/task`);
+    const lists = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, 'utf8'));
+    return (await Promise.all(lists)).flatMap((list) => list.trim().split(' ').filter(Boolean).map(Number));
+  }
+  /** One that has ended may stay in the list until somebody asks what became of it. */
+  const isRunning = async (pid: number): Promise<boolean> => {
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+    return /\) [^ZX]/.test(stat);
+  };
+
+  test('is one for all imports, and outlives Ctrl-C, which the service answers', async (t) => {
+    const planner = newPlanner(t);
+    await assertPlans(planner);
+    const [pid] = (await children()) as [number];
+    process.kill(pid, 'SIGINT');
+    process.kill(pid, 'SIGTERM');
+    await assertPlans(planner);
+    assert.deepEqual(await children(), [pid]);
+  });
+
+  test('that dies costs the import that it was reading, and no other', async (t) => {
+    const planner = newPlanner(t);
+    await assertPlans(planner);
+    const [pid] = (await children()) as [number];
+    process.kill(pid, 'SIGSTOP');
+    const refused = assert.rejects(planner.plan(FINE), ImportTooLarge);
+    const next = assertPlans(planner);
+    process.kill(pid, 'SIGKILL');
+    await Promise.all([refused, next]);
+  });
+
+  test('ends when it has had nothing to do for a minute, and another one reads the next import', async (t) => {
+    const planner = newPlanner(t);
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    await assertPlans(planner);
+    const [pid] = (await children()) as [number];
+    t.mock.timers.tick(59_999);
+    assert.ok(await isRunning(pid));
+    t.mock.timers.tick(1);
+    t.mock.timers.reset();
+    await waitFor(async () => !(await isRunning(pid)));
+    await assertPlans(planner);
+  });
+
+  test('ends with the service, also when that is killed', async () => {
+    const file = JSON.stringify(new URL('../../src/flows/importPlanner.ts', import.meta.url).href);
+    const script = `
+      const { ImportPlanner } = await import(${file});
+      await new ImportPlanner().plan(new TextEncoder().encode('{}'));
+      console.log('planned');
+      setInterval(() => undefined, 1_000);`;
+    const service = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(service.stdout, 'data');
+    const [pid] = (await children(service.pid)) as [number];
+    assert.ok(await isRunning(pid));
+    service.kill('SIGKILL');
+    await waitFor(async () => !(await isRunning(pid)));
   });
 });

@@ -1,0 +1,47 @@
+import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
+import { type ImportPlan, planImport } from '../areas/importPlan.ts';
+import { invariant } from '../base/invariant.ts';
+import { parseJson } from '../base/parseJson.ts';
+import { fail, type Result } from '../base/result.ts';
+
+/** The answer to the bytes of a body. Plain data: it crosses between processes. */
+export type PlanReply = Result<ImportPlan, readonly FieldError[]>;
+
+invariant(process.send !== undefined, 'this file is the entry of a process that the import planner starts');
+
+// One body after the other: its length comes as a message, its bytes come over the standard input.
+let pieces: Buffer[] = [];
+let bytesHere = 0;
+let bytesWanted: number | null = null;
+process.on('message', (length: number) => {
+  bytesWanted = length;
+  planWhenComplete();
+});
+process.stdin.on('data', (piece: Buffer) => {
+  pieces.push(piece);
+  bytesHere += piece.length;
+  planWhenComplete();
+});
+// Without the service there is nobody to plan for.
+process.on('disconnect', () => process.exit());
+// A terminal tells the whole group of Ctrl-C; the service finishes what it has begun.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
+
+function planWhenComplete(): void {
+  if (bytesWanted === null || bytesHere < bytesWanted) return;
+  const body = Buffer.concat(pieces);
+  pieces = [];
+  bytesHere = 0;
+  bytesWanted = null;
+  process.send?.(planOf(body));
+}
+
+function planOf(bytes: Uint8Array): PlanReply {
+  const body = parseJson(bytes);
+  if (!body.ok) return fail([FIELD_ERRORS.bodyInvalid]);
+  const steps = planImport(body.value);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
