@@ -1,7 +1,14 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { errorAnswer } from './answer.ts';
 import type { ErrorCode } from './errors.ts';
+import { send } from './send.ts';
 
 /** Bounds against slow or greedy clients. Keep-alive outlives the 60 s idle time-out of common load balancers. */
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -18,7 +25,9 @@ const SWEEP_INTERVAL_MS = 50;
 export function createHttpServer(listener: RequestListener): Server {
   const inOriginForm: RequestListener = (request, response) => {
     request.url = originForm(request.url ?? '/');
-    listener(request, response);
+    if (request.httpVersion === '1.1' && request.headers.host === undefined)
+      refuseHostless(request, response);
+    else listener(request, response);
   };
   const server = createServer(
     {
@@ -28,6 +37,8 @@ export function createHttpServer(listener: RequestListener): Server {
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       optimizeEmptyRequests: true,
+      // Node would answer without a word: see refuseHostless.
+      requireHostHeader: false,
     },
     inOriginForm,
   );
@@ -106,19 +117,38 @@ function originForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
+/** A request of HTTP/1.1 has to name its host (RFC 9112 section 3.2). */
+function refuseHostless(request: IncomingMessage, response: ServerResponse): void {
+  response.shouldKeepAlive = false;
+  if (V3.test(request.url ?? '')) response.setHeader('X-API-Status', 'beta');
+  send(response, errorAnswer('BAD_REQUEST', 'the header Host is missing'), request.method);
+}
+
+const V3 = /^\/api\/v3(?:[/?]|$)/;
+
 /** Node could not read a request: answer on the bare socket and hang up. */
-function refuse(error: NodeJS.ErrnoException, socket: Socket): void {
+function refuse(error: UnreadableRequest, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
   const [status, code, message] = refusalOf(error.code);
   const body = errorAnswer(code, message).body ?? '';
+  const [, target = ''] = error.rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
+  const beta = V3.test(target) ? 'X-API-Status: beta\r\n' : '';
   socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${status}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
 }
+
+interface UnreadableRequest extends NodeJS.ErrnoException {
+  /** What came last, which mostly begins with the request line. */
+  readonly rawPacket?: Buffer;
+}
+
+/** Enough for a method and the beginning of the target. */
+const TARGET_BYTES = 32;
 
 function refusalOf(code: string | undefined): readonly [status: string, code: ErrorCode, message: string] {
   switch (code) {

@@ -90,6 +90,10 @@ describe('what is no request', () => {
       'BAD_REQUEST',
     ],
   ];
+  cases.push(
+    ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['no Host, in an expectation', 'GET / HTTP/1.1\r\nExpect: tea\r\n\r\n', 400, 'BAD_REQUEST'],
+  );
   for (const [name, bytes, status, code] of cases) {
     test(`${name}: ${status} in the envelope, and the connection ends`, async (t) => {
       const { port } = await serve(t, hello);
@@ -99,6 +103,31 @@ describe('what is no request', () => {
       assert.match(got(), new RegExp(`^HTTP/1\\.1 ${status} .*"code":"${code}"`, 's'));
     });
   }
+
+  test('asked of v3 it is answered as all of v3 is', async (t) => {
+    const { port } = await serve(t, hello);
+    for (const [request, isBeta] of [
+      ['GET /api/v3/devices HTTP/1.1\r\n\r\n', true],
+      [`GET /api/v3?a HTTP/1.1\r\nHost: x\r\nA: ${'a'.repeat(17_000)}\r\n\r\n`, true],
+      ['GET /api/v3/devices HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n', true],
+      ['GET /api/v30 HTTP/1.1\r\n\r\n', false],
+      ['GET /api/v2/devices HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n', false],
+    ] as const) {
+      const { socket, got, ended } = dial(t, port);
+      socket.write(request);
+      await ended;
+      assert.match(got(), /^HTTP\/1\.1 4\d\d /);
+      assert.equal(/^X-API-Status: beta\r$/m.test(got()), isBeta, got());
+    }
+  });
+
+  test('HTTP/1.0 needs no Host', async (t) => {
+    const { port } = await serve(t, hello);
+    const { socket, got, ended } = dial(t, port);
+    socket.write('GET / HTTP/1.0\r\n\r\n');
+    await ended;
+    assert.match(got(), /hello$/);
+  });
 
   test('a thousand small headers are read, every one', async (t) => {
     const { port } = await serve(t, (request, response) => response.end(request.headers['x-last']));
