@@ -197,14 +197,20 @@ function requireToken(token: string, elsewhere: (request: Request) => string | u
   };
 }
 
-/** Phone apps cannot send headers: /osmand takes the token as a parameter too. */
+/** Phone apps cannot send headers: /osmand takes the token as a parameter too. One that is given twice is none. */
 function tokenParameter(request: Request): string | undefined {
-  return osmandParams(request)?.['token'];
+  const given = [queryOf(request), formOf(request)].flatMap((text) =>
+    new URLSearchParams(text).getAll('token'),
+  );
+  return given.length === 1 ? given[0] : undefined;
 }
 
 /** Query and form fields together; null when one is given twice. */
 function osmandParams(request: Request): Record<string, string> | null {
-  const query = parseQuery(request.originalUrl);
-  const form = parseQuery(`?${bodyOf(request).toString('utf8')}`);
+  const query = parseQuery(`?${queryOf(request)}`);
+  const form = parseQuery(`?${formOf(request)}`);
   return query === null || form === null ? null : ({ ...query, ...form } as Record<string, string>);
 }
+
+const queryOf = ({ originalUrl }: Request): string => originalUrl.split(/\?(.*)/s, 2)[1] ?? '';
+const formOf = (request: Request): string => bodyOf(request).toString('utf8');

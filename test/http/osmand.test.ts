@@ -149,6 +149,17 @@ describe('/osmand', () => {
     });
   }
 
+  test('400: any other parameter twice, wherever the token stands', async () => {
+    const imei = service.newDevice();
+    for (const twice of [`id=${imei}&lat=41.9&lat=41.9&lon=12.5`, `id=${imei}&lat=41.9&lon=12.5&x=1&x=2`]) {
+      for (const send of [query, form]) {
+        assert.deepEqual(outcome(await send(`${twice}&token=${INGEST_TOKEN}`, {})), [400, 'BAD_REQUEST']);
+        assert.deepEqual(outcome(await send(twice)), [400, 'BAD_REQUEST']);
+      }
+    }
+    await nothingOf(imei);
+  });
+
   test('403: a token that is missing, wrong or given twice', async () => {
     const imei = service.newDevice();
     const text = `id=${imei}&lat=41.9&lon=12.5`;
