@@ -1,4 +1,4 @@
-import { type Request, type Response, Router } from 'express';
+import { type NextFunction, type Request, type Response, Router } from 'express';
 import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
 import type { Answer } from './answer.ts';
@@ -19,6 +19,7 @@ export interface AdmittedLocals {
  */
 export function apiRouter(version: ApiVersion, routes: readonly Route[]): Router {
   const router = Router({ caseSensitive: true });
+  router.use(keepUndecodable);
   const byPath = Map.groupBy(
     routes.filter((route) => route.versions.includes(version)),
     (route) => route.path,
@@ -54,10 +55,32 @@ async function answerAt(
 }
 
 /**
+ * A segment that does not decode is a malformed parameter, which is told after the method and the permission. Express
+ * would refuse it before either, so it is given another that no parameter takes.
+ */
+function keepUndecodable(request: Request, _response: Response, next: NextFunction): void {
+  if (request.url.includes('%')) {
+    const [path = '', query] = request.url.split(/(?=\?)(.*)/s, 2);
+    request.url = path.split('/').map(decodable).join('/') + (query ?? '');
+  }
+  next();
+}
+
+function decodable(segment: string): string {
+  try {
+    decodeURIComponent(segment);
+    return segment;
+  } catch {
+    return '%00'; // decodeURIComponent throws nothing but URIError
+  }
+}
+
+/**
  * Where a path is mounted: also where nothing stands in the place of a parameter (`/devices//location`, or a wildcard
  * without its last slash), since an empty parameter is a malformed one, not another path.
  */
-function mountPoints(path: string): string[] {
+function mountPoints(path: string): (string | RegExp)[] {
+  if (path === '/') return [/^\/?$/]; // as text it would match two slashes, too
   const star = path.indexOf('*');
   const emptied = star === -1 ? path.replace(/:\w+(?=\/)/, '') : path.slice(0, star - 1);
   return emptied === path ? [path] : [path, emptied];

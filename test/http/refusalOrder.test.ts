@@ -85,7 +85,15 @@ const TABLE: [first: string, attempt: Attempt, v2: string | null, v3: string | n
     '405 METHOD_NOT_ALLOWED',
   ],
   ['the scope', { key: 'scopeless', path: '/devices/12x?limit=1&limit=2' }, '403', '403 INSUFFICIENT_SCOPE'],
+  [
+    'the method',
+    { key: 'scopeless', method: 'PUT', path: '/devices/%zz' },
+    '405 METHOD_NOT_ALLOWED',
+    '405 METHOD_NOT_ALLOWED',
+  ],
   ['the scope', { key: 'scopeless', path: '/devices//location' }, '403', '403 INSUFFICIENT_SCOPE'],
+  ['the scope', { key: 'scopeless', path: '/devices/%ff?limit=1&limit=2' }, '403', '403 INSUFFICIENT_SCOPE'],
+  ['the scope', { key: 'scopeless', path: '/devices/%/history' }, '403', '403 INSUFFICIENT_SCOPE'],
   ['the scope', { key: 'scopeless', path: '/devices/nearest' }, '403', '403 INSUFFICIENT_SCOPE'],
   ['the scope', { key: 'scopeless', path: '/events?type=x&from=y' }, '403', '403 INSUFFICIENT_SCOPE'],
   [
@@ -107,6 +115,7 @@ const TABLE: [first: string, attempt: Attempt, v2: string | null, v3: string | n
     '400 BAD_REQUEST',
   ],
   ['the parameters', { key: 'fine', path: '/devices/12x/history' }, '400 BAD_REQUEST', '400 BAD_REQUEST'],
+  ['the parameters', { key: 'fine', path: '/devices/%zz' }, '400 BAD_REQUEST', '400 BAD_REQUEST'],
   ['the parameters', { key: 'fine', path: '/devices//location' }, '400 IMEI_REQUIRED', '400 IMEI_REQUIRED'],
   [
     'the lookup',

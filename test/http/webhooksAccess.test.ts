@@ -77,6 +77,22 @@ describe('access to webhook endpoints', () => {
     assert.equal((await owner.call('GET', `/${id}`)).status, 200);
   });
 
+  test('one trailing slash is tolerated on the list as anywhere, a second is not', async () => {
+    const draft = { url: URL_A, events: ['rfid'] };
+    assert.equal((await stranger.call('GET', '/')).status, 200);
+    for (const [method, path] of [
+      ['GET', '//'],
+      ['GET', '//?limit=1'],
+      ['DELETE', '//'],
+      ['POST', '//'],
+      ['GET', '///'],
+    ] as const) {
+      const reply = await stranger.call(method, path, method === 'POST' ? draft : undefined);
+      assert.equal(refusal(reply), '404 NOT_FOUND', `${method} ${path}`);
+    }
+    assert.deepEqual((await stranger.call('GET', '')).body.data, []);
+  });
+
   test('a key without manage_webhooks is refused before parameters are looked at, and after method and path', async () => {
     const others =
       'read_devices,read_locations,read_history,read_history_summary,send_commands,read_events,read_areas,write_areas';
