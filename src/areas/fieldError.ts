@@ -25,6 +25,7 @@ export type FieldCode =
 /** Every fault an area's fields can have. Messages name the field, since import shows them without it. */
 export const FIELD_ERRORS = {
   bodyInvalid: { field: null, code: 'INVALID_BODY', message: 'the body must be a JSON object' },
+  dryRunInvalid: { field: 'dry_run', code: 'INVALID', message: 'dry_run must be true or false' },
   nameRequired: { field: 'name', code: 'REQUIRED', message: 'name is required: text that is not blank' },
   nameTooLong: {
     field: 'name',

@@ -109,8 +109,9 @@ function readLine(line: unknown): LatLng[] | null {
   return positions;
 }
 
+/** Numbers, as RFC 7946 section 3.1.1 says; of more than two the others are passed over. */
 function readPosition(value: unknown): LatLng | null {
-  if (!Array.isArray(value)) return null;
+  if (!Array.isArray(value) || !value.every((element) => typeof element === 'number')) return null;
   const [lng, lat]: unknown[] = value;
   if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return null;
   return { lat: lat + 0, lng: lng + 0 };

@@ -39,6 +39,9 @@ export const IMPORT_LIMITS = {
  */
 export function* planImport(body: unknown): Generator<void, Result<ImportPlan, readonly FieldError[]>> {
   if (!isJsonObject(body)) return fail([FIELD_ERRORS.bodyInvalid]);
+  const dryRun = body['dry_run'] ?? false;
+  // Whoever means to try must not import.
+  if (typeof dryRun !== 'boolean') return fail([FIELD_ERRORS.dryRunInvalid]);
   const features = featuresOf(isMissing(body['geojson']) ? body : body['geojson']);
   if (features === null) return fail([FIELD_ERRORS.importInvalid]);
 
@@ -54,7 +57,7 @@ export function* planImport(body: unknown): Generator<void, Result<ImportPlan, r
     errors.push(...planned.errors);
     yield;
   }
-  return ok({ dryRun: body['dry_run'] === true, items, errors });
+  return ok({ dryRun, items, errors });
 }
 
 const BARE_GEOMETRY_NAME = 'Imported area';

@@ -100,8 +100,7 @@ describe('every form of body makes areas', () => {
     const rowsOf: readonly (readonly [unknown, boolean])[] = [
       [true, true],
       [false, false],
-      ['true', false],
-      [1, false],
+      [null, false],
       [undefined, false],
     ];
     for (const [dry_run, dryRun] of rowsOf) {
@@ -144,6 +143,8 @@ const FAULTS: readonly (readonly [title: string, feature: unknown, ...codes: str
   ],
   ['a point out of range', feature({ type: 'Point', coordinates: [12, 90.1] }), 'errCoordinates'],
   ['a point of nothing', feature({ type: 'Point', coordinates: [] }), 'errCoordinates'],
+  ['a point whose third is text', feature({ type: 'Point', coordinates: [12, 41, 'x'] }), 'errCoordinates'],
+  ['a point whose third is null', feature({ type: 'Point', coordinates: [12, 41, null] }), 'errCoordinates'],
   ['a point of text', feature({ type: 'Point', coordinates: ['12', '41'] }), 'errCoordinates'],
   [
     'a line with a position out of range',

@@ -27,8 +27,7 @@ describe('a dry run', () => {
       [{ geojson: body, dry_run: true }, '', true],
       [{ ...body, dry_run: true }, '?dry_run=false', true],
       [{ ...body, dry_run: false }, '?dry_run=true', true],
-      [{ ...body, dry_run: 'true' }, '', false],
-      [{ ...body, dry_run: 1 }, '?dry_run=false', false],
+      [{ ...body, dry_run: null }, '', false],
       [body, '?dry_run=', false],
       [body, '?DRY_RUN=true', false],
     ];
@@ -50,6 +49,16 @@ describe('a dry run', () => {
       assert.equal(gist(await api.import(collection(), `?dry_run=${value}`)), '400 BAD_REQUEST');
     });
   }
+  for (const dry_run of ['true', 'false', 1, 0, '', {}, [true]]) {
+    test(`422: ${JSON.stringify(dry_run)} in the body, and nothing is imported`, async () => {
+      const before = await total();
+      for (const body of [collection(feature({ name: 'A' })), { geojson: feature({ name: 'A' }) }]) {
+        assert.equal(gist(await api.import({ ...body, dry_run })), '422 dry_run INVALID');
+      }
+      assert.equal(await total(), before);
+    });
+  }
+
   test('400: dry_run twice', async () => {
     assert.equal(gist(await api.import(collection(), '?dry_run=true&dry_run=true')), '400 BAD_REQUEST');
   });

@@ -181,6 +181,7 @@ const AREA_FAULTS: Readonly<Record<keyof typeof FIELD_ERRORS, Call>> = {
   dwellOutOfRange: area({ ...CIRCLE, dwell_seconds: 86_401 }),
   geojsonInvalid: area({ name: 'A', geojson: { type: 'Feature', geometry: null } }),
   importInvalid: ['fine', 'POST', '/v3/areas/import', { type: 'Topology' }],
+  dryRunInvalid: ['fine', 'POST', '/v3/areas/import', { ...feature({ name: 'A' }), dry_run: 1 }],
 };
 
 const hook = (others: object): Call => ['fine', 'POST', '/webhooks', { ...HOOK, ...others }];
