@@ -11,8 +11,10 @@ const HEAP_MAX_MB = 512;
 const OUT_OF_MEMORY: readonly (NodeJS.Signals | null)[] = ['SIGABRT', 'SIGKILL'];
 /** A process that has nothing to do for so long gives its memory back. */
 const IDLE_MS = 60_000;
+/** A maximum import takes half a second. One that stands still for so long holds up those that wait. */
+const READ_LIMIT_MS = 60_000;
 
-/** More imports at once than this pod takes. */
+/** More imports at once than this pod takes, or one that it could not read in time. */
 export class ImportOverload extends Error {
   override name = 'ImportOverload';
 }
@@ -38,7 +40,8 @@ export class ImportPlanner {
   /** The first one is being read. */
   readonly #jobs: Job[] = [];
   #process: ChildProcess | null = null;
-  #idle: NodeJS.Timeout | undefined;
+  /** While a body is read: until it is given up. Otherwise: until the process ends. */
+  #timer: NodeJS.Timeout | undefined;
 
   plan(body: Uint8Array): Promise<PlanReply> {
     if (this.#jobs.length >= WAITING_MAX)
@@ -55,17 +58,23 @@ export class ImportPlanner {
   }
 
   #read(): void {
-    clearTimeout(this.#idle);
+    clearTimeout(this.#timer);
     const [job] = this.#jobs;
     if (job === undefined) {
       this.#process?.unref(); // an idle one keeps nobody from ending
-      this.#idle = setTimeout(() => void this.#end(), IDLE_MS).unref();
+      this.#timer = setTimeout(() => void this.#end(), IDLE_MS).unref();
       return;
     }
-    this.#process ??= this.#start();
-    this.#process.ref();
-    this.#process.send(job.body.byteLength, () => undefined); // what fails ends the process, which is told of
-    this.#process.stdin?.write(job.body);
+    const child = this.#process ?? this.#start();
+    this.#process = child;
+    child.ref();
+    // What fails ends the process, or never let it begin: either is told of.
+    if (child.connected) child.send(job.body.byteLength, () => undefined);
+    child.stdin?.write(job.body);
+    this.#timer = setTimeout(() => {
+      this.#lose(child, new ImportOverload('reading the body took too long'));
+      child.kill('SIGKILL');
+    }, READ_LIMIT_MS).unref();
   }
 
   #start(): ChildProcess {
@@ -77,10 +86,11 @@ export class ImportPlanner {
       stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
     });
     child.on('message', (plan) => {
+      if (this.#process !== child) return; // given up
       this.#jobs.shift()?.resolve(plan as PlanReply);
       this.#read();
     });
-    child.stdin?.on('error', () => undefined); // its end is told by `exit`
+    child.stdin?.on('error', () => undefined);
     child.on('error', (cause) =>
       this.#lose(child, new ImportOverload('no process can be started to read it', { cause })),
     );
@@ -93,7 +103,7 @@ export class ImportPlanner {
       ),
     );
     child.channel?.unref();
-    (child.stdin as Socket).unref();
+    (child.stdin as Socket | null)?.unref();
     return child;
   }
 
@@ -105,7 +115,7 @@ export class ImportPlanner {
   }
 
   async #end(): Promise<void> {
-    clearTimeout(this.#idle);
+    clearTimeout(this.#timer);
     const child = this.#process;
     this.#process = null;
     if (child === null || child.pid === undefined || child.exitCode !== null || child.signalCode !== null)

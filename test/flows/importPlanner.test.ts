@@ -156,6 +156,29 @@ describe('the process', { skip: process.platform === 'linux' ? false : 'looks in
     await Promise.all([refused, next]);
   });
 
+  test('that stands still is given up after a minute, and another one goes on', async (t) => {
+    const planner = newPlanner(t);
+    await assertPlans(planner);
+    const [pid] = (await children()) as [number];
+    process.kill(pid, 'SIGSTOP');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const refused = assert.rejects(planner.plan(FINE), ImportOverload);
+    const next = assertPlans(planner);
+    t.mock.timers.tick(60_000);
+    t.mock.timers.reset();
+    await Promise.all([refused, next]);
+    await waitFor(async () => !(await isRunning(pid)));
+  });
+
+  test('that cannot be started refuses the import, and the next one tries again', async (t) => {
+    const planner = newPlanner(t);
+    const { execPath } = process;
+    process.execPath = '/nowhere/node';
+    const refused = assert.rejects(planner.plan(FINE), ImportOverload);
+    process.execPath = execPath;
+    await Promise.all([refused, assertPlans(planner)]);
+  });
+
   test('ends when it has had nothing to do for a minute, and another one reads the next import', async (t) => {
     const planner = newPlanner(t);
     t.mock.timers.enable({ apis: ['setTimeout'] });
