@@ -53,12 +53,14 @@ describe('no request of any shape', () => {
     assert.deepEqual(errors, []);
   }
 
+  /** What the public listener answers is held against the description of the API. */
   async function ask(base: string, { bytes }: StormRequest): Promise<Answered> {
+    const send = base === pod.api ? exchange : bareExchange;
     let timer: NodeJS.Timeout | undefined;
     const hang = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new Error(`no answer to ${JSON.stringify(String(bytes))}`)), HANG_MS);
     });
-    const raw = await Promise.race([exchange(base, [bytes]), hang]).finally(() => clearTimeout(timer));
+    const raw = await Promise.race([send(base, [bytes]), hang]).finally(() => clearTimeout(timer));
     const [head = '', ...rest] = raw.replace(/^(HTTP\/1.1 100 Continue\r\n\r\n)+/, '').split('\r\n\r\n');
     return { status: Number(head.slice(9, 12)), head, body: rest.join('\r\n\r\n') };
   }
@@ -87,8 +89,9 @@ describe('no request of any shape', () => {
         assertDocumented(answered, request);
         const isV3 = /^(http:\/\/[^/]*)?\/api\/v3([/?#]|$)/.test(request.path);
         const fromTheParser = /is not valid HTTP|headers are too large/.test(answered.body);
-        if (isV3 && !fromTheParser) assert.match(answered.head, /^X-API-Status: beta$/m);
-        else assert.doesNotMatch(answered.head, /X-API-Status/);
+        if (!isV3) assert.doesNotMatch(answered.head, /X-API-Status/);
+        // What cannot be read may come in pieces, of which the first is gone.
+        else if (!fromTheParser) assert.match(answered.head, /^X-API-Status: beta$/m);
       }),
       { seed: SEED, numRuns: runs(300) },
     );
