@@ -68,13 +68,23 @@ function formatProfile({ of, parts }: Profile): string {
     time: duration(us / 1_000),
     share: `${((100 * us) / total).toFixed(1)} %`,
   }));
-  const width = Math.max(title.length, ...rows.map(({ part }) => part.length));
+  const width = (texts: readonly string[]) => Math.max(...texts.map((text) => text.length));
+  const widths = {
+    part: width([title, ...rows.map(({ part }) => part)]),
+    time: width(['self', ...rows.map(({ time }) => time)]),
+    share: width(['share', ...rows.map(({ share }) => share)]),
+  };
+  const line = ({ part, time, share }: (typeof rows)[number]) =>
+    `| ${part.padEnd(widths.part)} | ${time.padStart(widths.time)} | ${share.padStart(widths.share)} |`;
+  const rule = [
+    '-'.repeat(widths.part),
+    `${'-'.repeat(widths.time - 1)}:`,
+    `${'-'.repeat(widths.share - 1)}:`,
+  ];
   return [
-    `| ${title.padEnd(width)} | ${'self'.padStart(7)} | ${'share'.padStart(7)} |`,
-    `| ${'-'.repeat(width)} | ${'-'.repeat(6)}: | ${'-'.repeat(6)}: |`,
-    ...rows.map(
-      ({ part, time, share }) => `| ${part.padEnd(width)} | ${time.padStart(7)} | ${share.padStart(7)} |`,
-    ),
+    line({ part: title, time: 'self', share: 'share' }),
+    `| ${rule.join(' | ')} |`,
+    ...rows.map(line),
   ].join('\n');
 }
 
