@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { once } from 'node:events';
 import type { Socket } from 'node:net';
-import type { PlanReply } from './importProcess.ts';
+import type { PlanReply, ProcessReply } from './importProcess.ts';
 
 /** Bodies that may wait, the one that is being read included; each is up to 32 MB. */
 const WAITING_MAX = 8;
@@ -25,7 +24,7 @@ export class ImportTooLarge extends Error {
 }
 
 interface Job {
-  readonly body: Uint8Array;
+  readonly pieces: readonly Uint8Array[];
   readonly resolve: (plan: PlanReply) => void;
   readonly reject: (error: Error) => void;
 }
@@ -43,11 +42,12 @@ export class ImportPlanner {
   /** While a body is read: until it is given up. Otherwise: until the process ends. */
   #timer: NodeJS.Timeout | undefined;
 
-  plan(body: Uint8Array): Promise<PlanReply> {
+  /** Plans a body, which may come in pieces. */
+  plan(pieces: readonly Uint8Array[]): Promise<PlanReply> {
     if (this.#jobs.length >= WAITING_MAX)
       return Promise.reject(new ImportOverload('too many imports at once'));
     return new Promise((resolve, reject) => {
-      this.#jobs.push({ body, resolve, reject });
+      this.#jobs.push({ pieces, resolve, reject });
       if (this.#jobs.length === 1) this.#read();
     });
   }
@@ -69,8 +69,9 @@ export class ImportPlanner {
     this.#process = child;
     child.ref();
     // What fails ends the process, or never let it begin: either is told of.
-    if (child.connected) child.send(job.body.byteLength, () => undefined);
-    child.stdin?.write(job.body);
+    const lengthBytes = job.pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+    if (child.connected) child.send(lengthBytes, () => undefined);
+    for (const piece of job.pieces) child.stdin?.write(piece);
     this.#timer = setTimeout(() => {
       this.#lose(child, new ImportOverload('reading the body took too long'));
       child.kill('SIGKILL');
@@ -85,9 +86,14 @@ export class ImportPlanner {
       env: {},
       stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
     });
-    child.on('message', (plan) => {
+    child.on('message', (reply) => {
       if (this.#process !== child) return; // given up
-      this.#jobs.shift()?.resolve(plan as PlanReply);
+      const { plan, fault } = reply as ProcessReply;
+      if (plan === undefined) {
+        this.#lose(child, new Error(`the import process failed: ${fault}`));
+        return;
+      }
+      this.#jobs.shift()?.resolve(plan);
       this.#read();
     });
     child.stdin?.on('error', () => undefined);
@@ -120,8 +126,8 @@ export class ImportPlanner {
     this.#process = null;
     if (child === null || child.pid === undefined || child.exitCode !== null || child.signalCode !== null)
       return;
-    const ended = once(child, 'exit');
     child.ref();
+    const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.kill('SIGKILL');
     await ended;
   }

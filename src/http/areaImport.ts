@@ -35,7 +35,7 @@ async function run(ports: AreaImportPorts, call: Call): Promise<Answer> {
   const queryDryRun = readChoice(call.query, DRY_RUN);
   if (queryDryRun === 'invalid') return refuseChoice(DRY_RUN);
   if (call.body?.isJson !== true) return validationAnswer([FIELD_ERRORS.bodyInvalid]);
-  const plan = await planOf(ports.planner, call.body.bytes);
+  const plan = await planOf(ports.planner, call.body.pieces);
   if ('status' in plan) return plan;
   if (!plan.ok) return validationAnswer(plan.error);
   const dryRun = queryDryRun === 'true' || plan.value.dryRun;
@@ -45,10 +45,10 @@ async function run(ports: AreaImportPorts, call: Call): Promise<Answer> {
 
 async function planOf(
   planner: ImportPlanner,
-  bytes: Buffer,
+  pieces: readonly Buffer[],
 ): Promise<Awaited<ReturnType<ImportPlanner['plan']>> | Answer> {
   try {
-    return await planner.plan(bytes);
+    return await planner.plan(pieces);
   } catch (error) {
     if (error instanceof ImportTooLarge) return errorAnswer('PAYLOAD_TOO_LARGE', error.message);
     if (error instanceof ImportOverload)

@@ -4,7 +4,6 @@ import { isExternalId } from '../areas/externalId.ts';
 import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
 import { isIdempotencyKey, KEY_MISMATCH } from '../areas/idempotencyKey.ts';
 import { parseDraft } from '../areas/parseDraft.ts';
-import { parseJson } from '../base/parseJson.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import type { CreateOnce } from '../flows/createOnce.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from '../flows/saveArea.ts';
@@ -12,6 +11,7 @@ import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { areaView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
+import { jsonBody } from './jsonBody.ts';
 import { CREATE_AREA, DELETE_AREA, PATCH_AREA, UPSERT_AREA } from './openapi/areaWriteOperations.ts';
 import type { Operation } from './openapi/operation.ts';
 import { EXTERNAL_ID_REFUSAL, IDEMPOTENCY_KEY_HEADER } from './parameters.ts';
@@ -128,6 +128,6 @@ function draftOf(body: RequestBody | null): Result<AreaDraft, readonly FieldErro
 }
 
 function jsonOf(body: RequestBody | null): Result<unknown, readonly FieldError[]> {
-  const parsed = body?.isJson === true ? parseJson(body.bytes) : null;
-  return parsed?.ok === true ? ok(parsed.value) : fail([FIELD_ERRORS.bodyInvalid]);
+  const json = jsonBody(body);
+  return json === undefined ? fail([FIELD_ERRORS.bodyInvalid]) : ok(json);
 }

@@ -199,9 +199,9 @@ function requireToken(token: string, elsewhere: (request: Request) => string | u
 
 /** Phone apps cannot send headers: /osmand takes the token as a parameter too. One that is given twice is none. */
 function tokenParameter(request: Request): string | undefined {
-  const given = [queryOf(request), formOf(request)].flatMap((text) =>
-    new URLSearchParams(text).getAll('token'),
-  );
+  const tokens = (text: string) => new URLSearchParams(text).getAll('token');
+  const form = tokens(formOf(request));
+  const given = form.length > 0 ? form : tokens(queryOf(request));
   return given.length === 1 ? given[0] : undefined;
 }
 

@@ -22,9 +22,10 @@ export interface Call {
   header(name: string): string | undefined;
 }
 
-/** A body as it came, decompressed. */
+/** A body, decompressed. */
 export interface RequestBody {
-  readonly bytes: Buffer;
+  /** A large one in the pieces in which it came: to join them would hold up everybody else. */
+  readonly pieces: readonly Buffer[];
   /** False when the Content-Type says that it is something else. */
   readonly isJson: boolean;
 }

@@ -1,6 +1,5 @@
 import type { CidrSet } from '../access/cidrSet.ts';
 import { scopeMask } from '../access/scopes.ts';
-import { parseJson } from '../base/parseJson.ts';
 import {
   ENDPOINT_ERRORS,
   ENDPOINT_LIMITS,
@@ -21,6 +20,7 @@ import {
 } from '../store/webhooks.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from './answer.ts';
 import { idOf, malformedId } from './id.ts';
+import { jsonBody } from './jsonBody.ts';
 import type { Operation } from './openapi/operation.ts';
 import {
   CREATE_WEBHOOK,
@@ -33,7 +33,7 @@ import {
 import { readLimit } from './parameter.ts';
 import { LIST_LIMIT } from './parameters.ts';
 import { offsetOf } from './query.ts';
-import type { Call, RequestBody, Route } from './route.ts';
+import type { Call, Route } from './route.ts';
 import { webhookView } from './webhookViews.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
@@ -74,7 +74,7 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
 }
 
 async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answer> {
-  const draft = parseEndpointCreate(jsonOf(body), ports.allowNets);
+  const draft = parseEndpointCreate(jsonBody(body), ports.allowNets);
   if (!draft.ok) return faultAnswer(draft.error);
   const secret = newSecret();
   const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
@@ -103,7 +103,7 @@ async function detail({ sql }: WebhookPorts, { caller, params }: Call): Promise<
 async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const change = parseEndpointUpdate(jsonOf(body), ports.allowNets);
+  const change = parseEndpointUpdate(jsonBody(body), ports.allowNets);
   if (!change.ok) return faultAnswer(change.error);
   const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
     const updated = await updateWebhook(tx, caller.accountId, id, change.value);
@@ -141,12 +141,6 @@ function found(webhook: Webhook | undefined): Answer {
 }
 
 const ownWorld = (caller: Call['caller']): number => caller.worldIds[0] as number;
-
-/** Undefined, which no parser takes for an object, for what is no JSON. */
-function jsonOf(body: RequestBody | null): unknown {
-  const parsed = body?.isJson === true ? parseJson(body.bytes) : null;
-  return parsed?.ok === true ? parsed.value : undefined;
-}
 
 function faultAnswer(fault: EndpointFault): Answer {
   return fault.kind === 'url_invalid'

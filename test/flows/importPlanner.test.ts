@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
@@ -22,7 +22,7 @@ function newPlanner(t: TestContext): ImportPlanner {
 }
 
 async function assertPlans(planner: ImportPlanner): Promise<void> {
-  const plan = await planner.plan(FINE);
+  const plan = await planner.plan([FINE]);
   assert.ok(plan.ok);
   assert.deepEqual(
     plan.value.items.map(({ index }) => index),
@@ -32,7 +32,7 @@ async function assertPlans(planner: ImportPlanner): Promise<void> {
 
 describe('an import body is read in a process of its own', () => {
   test('into a plan whose areas are as complete as in this one', async (t) => {
-    const plan = await newPlanner(t).plan(
+    const plan = await newPlanner(t).plan([
       bytesOf({
         dry_run: true,
         geojson: {
@@ -54,7 +54,7 @@ describe('an import body is read in a process of its own', () => {
           ],
         },
       }),
-    );
+    ]);
     assert.ok(plan.ok);
     const [place, coded, track] = plan.value.items;
     assert.equal(plan.value.dryRun, true);
@@ -80,7 +80,7 @@ describe('an import body is read in a process of its own', () => {
   test('and what is none is refused', async (t) => {
     const planner = newPlanner(t);
     for (const [title, body, code] of refused) {
-      const plan = await planner.plan(body);
+      const plan = await planner.plan([body]);
       assert.ok(!plan.ok, title);
       assert.deepEqual(
         plan.error.map((error) => error.code),
@@ -90,11 +90,22 @@ describe('an import body is read in a process of its own', () => {
     }
   });
 
+  test('in whatever pieces it comes', async (t) => {
+    const planner = newPlanner(t);
+    const whole = await planner.plan([FINE]);
+    for (const length of [1, 7, 100]) {
+      const pieces: Uint8Array[] = [];
+      for (let at = 0; at < FINE.length; at += length) pieces.push(FINE.subarray(at, at + length));
+      assert.deepEqual(await planner.plan(pieces), whole);
+    }
+    assert.ok(!(await planner.plan([])).ok);
+  });
+
   test('many at once, each with its own plan, in any order of sizes', async (t) => {
     const planner = newPlanner(t);
     const plans = await Promise.all(
       [3, 0, 150, 1, 40, 2, 0, 5].map((count) =>
-        planner.plan(bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) })),
+        planner.plan([bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) })]),
       ),
     );
     assert.deepEqual(
@@ -108,14 +119,14 @@ describe('the planner keeps its bounds', () => {
   test('the ninth body at once is refused, and taken when there is room again', async (t) => {
     const planner = newPlanner(t);
     const eight = Array.from({ length: 8 }, () => assertPlans(planner));
-    await assert.rejects(planner.plan(FINE), ImportOverload);
+    await assert.rejects(planner.plan([FINE]), ImportOverload);
     await Promise.all(eight);
     await assertPlans(planner);
   });
 
   test('closing ends what waits, closing again does nothing', async () => {
     const planner = new ImportPlanner();
-    const waiting = assert.rejects(planner.plan(bytesOf('['.repeat(20_000_000))));
+    const waiting = assert.rejects(planner.plan([bytesOf('['.repeat(20_000_000))]));
     await planner.close();
     await waiting;
     await planner.close();
@@ -153,10 +164,22 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     await assertPlans(planner);
     const [pid] = (await children()) as [number];
     process.kill(pid, 'SIGSTOP');
-    const refused = assert.rejects(planner.plan(FINE), ImportTooLarge);
+    const refused = assert.rejects(planner.plan([FINE]), ImportTooLarge);
     const next = assertPlans(planner);
     process.kill(pid, 'SIGKILL');
     await Promise.all([refused, next]);
+  });
+
+  test('says by which defect it ends', async () => {
+    const child = fork(new URL('../../src/flows/importProcess.ts', import.meta.url), {
+      serialization: 'advanced',
+      execArgv: ['--import', 'data:text/javascript,Buffer.concat=()=>{throw new Error("on purpose")}'],
+      stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
+    });
+    child.send(0);
+    const [reply] = await once(child, 'message');
+    assert.match(reply.fault, /on purpose.*importProcess/s);
+    assert.deepEqual(await once(child, 'exit'), [1, null]);
   });
 
   test('that stands still is given up after a minute, and another one goes on', async (t) => {
@@ -165,7 +188,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const [pid] = (await children()) as [number];
     process.kill(pid, 'SIGSTOP');
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const refused = assert.rejects(planner.plan(FINE), ImportOverload);
+    const refused = assert.rejects(planner.plan([FINE]), ImportOverload);
     const next = assertPlans(planner);
     t.mock.timers.tick(60_000);
     t.mock.timers.reset();
@@ -177,7 +200,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const planner = newPlanner(t);
     const { execPath } = process;
     process.execPath = '/nowhere/node';
-    const refused = assert.rejects(planner.plan(FINE), ImportOverload);
+    const refused = assert.rejects(planner.plan([FINE]), ImportOverload);
     process.execPath = execPath;
     await Promise.all([refused, assertPlans(planner)]);
   });
@@ -199,7 +222,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const file = JSON.stringify(new URL('../../src/flows/importPlanner.ts', import.meta.url).href);
     const script = `
       const { ImportPlanner } = await import(${file});
-      await new ImportPlanner().plan(new TextEncoder().encode('{}'));
+      await new ImportPlanner().plan([new TextEncoder().encode('{}')]);
       console.log('planned');
       setInterval(() => undefined, 1_000);`;
     const service = spawn(process.execPath, ['--input-type=module', '-e', script], {

@@ -149,6 +149,19 @@ describe('/osmand', () => {
     });
   }
 
+  test('200: the token of the form goes before that of the query, as all its fields do', async () => {
+    const imei = service.newDevice();
+    const send = (inQuery: string, inForm: string) =>
+      rawRequest(service.pod.ingest, `/osmand?token=${inQuery}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+        body: `id=${imei}&lat=41.9&lon=12.5&token=${inForm}`,
+      });
+    assert.equal((await send('x', 'y')).status, 403);
+    assert.equal((await send(INGEST_TOKEN, 'y')).status, 403);
+    assert.equal((await send('x', INGEST_TOKEN)).status, 200);
+  });
+
   test('400: any other parameter twice, wherever the token stands', async () => {
     const imei = service.newDevice();
     for (const twice of [`id=${imei}&lat=41.9&lat=41.9&lon=12.5`, `id=${imei}&lat=41.9&lon=12.5&x=1&x=2`]) {
