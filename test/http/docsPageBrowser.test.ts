@@ -54,16 +54,19 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     await page.click('.modal-ux .btn-done >> nth=0');
   }
 
-  /** Opens "nearest", sends it as it stands there, and returns the status shown. */
+  /** Opens "nearest", sends it as it stands there, and returns the status once it is shown. */
   async function askForNearest(page: Page): Promise<string> {
     const operation = '#operations-Devices-nearestDevices';
     if ((await page.$(`${operation}.is-open`)) === null)
       await page.click(`${operation} .opblock-summary-control`);
+    const answered = page.waitForResponse((response) => response.url().includes('/devices/nearest'));
     await page.click(`${operation} .execute`);
-    const status = await page.waitForSelector(
-      `${operation} .live-responses-table tbody .response-col_status`,
+    const status = String((await answered).status());
+    // What was answered before is shown until the page has been drawn anew.
+    await page.waitForSelector(
+      `${operation} .live-responses-table tbody .response-col_status:has-text("${status}")`,
     );
-    return (await status.textContent())?.trim() ?? '';
+    return status;
   }
 
   const answerShown = async (page: Page): Promise<string> =>
