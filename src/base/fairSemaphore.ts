@@ -1,0 +1,105 @@
+/** More work waits already, for this key or for all of them, than may wait. */
+export class Overloaded extends Error {
+  override name = 'Overloaded';
+}
+
+export interface FairLimits {
+  /** Pieces of work that run side by side, of all keys together. */
+  readonly running: number;
+  /** The same for one key. */
+  readonly runningPerKey: number;
+  /** Pieces of work that wait, of all keys together. */
+  readonly waiting: number;
+  /** The same for one key. */
+  readonly waitingPerKey: number;
+}
+
+interface Share {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+/**
+ * A semaphore that is fair by key (an account, an address): a place that becomes free goes to the next key in turn, not
+ * to whoever has queued the most. A key never runs more than its share, and its surplus waits behind nobody else's.
+ */
+export class FairSemaphore<Key> {
+  readonly #limits: FairLimits;
+  readonly #shares = new Map<Key, Share>();
+  /** The keys that wait and may run another piece of work, in the order of their turns. */
+  readonly #turns = new Set<Key>();
+  #running = 0;
+  #waiting = 0;
+
+  constructor(limits: FairLimits) {
+    this.#limits = limits;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** What `work` resolves to. Rejects with Overloaded, without beginning it, when too much waits already. */
+  async run<T>(key: Key, work: () => Promise<T>): Promise<T> {
+    await this.acquire(key);
+    try {
+      return await work();
+    } finally {
+      this.release(key);
+    }
+  }
+
+  /** Takes a place, which `release` gives back. Rejects with Overloaded. */
+  acquire(key: Key): Promise<void> {
+    const share = this.#shares.get(key) ?? { running: 0, waiting: [] };
+    this.#shares.set(key, share);
+    if (this.#mayRun(share)) {
+      this.#start(share);
+      return Promise.resolve();
+    }
+    if (share.waiting.length >= this.#limits.waitingPerKey || this.#waiting >= this.#limits.waiting) {
+      this.#forgetIdle(key, share);
+      return Promise.reject(new Overloaded('too much waits already'));
+    }
+    this.#waiting++;
+    if (share.running < this.#limits.runningPerKey) this.#turns.add(key);
+    return new Promise((resolve) => share.waiting.push(resolve));
+  }
+
+  release(key: Key): void {
+    const share = this.#shares.get(key);
+    if (share === undefined) return;
+    share.running--;
+    this.#running--;
+    if (share.waiting.length > 0) this.#turns.add(key);
+    this.#forgetIdle(key, share);
+    this.#startNext();
+  }
+
+  #mayRun(share: Share): boolean {
+    return this.#running < this.#limits.running && share.running < this.#limits.runningPerKey;
+  }
+
+  #start(share: Share): void {
+    share.running++;
+    this.#running++;
+  }
+
+  /** A key that goes on waiting goes to the end of the turns. */
+  #startNext(): void {
+    for (const key of this.#turns) {
+      if (this.#running >= this.#limits.running) return;
+      const share = this.#shares.get(key) as Share;
+      this.#turns.delete(key);
+      this.#start(share);
+      this.#waiting--;
+      const resume = share.waiting.shift() as () => void;
+      if (share.waiting.length > 0 && share.running < this.#limits.runningPerKey) this.#turns.add(key);
+      resume();
+    }
+  }
+
+  #forgetIdle(key: Key, share: Share): void {
+    if (share.running === 0 && share.waiting.length === 0) this.#shares.delete(key);
+  }
+}
