@@ -1,3 +1,4 @@
+import { addressNetwork } from './addressNetwork.ts';
 import type { CidrSet } from './cidrSet.ts';
 import { type IpAddress, parseForwardedHop, parseIpAddress } from './ipAddress.ts';
 
@@ -8,6 +9,8 @@ import { type IpAddress, parseForwardedHop, parseIpAddress } from './ipAddress.t
 export interface ClientAddress {
   readonly address: IpAddress;
   readonly certain: boolean;
+  /** What its calls are counted by (see addressNetwork). */
+  readonly network: string;
 }
 
 /** More trusted proxies in a row than any real chain has; a longer chain is not followed to its end. */
@@ -30,17 +33,21 @@ export function clientAddress(
   trusted: CidrSet,
 ): ClientAddress {
   const peer = parseSocketAddress(socketAddress);
-  if (peer === null) return { address: NOWHERE, certain: false };
+  if (peer === null) return client(NOWHERE, false);
   let address = peer;
   let rest = forwardedFor ?? '';
   for (let hops = 0; rest !== '' && trusted.has(address); hops++) {
     const comma = rest.lastIndexOf(',');
     const hop = hops < MAX_HOPS ? parseForwardedHop(trimBlanks(rest.slice(comma + 1))) : null;
-    if (hop === null) return { address, certain: false };
+    if (hop === null) return client(address, false);
     address = hop;
     rest = rest.slice(0, Math.max(comma, 0));
   }
-  return { address, certain: true };
+  return client(address, true);
+}
+
+function client(address: IpAddress, certain: boolean): ClientAddress {
+  return { address, certain, network: addressNetwork(address) };
 }
 
 /** The system adds the zone to a link-local peer (`fe80::1%eth0`); it is no part of the address. */

@@ -113,7 +113,7 @@ function fromBits(bits: number): IpAddress {
 }
 
 /** RFC 5952 section 4: lower case, no leading zeros, the first longest run of two or more zero groups as `::`. */
-function formatIpv6(groups: readonly number[]): string {
+export function formatIpv6(groups: readonly number[]): string {
   let runStart = -1;
   let runLength = 1;
   for (let i = 0; i < IPV6_GROUPS; i++) {

@@ -1,5 +1,4 @@
 import { hash } from 'node:crypto';
-import type { IpAddress } from './ipAddress.ts';
 
 /** Who an attempt to log in is counted against: SHA-256, hex. */
 export interface LoginSubjects {
@@ -20,19 +19,16 @@ export interface LoginSubjects {
  */
 export const LOGIN_LIMITS = { windowMinutes: 15, perAddress: 20, perPair: 10, perAccount: 20 } as const;
 
-/** The subjects of an attempt. `email` may be anybody's or nobody's: an unknown one is counted like any other. */
-export function loginSubjects(email: string, address: IpAddress): LoginSubjects {
-  const from = networkOf(address);
+/**
+ * The subjects of an attempt from `network` (see addressNetwork). `email` may be anybody's or nobody's: an unknown one
+ * is counted like any other.
+ */
+export function loginSubjects(email: string, network: string): LoginSubjects {
   return {
-    address: subject('address', from),
-    pair: subject('pair', from, email),
+    address: subject('address', network),
+    pair: subject('pair', network, email),
     account: subject('account', email),
   };
-}
-
-/** One customer of a provider has 2^64 addresses of IPv6: they are counted as one (RFC 6177 section 2). */
-function networkOf(address: IpAddress): string {
-  return address.family === 4 ? address.text : address.groups.slice(0, 4).join(':');
 }
 
 /** JSON keeps the parts apart, whatever characters are in them. */

@@ -5,7 +5,10 @@ import type { KeyState } from './keyState.ts';
 export type KeyRefusal = 'API_KEY_REVOKED' | 'API_KEY_OWNER_INACTIVE' | 'API_KEY_IP_BLOCKED';
 
 /** The first reason to refuse a call with a known key, in the fixed order; null when there is none. */
-export function judgeKey(key: KeyState, client: ClientAddress): KeyRefusal | null {
+export function judgeKey(
+  key: KeyState,
+  client: Pick<ClientAddress, 'address' | 'certain'>,
+): KeyRefusal | null {
   if (key.revoked) return 'API_KEY_REVOKED';
   if (!key.ownerActive) return 'API_KEY_OWNER_INACTIVE';
   if (key.allowlist.isEmpty) return null;

@@ -56,7 +56,7 @@ export class Admittance {
   }
 
   admit(shown: ShownKey, client: ClientAddress, nowMs: number): Admission | Promise<Admission> {
-    const ip = client.address.text;
+    const ip = client.network;
     if (shown.kind !== 'key') {
       return this.#refuseUncounted(ip, nowMs, shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID);
     }

@@ -35,7 +35,7 @@ export class SessionAdmittance {
 
   /** @param authorization the Authorization headers of the request, as they came */
   async admit(authorization: readonly string[], client: ClientAddress, nowMs: number): Promise<Admission> {
-    const ip = client.address.text;
+    const ip = client.network;
     const counted = await this.#ask({ ip }, nowMs);
     if (counted.kind === 'limited') return counted;
     const token = bearerToken(authorization);
@@ -50,7 +50,7 @@ export class SessionAdmittance {
 
   /** A call that needs no credentials: only its address is counted. */
   async admitAnybody(client: ClientAddress, nowMs: number): Promise<Admission> {
-    const counted = await this.#ask({ ip: client.address.text }, nowMs);
+    const counted = await this.#ask({ ip: client.network }, nowMs);
     return counted.kind === 'limited' ? counted : { kind: 'admitted', caller: NOBODY };
   }
 

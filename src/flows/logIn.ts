@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint } from '../access/apiKey.ts';
-import type { IpAddress } from '../access/ipAddress.ts';
 import type { Login } from '../access/login.ts';
 import { loginSubjects } from '../access/loginLimits.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from '../access/password.ts';
@@ -22,13 +21,13 @@ export type LogInOutcome =
   | { readonly kind: 'refused' }
   | { readonly kind: 'limited' };
 
-/** Opens a session for whoever knows the password of an active account. */
+/** Opens a session for whoever knows the password of an active account. `network`: see addressNetwork. */
 export async function logIn(
   { sql, checks }: LogInPorts,
   { email, password }: Login,
-  address: IpAddress,
+  network: string,
 ): Promise<LogInOutcome> {
-  const subjects = loginSubjects(email, address);
+  const subjects = loginSubjects(email, network);
   const charged = await sql.begin((tx) => chargeLogin(tx, subjects));
   if (charged === null) return { kind: 'limited' };
   const account = await selectLoginAccount(sql, email);

@@ -43,7 +43,7 @@ async function create(ports: LogInPorts, { body, client }: Call): Promise<Answer
   invariant(client, 'a call of v1 knows its client');
   const login = parseLogin(jsonBody(body));
   if (!login.ok) return validationAnswer(login.error);
-  const outcome = await logIn(ports, login.value, client.address);
+  const outcome = await logIn(ports, login.value, client.network);
   switch (outcome.kind) {
     case 'logged_in': {
       const { token, expiresAtMs } = outcome;

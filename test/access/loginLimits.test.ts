@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { addressNetwork } from '../../src/access/addressNetwork.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { loginSubjects } from '../../src/access/loginLimits.ts';
 
 const subjects = (email: string, ip: string) => {
   const address = parseIpAddress(ip);
   assert.ok(address);
-  return loginSubjects(email, address);
+  return loginSubjects(email, addressNetwork(address));
 };
 
 describe('an attempt to log in is counted against', () => {

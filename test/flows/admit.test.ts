@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseAllowlist } from '../../src/access/allowlist.ts';
 import { fingerprint, readKey } from '../../src/access/apiKey.ts';
+import { CidrSet } from '../../src/access/cidrSet.ts';
+import { clientAddress } from '../../src/access/clientAddress.ts';
 import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyState.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
@@ -111,7 +113,7 @@ function open(gate: Gate, key: KeyState | null = FINE): Desk {
   });
   return {
     admit: async (apiKey, nowMs = NOW_MS, ip = '192.0.2.1') => {
-      const client = { address: address(ip), certain: true };
+      const client = clientAddress(ip, undefined, new CidrSet([]));
       return describeAdmission(await admittance.admit(readKey(apiKey), client, nowMs));
     },
     store,
@@ -244,7 +246,7 @@ describe('judgement, in its order', () => {
       restoreVersion: () => assert.fail(),
       noteUse: () => assert.fail('it was not let in'),
     });
-    const client = { address: address('192.0.2.1'), certain: false };
+    const client = { address: address('192.0.2.1'), certain: false, network: '192.0.2.1' };
     assert.equal(
       describeAdmission(await admittance.admit(readKey(KEY), client, NOW_MS)),
       'API_KEY_IP_BLOCKED',

@@ -273,7 +273,7 @@ class Run {
   async #admit(pod: MemoryPod, key: string): Promise<void> {
     const address = parseIpAddress('192.0.2.1');
     assert.ok(address);
-    await pod.admittance.admit(readKey(key), { address, certain: true }, Date.now());
+    await pod.admittance.admit(readKey(key), { address, certain: true, network: address.text }, Date.now());
   }
 
   /**
