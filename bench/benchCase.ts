@@ -54,6 +54,7 @@ export interface Row {
   readonly p50Ms?: number;
   readonly p975Ms?: number;
   readonly p99Ms?: number;
+  readonly worstMs?: number;
   /** Processor time of the serving process for one of `unit`. */
   readonly cpuUs?: number;
   readonly rssMb?: number;

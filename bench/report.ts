@@ -13,6 +13,7 @@ const COLUMNS: readonly (readonly [title: string, text: (row: Row) => string])[]
   ['p50', (row) => duration(row.p50Ms)],
   ['p97.5', (row) => duration(row.p975Ms)],
   ['p99', (row) => duration(row.p99Ms)],
+  ['worst', (row) => duration(row.worstMs)],
   ['CPU each', (row) => duration(row.cpuUs === undefined ? undefined : row.cpuUs / 1_000)],
   ['RSS', (row) => (row.rssMb === undefined ? '' : `${count(row.rssMb)} MB`)],
   ['time', (row) => duration(row.seconds === undefined ? undefined : row.seconds * 1_000)],

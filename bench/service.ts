@@ -3,6 +3,7 @@ import { readConfig } from '../src/config.ts';
 import { type Service, startService } from '../src/wiring.ts';
 
 export const INGEST_TOKEN = 'token-of-the-bench';
+export const SECRETS_KEY = Buffer.alloc(32, 7);
 
 /** The service as it is deployed, in this process, on free ports and with the limits off; `others` are variables. */
 export async function startBenchService(
@@ -14,7 +15,7 @@ export async function startBenchService(
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl ?? '',
     INGEST_TOKEN,
-    SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
+    SECRETS_KEY: SECRETS_KEY.toString('base64'),
     PORT: '0',
     INGEST_PORT: '0',
     RATE_LIMIT_KEY_MINUTE: '0',

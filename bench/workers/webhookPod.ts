@@ -4,7 +4,13 @@ import { startBenchService } from '../service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PodQuestion =
-  | { readonly kind: 'start'; readonly databaseUrl: string; readonly redisUrl: string | null }
+  | {
+      readonly kind: 'start';
+      readonly databaseUrl: string;
+      readonly redisUrl: string | null;
+      /** Variables of the pod beside those of every bench. */
+      readonly variables?: Readonly<Record<string, string>>;
+    }
   | { readonly kind: 'usage' }
   /** Profiles what is done from now on … */
   | { readonly kind: 'profile'; readonly of: string }
@@ -29,8 +35,9 @@ let service: Service | null = null;
 let profiling: { readonly profile: Promise<Profile>; readonly end: (calls: number) => void } | null = null;
 answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
   if (question.kind === 'start') {
-    const { databaseUrl, redisUrl } = question;
-    service = await startBenchService(databaseUrl, redisUrl, { WEBHOOK_ALLOW_NETS: '127.0.0.0/8' });
+    const { databaseUrl, redisUrl, variables } = question;
+    const all = { WEBHOOK_ALLOW_NETS: '127.0.0.0/8', ...variables };
+    service = await startBenchService(databaseUrl, redisUrl, all);
   }
   if (question.kind === 'stop') {
     await service?.stop();

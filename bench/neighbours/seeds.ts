@@ -1,0 +1,129 @@
+import { randomBytes } from 'node:crypto';
+import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
+import { SCOPES } from '../../src/access/scopes.ts';
+import { areaFigures } from '../../src/areas/areaFigures.ts';
+import { newSecret, seal } from '../../src/delivery/secretBox.ts';
+import { deliveryWeeks } from '../../src/flows/housekeeping.ts';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+import { insertAreas } from '../../src/store/areas.ts';
+import { insertKey } from '../../src/store/keys.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/store/partitions.ts';
+import type { Sql } from '../../src/store/sql.ts';
+import { RawSql } from '../../src/store/sqlText.ts';
+import { jaggedRing, polygonArea } from '../areas.ts';
+import { SECRETS_KEY } from '../service.ts';
+
+/** An account by SQL, which takes no command and no process. */
+export async function seedAccount(
+  sql: Sql,
+  email: string,
+  passwordHash: string | null = null,
+): Promise<{ accountId: number; worldId: number }> {
+  const [row] = await sql<{ accountId: number; worldId: number }[]>`
+    with home as (insert into world default values returning id)
+    insert into account (email, name, world_id, password_hash) select ${email}, ${email}, id, ${passwordHash} from home
+    returning id as "accountId", world_id as "worldId"`;
+  if (row === undefined) throw new Error('an insert returns its row');
+  return row;
+}
+
+/** A key for everything, in clear text. */
+export async function seedKey(sql: Sql, accountId: number): Promise<string> {
+  const key = newKey(randomBytes);
+  await sql.begin((tx) =>
+    insertKey(tx, accountId, {
+      name: null,
+      fingerprint: fingerprint(key),
+      prefix: prefix(key),
+      scopes: SCOPES,
+      allowlist: [],
+    }),
+  );
+  return key;
+}
+
+/** Where a device is, as SQL that knows `n` (from 0). */
+export interface PlaceSql {
+  readonly lat: string;
+  readonly lng: string;
+}
+
+/** Devices with a position each, in one statement; the IMEI of the n-th is `firstImei + n`. */
+export async function seedDevices(
+  sql: Sql,
+  worldId: number,
+  { firstImei, count, place }: { firstImei: number; count: number; place: PlaceSql },
+): Promise<void> {
+  await sql`
+    with created as (
+      insert into device (imei, world_id, name)
+      select (${firstImei}::bigint + n)::text, ${worldId}, 'Vehicle ' || n from generate_series(0, ${count - 1}::int) as n
+      returning id, imei
+    )
+    insert into device_state (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, moved_at)
+    select id, now() - interval '1 minute', ${new RawSql(place.lat)}, ${new RawSql(place.lng)}, 40, 30, 90, 12, now()
+    from created, lateral (select imei::bigint - ${firstImei}::bigint as n) as r`;
+  await sql.unsafe('analyze device; analyze device_state');
+}
+
+/** Equal polygons around a place. */
+export async function seedAreas(
+  sql: Sql,
+  owner: { accountId: number; worldId: number },
+  {
+    count,
+    vertices,
+    centre,
+    radiusDeg,
+  }: { count: number; vertices: number; centre: LatLng; radiusDeg: number },
+): Promise<void> {
+  const definition = polygonArea('Area', jaggedRing(vertices, centre, radiusDeg, 1));
+  const ids = await sql.begin((tx) =>
+    insertAreas(tx, owner, [{ definition, figures: areaFigures(definition.geometry) }]),
+  );
+  await sql`
+    insert into area (world_id, account_id, name, color, type, center_lat, center_lng, points, dwell_seconds, area_m2,
+      perimeter_m, south, west, north, east)
+    select world_id, account_id, name || ' ' || n, color, type, center_lat, center_lng, points, dwell_seconds, area_m2,
+      perimeter_m, south, west, north, east
+    from area, generate_series(2, ${count}::int) as n where id = ${ids?.[0] ?? 0}`;
+}
+
+/** Ignition events of one device, a second apart, the newest now. */
+export async function seedEvents(sql: Sql, worldId: number, imei: number, count: number): Promise<void> {
+  await sql`
+    insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
+    select world_id, id, imei, 'ignition_on', 'ignition on', '{"ignition":true,"position":{"lat":0,"lng":0}}',
+      now() - make_interval(secs => n)
+    from device, generate_series(1, ${count}::int) as n where imei = ${imei}::text and world_id = ${worldId}`;
+  await sql.unsafe('analyze fleet_event');
+}
+
+/** Endpoints that want everything, at these addresses; returns their ids. */
+export async function seedWebhooks(sql: Sql, accountId: number, urls: readonly string[]): Promise<number[]> {
+  const secret = seal(SECRETS_KEY, newSecret());
+  const rows = await sql<{ id: number }[]>`
+    insert into webhook (account_id, url, events, retry_policy, max_retries, active, secret)
+    select ${accountId}, url, '{*}', 'exponential', 5, true, ${secret} from unnest(${[...urls]}::text[]) as url
+    returning id`;
+  return rows.map((row) => row.id);
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Delivered deliveries of an endpoint, a millisecond apart, the newest now. */
+export async function seedDeliveries(
+  sql: Sql,
+  accountId: number,
+  webhookId: number,
+  count: number,
+): Promise<void> {
+  await ensureWeeks(sql, DELIVERIES, deliveryWeeks(Date.now() - HOUR_MS));
+  await sql`
+    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
+      next_attempt_at, last_status_code, created_at, delivered_at)
+    select 'dlv_' || md5('a' || ${webhookId}::bigint || '-' || n), ${webhookId}, ${accountId}, 'evt_' || md5(n::text),
+      'ignition_on', '{}', 'delivered', 1, 1, null, 200, now() - make_interval(secs => n * 0.001), now()
+    from generate_series(1, ${count}::int) as n`;
+  await sql.unsafe('analyze webhook_delivery');
+}

@@ -1,0 +1,92 @@
+import { Agent, request } from 'node:http';
+import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
+import type { AttackCall, Stage } from '../neighbours/attack.ts';
+import { ATTACKS } from '../neighbours/attacks.ts';
+import { openReceiver } from '../neighbours/tlsPeer.ts';
+import { answerQuestions } from '../worker.ts';
+
+export type AttackerQuestion =
+  | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
+  | ({
+      readonly kind: 'attack';
+      readonly name: string;
+      readonly apiUrl: string;
+      readonly ingestUrl: string;
+      readonly token: string;
+      readonly databaseUrl: string;
+      /** Open calls are cut then. */
+      readonly limitMs: number;
+    } & Stage);
+
+export interface AttackerReply {
+  /** Of its receiver of webhooks. */
+  readonly url: string;
+  readonly seconds: number;
+  /** How many answers it got, by status; what was cut or failed by its reason. */
+  readonly answers: Readonly<Record<string, number>>;
+}
+
+let url = '';
+
+// A worker: the hostile caller, whose own work is not measured as the pod's.
+answerQuestions(async (question: AttackerQuestion): Promise<AttackerReply> => {
+  if (question.kind === 'listen') {
+    url = await openReceiver(question.certificate, (request, response) => {
+      request.resume();
+      request.on('error', () => undefined); // given up by the sender
+      if (request.url?.startsWith('/hang') !== true) response.end();
+    });
+    return { url, seconds: 0, answers: {} };
+  }
+  return attack(question);
+});
+
+async function attack({ name, limitMs, ...scene }: Extract<AttackerQuestion, { kind: 'attack' }>) {
+  const answers: Record<string, number> = {};
+  const count = (what: string) => {
+    answers[what] = (answers[what] ?? 0) + 1;
+  };
+  const stop = new AbortController();
+  const agent = new Agent({ keepAlive: true });
+  const timer = setTimeout(() => stop.abort(), limitMs);
+  const startMs = performance.now();
+  try {
+    const call = async (asked: AttackCall) => {
+      const status = await send(asked, agent, stop.signal);
+      count(String(status));
+      return typeof status === 'number' ? status : null;
+    };
+    const ports = { ...scene, stopped: stop.signal, call, count };
+    const ended = ATTACKS.find((attack) => attack.name === name)?.run(ports);
+    const cut = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
+    await Promise.race([ended, cut]);
+    return { url, seconds: (performance.now() - startMs) / 1_000, answers };
+  } finally {
+    clearTimeout(timer);
+    stop.abort();
+    agent.destroy();
+  }
+}
+
+/** The status, or why there was none. */
+function send(
+  { url, method = 'GET', headers, body, manner }: AttackCall,
+  agent: Agent,
+  stopped: AbortSignal,
+): Promise<number | string> {
+  return new Promise((resolve) => {
+    const length =
+      manner === 'unfinished' || body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
+    const asked = request(url, { agent, method, headers: { ...headers, ...length }, signal: stopped });
+    asked.once('error', (error: NodeJS.ErrnoException) =>
+      resolve(stopped.aborted ? 'cut' : (error.code ?? error.name)),
+    );
+    asked.once('response', (response) => {
+      response.once('error', () => resolve('cut'));
+      response.once('end', () => resolve(response.statusCode ?? 0));
+      if (manner !== 'unread') response.resume();
+    });
+    if (manner === 'unfinished') asked.write(body);
+    else asked.end(body);
+  });
+}

@@ -1,0 +1,242 @@
+import { Agent, request } from 'node:http';
+import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
+import { Latencies } from '../latencies.ts';
+import { openReceiver } from '../neighbours/tlsPeer.ts';
+import { answerQuestions } from '../worker.ts';
+
+export type VictimQuestion =
+  | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
+  | ({ readonly kind: 'start' } & VictimOrder)
+  /** What was noticed since the start or the last mark. */
+  | { readonly kind: 'mark' }
+  | { readonly kind: 'stop' };
+
+export interface VictimOrder {
+  readonly apiUrl: string;
+  readonly ingestUrl: string;
+  readonly token: string;
+  /** They ask in turn, each from an address of its own, so that none comes near its limits. */
+  readonly keys: readonly string[];
+  /** Asked in turn, one every POLL_EVERY_MS. */
+  readonly polls: readonly string[];
+  /** Asked in turn, one every READ_EVERY_MS: what Postgres is asked for. */
+  readonly reads: readonly string[];
+  readonly extra: VictimCall | null;
+  readonly firstImei: number;
+  readonly devices: number;
+}
+
+/** Asked every EXTRA_EVERY_MS; only refusals count, since it may take long by itself. */
+export interface VictimCall {
+  readonly path: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface VictimReport {
+  /** Of its receiver of webhooks. */
+  readonly url: string;
+  /** Buckets of Latencies, for polls and reads, batches of points, and deliveries since their points. */
+  readonly polls: readonly number[];
+  readonly points: readonly number[];
+  readonly deliveries: readonly number[];
+  /** How many calls were not answered as they should be, by what came instead. */
+  readonly refusedPolls: Readonly<Record<string, number>>;
+  readonly refusedPoints: Readonly<Record<string, number>>;
+}
+
+const POLL_EVERY_MS = 25;
+const READ_EVERY_MS = 250;
+const EXTRA_EVERY_MS = 1_000;
+const POINTS_EVERY_MS = 50;
+const BATCH = 10;
+/** Every so many-th batch carries an event. */
+const EVENT_EVERY = 10;
+/** A caller gives up then, and so does every proxy. */
+const PATIENCE_MS = 30_000;
+const CONNECTIONS = 256;
+
+let url = '';
+let period = newPeriod();
+let end: (() => Promise<void>) | null = null;
+
+// A worker: the other customer. Calls go out at a steady rate, whether or not answers come, so that a pod that stands
+// still is noticed by every call of that time.
+answerQuestions(async (question: VictimQuestion): Promise<VictimReport> => {
+  if (question.kind === 'listen') url = await openReceiver(question.certificate, receive);
+  if (question.kind === 'start') end = await start(question);
+  if (question.kind === 'stop') await end?.();
+  const report = { ...period.report(), url };
+  if (question.kind !== 'listen') period = newPeriod();
+  return report;
+});
+
+type Tally = Record<string, number>;
+
+function newPeriod() {
+  const [polls, points, deliveries] = [new Latencies(), new Latencies(), new Latencies()];
+  const refusedPolls: Tally = {};
+  const refusedPoints: Tally = {};
+  return {
+    polls,
+    points,
+    deliveries,
+    refusedPolls,
+    refusedPoints,
+    report: () => ({
+      polls: polls.counts,
+      points: points.counts,
+      deliveries: deliveries.counts,
+      refusedPolls,
+      refusedPoints,
+    }),
+  };
+}
+
+async function start(order: VictimOrder): Promise<() => Promise<void>> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  const open = new Set<Promise<void>>();
+  const track = (done: Promise<void>) => {
+    open.add(done);
+    void done.finally(() => open.delete(done));
+  };
+  let sent = 0;
+  const caller = (): Record<string, string> => {
+    const n = sent++ % order.keys.length;
+    return { 'X-API-Key': order.keys[n] as string, 'X-Forwarded-For': `10.0.0.${n + 1}` };
+  };
+  const ask = (path: string) => poll(agent, order.apiUrl + path, caller());
+  await makeEndpoint(order, caller());
+  const timers = [
+    every(POLL_EVERY_MS, (n) => track(ask(order.polls[n % order.polls.length] as string))),
+    every(READ_EVERY_MS, (n) => track(ask(order.reads[n % order.reads.length] as string))),
+    every(POINTS_EVERY_MS, (n) => track(sendBatch(agent, order, n))),
+    every(EXTRA_EVERY_MS, () => track(poll(agent, `${order.ingestUrl}/readyz`, {}))),
+  ];
+  const { extra } = order;
+  if (extra !== null)
+    timers.push(every(EXTRA_EVERY_MS, () => track(askExtra(agent, order, extra, caller()))));
+  return async () => {
+    for (const stop of timers) stop();
+    await Promise.all(open);
+    agent.destroy();
+  };
+}
+
+/** Steady: what is late is done at once, nothing is left out. */
+function every(ms: number, work: (n: number) => void): () => void {
+  const startMs = performance.now();
+  let done = 0;
+  const timer = setInterval(() => {
+    while (done * ms <= performance.now() - startMs) work(done++);
+  }, ms);
+  return () => clearInterval(timer);
+}
+
+async function poll(agent: Agent, url: string, headers: Record<string, string>): Promise<void> {
+  const { polls, refusedPolls } = period;
+  const atMs = performance.now();
+  const { status } = await exchange(agent, url, 'GET', headers);
+  if (status !== '200') refusedPolls[status] = (refusedPolls[status] ?? 0) + 1;
+  polls.add(performance.now() - atMs);
+}
+
+async function askExtra(
+  agent: Agent,
+  order: VictimOrder,
+  { path, method, headers, body }: VictimCall,
+  caller: Record<string, string>,
+): Promise<void> {
+  const { refusedPolls } = period;
+  const { status } = await exchange(agent, order.apiUrl + path, method, { ...caller, ...headers }, body);
+  const what = `${status} to ${path}`;
+  if (!status.startsWith('2')) refusedPolls[what] = (refusedPolls[what] ?? 0) + 1;
+}
+
+/** A second or more lies between two points of a device, so none overtakes the one before. */
+async function sendBatch(agent: Agent, order: VictimOrder, n: number): Promise<void> {
+  const { points, refusedPoints } = period;
+  const atMs = performance.now();
+  const batch = Array.from({ length: BATCH }, (_, place) => ({
+    imei: String(order.firstImei + ((n * BATCH + place) % order.devices)),
+    recorded_at: Date.now(),
+    latitude: 41.9 + (n % 100) * 1e-4,
+    longitude: 12.5 + place * 1e-4,
+    speed_kmh: 40,
+    ...(place === 0 && n % EVENT_EVERY === 0 ? { rfid: `${atMs} ${n}` } : {}),
+  }));
+  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': order.token };
+  const { status, text } = await exchange(
+    agent,
+    `${order.ingestUrl}/positions`,
+    'POST',
+    headers,
+    JSON.stringify(batch),
+  );
+  const problem = status === '200' ? leftOut(text) : status;
+  if (problem !== null) refusedPoints[problem] = (refusedPoints[problem] ?? 0) + 1;
+  points.add(performance.now() - atMs);
+}
+
+function leftOut(text: string): string | null {
+  const { data } = JSON.parse(text) as { data: { accepted: number } };
+  return data.accepted === BATCH ? null : 'points left out';
+}
+
+/** An answer, or in place of its status why there was none. */
+function exchange(
+  agent: Agent,
+  url: string,
+  method: string,
+  headers: Record<string, string>,
+  body?: string,
+): Promise<{ status: string; text: string }> {
+  return new Promise((resolve) => {
+    const fail = (error: NodeJS.ErrnoException) =>
+      resolve({ status: error.name === 'TimeoutError' ? 'no answer' : (error.code ?? error.name), text: '' });
+    const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
+    const asked = request(url, {
+      agent,
+      method,
+      headers: { ...headers, ...length },
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    });
+    asked.once('error', fail);
+    asked.once('response', (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.once('error', fail);
+      response.once('end', () => resolve({ status: String(response.statusCode), text }));
+    });
+    asked.end(body);
+  });
+}
+
+async function makeEndpoint(order: VictimOrder, caller: Record<string, string>): Promise<void> {
+  const response = await fetch(`${order.apiUrl}/api/webhooks`, {
+    method: 'POST',
+    headers: { ...caller, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ url: `${url}/events`, events: ['rfid'] }),
+  });
+  if (response.status !== 201) throw new Error(`an endpoint cannot be made: ${await response.text()}`);
+}
+
+/** The tag says when its point was sent. */
+function receive(
+  request: Parameters<Parameters<typeof openReceiver>[1]>[0],
+  response: Parameters<Parameters<typeof openReceiver>[1]>[1],
+): void {
+  const atMs = performance.now();
+  let text = '';
+  request.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  request.once('end', () => {
+    const { data } = JSON.parse(text) as { data: { rfid: string } };
+    period.deliveries.add(atMs - Number.parseFloat(data.rfid));
+    response.end();
+  });
+}
