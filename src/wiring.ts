@@ -4,6 +4,7 @@ import type { CidrSet } from './access/cidrSet.ts';
 import { type Clock, systemClock } from './base/clock.ts';
 import { Turnstile } from './base/turnstile.ts';
 import type { Config } from './config.ts';
+import { openConnections } from './connections.ts';
 import { Admittance } from './flows/admit.ts';
 import { SessionAdmittance } from './flows/admitSession.ts';
 import { awaitPods } from './flows/awaitPods.ts';
@@ -14,6 +15,7 @@ import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
 import { KeyUse } from './flows/keyUse.ts';
+import type { LogInPorts } from './flows/logIn.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
 import { openDatabase, secretsOf } from './foundation.ts';
 import { createApp } from './http/app.ts';
@@ -28,6 +30,7 @@ import { historyRoute } from './http/history.ts';
 import { ingestApp } from './http/ingestApp.ts';
 import { nearestRoute } from './http/nearest.ts';
 import { pollingListener } from './http/pollingListener.ts';
+import type { ChangePorts, ReadPorts } from './http/ports.ts';
 import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
 import { v1KeyRoutes } from './http/v1Keys.ts';
@@ -47,12 +50,10 @@ import { listen as listenTo } from './store/listen.ts';
 import { migrate } from './store/migrate.ts';
 import { DELIVERIES, ensureWeeks } from './store/partitions.ts';
 import { selectInstanceId, selectLongestHistoryDays, selectNowMs } from './store/snapshot.ts';
-import { openSql } from './store/sql.ts';
 import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 
 /** How long a stop waits for requests in flight. */
 const STOP_GRACE_MS = 10_000;
-const SQL_CONNECTIONS = 12;
 /** Two of the four threads that Node has for such work, and a wait of some seconds at most for whoever comes last. */
 const PASSWORD_CHECKS = { parallel: 2, waiting: 20 };
 
@@ -88,12 +89,13 @@ export async function startService(
 
 async function build(config: Config, log: Logger, clock: Clock, teardown: Teardown): Promise<Service> {
   const { url, failed } = await openDatabase(config, log, teardown);
-  const sql = openSql(url, { maxConnections: SQL_CONNECTIONS, name: 'fleet service' });
-  teardown.add(() => sql.end());
+  const connections = openConnections(url);
+  const { service } = connections;
+  teardown.add(() => connections.end());
   const plainLog = (message: string, fields: object = {}) => log.info(fields, message);
-  await migrate(sql, plainLog);
+  await migrate(service, plainLog);
   const { token, generated, secretsKey } = await secretsOf(config);
-  const { instanceId, longestHistoryDays } = await sql.begin(async (tx) => ({
+  const { instanceId, longestHistoryDays } = await service.begin(async (tx) => ({
     instanceId: await selectInstanceId(tx),
     longestHistoryDays: await selectLongestHistoryDays(tx),
   }));
@@ -105,7 +107,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const subscriptions = new Subscriptions();
   const memory = { fleet, areas, keyring, tenancy, subscriptions };
   const podId = randomUUID();
-  const follower = new Follower({ ...memory, sql, clock, podId, log });
+  const follower = new Follower({ ...memory, sql: connections.follower, clock, podId, log });
   teardown.add(() => follower.stop());
 
   const metrics = createMetrics({
@@ -128,7 +130,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   teardown.add(() => sharing.close());
   const workers = config.roles.has('delivery')
     ? new DeliveryWorkers({
-        sql,
+        sql: connections.delivery,
         clock,
         secretsKey,
         allowNets: config.webhookAllowNets,
@@ -146,7 +148,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   };
   const ingest = config.roles.has('ingest')
     ? new Ingest({
-        sql,
+        sql: connections.ingest,
         memory,
         follower,
         instanceId,
@@ -161,10 +163,10 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const ingestServer = createHttpServer(
     ingestApp({ ingest, token, longestHistoryDays, clock, probes, metrics, log }),
   );
-  const keyUse = new KeyUse({ sql, log });
+  const keyUse = new KeyUse({ sql: service, log });
   teardown.add(() => keyUse.flush());
   const admittance = new Admittance({
-    sql,
+    sql: connections.admission,
     fleet,
     keyring,
     gate: sharing.gate,
@@ -172,19 +174,17 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     restoreVersion: (worldId, version, ticket) => sharing.versions.restore(worldId, version, ticket),
     noteUse: (keyId, nowMs) => keyUse.note(keyId, nowMs),
   });
-  const writes: WritePorts = {
-    sql,
-    versions: sharing.versions,
-    settle: async ({ xid, published }) => {
-      await follower.catchUp();
-      if (!published) await awaitPods(sql, xid);
-    },
+  const settle: WritePorts['settle'] = async ({ xid, published }) => {
+    await follower.catchUp();
+    if (!published) await awaitPods(service, xid);
   };
   const apiPorts = {
     admittance,
-    sessions: new SessionAdmittance({ sql, gate: sharing.gate }),
+    sessions: new SessionAdmittance({ sql: connections.admission, gate: sharing.gate }),
     routes: apiRoutes({
-      ...writes,
+      reads: (accountId) => connections.reads.of(accountId),
+      writes: (accountId) => ({ sql: connections.writes.of(accountId), versions: sharing.versions, settle }),
+      logins: (network) => connections.logins.of(network),
       fleet,
       areas,
       wake,
@@ -206,14 +206,14 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const ingestPort = await listen(ingestServer, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(apiServer, config.port, config.host) : null;
 
-  await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
+  await ensureWeeks(service, DELIVERIES, deliveryWeeks(await selectNowMs(service)));
   await sharing.ready();
   await follower.start();
   workers?.start();
   // Whoever changes something rings: administrative writes by NOTIFY, moves of other pods by Redis.
   sharing.onRing(() => follower.poke());
   teardown.add(listenTo(url, CHANGE_CHANNEL, () => follower.poke()));
-  teardown.add(startHousekeeping({ sql, clock, log }));
+  teardown.add(startHousekeeping({ sql: service, clock, log }));
   return {
     port,
     ingestPort,
@@ -226,7 +226,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   };
 }
 
-export interface RoutePorts extends WritePorts {
+export interface RoutePorts extends ReadPorts, ChangePorts {
+  readonly logins: LogInPorts['logins'];
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
   readonly wake: (webhookIds: readonly number[]) => void;
@@ -237,20 +238,23 @@ export interface RoutePorts extends WritePorts {
 
 /** Every route of the public API, whatever its prefix. */
 export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
-  const { sql, fleet, areas } = ports;
+  const { fleet, areas } = ports;
   const planner = new ImportPlanner();
   teardown.add(() => planner.close());
   return [
     nearestRoute(fleet),
     ...deviceRoutes(fleet),
-    historyRoute({ sql, fleet }),
-    commandsRoute({ sql, fleet }),
-    eventsRoute(sql),
+    historyRoute(ports),
+    commandsRoute(ports),
+    eventsRoute(ports),
     ...areaReadRoutes(areas),
-    areaEventsRoute({ sql, areas }),
+    areaEventsRoute(ports),
     areaImportRoute({ ...ports, planner }),
-    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports) }),
-    ...v1SessionRoutes({ sql, checks: new Turnstile(PASSWORD_CHECKS.parallel, PASSWORD_CHECKS.waiting) }),
+    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
+    ...v1SessionRoutes({
+      ...ports,
+      checks: new Turnstile(PASSWORD_CHECKS.parallel, PASSWORD_CHECKS.waiting),
+    }),
     ...v1KeyRoutes(ports),
     ...webhookRoutes(ports),
     ...webhookDeliveryRoutes(ports),

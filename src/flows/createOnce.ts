@@ -35,11 +35,12 @@ class Undone extends Error {
  * is free. `bodyOf` gives the body to repeat.
  */
 export class CreateOnce {
-  readonly #ports: WritePorts;
+  readonly #ports: (accountId: number) => WritePorts;
   /** Repetitions in this process wait here rather than each with a database connection. */
   readonly #queue = new KeyedQueue();
 
-  constructor(ports: WritePorts) {
+  /** @param ports by the account that writes */
+  constructor(ports: (accountId: number) => WritePorts) {
     this.#ports = ports;
   }
 
@@ -48,10 +49,11 @@ export class CreateOnce {
     { draft, key, body }: Creation,
     bodyOf: (saved: SavedArea) => string,
   ): Promise<CreateOutcome> {
-    if (key === null) return writeWorlds(this.#ports, (scope) => createArea(scope, writer, draft));
+    const ports = this.#ports(writer.accountId);
+    if (key === null) return writeWorlds(ports, (scope) => createArea(scope, writer, draft));
     const bodyHash = hash('sha256', canonicalJson(body), 'buffer');
     const work = (): Promise<CreateOutcome> =>
-      writeWorlds<CreateOutcome>(this.#ports, async (scope) => {
+      writeWorlds<CreateOutcome>(ports, async (scope) => {
         const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
         if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
         if (claim.kind === 'answered') return { kind: 'replayed', kept: claim.kept };

@@ -10,7 +10,8 @@ import { insertSession } from '../store/sessions.ts';
 import type { Sql } from '../store/sql.ts';
 
 export interface LogInPorts {
-  readonly sql: Sql;
+  /** The connections that a network counts its attempts by (see addressNetwork). */
+  readonly logins: (network: string) => Sql;
   /** Bounds how many passwords are checked at once: each takes a fifth of a second of a core, and 32 MB. */
   readonly checks: Pick<Turnstile, 'run'>;
 }
@@ -23,10 +24,11 @@ export type LogInOutcome =
 
 /** Opens a session for whoever knows the password of an active account. `network`: see addressNetwork. */
 export async function logIn(
-  { sql, checks }: LogInPorts,
+  { logins, checks }: LogInPorts,
   { email, password }: Login,
   network: string,
 ): Promise<LogInOutcome> {
+  const sql = logins(network);
   const subjects = loginSubjects(email, network);
   const charged = await sql.begin((tx) => chargeLogin(tx, subjects));
   if (charged === null) return { kind: 'limited' };

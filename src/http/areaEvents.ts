@@ -1,7 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import { selectAreaEvents } from '../store/fleetEvents.ts';
-import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { areaEventView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
@@ -9,11 +8,16 @@ import { refuseImei } from './imei.ts';
 import { LIST_AREA_EVENTS } from './openapi/areaOperations.ts';
 import { readChoice, readLimit, refuseChoice } from './parameter.ts';
 import { AREA_EVENT, LIST_LIMIT, WINDOW_REFUSAL } from './parameters.ts';
+import type { ReadPorts } from './ports.ts';
 import { offsetOf, windowOf } from './query.ts';
 import type { Call, Route } from './route.ts';
 
+export interface AreaEventPorts extends ReadPorts {
+  readonly areas: AreaCatalog;
+}
+
 /** Entries and exits of one area, newest first. */
-export function areaEventsRoute(ports: { sql: Sql; areas: AreaCatalog }): Route {
+export function areaEventsRoute(ports: AreaEventPorts): Route {
   return {
     method: 'GET',
     path: '/areas/:id/events',
@@ -24,7 +28,7 @@ export function areaEventsRoute(ports: { sql: Sql; areas: AreaCatalog }): Route 
   };
 }
 
-async function events({ sql, areas }: { sql: Sql; areas: AreaCatalog }, call: Call): Promise<Answer> {
+async function events({ reads, areas }: AreaEventPorts, call: Call): Promise<Answer> {
   const { caller, query } = call;
   const id = idOf(call.params);
   if (id === null) return malformedId();
@@ -39,7 +43,7 @@ async function events({ sql, areas }: { sql: Sql; areas: AreaCatalog }, call: Ca
   const offset = offsetOf(query);
   if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
   const found = await selectAreaEvents(
-    sql,
+    reads(caller.accountId),
     caller.worldIds,
     id,
     { direction, imei: imei ?? null, ...window },

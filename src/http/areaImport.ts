@@ -2,18 +2,18 @@ import { scopeMask } from '../access/scopes.ts';
 import { FIELD_ERRORS } from '../areas/fieldError.ts';
 import { importAreas, rehearseImport } from '../flows/importAreas.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from '../flows/importPlanner.ts';
-import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { importAnswer } from './importAnswer.ts';
 import { IMPORT_AREAS } from './openapi/areaWriteOperations.ts';
 import { readChoice, refuseChoice } from './parameter.ts';
 import { DRY_RUN } from './parameters.ts';
+import type { ChangePorts } from './ports.ts';
 import type { Call, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const DEADLINE_MS = 120_000;
 
-export interface AreaImportPorts extends WritePorts {
+export interface AreaImportPorts extends ChangePorts {
   readonly planner: ImportPlanner;
 }
 
@@ -31,14 +31,15 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
   };
 }
 
-async function run(ports: AreaImportPorts, call: Call): Promise<Answer> {
+async function run({ writes, planner }: AreaImportPorts, call: Call): Promise<Answer> {
   const queryDryRun = readChoice(call.query, DRY_RUN);
   if (queryDryRun === 'invalid') return refuseChoice(DRY_RUN);
   if (call.body?.isJson !== true) return validationAnswer([FIELD_ERRORS.bodyInvalid]);
-  const plan = await planOf(ports.planner, call.body.pieces);
+  const plan = await planOf(planner, call.body.pieces);
   if ('status' in plan) return plan;
   if (!plan.ok) return validationAnswer(plan.error);
   const dryRun = queryDryRun === 'true' || plan.value.dryRun;
+  const ports = writes(call.caller.accountId);
   const report = await (dryRun ? rehearseImport : importAreas)(ports, call.caller, plan.value);
   return importAnswer(report, dryRun);
 }

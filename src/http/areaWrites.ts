@@ -7,7 +7,6 @@ import { parseDraft } from '../areas/parseDraft.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import type { CreateOnce } from '../flows/createOnce.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from '../flows/saveArea.ts';
-import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { areaView } from './areaViews.ts';
 import { idOf, malformedId } from './id.ts';
@@ -15,11 +14,12 @@ import { jsonBody } from './jsonBody.ts';
 import { CREATE_AREA, DELETE_AREA, PATCH_AREA, UPSERT_AREA } from './openapi/areaWriteOperations.ts';
 import type { Operation } from './openapi/operation.ts';
 import { EXTERNAL_ID_REFUSAL, IDEMPOTENCY_KEY_HEADER } from './parameters.ts';
+import type { ChangePorts } from './ports.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-export interface AreaWritePorts extends WritePorts {
+export interface AreaWritePorts extends ChangePorts {
   readonly createOnce: CreateOnce;
 }
 
@@ -73,29 +73,29 @@ async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answe
   }
 }
 
-async function upsert(ports: AreaWritePorts, call: Call): Promise<Answer> {
+async function upsert({ writes }: AreaWritePorts, call: Call): Promise<Answer> {
   const externalId = call.params['externalId'] ?? '';
   if (!isExternalId(externalId)) {
     return errorAnswer('BAD_REQUEST', EXTERNAL_ID_REFUSAL);
   }
   const draft = draftOf(call.body);
   if (!draft.ok) return validationAnswer(draft.error);
-  const outcome = await upsertArea(ports, call.caller, externalId, draft.value);
+  const outcome = await upsertArea(writes(call.caller.accountId), call.caller, externalId, draft.value);
   return saveAnswer(outcome, { upsert: outcome.kind });
 }
 
-async function patch(ports: AreaWritePorts, call: Call): Promise<Answer> {
+async function patch({ writes }: AreaWritePorts, call: Call): Promise<Answer> {
   const id = idOf(call.params);
   if (id === null) return malformedId();
   const draft = draftOf(call.body);
   if (!draft.ok) return validationAnswer(draft.error);
-  return saveAnswer(await patchArea(ports, call.caller, id, draft.value), {});
+  return saveAnswer(await patchArea(writes(call.caller.accountId), call.caller, id, draft.value), {});
 }
 
-async function remove(ports: AreaWritePorts, call: Call): Promise<Answer> {
+async function remove({ writes }: AreaWritePorts, call: Call): Promise<Answer> {
   const id = idOf(call.params);
   if (id === null) return malformedId();
-  const removed = await removeArea(ports, call.caller, id);
+  const removed = await removeArea(writes(call.caller.accountId), call.caller, id);
   return removed ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
 }
 

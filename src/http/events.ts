@@ -1,29 +1,29 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type EventTypeFilter, parseEventTypeFilter } from '../engine/eventTypes.ts';
 import { selectFleetEvents } from '../store/fleetEvents.ts';
-import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { refuseImei } from './imei.ts';
 import { LIST_EVENTS } from './openapi/eventOperations.ts';
 import { readLimit, refuseChoice } from './parameter.ts';
 import { EVENT_TYPE, LIST_LIMIT, WINDOW_REFUSAL } from './parameters.ts';
+import type { ReadPorts } from './ports.ts';
 import { isBlank, offsetOf, windowOf } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 import { eventView } from './views.ts';
 
 /** Fleet events of everything the caller may see, newest first. */
-export function eventsRoute(sql: Sql): Route {
+export function eventsRoute(ports: ReadPorts): Route {
   return {
     method: 'GET',
     path: '/events',
     scopes: scopeMask('read_events'),
     versions: BOTH_VERSIONS,
     describe: LIST_EVENTS,
-    handle: (call) => events(sql, call),
+    handle: (call) => events(ports, call),
   };
 }
 
-async function events(sql: Sql, { caller, query, version }: Call): Promise<Answer> {
+async function events({ reads }: ReadPorts, { caller, query, version }: Call): Promise<Answer> {
   const type = typeOf(query['type']);
   if (type === 'invalid') return refuseChoice(EVENT_TYPE);
   const imei = query['device'];
@@ -34,7 +34,7 @@ async function events(sql: Sql, { caller, query, version }: Call): Promise<Answe
   const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const found = await selectFleetEvents(
-    sql,
+    reads(caller.accountId),
     caller.worldIds,
     { type: type?.type ?? null, direction: type?.direction ?? null, imei: imei ?? null, ...window },
     { limit, offset },

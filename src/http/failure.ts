@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isUnavailable } from '../store/sql.ts';
+import { Overloaded } from '../base/fairSemaphore.ts';
+import { isUnavailable, sqlState } from '../store/sql.ts';
 import { type Answer, errorAnswer } from './answer.ts';
 
 export interface FailureLog {
@@ -17,6 +18,9 @@ export function failureAnswer(
   log: FailureLog,
   unreadable: 'BAD_REQUEST' | 'INVALID_BODY' = 'BAD_REQUEST',
 ): Answer {
+  // Each account waits for itself only, so this is nothing for the log of the service.
+  if (error instanceof Overloaded) return errorAnswer('SERVICE_UNAVAILABLE', OVERLOADED);
+  if (sqlState(error) === CANCELED) return errorAnswer('SERVICE_UNAVAILABLE', TOO_SLOW);
   if (isUnavailable(error)) {
     log.warn(
       { code: (error as { code?: unknown }).code, method: request.method },
@@ -32,6 +36,11 @@ export function failureAnswer(
   log.error({ err: error, method: request.method }, 'a request failed by a fault of this service');
   return errorAnswer('INTERNAL_ERROR');
 }
+
+/** The SQLSTATE of a statement that reached its time limit. */
+const CANCELED = '57014';
+const OVERLOADED = 'too many calls of this account wait for the database; try again when they are answered';
+const TOO_SLOW = 'the database took too long to answer this; ask for less, or try again later';
 
 function statusOf(error: unknown): number | null {
   if (typeof error !== 'object' || error === null) return null;

@@ -1,12 +1,12 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import { selectHistory } from '../store/positions.ts';
-import type { Sql } from '../store/sql.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { refuseImei } from './imei.ts';
 import { GET_HISTORY } from './openapi/deviceOperations.ts';
 import { readLimit } from './parameter.ts';
 import { HISTORY_LIMIT, WINDOW_REFUSAL } from './parameters.ts';
+import type { ReadPorts } from './ports.ts';
 import { windowOf } from './query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 import { historyView } from './views.ts';
@@ -15,8 +15,12 @@ const DAY_MS = 86_400_000;
 /** The latest instant that ISO 8601 can write with four digits: an open end. */
 const END_OF_TIME_MS = 253_402_300_799_999;
 
+interface HistoryPorts extends ReadPorts {
+  readonly fleet: Fleet;
+}
+
 /** Position history from Postgres, cut to what the reader's plan retains. */
-export function historyRoute(ports: { sql: Sql; fleet: Fleet }): Route {
+export function historyRoute(ports: HistoryPorts): Route {
   return {
     method: 'GET',
     path: '/devices/:imei/history',
@@ -27,7 +31,7 @@ export function historyRoute(ports: { sql: Sql; fleet: Fleet }): Route {
   };
 }
 
-async function history({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call): Promise<Answer> {
+async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answer> {
   const { caller, query, nowMs } = call;
   const imei = call.params['imei'] ?? '';
   const refusal = refuseImei(imei);
@@ -38,7 +42,7 @@ async function history({ sql, fleet }: { sql: Sql; fleet: Fleet }, call: Call): 
   if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const retainedFromMs = nowMs - caller.historyDays * DAY_MS;
   const points = await selectHistory(
-    sql,
+    reads(caller.accountId),
     caller.worldIds,
     imei,
     {

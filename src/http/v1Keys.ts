@@ -2,11 +2,11 @@ import { KEY_FAULTS, parseKeyChange, parseKeyCreate } from '../access/keyBody.ts
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
 import { formatIso } from '../base/isoTime.ts';
 import { changeKey, createKey, endKey } from '../flows/keySettings.ts';
-import type { WritePorts } from '../flows/writeWorlds.ts';
 import { type KeyRecord, selectKeys } from '../store/keySettings.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from './answer.ts';
 import { idOf, malformedId } from './id.ts';
 import { jsonBody } from './jsonBody.ts';
+import type { ChangePorts, ReadPorts } from './ports.ts';
 import { clampedInt, offsetOf } from './query.ts';
 import type { Call, Route } from './route.ts';
 
@@ -14,11 +14,13 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const LIMIT_MAX = 200;
 const LIMIT_DEFAULT = 50;
 
+type KeyPorts = ReadPorts & ChangePorts;
+
 /**
  * The key settings of an account. Any key may read them; changing them takes a session, so that a key that leaked can
  * neither widen itself nor make others. A change is acknowledged when it holds on every pod.
  */
-export function v1KeyRoutes(ports: WritePorts): Route[] {
+export function v1KeyRoutes(ports: KeyPorts): Route[] {
   const manage = (method: Route['method'], path: string, handle: Route['handle'], takesBody: boolean) =>
     ({
       method,
@@ -42,33 +44,33 @@ export function v1KeyRoutes(ports: WritePorts): Route[] {
   ];
 }
 
-async function list({ sql }: WritePorts, { caller, query }: Call): Promise<Answer> {
+async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answer> {
   const page = { limit: clampedInt(query['limit'], 1, LIMIT_MAX, LIMIT_DEFAULT), offset: offsetOf(query) };
-  const keys = await selectKeys(sql, caller.accountId, page);
+  const keys = await selectKeys(reads(caller.accountId), caller.accountId, page);
   return listAnswer(keys.map(keyView), page);
 }
 
-async function create(ports: WritePorts, { caller, body }: Call): Promise<Answer> {
+async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Answer> {
   const settings = parseKeyCreate(jsonBody(body));
   if (!settings.ok) return validationAnswer(settings.error);
-  const made = await createKey(ports, caller, settings.value);
+  const made = await createKey(writes(caller.accountId), caller, settings.value);
   if (made === undefined) return validationAnswer([KEY_FAULTS.limitReached]);
   const headers = { Location: `/api/v1/keys/${made.record.id}`, 'Cache-Control': 'no-store' };
   return { ...dataAnswer({ ...keyView(made.record), key: made.key }), status: 201, headers };
 }
 
-async function change(ports: WritePorts, { caller, params, body }: Call): Promise<Answer> {
+async function change({ writes }: KeyPorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   const settings = parseKeyChange(jsonBody(body));
   if (!settings.ok) return validationAnswer(settings.error);
-  return found(await changeKey(ports, caller, id, settings.value));
+  return found(await changeKey(writes(caller.accountId), caller, id, settings.value));
 }
 
-async function revoke(ports: WritePorts, { caller, params }: Call): Promise<Answer> {
+async function revoke({ writes }: KeyPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  return found(await endKey(ports, caller, id));
+  return found(await endKey(writes(caller.accountId), caller, id));
 }
 
 function found(key: KeyRecord | undefined): Answer {

@@ -6,12 +6,13 @@ import { type LogInPorts, logIn } from '../flows/logIn.ts';
 import { deleteSession } from '../store/sessions.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from './answer.ts';
 import { jsonBody } from './jsonBody.ts';
+import type { ChangePorts } from './ports.ts';
 import type { Call, Route } from './route.ts';
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /** The application's sessions: log in, log out. */
-export function v1SessionRoutes(ports: LogInPorts): Route[] {
+export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
   return [
     {
       method: 'POST',
@@ -27,7 +28,7 @@ export function v1SessionRoutes(ports: LogInPorts): Route[] {
       scopes: SESSION_ONLY,
       versions: ['v1'],
       handle: async ({ caller }) => {
-        await deleteSession(ports.sql, caller.id);
+        await deleteSession(ports.writes(caller.accountId).sql, caller.id);
         return { status: 204, body: null };
       },
     },

@@ -11,7 +11,6 @@ import {
   selectDeadLetters,
   selectDeliveries,
 } from '../store/deliveries.ts';
-import type { Sql } from '../store/sql.ts';
 import { selectWebhook } from '../store/webhooks.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer } from './answer.ts';
 import { idOf, malformedId } from './id.ts';
@@ -25,12 +24,12 @@ import {
 import type { Operation } from './openapi/operation.ts';
 import { readChoice, readLimit, refuseChoice } from './parameter.ts';
 import { DELIVERY_ID_REFUSAL, DELIVERY_STATUS, LIST_LIMIT, REPLAY_REFUSAL } from './parameters.ts';
+import type { ChangePorts, ReadPorts } from './ports.ts';
 import { offsetOf, type Query } from './query.ts';
 import type { Call, Route } from './route.ts';
 import { deliveryView, summaryView } from './webhookViews.ts';
 
-export interface WebhookDeliveryPorts {
-  readonly sql: Sql;
+export interface WebhookDeliveryPorts extends ReadPorts, ChangePorts {
   /** Wakes the lanes of these endpoints. */
   readonly wake: (webhookIds: readonly number[]) => void;
 }
@@ -59,32 +58,37 @@ export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
   ];
 }
 
-async function summary({ sql }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
-  const counts = await countDeliveries(sql, caller.accountId, SUMMARY_WINDOW_HOURS);
+async function summary({ reads }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
+  const counts = await countDeliveries(reads(caller.accountId), caller.accountId, SUMMARY_WINDOW_HOURS);
   return dataAnswer(summaryView(summarize(counts)));
 }
 
-async function deadLetter({ sql }: WebhookDeliveryPorts, { caller, query }: Call): Promise<Answer> {
+async function deadLetter({ reads }: WebhookDeliveryPorts, { caller, query }: Call): Promise<Answer> {
   const page = pageOf(query);
-  const found = await selectDeadLetters(sql, caller.accountId, page);
+  const found = await selectDeadLetters(reads(caller.accountId), caller.accountId, page);
   return listAnswer(found.map(deliveryView), page);
 }
 
-async function history({ sql }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
+async function history({ reads }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   const status = readChoice(query, DELIVERY_STATUS);
   if (status === 'invalid') return refuseChoice(DELIVERY_STATUS);
   const page = pageOf(query);
+  const sql = reads(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   const found = await selectDeliveries(sql, id, { status, ...page });
   return listAnswer(found.map(deliveryView), page);
 }
 
 /** An ordinary delivery of type ping, to this endpoint only, also when it is inactive. */
-async function test({ sql, wake }: WebhookDeliveryPorts, { caller, params, nowMs }: Call): Promise<Answer> {
+async function test(
+  { writes, wake }: WebhookDeliveryPorts,
+  { caller, params, nowMs }: Call,
+): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
+  const { sql } = writes(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   const eventId = newEventId();
   const body = pingBody(eventId, id, nowMs);
@@ -94,10 +98,10 @@ async function test({ sql, wake }: WebhookDeliveryPorts, { caller, params, nowMs
   return delivery === undefined ? errorAnswer('NOT_FOUND') : accepted(delivery, wake);
 }
 
-async function replay({ sql, wake }: WebhookDeliveryPorts, { caller, params }: Call): Promise<Answer> {
+async function replay({ writes, wake }: WebhookDeliveryPorts, { caller, params }: Call): Promise<Answer> {
   const deliveryId = params['deliveryId'] ?? '';
   if (!isDeliveryId(deliveryId)) return errorAnswer('BAD_REQUEST', DELIVERY_ID_REFUSAL);
-  const outcome = await sql.begin(async (tx) => {
+  const outcome = await writes(caller.accountId).sql.begin(async (tx) => {
     const locked = await lockDelivery(tx, caller.accountId, deliveryId);
     if (locked === undefined) return 'not_found';
     const next = transition(

@@ -8,7 +8,7 @@ import {
   parseEndpointUpdate,
 } from '../delivery/endpoint.ts';
 import { newSecret, seal } from '../delivery/secretBox.ts';
-import { type WritePorts, writeWorlds } from '../flows/writeWorlds.ts';
+import { writeWorlds } from '../flows/writeWorlds.ts';
 import {
   deleteWebhook,
   insertWebhook,
@@ -32,6 +32,7 @@ import {
 } from './openapi/webhookOperations.ts';
 import { readLimit } from './parameter.ts';
 import { LIST_LIMIT } from './parameters.ts';
+import type { ChangePorts, ReadPorts } from './ports.ts';
 import { offsetOf } from './query.ts';
 import type { Call, Route } from './route.ts';
 import { webhookView } from './webhookViews.ts';
@@ -40,7 +41,7 @@ const MAX_BODY_BYTES = 1024 * 1024;
 /** How long a replaced secret goes on signing beside the new one. */
 const SECRET_OVERLAP_HOURS = 24;
 
-export interface WebhookPorts extends WritePorts {
+export interface WebhookPorts extends ReadPorts, ChangePorts {
   /** Wakes the lanes of these endpoints. */
   readonly wake: (webhookIds: readonly number[]) => void;
   readonly secretsKey: Buffer;
@@ -77,7 +78,7 @@ async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answ
   const draft = parseEndpointCreate(jsonBody(body), ports.allowNets);
   if (!draft.ok) return faultAnswer(draft.error);
   const secret = newSecret();
-  const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
+  const webhook = await writeWorlds(ports.writes(caller.accountId), async ({ tx, changed }) => {
     const sealed = seal(ports.secretsKey, secret);
     const made = await insertWebhook(tx, caller.accountId, draft.value, sealed, ENDPOINT_LIMITS.perOwner);
     if (made !== undefined) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [made.id] });
@@ -88,16 +89,16 @@ async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answ
   return { ...answer, status: 201, headers: { Location: `/api/webhooks/${webhook.id}` } };
 }
 
-async function list({ sql }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
+async function list({ reads }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
   const page = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
-  const webhooks = await selectWebhooks(sql, caller.accountId, page);
+  const webhooks = await selectWebhooks(reads(caller.accountId), caller.accountId, page);
   return listAnswer(webhooks.map(webhookView), page);
 }
 
-async function detail({ sql }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+async function detail({ reads }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  return found(await selectWebhook(sql, caller.accountId, id));
+  return found(await selectWebhook(reads(caller.accountId), caller.accountId, id));
 }
 
 async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
@@ -105,7 +106,7 @@ async function update(ports: WebhookPorts, { caller, params, body }: Call): Prom
   if (id === null) return malformedId();
   const change = parseEndpointUpdate(jsonBody(body), ports.allowNets);
   if (!change.ok) return faultAnswer(change.error);
-  const webhook = await writeWorlds(ports, async ({ tx, changed }) => {
+  const webhook = await writeWorlds(ports.writes(caller.accountId), async ({ tx, changed }) => {
     const updated = await updateWebhook(tx, caller.accountId, id, change.value);
     if (updated !== undefined) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [id] });
     return updated;
@@ -118,7 +119,7 @@ async function update(ports: WebhookPorts, { caller, params, body }: Call): Prom
 async function remove(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const removed = await writeWorlds(ports, async ({ tx, changed }) => {
+  const removed = await writeWorlds(ports.writes(caller.accountId), async ({ tx, changed }) => {
     const gone = await deleteWebhook(tx, caller.accountId, id);
     if (gone) changed({ kind: 'webhook', worldId: ownWorld(caller), entityIds: [id] });
     return gone;
@@ -126,10 +127,11 @@ async function remove(ports: WebhookPorts, { caller, params }: Call): Promise<An
   return removed ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
 }
 
-async function rotate({ sql, secretsKey }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+async function rotate({ writes, secretsKey }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   const secret = newSecret();
+  const { sql } = writes(caller.accountId);
   const webhook = await sql.begin((tx) =>
     rotateSecret(tx, caller.accountId, id, seal(secretsKey, secret), SECRET_OVERLAP_HOURS),
   );

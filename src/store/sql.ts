@@ -10,6 +10,8 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const LOCK_TIMEOUT_MS = 10_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A new connection takes a process of Postgres and some milliseconds: who calls now and then finds one. */
+const IDLE_TIMEOUT_MS = 60_000;
 /** A statement is given up, and its connection with it, when Postgres itself should have ended it long ago: its
  * machine has vanished without a word, and the system would go on sending to it for a quarter of an hour. */
 const SILENCE_LIMIT_MS = STATEMENT_TIMEOUT_MS + 10_000;
@@ -54,6 +56,8 @@ export interface Sql extends Tx {
 export interface SqlOptions {
   readonly maxConnections: number;
   readonly name: string;
+  /** How long one statement may run, where it is less than usual. */
+  readonly statementLimitMs?: number;
 }
 
 /** Postgres could not be reached, or went away; what it was asked for may have happened. */
@@ -72,12 +76,18 @@ export class PostgresUnreachable extends Error {
 
 /** Opens a lazy pool on `url`. Nothing is sent before the first query. */
 export function openSql(url: string, options: SqlOptions): Sql {
+  return sqlOn(openPool(url, options), (work) => work());
+}
+
+/** The connections of `openSql`, without a way to ask over them. */
+export function openPool(url: string, options: SqlOptions): Pool {
   const pool = new Pool({
     connectionString: url,
     max: options.maxConnections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
     application_name: options.name,
-    statement_timeout: STATEMENT_TIMEOUT_MS,
+    statement_timeout: options.statementLimitMs ?? STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
     options: '-c TimeZone=UTC',
@@ -89,14 +99,25 @@ export function openSql(url: string, options: SqlOptions): Sql {
   // One may also be lost in the moment in which it is lent, when neither the pool nor the borrower listens; an error
   // that nobody hears would end the process. Whoever asks it anything is told.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const run: Run = (text, values, name) => withClient(pool, (client) => ask(client, text, values, name));
+  return pool;
+}
+
+/** Begins work that takes one connection of a pool, at once or when its turn has come. */
+type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Asks over the connections of `pool`; each statement and each transaction waits for its turn first. */
+export function sqlOn(pool: Pool, inTurn: InTurn): Sql {
+  const lend = <T>(work: (client: PoolClient) => Promise<T>) => inTurn(() => withClient(pool, work));
+  const run: Run = (text, values, name) => lend((client) => ask(client, text, values, name));
   return Object.assign(queryOn(run), {
-    unsafe: (text: string) => withClient(pool, (client) => askPatiently(client, text)),
-    copy: (query: SqlText, use: UseBytes) => withClient(pool, (client) => copyOut(client, query, use)),
+    unsafe: (text: string) => lend((client) => askPatiently(client, text)),
+    copy: (query: SqlText, use: UseBytes) => lend((client) => copyOut(client, query, use)),
     begin: (first: unknown, second?: unknown) =>
-      typeof first === 'string'
-        ? transaction(pool, ` ${first}`, second as Work)
-        : transaction(pool, '', first as Work),
+      lend((client) =>
+        typeof first === 'string'
+          ? transaction(client, ` ${first}`, second as Work)
+          : transaction(client, '', first as Work),
+      ),
     end: () => pool.end(),
   }) as Sql;
 }
@@ -166,25 +187,23 @@ function queryOn(run: Run): Query {
   return (strings, ...values) => new Statement(run, { strings, values });
 }
 
-async function transaction(pool: Pool, options: string, work: Work): Promise<unknown> {
-  return withClient(pool, async (client) => {
-    const run: Run = (text, values, name) => ask(client, text, values, name);
-    const unsafe = (text: string) => askPatiently(client, text);
-    const copy = (query: SqlText, use: UseBytes) => copyOut(client, query, use);
-    const tx = Object.assign(queryOn(run), { unsafe, copy }) as Tx;
-    await run(`begin${options}`);
-    let result: unknown;
-    try {
-      result = await work(tx);
-    } catch (error) {
-      if (!(error instanceof PostgresUnreachable)) await run('rollback');
-      throw error;
-    }
-    const end = await client.query(impatient('commit', [])).catch(rethrow);
-    if (end.command !== 'COMMIT')
-      throw new Error('a failed statement was passed over; the transaction was rolled back');
-    return result;
-  });
+async function transaction(client: PoolClient, options: string, work: Work): Promise<unknown> {
+  const run: Run = (text, values, name) => ask(client, text, values, name);
+  const unsafe = (text: string) => askPatiently(client, text);
+  const copy = (query: SqlText, use: UseBytes) => copyOut(client, query, use);
+  const tx = Object.assign(queryOn(run), { unsafe, copy }) as Tx;
+  await run(`begin${options}`);
+  let result: unknown;
+  try {
+    result = await work(tx);
+  } catch (error) {
+    if (!(error instanceof PostgresUnreachable)) await run('rollback');
+    throw error;
+  }
+  const end = await client.query(impatient('commit', [])).catch(rethrow);
+  if (end.command !== 'COMMIT')
+    throw new Error('a failed statement was passed over; the transaction was rolled back');
+  return result;
 }
 
 /** Lends a connection. After a loss it is thrown away, never lent again. */

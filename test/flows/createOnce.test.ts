@@ -11,7 +11,7 @@ let house: AreaHouse;
 let pods: CreateOnce[];
 before(async () => {
   house = await openAreaHouse();
-  pods = house.pods.map((ports) => new CreateOnce(ports));
+  pods = house.pods.map((ports) => new CreateOnce(() => ports));
 });
 after(() => house.close());
 

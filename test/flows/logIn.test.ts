@@ -41,7 +41,7 @@ async function attempt(email: string, password: string, room = 1) {
         return work();
       }),
   };
-  const { kind } = await logIn({ sql, checks }, { email, password }, HOME);
+  const { kind } = await logIn({ logins: () => sql, checks }, { email, password }, HOME);
   const [row] = await sql<
     { attempts: number }[]
   >`select coalesce(max(attempts), 0)::int as attempts from login_window`;

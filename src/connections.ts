@@ -1,0 +1,82 @@
+import { openSql, type Sql } from './store/sql.ts';
+import { SqlShares } from './store/sqlShares.ts';
+
+/**
+ * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the feed is
+ * followed, callers are admitted and points are stored whatever anybody reads. With the one that listens for doorbells
+ * they are 32.
+ */
+const CONNECTIONS = {
+  follower: 2,
+  admission: 3,
+  ingest: 6,
+  delivery: 4,
+  reads: 6,
+  writes: 4,
+  logins: 2,
+  service: 4,
+} as const;
+
+/** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
+const READ_LIMIT_MS = 5_000;
+/** As many as one key may make in a minute. */
+const WAITING_PER_ACCOUNT = 120;
+const WAITING_PER_NETWORK = 20;
+const WAITING = 10_000;
+
+/** Connections of a pod, apart by what must not wait for what. */
+export interface Connections {
+  /** Follows the change feed. */
+  readonly follower: Sql;
+  /** Reads keys and sessions. */
+  readonly admission: Sql;
+  readonly ingest: Sql;
+  readonly delivery: Sql;
+  /** Reads of callers, by account: two at once for each. */
+  readonly reads: SqlShares<number>;
+  /** Writes of callers, by account: one after the other, so that none waits for another's lock with a connection. */
+  readonly writes: SqlShares<number>;
+  /** Counts attempts to log in, by network (see addressNetwork). */
+  readonly logins: SqlShares<string>;
+  /** What nobody waits for: migrations, housekeeping, the last use of keys. */
+  readonly service: Sql;
+  end(): Promise<void>;
+}
+
+/** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
+export function openConnections(url: string): Connections {
+  const open = (task: 'follower' | 'admission' | 'ingest' | 'delivery' | 'service') =>
+    openSql(url, { maxConnections: CONNECTIONS[task], name: `fleet ${task}` });
+  const byAccount = { waitingPerKey: WAITING_PER_ACCOUNT, waiting: WAITING };
+  const all = {
+    follower: open('follower'),
+    admission: open('admission'),
+    ingest: open('ingest'),
+    delivery: open('delivery'),
+    service: open('service'),
+    reads: new SqlShares<number>(url, {
+      ...byAccount,
+      maxConnections: CONNECTIONS.reads,
+      perKey: 2,
+      name: 'fleet reads',
+      statementLimitMs: READ_LIMIT_MS,
+    }),
+    writes: new SqlShares<number>(url, {
+      ...byAccount,
+      maxConnections: CONNECTIONS.writes,
+      perKey: 1,
+      name: 'fleet writes',
+    }),
+    logins: new SqlShares<string>(url, {
+      maxConnections: CONNECTIONS.logins,
+      perKey: 1,
+      waitingPerKey: WAITING_PER_NETWORK,
+      waiting: WAITING,
+      name: 'fleet logins',
+    }),
+  };
+  const end = async (): Promise<void> => {
+    await Promise.all(Object.values(all).map((pool) => pool.end()));
+  };
+  return { ...all, end };
+}
