@@ -3,7 +3,7 @@ import { fail, ok, type Result } from '../base/result.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import type { Fix } from './fix.ts';
 import { isImei } from './imei.ts';
-import { FUTURE_TOLERANCE_MS, REJECTIONS, type Rejection } from './rejection.ts';
+import { FUTURE_TOLERANCE_MS, REJECTIONS, type Rejection, SECONDS_FOR_MS } from './rejection.ts';
 
 export interface ParsedPoint {
   readonly fix: Fix;
@@ -55,8 +55,12 @@ export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Res
   if (latitude === 0 && longitude === 0) return REFUSED.INVALID_COORDINATES;
   const recordedAtMs = parseInstantMs(point.recorded_at);
   if (recordedAtMs === null) return REFUSED.INVALID_TIMESTAMP;
-  if (recordedAtMs > nowMs + FUTURE_TOLERANCE_MS) return REFUSED.FUTURE_TIMESTAMP;
-  if (recordedAtMs < oldestMs) return REFUSED.TOO_OLD;
+  const latestMs = nowMs + FUTURE_TOLERANCE_MS;
+  if (recordedAtMs > latestMs) return REFUSED.FUTURE_TIMESTAMP;
+  if (recordedAtMs < oldestMs) {
+    const inSecondsMs = typeof point.recorded_at === 'number' ? point.recorded_at * 1_000 : Number.NaN;
+    return inSecondsMs >= oldestMs && inSecondsMs <= latestMs ? REFUSED.SECONDS : REFUSED.TOO_OLD;
+  }
 
   const ignored: string[] = [];
   const fix: Fix = {
@@ -84,6 +88,7 @@ const REFUSED = {
   INVALID_TIMESTAMP: fail(REJECTIONS.INVALID_TIMESTAMP),
   FUTURE_TIMESTAMP: fail(REJECTIONS.FUTURE_TIMESTAMP),
   TOO_OLD: fail(REJECTIONS.TOO_OLD),
+  SECONDS: fail(SECONDS_FOR_MS),
 };
 
 function parseInstantMs(value: unknown): number | null {
@@ -138,11 +143,15 @@ function parseText(value: unknown, field: string, ignored: string[]): string | n
   return null;
 }
 
-/** No control characters (Postgres refuses NUL) and no lone surrogates (they would come back as another text). */
+/**
+ * No control characters (Postgres refuses NUL, a terminal obeys those of C1), no bidirectional embeddings, overrides and
+ * isolates (they would turn round what stands beside them), and no lone surrogates (they would come back as another text).
+ */
 function isPrintable(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code < 0x20 || code === 0x7f) return false;
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+    if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return false;
   }
   return text.isWellFormed();
 }

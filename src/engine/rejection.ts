@@ -1,3 +1,5 @@
+import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from './heldElement.ts';
+
 /** Why one point is not stored. `code` is on the wire and fixed, `message` is for a person. */
 export interface Rejection {
   readonly code: RejectionCode;
@@ -34,4 +36,19 @@ export const REJECTIONS: { readonly [Code in RejectionCode]: Rejection } = {
   },
   TOO_OLD: { code: 'TOO_OLD', message: 'the timestamp is older than the longest history that is kept' },
   UNKNOWN_DEVICE: { code: 'UNKNOWN_DEVICE', message: 'no device with this IMEI is known' },
+};
+
+/** A number of seconds where milliseconds are meant would be an instant of January 1970. */
+export const SECONDS_FOR_MS: Rejection = {
+  code: 'TOO_OLD',
+  message: 'the timestamp is a time of 1970: a number counts milliseconds, and this one looks like seconds',
+};
+
+/** A receiver without a fix sends coordinates that are leftovers. */
+export const NO_FIX: Rejection = { code: 'INVALID_COORDINATES', message: 'the receiver had no valid fix' };
+
+/** Of an element that is not read. */
+export const OVERSIZED_POINT: Rejection = {
+  code: 'INVALID_BODY',
+  message: `the point is longer than ${MAX_ELEMENT_BYTES / 1_024} KB or has more than ${MAX_ELEMENT_VALUES} values`,
 };

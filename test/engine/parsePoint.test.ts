@@ -161,6 +161,7 @@ describe('at the edge a point is accepted', () => {
     ['rfid blank', { rfid: '  ' }, { rfid: null }],
     ['rfid with blanks around', { rfid: ' 04A1 ' }, { rfid: '04A1' }],
     ['rfid of 200 characters', { rfid: 'x'.repeat(200) }, { rfid: 'x'.repeat(200) }],
+    ['rfid in another script', { rfid: 'شاحنة\u200f 7\u00a0é' }, { rfid: 'شاحنة\u200f 7\u00a0é' }],
     ['rfid outside the basic plane', { rfid: 'tag 🚚' }, { rfid: 'tag 🚚' }],
     ['unknown fields', { speed: 'x', toString: 5 }, {}],
   ];
@@ -183,8 +184,31 @@ describe('an impossible optional value is as good as none and is named', () => {
     satellites: [-1, 7.5, '8', Number.NaN, 1e9, true],
     odometer_km: [-0.001, '12', Number.POSITIVE_INFINITY, 1e12, []],
     ignition: [0, 1, 'true', 'on', {}],
-    alarm: [5, true, ['sos'], {}, 'x'.repeat(201), 'a\u0000b', 'sos,\ud800', 'a\u0007'],
-    rfid: [5, {}, ['x'], 'x'.repeat(201), '\udc00tag', 'tag\u0000', 'two\nlines', '\u007f!'],
+    alarm: [
+      5,
+      true,
+      ['sos'],
+      {},
+      'x'.repeat(201),
+      'a\u0000b',
+      'sos,\ud800',
+      'a\u0007',
+      'so\u009bs',
+      'sos,\u202esos',
+    ],
+    rfid: [
+      5,
+      {},
+      ['x'],
+      'x'.repeat(201),
+      '\udc00tag',
+      'tag\u0000',
+      'two\nlines',
+      '\u007f!',
+      '\u0080',
+      '04\u2066A1',
+      '\u202a04',
+    ],
   };
   const nameInFix: Record<string, keyof Fix> = {
     altitude_m: 'altitudeM',
@@ -287,4 +311,22 @@ test('whatever comes in, the answer is a sound fix or a documented code', () => 
     { ...SEED, numRuns: 2_000 },
   );
   assert.ok(accepted > 30, `only ${accepted} accepted`);
+});
+
+describe('seconds where milliseconds are meant', () => {
+  const messageOf = (recorded_at: unknown): string | null => {
+    const result = parsePoint({ ...POINT, recorded_at }, NOW, OLDEST);
+    return result.ok ? null : result.error.message;
+  };
+  test('are refused with a message that says so', () => {
+    for (const seconds of [NOW / 1_000, NOW / 1_000 + 0.5, OLDEST / 1_000, NOW / 1_000 + 600]) {
+      assert.match(messageOf(seconds) ?? '', /milliseconds/);
+      assert.equal(codeOf({ ...POINT, recorded_at: seconds }), 'TOO_OLD');
+    }
+  });
+  test('are not seen in what is just old', () => {
+    for (const old of [OLDEST - 1, 0, 12_345, OLDEST / 1_000 - 1, '1970-01-21T00:00:00Z']) {
+      assert.doesNotMatch(messageOf(old) ?? '', /seconds/);
+    }
+  });
 });
