@@ -12,8 +12,8 @@ export interface Config {
   readonly port: number;
   readonly ingestHost: string;
   readonly ingestPort: number;
-  /** Null: generated and kept in dataDir (only without databaseUrl). */
-  readonly ingestToken: string | null;
+  /** One, or several while they are changed. Null: one is generated and kept in dataDir (only without databaseUrl). */
+  readonly ingestTokens: readonly string[] | null;
   /** Null: the embedded Postgres in dataDir. */
   readonly databaseUrl: string | null;
   /** Null: limits and delivery schedule in this process, which is then the only one. */
@@ -33,7 +33,7 @@ export interface Config {
 /** What the administrative commands need to know of the environment. */
 export type AdminConfig = Pick<
   Config,
-  'databaseUrl' | 'redisUrl' | 'dataDir' | 'logLevel' | 'ingestHost' | 'ingestPort' | 'ingestToken'
+  'databaseUrl' | 'redisUrl' | 'dataDir' | 'logLevel' | 'ingestHost' | 'ingestPort' | 'ingestTokens'
 >;
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -46,6 +46,7 @@ const INGEST_PORT = { fallback: 3001, min: 0, max: 65_535 };
 const MAX_CALLS = 1_000_000_000;
 const MINUTE_MS = { fallback: 60_000, min: 1, max: 86_400_000 };
 const SECRETS_KEY_BYTES = 32;
+const INGEST_TOKEN_MIN = 16;
 
 /**
  * Reads every variable of the service. The error lists all problems, one line each, and says what to do; it never
@@ -59,8 +60,8 @@ export function readConfig(env: Env): Result<Config, string[]> {
     ...admin,
     host: reader.text('HOST', '127.0.0.1'),
     port: reader.integer('PORT', PORT),
-    ingestToken:
-      needed === null ? admin.ingestToken : reader.required('INGEST_TOKEN', admin.ingestToken, needed),
+    ingestTokens:
+      needed === null ? admin.ingestTokens : reader.required('INGEST_TOKEN', admin.ingestTokens, needed),
     roles: readRoles(reader),
     trustedProxies: readCidrs(reader, 'TRUST_PROXY'),
     rateLimits: Object.freeze({
@@ -91,17 +92,25 @@ function readAdmin(reader: EnvReader): AdminConfig {
     logLevel: reader.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
     ingestHost: reader.text('INGEST_HOST', '127.0.0.1'),
     ingestPort: reader.integer('INGEST_PORT', INGEST_PORT),
-    ingestToken: readIngestToken(reader),
+    ingestTokens: readIngestTokens(reader),
   };
 }
 
-/** The token travels in a header: printable ASCII without blanks. */
-function readIngestToken(reader: EnvReader): string | null {
-  const token = reader.optional('INGEST_TOKEN');
-  if (token !== null && !/^[\x21-\x7e]+$/.test(token)) {
-    reader.problem('INGEST_TOKEN', 'must be printable ASCII characters without blanks');
+/** A token travels in a header, or in a URL whose owner may be anywhere: no blanks, and too long to be guessed. */
+function readIngestTokens(reader: EnvReader): readonly string[] | null {
+  if (reader.optional('INGEST_TOKEN') === null) return null;
+  const tokens = reader.list('INGEST_TOKEN', []);
+  if (!tokens.every((token) => /^[\x21-\x7e]*$/.test(token))) {
+    reader.problem(
+      'INGEST_TOKEN',
+      'must be printable ASCII characters without blanks; a comma separates tokens',
+    );
   }
-  return token;
+  if (tokens.some((token) => token.length < INGEST_TOKEN_MIN)) {
+    const rule = `must have at least ${INGEST_TOKEN_MIN} characters, each token of it; make one: openssl rand -hex 16`;
+    reader.problem('INGEST_TOKEN', rule);
+  }
+  return Object.freeze(tokens);
 }
 
 function readSecretsKey(reader: EnvReader, needed: string | null): Buffer | null {

@@ -23,7 +23,7 @@ export class EnvReader {
   }
 
   /** `value`, or a problem when it is null; `why` says when or how ("with DATABASE_URL"). */
-  required(name: string, value: string | null, why: string): string | null {
+  required<T>(name: string, value: T | null, why: string): T | null {
     if (value === null) this.problem(name, `must be set ${why}`);
     return value;
   }

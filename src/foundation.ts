@@ -31,14 +31,14 @@ export async function openDatabase(
 /** What was configured, else what was generated and is kept in the data folder. */
 export async function secretsOf(
   config: Config,
-): Promise<{ token: string; generated: boolean; secretsKey: Buffer }> {
-  const { ingestToken: token, secretsKey } = config;
-  if (token !== null && secretsKey !== null) return { token, generated: false, secretsKey };
+): Promise<{ tokens: readonly string[]; generatedToken: string | null; secretsKey: Buffer }> {
+  const { ingestTokens: tokens, secretsKey } = config;
+  if (tokens !== null && secretsKey !== null) return { tokens, generatedToken: null, secretsKey };
   const kept = await loadSecrets(config.dataDir);
   if (!kept.ok) throw new Error(kept.error);
   return {
-    token: token ?? kept.value.ingestToken,
-    generated: token === null,
+    tokens: tokens ?? [kept.value.ingestToken],
+    generatedToken: tokens === null ? kept.value.ingestToken : null,
     secretsKey: secretsKey ?? kept.value.secretsKey,
   };
 }

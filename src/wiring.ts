@@ -1,11 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { CidrSet } from './access/cidrSet.ts';
+import { IngestTokens } from './access/ingestTokens.ts';
 import { type Clock, systemClock } from './base/clock.ts';
+import { FairSemaphore } from './base/fairSemaphore.ts';
 import { Turnstile } from './base/turnstile.ts';
+import { WorkTurns } from './base/workTurns.ts';
 import type { Config } from './config.ts';
 import { openConnections } from './connections.ts';
 import { Admittance } from './flows/admit.ts';
+import { SenderAdmittance } from './flows/admitSender.ts';
 import { SessionAdmittance } from './flows/admitSession.ts';
 import { awaitPods } from './flows/awaitPods.ts';
 import { CreateOnce } from './flows/createOnce.ts';
@@ -28,6 +32,7 @@ import { deviceRoutes } from './http/devices.ts';
 import { eventsRoute } from './http/events.ts';
 import { historyRoute } from './http/history.ts';
 import { ingestApp } from './http/ingestApp.ts';
+import { BODY_PLACES, IngestBodies } from './http/ingestBodies.ts';
 import { nearestRoute } from './http/nearest.ts';
 import { pollingListener } from './http/pollingListener.ts';
 import type { ChangePorts, ReadPorts } from './http/ports.ts';
@@ -54,6 +59,8 @@ import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 
 /** How long a stop waits for requests in flight. */
 const STOP_GRACE_MS = 10_000;
+/** What all long computations together may take of one turn of the event loop. */
+const TURN_BUDGET_MS = 3;
 /** Two of the four threads that Node has for such work, and a wait of some seconds at most for whoever comes last. */
 const PASSWORD_CHECKS = { parallel: 2, waiting: 20 };
 
@@ -94,12 +101,13 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   teardown.add(() => connections.end());
   const plainLog = (message: string, fields: object = {}) => log.info(fields, message);
   await migrate(service, plainLog);
-  const { token, generated, secretsKey } = await secretsOf(config);
+  const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const { instanceId, longestHistoryDays } = await service.begin(async (tx) => ({
     instanceId: await selectInstanceId(tx),
     longestHistoryDays: await selectLongestHistoryDays(tx),
   }));
 
+  const turns = new WorkTurns<string>(TURN_BUDGET_MS);
   const fleet = new Fleet();
   const areas = new AreaCatalog();
   const keyring = new Keyring();
@@ -161,7 +169,17 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
 
   const probes = { loaded: () => follower.loaded, ready: () => follower.ready() };
   const ingestServer = createHttpServer(
-    ingestApp({ ingest, token, longestHistoryDays, clock, probes, metrics, log }),
+    ingestApp({
+      ingest,
+      senders: new SenderAdmittance(new IngestTokens(tokens), clock),
+      bodies: new IngestBodies(turns, new FairSemaphore(BODY_PLACES)),
+      trustedProxies: config.trustedProxies,
+      longestHistoryDays,
+      clock,
+      probes,
+      metrics,
+      log,
+    }),
   );
   const keyUse = new KeyUse({ sql: service, log });
   teardown.add(() => keyUse.flush());
@@ -217,7 +235,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   return {
     port,
     ingestPort,
-    generatedIngestToken: generated ? token : null,
+    generatedIngestToken: generatedToken,
     failed,
     stop: (forMs = 0) => {
       idleMs = forMs;

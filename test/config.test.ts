@@ -5,6 +5,7 @@ import { parseIpAddress } from '../src/access/ipAddress.ts';
 import { type Config, type Env, readAdminConfig, readConfig } from '../src/config.ts';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');
+const TOKEN = 'sixteen-letters!';
 const POSTGRES = 'postgres://u:hidden-word@db:5432/fleet';
 
 function config(env: Env): Config {
@@ -27,7 +28,7 @@ describe('an empty environment', () => {
       port: 3000,
       ingestHost: '127.0.0.1',
       ingestPort: 3001,
-      ingestToken: null,
+      ingestTokens: null,
       databaseUrl: null,
       redisUrl: null,
       dataDir: '.data',
@@ -61,7 +62,7 @@ describe('a full environment', () => {
     HOST: '0.0.0.0',
     INGEST_PORT: '0',
     INGEST_HOST: '::',
-    INGEST_TOKEN: 'hidden-word',
+    INGEST_TOKEN: 'hidden-word-of-today, hidden-word-of-yesterday',
     DATABASE_URL: POSTGRES,
     REDIS_URL: 'rediss://:hidden-word@cache:6380/1',
     DATA_DIR: '/data',
@@ -80,6 +81,7 @@ describe('a full environment', () => {
     const read = config(env);
     assert.equal(read.port, 0);
     assert.equal(read.ingestHost, '::');
+    assert.deepEqual(read.ingestTokens, ['hidden-word-of-today', 'hidden-word-of-yesterday']);
     assert.equal(read.databaseUrl, env['DATABASE_URL']);
     assert.equal(read.redisUrl, env['REDIS_URL']);
     assert.deepEqual([...read.roles], ['api', 'delivery']);
@@ -108,9 +110,16 @@ describe('a wrong variable stops the start with a line that names it', () => {
     { env: { PORT: '0x50' }, line: /^PORT / },
     { env: { PORT: '80.5' }, line: /^PORT / },
     { env: { INGEST_PORT: '3000' }, line: /^INGEST_PORT must differ from PORT/ },
-    { env: { INGEST_TOKEN: 'two words' }, line: /^INGEST_TOKEN must be printable ASCII/ },
+    { env: { INGEST_TOKEN: 'two words and not one' }, line: /^INGEST_TOKEN must be printable ASCII/ },
+    { env: { INGEST_TOKEN: 'of the sixteen é' }, line: /^INGEST_TOKEN must be printable ASCII/ },
+    { env: { INGEST_TOKEN: 'fifteen-letters' }, line: /^INGEST_TOKEN must have at least 16 characters/ },
     {
-      env: { DATABASE_URL: 'mysql://u:hidden-word@db', INGEST_TOKEN: 't', SECRETS_KEY: KEY },
+      env: { INGEST_TOKEN: `${TOKEN},fifteen-letters` },
+      line: /^INGEST_TOKEN must have at least 16 characters/,
+    },
+    { env: { INGEST_TOKEN: `${TOKEN},` }, line: /^INGEST_TOKEN must have at least 16 characters/ },
+    {
+      env: { DATABASE_URL: 'mysql://u:hidden-word@db', INGEST_TOKEN: TOKEN, SECRETS_KEY: KEY },
       line: /^DATABASE_URL must be a URL that starts with postgres:\/\/ or postgresql:\/\//,
     },
     {
@@ -190,7 +199,7 @@ describe('the environment of a command', () => {
       logLevel: 'info',
       ingestHost: '127.0.0.1',
       ingestPort: 3001,
-      ingestToken: null,
+      ingestTokens: null,
     });
   });
 

@@ -61,8 +61,8 @@ function urlHost(host: string): string {
   return reachable.includes(':') ? `[${reachable}]` : reachable;
 }
 
-function tokenPlace({ ingestToken, dataDir }: Config): string {
-  return ingestToken === null ? `in ${dataDir}/secrets.json` : 'INGEST_TOKEN';
+function tokenPlace({ ingestTokens, dataDir }: Config): string {
+  return ingestTokens === null ? `in ${dataDir}/secrets.json` : 'INGEST_TOKEN';
 }
 
 /** As a shell reads it back. */

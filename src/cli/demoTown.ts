@@ -30,7 +30,7 @@ export interface DemoTown {
 }
 
 export function openTown(config: Config, service: Service, imeis: readonly string[]): DemoTown {
-  const token = config.ingestToken ?? service.generatedIngestToken;
+  const token = config.ingestTokens?.[0] ?? service.generatedIngestToken;
   invariant(token !== null, 'a service without a configured token has a generated one');
   const host = reachableHost(config.ingestHost);
   const client = openIngestClient({ host, port: service.ingestPort, token, connections: LANES });

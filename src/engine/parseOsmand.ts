@@ -1,10 +1,8 @@
-import type { Result } from '../base/result.ts';
+import { fail, type Result } from '../base/result.ts';
 import { KMH_PER_KNOT } from './knots.ts';
+import type { OsmandName, OsmandParams } from './osmandParams.ts';
 import { type ParsedPoint, parsePoint } from './parsePoint.ts';
-import type { Rejection } from './rejection.ts';
-
-/** Query or form fields by name, each at most once. */
-export type OsmandParams = Readonly<Record<string, string>>;
+import { NO_FIX, type Rejection } from './rejection.ts';
 
 /** Below this a timestamp is in seconds (until the year 5138), from it on in milliseconds (since March 1973). */
 const FIRST_TIMESTAMP_IN_MS = 1e11;
@@ -17,6 +15,7 @@ const FIRST_TIMESTAMP_IN_MS = 1e11;
  *   timestamp                seconds, milliseconds or ISO 8601; missing: `nowMs`
  *   speed                    knots
  *   bearing | heading, altitude (m), driverUniqueId (→ rfid), alarm (the SOS button of Traccar Client)
+ *   valid                    false or 0: INVALID_COORDINATES
  *
  * A blank parameter counts as missing. hdop, batt and whatever else a client sends is accepted and not stored.
  */
@@ -25,6 +24,7 @@ export function parseOsmand(
   nowMs: number,
   oldestMs: number,
 ): Result<ParsedPoint, Rejection> {
+  if (/^(?:false|0)$/i.test(param(params, 'valid') ?? '')) return fail(NO_FIX);
   const [latitude, longitude] = coordinates(params);
   const speedKnots = decimal(param(params, 'speed'));
   const point = {
@@ -41,7 +41,7 @@ export function parseOsmand(
   return parsePoint(point, nowMs, oldestMs);
 }
 
-function param(params: OsmandParams, name: string): string | undefined {
+function param(params: OsmandParams, name: OsmandName): string | undefined {
   const text = params[name]?.trim();
   return text === '' ? undefined : text;
 }
@@ -62,7 +62,7 @@ function timestamp(text: string | undefined, nowMs: number): unknown {
 }
 
 /** With an exponent, because Java prints a latitude within 100 m of the equator as "4.5E-4". No hex, no Infinity. */
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
 
 /** A number where the text is one; other text goes on as it is, for parsePoint to judge. */
 function decimal(text: string | undefined): number | string | undefined {

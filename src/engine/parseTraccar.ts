@@ -1,7 +1,8 @@
 import { fail, type Result } from '../base/result.ts';
 import { KMH_PER_KNOT } from './knots.ts';
+import { objectOrEmpty } from './objectOrEmpty.ts';
 import { type ParsedPoint, parsePoint } from './parsePoint.ts';
-import { REJECTIONS, type Rejection } from './rejection.ts';
+import { NO_FIX, REJECTIONS, type Rejection } from './rejection.ts';
 
 /** The parts that are read of what Traccar forwards with `forward.type=json`. */
 interface TraccarBody {
@@ -54,12 +55,6 @@ export function parseTraccar(body: unknown, nowMs: number, oldestMs: number): Re
     rfid: attributes.driverUniqueId,
   };
   return parsePoint(point, nowMs, oldestMs);
-}
-
-const NO_FIX: Rejection = { code: 'INVALID_COORDINATES', message: 'the receiver had no valid fix' };
-
-function objectOrEmpty(value: unknown): object {
-  return typeof value === 'object' && value !== null ? value : {};
 }
 
 /** A number in another unit; anything else goes on as it is, for parsePoint to judge. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
+import { MAX_POINTS } from '../engine/batchReader.ts';
 import type { BatchEntry } from '../engine/evaluateBatch.ts';
 import type { Fix } from '../engine/fix.ts';
-import { MAX_POINTS } from '../engine/parseBatch.ts';
 import { selectDevicesByImei } from '../store/deviceRows.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
 import type { Sql } from '../store/sql.ts';

@@ -60,7 +60,11 @@ async function startListener(
 }
 
 function simulate(port: number, argv: readonly string[], options: FleetOptions = {}): Promise<FleetRun> {
-  const env = { INGEST_PORT: String(port), INGEST_TOKEN: TOKEN, ...options.env };
+  const env = {
+    INGEST_PORT: String(port),
+    INGEST_TOKEN: `${TOKEN},another-token-of-the-test`,
+    ...options.env,
+  };
   return runFleet(url, ['simulate', ...argv], { ...options, env });
 }
 
@@ -184,7 +188,7 @@ describe('simulate', () => {
       ],
       [
         listener.port,
-        { INGEST_TOKEN: 'wrong' },
+        { INGEST_TOKEN: 'a-token-that-is-wrong' },
         /refuses the token; set INGEST_TOKEN to that of the running service/,
       ],
       [listener.port, { INGEST_TOKEN: '' }, /INGEST_TOKEN must be set to that of the running service/],

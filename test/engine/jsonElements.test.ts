@@ -1,19 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { jsonElements, ndjsonLines } from '../../src/engine/jsonElements.ts';
+import { JsonElements } from '../../src/engine/jsonElements.ts';
+import { NdjsonLines } from '../../src/engine/ndjsonLines.ts';
 
-/** The values that the pieces give, or null when the text is refused. */
-function read(text: string): unknown[] | null {
+/** The values that the elements give, or null when the text is refused. It comes in pieces of so many bytes. */
+function read(text: string, pieceBytes = 1_000): unknown[] | null {
+  const values: unknown[] = [];
+  const elements = new JsonElements((element) => values.push(JSON.parse(element as string)));
   try {
-    return Array.from(jsonElements(text), (piece) => {
-      if (piece === null) throw new SyntaxError();
-      return JSON.parse(piece) as unknown;
-    });
+    push(elements, text, pieceBytes);
+    return elements.isWhole && !elements.isBroken ? values : null;
   } catch (error) {
     assert.ok(error instanceof SyntaxError);
     return null;
   }
+}
+
+function push(cutter: { push(bytes: Buffer): void }, text: string, pieceBytes: number): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) cutter.push(bytes.subarray(at, at + pieceBytes));
 }
 
 /** The same by one JSON.parse of everything. */
@@ -75,7 +81,9 @@ describe('texts are read or refused as one JSON.parse does', () => {
     '[\u00a01]',
   ];
   for (const text of texts) {
-    test(JSON.stringify(text), () => assert.deepEqual(read(text), readAtOnce(text)));
+    test(JSON.stringify(text), () => {
+      for (const pieceBytes of [1_000, 1, 2, 3]) assert.deepEqual(read(text, pieceBytes), readAtOnce(text));
+    });
   }
 
   test('any JSON, whole or with characters changed', () => {
@@ -86,14 +94,15 @@ describe('texts are read or refused as one JSON.parse does', () => {
       fc.property(
         fc.array(fc.jsonValue(), { maxLength: 5 }),
         fc.array(edit, { maxLength: 2 }),
-        (value, edits) => {
+        fc.integer({ min: 1, max: 40 }),
+        (value, edits, pieceBytes) => {
           let text = JSON.stringify(value);
           for (const [place, character, insert] of edits) {
             const at = place % (text.length + 1);
             text = text.slice(0, at) + character + text.slice(insert ? at : at + 1);
           }
           const expected = readAtOnce(text);
-          assert.deepEqual(read(text), expected, text);
+          assert.deepEqual(read(text, pieceBytes), expected, text);
           if (expected === null) refused++;
         },
       ),
@@ -114,5 +123,13 @@ test('lines are the text between line feeds, without the blank ones', () => {
     ['\n a b \n', ['a b ']],
     ['a\rb', ['a\rb']],
   ];
-  for (const [text, lines] of cases) assert.deepEqual([...ndjsonLines(text)], lines, JSON.stringify(text));
+  for (const [text, lines] of cases) {
+    for (const pieceBytes of [1_000, 1, 2]) {
+      const taken: unknown[] = [];
+      const cutter = new NdjsonLines((line) => taken.push(line));
+      push(cutter, text, pieceBytes);
+      cutter.end();
+      assert.deepEqual(taken, lines, JSON.stringify(text));
+    }
+  }
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fix } from '../../src/engine/fix.ts';
-import { type OsmandParams, parseOsmand } from '../../src/engine/parseOsmand.ts';
+import type { OsmandParams } from '../../src/engine/osmandParams.ts';
+import { parseOsmand } from '../../src/engine/parseOsmand.ts';
 import type { RejectionCode } from '../../src/engine/rejection.ts';
 import { anyCharacter } from '../support/anyCharacter.ts';
 
@@ -76,6 +77,9 @@ describe('read', () => {
     ['speed blank', { speed: '' }, { speedKmh: null }],
     ['altitude no number', { altitude: '1,5' }, { altitudeM: 0 }, ['altitude_m']],
     ['hdop and batt are not looked at', { hdop: 'x', batt: 'y' }, {}],
+    ['valid', { valid: 'true' }, {}],
+    ['valid in other words', { valid: '1' }, {}],
+    ['valid blank', { valid: ' ' }, {}],
   ];
   for (const [name, changes, expected, ignored = []] of cases) {
     test(name, () => {
@@ -103,6 +107,9 @@ describe('refused', () => {
     ['location of three numbers', at('41.9,12.5,30'), 'INVALID_COORDINATES'],
     ['location with a gap', at(',12.5'), 'INVALID_COORDINATES'],
     ['the null island', { lat: '0.0', lon: '-0' }, 'INVALID_COORDINATES'],
+    ['valid false', { valid: 'false' }, 'INVALID_COORDINATES'],
+    ['valid False', { valid: 'False' }, 'INVALID_COORDINATES'],
+    ['valid 0', { valid: '0' }, 'INVALID_COORDINATES'],
     ['a bad timestamp', { timestamp: 'now' }, 'INVALID_TIMESTAMP'],
     ['a timestamp in hex', { timestamp: '0x19' }, 'INVALID_TIMESTAMP'],
     ['a timestamp beyond numbers', { timestamp: '1e999' }, 'INVALID_TIMESTAMP'],
@@ -137,4 +144,15 @@ test('no parameters make it throw', () => {
     }),
     { seed: 20_260_314, numRuns: 1_000 },
   );
+});
+
+test('a number is read in time that grows with its length', () => {
+  // Tens of thousands of digits and a letter: backtracking would take seconds, and a minute for these.
+  const long = `${'1'.repeat(200_000)}x`;
+  const result = parseOsmand(
+    params({ speed: long, altitude: `.${long}`, bearing: `${long}.${long}` }),
+    NOW,
+    OLDEST,
+  );
+  assert.deepEqual(result.ok && result.value.ignored, ['altitude_m', 'speed_kmh', 'heading']);
 });

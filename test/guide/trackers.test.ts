@@ -92,20 +92,20 @@ describe('the phone app Traccar Client', () => {
       18.52,
     ],
     [
-      '9, JSON with a form inside',
+      '9, JSON',
       (imei) => [
         url(),
         {
           method: 'POST',
           headers: { 'Content-Type': 'application/json' },
           body:
-            `{"location":{"timestamp": "${at}","coords": {"latitude": 41.9,"longitude": 12.5,"accuracy": 4.32,"speed": 5.14,` +
+            `{"location":{"timestamp": "${at}","coords": {"latitude": 41.9,"longitude": 12.5,"accuracy": 4.32,"speed": 5.0,` +
             `"heading": 90,"altitude": 46},"is_moving": true,"odometer": 0,"event": "motionchange","battery": {"level": 0.88,` +
             `"is_charging": false},"activity": {"type": "still"},"extras": {},` +
             `"_": "&id=${imei}&lat=41.9&lon=12.5&timestamp=${at}&"},"device_id":"${imei}"}`,
         },
       ],
-      0, // no earlier point to derive it from
+      18, // metres per second
     ],
     [
       '10, a form',

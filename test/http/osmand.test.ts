@@ -138,6 +138,7 @@ describe('/osmand', () => {
     ['a clock in the past', 'id=IMEI&lat=41.9&lon=12.5&timestamp=1'],
     ['a clock in the future', 'id=IMEI&lat=41.9&lon=12.5&timestamp=32503680000'],
     ['a parameter given twice', 'id=IMEI&lat=41.9&lon=12.5&lat=41.9'],
+    ['no valid fix', 'id=IMEI&lat=41.9&lon=12.5&valid=false'],
   ];
   for (const [name, text] of refused) {
     test(`400: ${name}`, async () => {
@@ -162,9 +163,27 @@ describe('/osmand', () => {
     assert.equal((await send('x', INGEST_TOKEN)).status, 200);
   });
 
+  test('200: parameters that are not read may come twice, as a phone sends the masts and networks it sees', async () => {
+    for (const send of [query, form]) {
+      const imei = service.newDevice();
+      const text = `id=${imei}&lat=41.9&lon=12.5&timestamp=${seconds}&cell=1,2,3,4&cell=1,2,3,5&wifi=a&wifi=b&x=1&x=2`;
+      assert.deepEqual(summaryOf(await send(text)), STORED);
+    }
+  });
+
+  test('400: more parameters than any phone sends', async () => {
+    const imei = service.newDevice();
+    const text = `id=${imei}&lat=41.9&lon=12.5${'&x=1'.repeat(300)}`;
+    for (const send of [query, form]) assert.deepEqual(outcome(await send(text)), [400, 'BAD_REQUEST']);
+    await nothingOf(imei);
+  });
+
   test('400: any other parameter twice, wherever the token stands', async () => {
     const imei = service.newDevice();
-    for (const twice of [`id=${imei}&lat=41.9&lat=41.9&lon=12.5`, `id=${imei}&lat=41.9&lon=12.5&x=1&x=2`]) {
+    for (const twice of [
+      `id=${imei}&lat=41.9&lat=41.9&lon=12.5`,
+      `id=${imei}&lat=41.9&lon=12.5&alarm=a&alarm=b`,
+    ]) {
       for (const send of [query, form]) {
         assert.deepEqual(outcome(await send(`${twice}&token=${INGEST_TOKEN}`, {})), [400, 'BAD_REQUEST']);
         assert.deepEqual(outcome(await send(twice)), [400, 'BAD_REQUEST']);
@@ -203,5 +222,41 @@ describe('/osmand', () => {
   test('413: a form larger than any tracker sends', async () => {
     const reply = await form(`id=${service.newDevice()}&lat=41.9&lon=12.5&x=${'x'.repeat(65_536)}`);
     assert.deepEqual(outcome(reply), [413, 'PAYLOAD_TOO_LARGE']);
+  });
+
+  describe('JSON, as Traccar Client 9 sends it', () => {
+    const json = (body: unknown): Promise<RawReply> =>
+      rawRequest(service.pod.ingest, `/osmand?token=${INGEST_TOKEN}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: typeof body === 'string' ? body : JSON.stringify(body),
+      });
+    const location = {
+      timestamp: new Date(NOW_MS).toISOString(),
+      coords: { latitude: 41.9, longitude: 12.5 },
+    };
+
+    test('200: a location', async () => {
+      const imei = service.newDevice();
+      assert.deepEqual(summaryOf(await json({ location, device_id: imei })), STORED);
+      const { recorded_at } = await service.read(`/devices/${imei}/location`);
+      assert.equal(Date.parse(recorded_at), NOW_MS);
+    });
+
+    test('400: what is no JSON, no location, or no valid one', async () => {
+      const imei = service.newDevice();
+      assert.deepEqual(outcome(await json('{')), [400, 'INVALID_BODY']);
+      for (const body of [{ device_id: imei }, { location: [location], device_id: imei }, [], { location }]) {
+        assert.deepEqual(outcome(await json(body)), [400, 'BAD_REQUEST']);
+      }
+      await nothingOf(imei);
+    });
+
+    test('413: more values than any phone sends', async () => {
+      const imei = service.newDevice();
+      const body = { location: { ...location, extras: { list: Array(3_000).fill(1) } }, device_id: imei };
+      assert.deepEqual(outcome(await json(body)), [413, 'PAYLOAD_TOO_LARGE']);
+      await nothingOf(imei);
+    });
   });
 });

@@ -160,6 +160,26 @@ describe('POST /traccar', () => {
       assert.deepEqual(outcome(await traccar(body)), [400, 'INVALID_BODY']);
   });
 
+  test('413: larger than any position, or made of more values', async () => {
+    const imei = service.newDevice();
+    for (const attributes of [{ raw: 'x'.repeat(65_536) }, { list: Array(3_000).fill({}) }]) {
+      const reply = await traccar(forwarded(imei, {}, attributes));
+      assert.deepEqual(outcome(reply), [413, 'PAYLOAD_TOO_LARGE']);
+    }
+    await nothingOf(imei);
+  });
+
+  test('200: a position with a great deal in its attributes', async () => {
+    const imei = service.newDevice();
+    const masts = Array.from({ length: 60 }, (_, n) => ({
+      cellId: n,
+      locationAreaCode: 1,
+      signalStrength: -70,
+    }));
+    const body = forwarded(imei, { network: { cellTowers: masts } }, { raw: '78781f12'.repeat(5_000) });
+    assert.deepEqual(summaryOf(await traccar(body)), STORED);
+  });
+
   test('403: the token is asked for in the header only', async () => {
     const imei = service.newDevice();
     for (const headers of [{}, { 'X-Ingest-Token': 'x' }]) {

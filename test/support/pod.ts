@@ -7,7 +7,7 @@ import { startService } from '../../src/wiring.ts';
 import { checkDescribed } from './describedAnswer.ts';
 import { otherWay } from './otherWay.ts';
 
-export const INGEST_TOKEN = 'token-for-tests';
+export const INGEST_TOKEN = 'token-for-all-tests';
 
 export interface Reply {
   readonly status: number;

@@ -33,7 +33,7 @@ export const simulate = defineCommand({
   },
   notes: [
     'The account and the devices are made when they are missing. The listener is found by INGEST_HOST and',
-    'INGEST_PORT, its token in INGEST_TOKEN or in DATA_DIR. Ctrl-C ends it with the summary so far.',
+    'INGEST_PORT, its token (the first) in INGEST_TOKEN or in DATA_DIR. Ctrl-C ends it with the summary so far.',
   ],
   async run(context, { devices, rate, seconds = Number.POSITIVE_INFINITY, email = DEFAULT_EMAIL }) {
     if (rate > devices * RATE_PER_DEVICE_MAX) {
@@ -82,7 +82,8 @@ async function findListener(config: AdminConfig): Promise<Result<Listener, strin
   if (config.ingestPort === 0) return fail('INGEST_PORT is 0; set it to the port that the service logged');
   const host = LISTENING_EVERYWHERE.get(config.ingestHost) ?? config.ingestHost;
   const listener = (token: string) => ok({ host, port: config.ingestPort, token });
-  if (config.ingestToken !== null) return listener(config.ingestToken);
+  const [token] = config.ingestTokens ?? [];
+  if (token !== undefined) return listener(token);
   if (config.databaseUrl !== null) return fail('INGEST_TOKEN must be set to that of the running service');
   const secrets = await loadSecrets(config.dataDir);
   return secrets.ok ? listener(secrets.value.ingestToken) : secrets;

@@ -1,18 +1,25 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Result } from '../../src/base/result.ts';
-import { type Batch, type BatchFailure, MAX_POINTS, parseBatch } from '../../src/engine/parseBatch.ts';
+import { type Batch, type BatchFailure, BatchReader, MAX_POINTS } from '../../src/engine/batchReader.ts';
+import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from '../../src/engine/heldElement.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);
 
-type Outcome = { slices: number; result: Result<Batch, BatchFailure> };
+type Outcome = { steps: number; result: Result<Batch, BatchFailure> };
 
-function run(body: string | Buffer, format: 'json' | 'ndjson'): Outcome {
-  const slices = parseBatch(body, format, NOW, 0);
-  for (let count = 1; ; count++) {
-    const step = slices.next();
-    if (step.done) return { slices: count, result: step.value };
+/** The outcome of a body that comes in pieces of so many bytes, and the steps in which it was read. */
+function run(body: string | Buffer, format: 'json' | 'ndjson', pieceBytes = 65_536): Outcome {
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  const reader = new BatchReader(format, NOW, 0);
+  let steps = 0;
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    // A piece of its own, overwritten afterwards, as a socket may do.
+    const piece = Buffer.from(bytes.subarray(at, at + pieceBytes));
+    for (const _ of reader.read(piece)) steps++;
+    piece.fill(0);
   }
+  return { steps, result: reader.finish() };
 }
 
 /** What matters of a batch: "index imei" of every fix, "index code" of every rejection, "index field" of the ignored. */
@@ -62,16 +69,6 @@ describe('one bad point costs none of its neighbours', () => {
       ignored: [],
     });
   });
-  test('of absurd length', () => {
-    const long = text(1, { note: 'x'.repeat(70_000) });
-    const expected = {
-      ...NONE,
-      fixes: [`0 ${imei(0)}`, `2 ${imei(2)}`],
-      rejected: ['1 INVALID_BODY'],
-    };
-    assert.deepEqual(summary(run(`[${text(0)},${long},${text(2)}]`, 'json')), expected);
-    assert.deepEqual(summary(run(`${text(0)}\n${long}\n${text(2)}`, 'ndjson')), expected);
-  });
 });
 
 describe('whole bodies', () => {
@@ -116,7 +113,11 @@ describe('whole bodies', () => {
     ],
   ];
   for (const [name, body, format, expected] of cases) {
-    test(name, () => assert.deepEqual(summary(run(body, format)), expected));
+    test(name, () => {
+      for (const pieceBytes of [65_536, 7, 1]) {
+        assert.deepEqual(summary(run(body, format, pieceBytes)), expected, `in pieces of ${pieceBytes}`);
+      }
+    });
   }
 });
 
@@ -130,13 +131,13 @@ describe('size', () => {
   };
   for (const [format, body] of bodies(MAX_POINTS)) {
     test(`${format}: ${MAX_POINTS} points are read in order, giving way in between`, () => {
-      const { slices, result } = run(body, format);
+      const { steps, result } = run(body, format);
       assert.ok(result.ok);
       assert.deepEqual(
         result.value.fixes.map(({ index, fix }) => [index, fix.imei]),
         Array.from({ length: MAX_POINTS }, (_, n) => [n, imei(n)]),
       );
-      assert.ok(slices >= 20, `${slices} slices`);
+      assert.ok(steps >= 200, `${steps} steps`);
     });
     test(`${format}: trailing garbage behind ${MAX_POINTS} points is judged as such`, () => {
       assert.equal(summary(run(`${body}\n]`, format)), format === 'json' ? 'INVALID_BODY' : 'TOO_MANY');
@@ -148,8 +149,74 @@ describe('size', () => {
   test('bad points count too', () => {
     assert.equal(summary(run(`[${'1,'.repeat(MAX_POINTS)}1]`, 'json')), 'TOO_MANY');
   });
-  test('few but fat points give way as well', () => {
-    const fat = text(0, { note: 'x'.repeat(60_000) });
-    assert.ok(run(`[${Array(50).fill(fat).join(',')}]`, 'json').slices >= 10);
+  test('what comes behind a failure is not read', () => {
+    const reader = new BatchReader('json', NOW, 0);
+    for (const _ of reader.read(Buffer.from('[1,x,'))) assert.ok(true);
+    assert.ok(reader.hasFailed);
+    assert.deepEqual([...reader.read(Buffer.alloc(1_000_000, '{},'))], []);
   });
+});
+
+describe('an element larger than any point', () => {
+  const long = (bytes: number) => {
+    const bare = text(1, { note: '' });
+    return text(1, { note: 'x'.repeat(bytes - bare.length) });
+  };
+  const rich = (values: number) => text(1, { note: Array(values).fill(1) });
+  /** The commas and brackets of a point without note, and of the note itself. */
+  const OTHER_VALUES = 6;
+  const cases: [name: string, element: string, isTaken: boolean][] = [
+    [`of ${MAX_ELEMENT_BYTES} bytes`, long(MAX_ELEMENT_BYTES), true],
+    ['of one byte more', long(MAX_ELEMENT_BYTES + 1), false],
+    ['of a megabyte', long(1_000_000), false],
+    [`of ${MAX_ELEMENT_VALUES} values`, rich(MAX_ELEMENT_VALUES - OTHER_VALUES), true],
+    ['of one value more', rich(MAX_ELEMENT_VALUES - OTHER_VALUES + 1), false],
+    ['of very many values', rich(100_000), false],
+    ['nested deeply', text(1, { note: 0 }).replace('0}', `${'['.repeat(5_000)}${']'.repeat(5_000)}}`), false],
+    ['with many commas in a text', text(1, { note: ','.repeat(5_000) }), true],
+    ['with many escapes', text(1, { note: '"\\",[{'.repeat(1_000) }), true],
+    ['with another text, of two bytes a character', text(1, { note: 'é'.repeat(8_000) }), true],
+  ];
+  for (const [name, element, isTaken] of cases) {
+    test(`${name} is ${isTaken ? 'taken' : 'rejected, and its neighbours stand'}`, () => {
+      const expected = {
+        ...NONE,
+        fixes: (isTaken ? [0, 1, 2] : [0, 2]).map((n) => `${n} ${imei(n)}`),
+        rejected: isTaken ? [] : ['1 INVALID_BODY'],
+      };
+      for (const pieceBytes of [65_536, 1_021]) {
+        const inArray = run(`[${text(0)},${element},${text(2)}]`, 'json', pieceBytes);
+        assert.deepEqual(summary(inArray), expected);
+        assert.deepEqual(summary(run(`${text(0)}\n${element}\n${text(2)}`, 'ndjson', pieceBytes)), expected);
+      }
+    });
+  }
+  test('alone is rejected too', () => {
+    const expected = { ...NONE, rejected: ['0 INVALID_BODY'] };
+    assert.deepEqual(summary(run(long(100_000), 'json')), expected);
+    assert.deepEqual(summary(run(long(100_000), 'ndjson')), expected);
+    assert.equal(summary(run(long(100_000).slice(0, -1), 'json')), 'INVALID_BODY');
+  });
+  test('says so', () => {
+    const { result } = run(long(100_000), 'json');
+    assert.match(
+      (result.ok && result.value.rejected[0]?.message) || '',
+      /16 KB or has more than 1000 values/,
+    );
+  });
+});
+
+test('a body of any kind is read in steps of four kilobytes', () => {
+  const bytes = 1_000_000;
+  for (const [format, text] of [
+    ['ndjson', '\n'],
+    ['ndjson', ' \r\t'],
+    ['ndjson', 'x'],
+    ['ndjson', '{},'],
+    ['json', ' '],
+    ['json', '['],
+    ['json', '{"a":"'],
+  ] as const) {
+    assert.ok(run(Buffer.alloc(bytes, text), format).steps >= bytes / 4_096, `${format} of ${text}`);
+  }
 });
