@@ -4,7 +4,7 @@ import type { LookupFunction } from 'node:net';
 import type { IpAddress } from '../access/ipAddress.ts';
 import { invariant } from '../base/invariant.ts';
 import { type ExchangeError, exchangeError } from './exchangeError.ts';
-import { newAgent, sharedTls } from './sharedTls.ts';
+import { newAgent, sharedAgent } from './sharedTls.ts';
 
 export interface Post {
   readonly url: URL;
@@ -77,7 +77,7 @@ function open({ url, headers, body, addresses, ca }: Post): ClientRequest {
       'Content-Length': Buffer.byteLength(body),
       Connection: 'close',
     },
-    ...(ca === undefined ? sharedTls() : { agent: newAgent(0), ca }),
+    ...(ca === undefined ? { agent: sharedAgent() } : { agent: newAgent(), ca }),
     lookup: pinned(addresses),
     rejectUnauthorized: true,
   });
