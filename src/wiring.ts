@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { CidrSet } from './access/cidrSet.ts';
 import { IngestTokens } from './access/ingestTokens.ts';
@@ -19,6 +19,7 @@ import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
 import { KeyUse } from './flows/keyUse.ts';
+import { LaneDesk } from './flows/laneDesk.ts';
 import type { LogInPorts } from './flows/logIn.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
 import { openDatabase, secretsOf } from './foundation.ts';
@@ -101,7 +102,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   teardown.add(() => connections.end());
   const plainLog = (message: string, fields: object = {}) => log.info(fields, message);
   await migrate(service, plainLog);
-  const { tokens, generatedToken, secretsKey } = await secretsOf(config);
+  const { tokens, generatedToken, ...kept } = await secretsOf(config);
+  const secretsKey = createSecretKey(kept.secretsKey);
   const { instanceId, longestHistoryDays } = await service.begin(async (tx) => ({
     instanceId: await selectInstanceId(tx),
     longestHistoryDays: await selectLongestHistoryDays(tx),
@@ -139,6 +141,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const workers = config.roles.has('delivery')
     ? new DeliveryWorkers({
         sql: connections.delivery,
+        desk: new LaneDesk(connections.delivery),
         clock,
         secretsKey,
         allowNets: config.webhookAllowNets,
@@ -249,7 +252,7 @@ export interface RoutePorts extends ReadPorts, ChangePorts {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
   readonly wake: (webhookIds: readonly number[]) => void;
-  readonly secretsKey: Buffer;
+  readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
   readonly teardown: Teardown;
 }

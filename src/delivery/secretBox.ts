@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from 'node:crypto';
 
 /** What a signing secret begins with (Standard Webhooks); the rest is base64. */
 export const SECRET_PREFIX = 'whsec_';
@@ -13,8 +13,11 @@ export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
-/** `secret` encrypted with `key` (32 bytes, SECRETS_KEY): iv (12) | tag (16) | ciphertext, AES-256-GCM. */
-export function seal(key: Buffer, secret: string): Buffer {
+/**
+ * `secret` encrypted with `key` (32 bytes, SECRETS_KEY): iv (12) | tag (16) | ciphertext, AES-256-GCM. A key object, since
+ * Node takes five times as long with a Buffer.
+ */
+export function seal(key: KeyObject, secret: string): Buffer {
   const iv = randomBytes(IV_BYTES);
   const cipher = createCipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });
   const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
@@ -22,7 +25,7 @@ export function seal(key: Buffer, secret: string): Buffer {
 }
 
 /** What `seal` was given, or null when it was sealed with another key or was changed since. */
-export function open(key: Buffer, sealed: Uint8Array): string | null {
+export function open(key: KeyObject, sealed: Uint8Array): string | null {
   if (sealed.length < IV_BYTES + TAG_BYTES) return null;
   const iv = sealed.subarray(0, IV_BYTES);
   const decipher = createDecipheriv(CIPHER, key, iv, { authTagLength: TAG_BYTES });

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CidrSet } from '../access/cidrSet.ts';
 import type { Clock } from '../base/clock.ts';
@@ -7,19 +8,18 @@ import { deliveryHeaders } from '../delivery/signature.ts';
 import { type AttemptOutcome, outcomeOfStatus, transition } from '../delivery/transition.ts';
 import type { SendResult, WebhookRequest } from '../net/sendWebhook.ts';
 import { selectDueInMs } from '../store/dueLanes.ts';
+import type { LaneStep, MovedLane } from '../store/laneSteps.ts';
 import {
   type Attempt,
   type AttemptResult,
   abandonLane,
-  advanceLane,
   type EndedAttempt,
-  type LaneStep,
   type Lease,
-  openLane,
   selectCutOff,
   settleAttempt,
 } from '../store/lanes.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
+import type { LaneDesk } from './laneDesk.ts';
 
 /** Deliveries sent, and time spent, before other endpoints get their turn. */
 const TURN_DELIVERIES = 25;
@@ -34,8 +34,9 @@ const SETTLE_PAUSE_MS = 500;
 
 export interface LanePorts {
   readonly sql: Sql;
+  readonly desk: LaneDesk;
   readonly clock: Clock;
-  readonly secretsKey: Buffer;
+  readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
   readonly minuteMs: number;
   readonly send: (request: WebhookRequest) => Promise<SendResult>;
@@ -53,7 +54,7 @@ export interface LanePorts {
 export async function deliverLane(ports: LanePorts, webhookId: number): Promise<number | null> {
   const startedAtMs = performance.now();
   if (ports.isStopping()) return 0;
-  const opened = await openLane(ports.sql, webhookId);
+  const opened = await ports.desk.open(webhookId);
   if (opened === undefined) return afterRefusedLease(ports.sql, webhookId);
   const { lease } = opened;
   try {
@@ -62,7 +63,7 @@ export async function deliverLane(ports: LanePorts, webhookId: number): Promise<
     if (opened.hasCutOff) {
       await settleCutOff(ports, lease);
       askedAtMs = performance.now();
-      ({ step } = await advanceLane(ports.sql, lease, null, true));
+      ({ step } = await ports.desk.advance({ lease, ended: null, mayStart: true }));
     }
     for (let sent = 1; step.attempt !== null; sent++) {
       if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await giveUpLane(ports.sql, lease);
@@ -108,9 +109,10 @@ async function deliver(ports: LanePorts, lease: Lease, attempt: Attempt): Promis
 
 /** Writes what came of an attempt, and takes the next. */
 async function end(ports: LanePorts, lease: Lease, ended: Ended, isTurn: boolean): Promise<LaneStep> {
-  const { written, step } = await advanceLane(ports.sql, lease, ended, isTurn && !ports.isStopping()).catch(
-    (error: unknown) => endLater(ports, lease, ended, error),
-  );
+  const move = { lease, ended, mayStart: isTurn && !ports.isStopping() };
+  const { written, step } = await ports.desk
+    .advance(move)
+    .catch((error: unknown) => endLater(ports, lease, ended, error));
   ports.onAttempt(written ? ended.outcome : 'fenced', ended.result.durationMs);
   return step;
 }
@@ -124,7 +126,7 @@ async function endLater(
   lease: Lease,
   ended: Ended,
   error: unknown,
-): Promise<{ written: boolean; step: LaneStep }> {
+): Promise<MovedLane> {
   for (let tries = 1, failure = error; ; tries++) {
     if (!isUnavailable(failure) || tries === SETTLE_TRIES || isStopping()) throw failure;
     await sleep(SETTLE_PAUSE_MS);

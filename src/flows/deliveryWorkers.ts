@@ -1,5 +1,5 @@
 import type { DeliverySchedule } from '../queue/deliverySchedule.ts';
-import { selectBacklog, selectDueLanes } from '../store/dueLanes.ts';
+import { countWaiting, selectDueLanes } from '../store/dueLanes.ts';
 import { isUnavailable } from '../store/sql.ts';
 import { deliverLane, type LanePorts } from './deliverLane.ts';
 
@@ -94,8 +94,9 @@ export class DeliveryWorkers {
     const { sql, schedule, log, onSweep } = this.#ports;
     const startedAtMs = performance.now();
     try {
-      for (const { webhookId, dueInMs } of await selectDueLanes(sql)) await schedule.add(webhookId, dueInMs);
-      const backlog = await selectBacklog(sql);
+      const due = await selectDueLanes(sql, 0, 1000);
+      for (const { webhookId, dueInMs } of due.lanes) await schedule.add(webhookId, dueInMs);
+      const backlog = { waiting: await countWaiting(sql, 10_000), oldestDueMs: due.oldestDueMs };
       onSweep(backlog, performance.now() - startedAtMs);
       if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
       this.#failing = false;

@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from '../access/cidrSet.ts';
 import { scopeMask } from '../access/scopes.ts';
 import {
@@ -44,7 +45,7 @@ const SECRET_OVERLAP_HOURS = 24;
 export interface WebhookPorts extends ReadPorts, ChangePorts {
   /** Wakes the lanes of these endpoints. */
   readonly wake: (webhookIds: readonly number[]) => void;
-  readonly secretsKey: Buffer;
+  readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
 }
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { newSecret, open, seal } from '../../src/delivery/secretBox.ts';
 
-const KEY = Buffer.alloc(32, 7);
+const KEY = createSecretKey(Buffer.alloc(32, 7));
 
 describe('a signing secret', () => {
   test('is whsec_ and the padded base64 of 32 bytes, another each time', () => {
@@ -28,7 +28,7 @@ describe('a signing secret', () => {
 
   test('does not come back with another key, nor from a box of which any byte was changed or lost', () => {
     const box = seal(KEY, newSecret());
-    assert.equal(open(randomBytes(32), box), null);
+    assert.equal(open(createSecretKey(randomBytes(32)), box), null);
     for (let i = 0; i < box.length; i++) {
       const changed = Buffer.from(box);
       changed[i] = (changed[i] ?? 0) ^ 1;

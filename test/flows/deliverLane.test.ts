@@ -4,10 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deliverLane } from '../../src/flows/deliverLane.ts';
 import type { SendResult } from '../../src/net/sendWebhook.ts';
 import { selectDueLanes } from '../../src/store/dueLanes.ts';
-import { openLane } from '../../src/store/lanes.ts';
 import { openSql } from '../../src/store/sql.ts';
 import { identifier, RawSql } from '../../src/store/sqlText.ts';
-import { ANSWERED, startLanes } from '../support/queuedLanes.ts';
+import { ANSWERED, openLane, startLanes } from '../support/queuedLanes.ts';
 
 const TURN = 25;
 
@@ -101,7 +100,7 @@ describe('a turn of a lane', () => {
     assert.equal(await deliverLane(ports, id), 0);
     assert.deepEqual(ports.outcomes, []);
     clock.mock.restore();
-    const schedule = (await selectDueLanes(lanes.sql)).map(({ webhookId }) => webhookId);
+    const schedule = (await selectDueLanes(lanes.sql, 0, 10)).lanes.map(({ webhookId }) => webhookId);
     assert.deepEqual(schedule, [id], 'found by a sweep, should the wake-up be lost');
     await deliverLane(ports, id);
     assert.deepEqual(ports.outcomes, ['cut_off', 'delivered']);

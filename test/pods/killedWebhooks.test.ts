@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { LEASE_SECONDS } from '../../src/store/lanes.ts';
+import { LEASE_SECONDS } from '../../src/store/laneSteps.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
 import { auditDeliveries, drained, proveAudit, proveDeliveries } from '../support/deliveryProof.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { LEASE_SECONDS } from '../../src/store/lanes.ts';
+import { LEASE_SECONDS } from '../../src/store/laneSteps.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
 import {
@@ -77,23 +77,23 @@ const MOMENTS: readonly Moment[] = [
   },
   {
     name: 'before the lane is claimed',
-    stand: { place: 'before', matches: asks('open_lane') },
+    stand: { place: 'before', matches: asks('open_lanes') },
     left: UNTOUCHED,
   },
   {
     name: 'after the lane was claimed and the attempt counted, before it is sent',
-    stand: { place: 'after', matches: asks('open_lane') },
+    stand: { place: 'after', matches: asks('open_lanes') },
     left: COUNTED,
   },
   { name: 'after the receiver has got the request, before it answers', stand: null, left: RECEIVED },
   {
     name: 'after the answer, before the result is written',
-    stand: { place: 'before', matches: asks('advance_lane') },
+    stand: { place: 'before', matches: asks('advance_lanes') },
     left: RECEIVED,
   },
   {
     name: 'after the result was written, before the process knows',
-    stand: { place: 'after', matches: asks('advance_lane') },
+    stand: { place: 'after', matches: asks('advance_lanes') },
     left: WRITTEN,
   },
 ];

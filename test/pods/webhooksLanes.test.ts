@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { newEventId, pingBody } from '../../src/delivery/message.ts';
-import { LEASE_SECONDS } from '../../src/store/lanes.ts';
+import { LEASE_SECONDS } from '../../src/store/laneSteps.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
 import { type Pod, request, startPod } from '../support/pod.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { selectBacklog, selectDueInMs, selectDueLanes } from '../../src/store/dueLanes.ts';
-import { advanceLane, openLane } from '../../src/store/lanes.ts';
-import { type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
+import { countWaiting, selectDueInMs, selectDueLanes } from '../../src/store/dueLanes.ts';
+import { advanceLane } from '../../src/store/laneSteps.ts';
+import { openLane, type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 
 /** What the schedule should hold, by endpoint. */
 const due = async ({ sql }: QueuedLanes) =>
-  new Map((await selectDueLanes(sql)).map(({ webhookId, dueInMs }) => [webhookId, dueInMs]));
+  new Map((await selectDueLanes(sql, 0, 1_000)).lanes.map(({ webhookId, dueInMs }) => [webhookId, dueInMs]));
 
 describe('what is due', () => {
   test('now, later, nowhere', async (t) => {
@@ -25,8 +25,8 @@ describe('what is due', () => {
       [await selectDueInMs(sql, now), await selectDueInMs(sql, idle), await selectDueInMs(sql, 99_999)],
       [0, null, null],
     );
-    const { waiting, oldestDueMs } = await selectBacklog(sql);
-    assert.equal(waiting, 2);
+    assert.deepEqual([await countWaiting(sql, 10), await countWaiting(sql, 1)], [2, 1]);
+    const { oldestDueMs } = await selectDueLanes(sql, 0, 1_000);
     assert.ok(oldestDueMs >= 0 && oldestDueMs < 60_000);
   });
 
@@ -66,7 +66,10 @@ describe('what is due', () => {
       assert.equal(opened?.step.attempt?.attempt, sent ? 1 : undefined);
       if (opened === undefined || sent) return;
       assert.deepEqual(opened.step, { attempt: null, dueInMs: null });
-      assert.deepEqual((await advanceLane(sql, opened.lease, null, true)).step, opened.step);
+      assert.deepEqual(
+        (await advanceLane(sql, { lease: opened.lease, ended: null, mayStart: true })).step,
+        opened.step,
+      );
     });
   }
 

@@ -1,18 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { LaneDesk } from '../../src/flows/laneDesk.ts';
+import {
+  advanceLane,
+  advanceLanes,
+  type LaneMove,
+  LEASE_SECONDS,
+  type MovedLane,
+  type OpenedLane,
+  openLanes,
+} from '../../src/store/laneSteps.ts';
 import {
   type Attempt,
   abandonLane,
-  advanceLane,
   type EndedAttempt,
-  LEASE_SECONDS,
   type Lease,
-  openLane,
   selectCutOff,
   settleAttempt,
 } from '../../src/store/lanes.ts';
+import type { Sql, Tx } from '../../src/store/sql.ts';
 import { deleteWebhook } from '../../src/store/webhooks.ts';
-import { type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
+import { openLane, type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 
 const DELIVERED = { status: 'delivered', nextAttemptDelayMs: null, freshBudget: false } as const;
 const FAILED = { status: 'failed', nextAttemptDelayMs: 120_000, freshBudget: false } as const;
@@ -24,6 +32,17 @@ const delivered = (attempt: EndedAttempt['attempt']): EndedAttempt => ({
   result: RESULT,
 });
 
+/** Goes on in one lane, whose rows nobody has locked. */
+async function advance(
+  sql: Sql,
+  lease: Lease,
+  ended: EndedAttempt | null,
+  mayStart: boolean,
+): Promise<MovedLane> {
+  const [moved] = await advanceLanes(sql, [{ lease, ended, mayStart }]);
+  assert.ok(moved !== undefined && moved !== 'busy');
+  return moved;
+}
 /** Opens a lane with something due. */
 async function open({ sql }: QueuedLanes, id: number): Promise<{ lease: Lease; attempt: Attempt }> {
   const opened = await openLane(sql, id);
@@ -54,34 +73,32 @@ describe('the lane of an endpoint', () => {
       assert.ok(step.attempt);
       const left = (await leaseSeconds(lanes, id)) ?? 0;
       assert.ok(left > LEASE_SECONDS - 5 && left <= LEASE_SECONDS);
-      const over = await advanceLane(lanes.sql, lease, delivered(step.attempt), true);
+      const over = await advance(lanes.sql, lease, delivered(step.attempt), true);
       assert.deepEqual(over, { written: true, step: { attempt: null, dueInMs: null } });
       assert.equal(await leaseSeconds(lanes, id), null, 'given back');
     }
     assert.equal(await openLane(lanes.sql, id + 1), undefined);
   });
 
-  test('who opens a lane has it from its first moment: another is refused at once, even while that one waits', async (t) => {
+  test('who finds the first delivery locked waits for nobody, starts no other before it, and comes again soon', async (t) => {
     const lanes = await startLanes(t);
     const id = await lanes.endpoint();
-    await lanes.queue(id, 2);
+    const [first = ''] = await lanes.queue(id, 2);
     const held = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
     const hold = lanes.sql.begin(async (tx) => {
-      await tx`select from webhook_delivery for update`;
+      await tx`select from webhook_delivery where id = ${first} for update`;
       held.resolve();
       await released.promise;
     });
     await held.promise;
-    const both = [openLane(lanes.sql, id), openLane(lanes.sql, id)];
-    assert.equal(await Promise.race(both), undefined);
+    const opened = await openLane(lanes.sql, id);
+    assert.deepEqual(opened?.step, { attempt: null, dueInMs: 100 });
+    assert.equal(await leaseSeconds(lanes, id), null, 'given back');
     released.resolve();
     await hold;
-    const opened = (await Promise.all(both)).filter((each) => each !== undefined);
-    assert.deepEqual(
-      opened.map(({ lease, step }) => [lease.fencingToken, step.attempt?.attempt]),
-      [[1, 1]],
-    );
+    const { attempt } = await open(lanes, id);
+    assert.deepEqual([attempt.deliveryId, attempt.attempt], [first, 1]);
   });
 
   test('attempts start in the order in which they are due; who may start none gives the lane back', async (t) => {
@@ -94,7 +111,7 @@ describe('the lane of an endpoint', () => {
     const started = [attempt.deliveryId];
     for (const mayStart of [true, true, false]) {
       await lanes.sql`update webhook set leased_until = clock_timestamp() + interval '1 second' where id = ${id}`;
-      const { written, step } = await advanceLane(lanes.sql, lease, delivered(attempt), mayStart);
+      const { written, step } = await advance(lanes.sql, lease, delivered(attempt), mayStart);
       assert.equal(written, true);
       if (step.attempt === null) {
         assert.deepEqual(step, { attempt: null, dueInMs: 0 });
@@ -118,7 +135,7 @@ describe('the lane of an endpoint', () => {
       const { lease, attempt } = await open(lanes, id);
       assert.equal(attempt.deliveryId, first);
       const ended = { attempt, next: { ...FAILED, nextAttemptDelayMs }, result: RESULT };
-      const { step } = await advanceLane(lanes.sql, lease, ended, true);
+      const { step } = await advance(lanes.sql, lease, ended, true);
       assert.equal(step.attempt, null);
       await lanes.sql`update webhook_delivery set next_attempt_at = clock_timestamp() where id = ${first}`;
       return (step.attempt === null && step.dueInMs) || 0;
@@ -146,7 +163,7 @@ describe('the lane of an endpoint', () => {
     ];
     const before = await snapshot();
     for (const ended of [delivered(first.attempt), null]) {
-      const late = await advanceLane(sql, first.lease, ended, true);
+      const late = await advance(sql, first.lease, ended, true);
       assert.deepEqual(late, { written: false, step: { attempt: null, dueInMs: 0 } });
     }
     await abandonLane(sql, first.lease);
@@ -159,14 +176,14 @@ describe('the lane of an endpoint', () => {
     assert.equal(await settleAttempt(sql, { cutOffBefore: lease }, ended), true);
     assert.equal(await settleAttempt(sql, { startedUnder: first.lease }, ended), false);
     await sql`update webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 hour' where id = ${deliveryId}`;
-    const { step } = await advanceLane(sql, lease, null, true);
+    const { step } = await advance(sql, lease, null, true);
     assert.deepEqual([step.attempt?.deliveryId, step.attempt?.attempt], [deliveryId, 2]);
     const again = delivered(step.attempt as Attempt);
-    assert.equal((await advanceLane(sql, first.lease, again, true)).written, false);
+    assert.equal((await advance(sql, first.lease, again, true)).written, false);
     assert.equal(await settleAttempt(sql, { startedUnder: first.lease }, again), false);
     assert.deepEqual(await selectCutOff(sql, lease), [], 'its own attempt is not cut off');
-    assert.equal((await advanceLane(sql, lease, again, false)).written, true);
-    assert.equal((await advanceLane(sql, lease, again, false)).written, false, 'once');
+    assert.equal((await advance(sql, lease, again, false)).written, true);
+    assert.equal((await advance(sql, lease, again, false)).written, false, 'once');
   });
 
   test('a lease that has run out starts nothing, and writes what came of its last attempt while nobody else has it', async (t) => {
@@ -175,7 +192,7 @@ describe('the lane of an endpoint', () => {
     await lanes.queue(id, 2);
     const { lease, attempt } = await open(lanes, id);
     await expire(lanes, id);
-    const { written, step } = await advanceLane(lanes.sql, lease, delivered(attempt), true);
+    const { written, step } = await advance(lanes.sql, lease, delivered(attempt), true);
     assert.deepEqual([written, step], [true, { attempt: null, dueInMs: 0 }]);
   });
 
@@ -186,10 +203,105 @@ describe('the lane of an endpoint', () => {
       await lanes.queue(id, 3);
       const { lease, attempt } = await open(lanes, id);
       await Promise.all([
-        advanceLane(lanes.sql, lease, delivered(attempt), true),
+        advanceLane(lanes.sql, { lease, ended: delivered(attempt), mayStart: true }),
         lanes.sql.begin((tx) => deleteWebhook(tx, lanes.accountId, id)),
       ]);
       assert.equal((await lanes.sql`select from webhook_delivery where webhook_id = ${id}`).length, 0);
     }
   });
+
+  test('many go on together, each as alone: written, started, given back, fenced and gone in one statement', async (t) => {
+    const lanes = await startLanes(t);
+    const { sql } = lanes;
+    const made = await Promise.all(Array.from({ length: 6 }, () => lanes.endpoint()));
+    const ids = made.sort((a, b) => a - b);
+    const [more = 0, last = 0, later = 0, fenced = 0, gone = 0, stopping = 0] = ids;
+    for (const id of ids) await lanes.queue(id, id === more || id === stopping ? 2 : 1);
+    const opened = await openLanes(sql, [99_999, ...ids]);
+    assert.deepEqual(
+      opened.map((lane) => lane?.step.attempt?.attempt),
+      [undefined, 1, 1, 1, 1, 1, 1],
+    );
+    await expire(lanes, fenced);
+    await openLane(sql, fenced);
+    await sql.begin((tx) => deleteWebhook(tx, lanes.accountId, gone));
+    const moves = opened.flatMap((lane): LaneMove[] => {
+      if (lane?.step.attempt == null) return [];
+      const { lease } = lane;
+      const next = lease.webhookId === later ? FAILED : DELIVERED;
+      const ended = { attempt: lane.step.attempt, next, result: RESULT };
+      return [{ lease, ended, mayStart: lease.webhookId !== stopping }];
+    });
+    const moved = await advanceLanes(sql, moves.toReversed());
+    const told = moved.toReversed().map((lane) => {
+      assert.ok(lane !== 'busy');
+      const { attempt } = lane.step;
+      return [lane.written, attempt === null ? lane.step.dueInMs : `attempt ${attempt.attempt}`];
+    });
+    assert.ok(Number(told[2]?.[1]) > 100_000);
+    assert.deepEqual(told, [
+      [true, 'attempt 1'],
+      [true, null],
+      [true, told[2]?.[1]],
+      [false, 0],
+      [false, 0],
+      [true, 0],
+    ]);
+    const leased = await sql<
+      { id: number }[]
+    >`select id from webhook where leased_until is not null order by id`;
+    assert.deepEqual(
+      leased.map(({ id }) => id),
+      [more, fenced],
+    );
+    const statuses = await sql<{ webhook_id: number; status: string }[]>`
+      select webhook_id, status from webhook_delivery where attempts > 0 order by webhook_id, id`;
+    assert.deepEqual(
+      statuses.map(({ webhook_id, status }) => `${webhook_id} ${status}`),
+      [
+        `${more} delivered`,
+        `${more} pending`,
+        `${last} delivered`,
+        `${later} failed`,
+        `${fenced} pending`,
+        `${stopping} delivered`,
+      ],
+    );
+  });
+
+  for (const [what, lock] of [
+    ['its endpoint', (tx: Tx, id: number) => tx`select from webhook where id = ${id} for update`],
+    [
+      'its delivery',
+      (tx: Tx, id: number) => tx`select from webhook_delivery where webhook_id = ${id} for update`,
+    ],
+  ] as const) {
+    test(`a lane of which somebody has locked ${what} holds up no other, and waits by itself`, async (t) => {
+      const lanes = await startLanes(t);
+      const ids = [await lanes.endpoint(), await lanes.endpoint()];
+      for (const id of ids) await lanes.queue(id);
+      const opened = (await openLanes(lanes.sql, ids)) as OpenedLane[];
+      const moves = opened.map(({ lease, step }): LaneMove => {
+        return { lease, ended: delivered(step.attempt as Attempt), mayStart: true };
+      });
+      const held = Promise.withResolvers<void>();
+      const released = Promise.withResolvers<void>();
+      const hold = lanes.sql.begin(async (tx) => {
+        await lock(tx, ids[0] as number);
+        held.resolve();
+        await released.promise;
+      });
+      await held.promise;
+      const desk = new LaneDesk(lanes.sql);
+      const [first, second] = moves.map((move) => desk.advance(move));
+      assert.deepEqual(await Promise.race([first, second]), {
+        written: true,
+        step: { attempt: null, dueInMs: null },
+      });
+      assert.deepEqual((await advanceLanes(lanes.sql, moves)).at(0), 'busy');
+      released.resolve();
+      await hold;
+      assert.deepEqual(await first, { written: true, step: { attempt: null, dueInMs: null } });
+    });
+  }
 });

@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../src/access/cidrSet.ts';
 import { invariant } from '../../src/base/invariant.ts';
@@ -6,15 +6,17 @@ import type { EndpointDraft } from '../../src/delivery/endpoint.ts';
 import { newDeliveryIds, newEventId } from '../../src/delivery/message.ts';
 import { newSecret, seal } from '../../src/delivery/secretBox.ts';
 import type { LanePorts } from '../../src/flows/deliverLane.ts';
+import { LaneDesk } from '../../src/flows/laneDesk.ts';
 import type { SendResult, WebhookRequest } from '../../src/net/sendWebhook.ts';
 import { insertAccount, lockForNewTenants } from '../../src/store/accounts.ts';
 import { insertDeliveries } from '../../src/store/deliveries.ts';
+import { type OpenedLane, openLanes } from '../../src/store/laneSteps.ts';
 import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/store/partitions.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { insertWebhook } from '../../src/store/webhooks.ts';
 import { createDatabase } from './postgres.ts';
 
-const KEY = Buffer.alloc(32, 7);
+const KEY = createSecretKey(Buffer.alloc(32, 7));
 const ENDPOINTS_MAX = 1_000;
 
 /** A database with one account, to queue deliveries in without any pod. */
@@ -76,6 +78,7 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
       const outcomes: string[] = [];
       return {
         sql,
+        desk: new LaneDesk(sql),
         clock: Date.now,
         secretsKey: KEY,
         allowNets: nets.value,
@@ -87,6 +90,12 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
       };
     },
   };
+}
+
+/** Opens one lane. */
+export async function openLane(sql: Sql, webhookId: number): Promise<OpenedLane | undefined> {
+  const [opened] = await openLanes(sql, [webhookId]);
+  return opened;
 }
 
 export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, durationMs: 1 };

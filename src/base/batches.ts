@@ -1,0 +1,59 @@
+export interface BatchPorts<Item, Answer> {
+  /** Answers every item, in their order. When it fails, so does each of them. */
+  readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>;
+  /** Items of one batch. */
+  readonly size: number;
+  /** Batches that run side by side. */
+  readonly parallel: number;
+}
+
+/**
+ * Does together what is asked for in one turn of the event loop, or while the batches before are running: alone and at
+ * once when it is calm, in ever larger batches the more there is to do.
+ */
+export class Batches<Item, Answer> {
+  readonly #ports: BatchPorts<Item, Answer>;
+  #waiting: {
+    readonly item: Item;
+    readonly resolve: (answer: Answer) => void;
+    reject(error: unknown): void;
+  }[] = [];
+  #running = 0;
+  #isScheduled = false;
+
+  constructor(ports: BatchPorts<Item, Answer>) {
+    this.#ports = ports;
+  }
+
+  ask(item: Item): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#running >= this.#ports.parallel || this.#waiting.length === 0) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      void this.#runOne();
+    });
+  }
+
+  async #runOne(): Promise<void> {
+    const batch = this.#waiting.splice(0, this.#ports.size);
+    this.#running++;
+    this.#schedule();
+    try {
+      const answers = await this.#ports.run(batch.map(({ item }) => item));
+      batch.forEach(({ resolve }, n) => {
+        resolve(answers[n] as Answer);
+      });
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+    this.#running--;
+    this.#schedule();
+  }
+}
