@@ -20,6 +20,7 @@ import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
 import { KeyUse } from './flows/keyUse.ts';
 import { LaneDesk } from './flows/laneDesk.ts';
+import { LANE_LIMITS, LanePlaces } from './flows/lanePlaces.ts';
 import type { LogInPorts } from './flows/logIn.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
 import { openDatabase, secretsOf } from './foundation.ts';
@@ -142,6 +143,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     ? new DeliveryWorkers({
         sql: connections.delivery,
         desk: new LaneDesk(connections.delivery),
+        places: new LanePlaces(LANE_LIMITS),
         clock,
         secretsKey,
         allowNets: config.webhookAllowNets,
@@ -154,8 +156,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
       })
     : null;
   const wake = (webhookIds: readonly number[]): void => {
-    const added = webhookIds.map((webhookId) => sharing.deliveries.add(webhookId, 0));
-    void Promise.all(added).then(() => workers?.poke());
+    const added = sharing.deliveries.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 })));
+    void added.then(() => workers?.poke());
   };
   const ingest = config.roles.has('ingest')
     ? new Ingest({

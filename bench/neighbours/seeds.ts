@@ -1,4 +1,4 @@
-import { randomBytes } from 'node:crypto';
+import { createSecretKey, randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
 import { areaFigures } from '../../src/areas/areaFigures.ts';
@@ -101,7 +101,7 @@ export async function seedEvents(sql: Sql, worldId: number, imei: number, count:
 
 /** Endpoints that want everything, at these addresses; returns their ids. */
 export async function seedWebhooks(sql: Sql, accountId: number, urls: readonly string[]): Promise<number[]> {
-  const secret = seal(SECRETS_KEY, newSecret());
+  const secret = seal(createSecretKey(SECRETS_KEY), newSecret());
   const rows = await sql<{ id: number }[]>`
     insert into webhook (account_id, url, events, retry_policy, max_retries, active, secret)
     select ${accountId}, url, '{*}', 'exponential', 5, true, ${secret} from unnest(${[...urls]}::text[]) as url

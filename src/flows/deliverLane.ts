@@ -34,7 +34,7 @@ const SETTLE_PAUSE_MS = 500;
 
 export interface LanePorts {
   readonly sql: Sql;
-  readonly desk: LaneDesk;
+  readonly desk: Pick<LaneDesk, 'open' | 'advance'>;
   readonly clock: Clock;
   readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
@@ -42,6 +42,8 @@ export interface LanePorts {
   readonly send: (request: WebhookRequest) => Promise<SendResult>;
   /** Told of every attempt that ended, and of results that came too late to be written. */
   readonly onAttempt: (outcome: AttemptOutcome | 'fenced', durationMs: number | null) => void;
+  /** False when others are to have their turn: no further attempt is begun in this one. */
+  readonly hasPlace: () => boolean;
   /** True when the pod is about to stop: no further attempt is begun. */
   readonly isStopping: () => boolean;
 }
@@ -69,7 +71,7 @@ export async function deliverLane(ports: LanePorts, webhookId: number): Promise<
       if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await giveUpLane(ports.sql, lease);
       const ended = await deliver(ports, lease, step.attempt);
       askedAtMs = performance.now();
-      const isTurnOver = sent === TURN_DELIVERIES || askedAtMs - startedAtMs > TURN_MS;
+      const isTurnOver = sent === TURN_DELIVERIES || askedAtMs - startedAtMs > TURN_MS || !ports.hasPlace();
       step = await end(ports, lease, ended, !isTurnOver);
     }
     return step.dueInMs;

@@ -1,6 +1,10 @@
+import type { DueLane } from '../delivery/dueLane.ts';
 import { type DeliverySchedule, LocalDeliverySchedule } from './deliverySchedule.ts';
 import type { RedisKeys } from './redisKeys.ts';
 import { luaScript, type RedisPort } from './redisPort.ts';
+
+/** Endpoints of one command: Redis does nothing else meanwhile. */
+const ADD_MAX = 500;
 
 /** The schedule of all pods: a sorted set of endpoints by due time, on Redis' own clock. */
 export class RedisDeliverySchedule implements DeliverySchedule {
@@ -15,8 +19,16 @@ export class RedisDeliverySchedule implements DeliverySchedule {
   }
 
   async add(webhookId: number, dueInMs: number): Promise<void> {
-    const added = await this.#port.run(ADD, [this.#names.deliveries], [webhookId, Math.ceil(dueInMs)]);
-    if (!added.ok) await this.#fallback.add(webhookId, dueInMs);
+    await this.addAll([{ webhookId, dueInMs }]);
+  }
+
+  async addAll(lanes: readonly DueLane[]): Promise<void> {
+    for (let at = 0; at < lanes.length; at += ADD_MAX) {
+      const part = lanes.slice(at, at + ADD_MAX);
+      const args = part.flatMap(({ webhookId, dueInMs }) => [webhookId, Math.ceil(dueInMs)]);
+      const added = await this.#port.run(ADD, [this.#names.deliveries], args);
+      if (!added.ok) await this.#fallback.addAll(part);
+    }
   }
 
   async take(limit: number): Promise<number[]> {
@@ -32,7 +44,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /** LT: an earlier time that was asked for stands. */
 const ADD = luaScript(`${NOW_MS}
-redis.call('ZADD', KEYS[1], 'LT', now + ARGV[2], ARGV[1])
+for i = 1, #ARGV, 2 do redis.call('ZADD', KEYS[1], 'LT', now + ARGV[i + 1], ARGV[i]) end
 return 1
 `);
 

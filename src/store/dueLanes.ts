@@ -1,10 +1,6 @@
+import type { DueLane } from '../delivery/dueLane.ts';
 import type { Sql } from './sql.ts';
 import { RawSql } from './sqlText.ts';
-
-export interface DueLane {
-  readonly webhookId: number;
-  readonly dueInMs: number;
-}
 
 /** A part of what the schedule should hold. */
 export interface DueLanes {

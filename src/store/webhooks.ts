@@ -118,6 +118,16 @@ export async function rotateSecret(
   return row === undefined ? undefined : webhookOf(row);
 }
 
+/** Whose these endpoints are; those that are gone are missing. */
+export async function selectWebhookAccounts(
+  sql: Sql,
+  ids: readonly number[],
+): Promise<{ webhookId: number; accountId: number }[]> {
+  const rows = await sql<{ id: number; account_id: number }[]>`
+    select id, account_id from webhook where id = any(${list(ids)}::bigint[])`;
+  return rows.map((row) => ({ webhookId: row.id, accountId: row.account_id }));
+}
+
 /** The active endpoints among these, or all: those that events are queued for. */
 export async function selectSubscriptions(
   sql: Sql | Tx,

@@ -91,7 +91,7 @@ class Stage {
       case 'cut':
         await this.sql`
           select pg_terminate_backend(pid) from pg_stat_activity
-          where datname = current_database() and application_name = 'fleet service' and random() < 0.5`;
+          where datname = current_database() and application_name like 'fleet %' and random() < 0.5`;
         return;
       case 'sleep': {
         const [victim] = this.#services;

@@ -24,8 +24,10 @@ export interface QueuedLanes {
   readonly url: string;
   readonly sql: Sql;
   readonly accountId: number;
-  /** The id of a new endpoint. */
-  endpoint(draft?: Partial<EndpointDraft>): Promise<number>;
+  /** The id of another account. */
+  account(email: string): Promise<number>;
+  /** The id of a new endpoint, of the first account unless another is named. */
+  endpoint(draft?: Partial<EndpointDraft>, ownerId?: number): Promise<number>;
   /** Ids of new deliveries, in the order in which they are due. */
   queue(webhookId: number, count?: number): Promise<string[]>;
   /** Ports of a lane whose requests are answered by `send`, and the outcomes it was told of. */
@@ -37,18 +39,23 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
   const sql = openSql(url, { maxConnections: 10, name: 'test lanes' });
   t.after(() => sql.end());
   await ensureWeeks(sql, DELIVERIES, [weekStartMs(Date.now()), weekStartMs(Date.now() + 86_400_000)]);
-  const { id: accountId } = await sql.begin(async (tx) => {
-    await lockForNewTenants(tx);
-    const draft = { email: 'a@x', name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
-    return insertAccount(tx, draft);
-  });
+  const account = async (email: string): Promise<number> => {
+    const { id } = await sql.begin(async (tx) => {
+      await lockForNewTenants(tx);
+      const draft = { email, name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
+      return insertAccount(tx, draft);
+    });
+    return id;
+  };
+  const accountId = await account('a@x');
   const nets = parseCidrs('');
   invariant(nets.ok, 'no networks are valid networks');
   return {
     url,
     sql,
     accountId,
-    endpoint: async (draft = {}) => {
+    account,
+    endpoint: async (draft = {}, ownerId = accountId) => {
       const complete: EndpointDraft = {
         url: 'https://hooks.example.com/',
         description: null,
@@ -59,7 +66,7 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
         ...draft,
       };
       const sealed = seal(KEY, newSecret());
-      const made = await sql.begin((tx) => insertWebhook(tx, accountId, complete, sealed, ENDPOINTS_MAX));
+      const made = await sql.begin((tx) => insertWebhook(tx, ownerId, complete, sealed, ENDPOINTS_MAX));
       invariant(made, 'fewer than the limit');
       return made.id;
     },
@@ -85,6 +92,7 @@ export async function startLanes(t: TestContext): Promise<QueuedLanes> {
         minuteMs: 60_000,
         send,
         onAttempt: (outcome) => void outcomes.push(outcome),
+        hasPlace: () => true,
         isStopping: () => false,
         outcomes,
       };
