@@ -110,7 +110,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     longestHistoryDays: await selectLongestHistoryDays(tx),
   }));
 
-  const turns = new WorkTurns<string>(TURN_BUDGET_MS);
+  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
   const fleet = new Fleet();
   const areas = new AreaCatalog();
   const keyring = new Keyring();
@@ -210,6 +210,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
       logins: (network) => connections.logins.of(network),
       fleet,
       areas,
+      turns,
       wake,
       secretsKey,
       allowNets: config.webhookAllowNets,
@@ -253,6 +254,8 @@ export interface RoutePorts extends ReadPorts, ChangePorts {
   readonly logins: LogInPorts['logins'];
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
   readonly wake: (webhookIds: readonly number[]) => void;
   readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
@@ -265,7 +268,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const planner = new ImportPlanner();
   teardown.add(() => planner.close());
   return [
-    nearestRoute(fleet),
+    nearestRoute(ports),
     ...deviceRoutes(fleet),
     historyRoute(ports),
     commandsRoute(ports),

@@ -5,11 +5,15 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { type CallFigures, measureCalls, medianFigures } from '../measureCalls.ts';
 import { median } from '../median.ts';
+import { measureTies } from '../nearestTies.ts';
 import { placeSource, type Spread } from '../places.ts';
 import { type Profile, profileCalls } from '../profile.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
+/** Devices that are equally near. */
+const TIES = 100_000;
+const SMOKE_TIES = 5_000;
 const SPREADS: readonly Spread[] = ['towns', 'globe'];
 const WORLD = 1;
 const MOVED_SHARE = 0.1;
@@ -18,7 +22,8 @@ const QUERIES = 4_096;
 const NOW_MS = 1_700_000_000_000;
 
 export const bench: BenchCase = {
-  about: 'the nearest device in process, 10 % of all moved since they were loaded',
+  about:
+    'the nearest device in process, 10 % of all moved since they were loaded; and where thousands are equally near',
   run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const rows: Row[] = [];
     const curves: Curve[] = [];
@@ -27,7 +32,7 @@ export const bench: BenchCase = {
     const growth: number[] = [];
     const all = sizes ?? (smoke ? SMOKE_SIZES : SIZES);
     const rounds = smoke ? 1 : ROUNDS;
-    const share = smoke ? 0.05 : seconds / (2 * SPREADS.length * all.length + 1);
+    const share = smoke ? 0.05 : seconds / (2 * SPREADS.length * all.length + 2);
     for (const spread of SPREADS) {
       const asked = all.map((size) => {
         say(`${size} devices, ${spread}`);
@@ -50,6 +55,11 @@ export const bench: BenchCase = {
     }
     const floor = measureFloor(share);
     rows.push({ what: 'floor: one distance on the ellipsoid', unit: 'calls', ...floor });
+    say('devices that are equally near');
+    const ties = measureTies(smoke ? SMOKE_TIES : TIES, share);
+    rows.push(...ties.rows);
+    figures['spot_of_ordinary'] = ties.spotOfOrdinary;
+    figures['step_ms'] = ties.stepMs;
     figures['growth'] = Math.max(...growth);
     figures['distances'] = (figures[`us_${all.at(-1)}`] as number) / floor.cpuUs;
     return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures, curves, profiles };
@@ -58,7 +68,7 @@ export const bench: BenchCase = {
 
 interface AskedFleet {
   readonly size: number;
-  readonly ask: (n: number) => number;
+  readonly ask: (n: number) => unknown;
   readonly moveAny: () => void;
   readonly near: CallFigures[];
   readonly move: CallFigures[];
@@ -104,7 +114,7 @@ function fillFleet(spread: Spread, size: number): AskedFleet {
   const queries = queryPlaces(spread);
   const ask = (n: number) => {
     const at = 2 * (n % QUERIES);
-    return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity).length;
+    return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity)?.length;
   };
   return { size, ask, moveAny, near: [], move: [] };
 }

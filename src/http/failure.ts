@@ -39,7 +39,7 @@ export function failureAnswer(
 
 /** The SQLSTATE of a statement that reached its time limit. */
 const CANCELED = '57014';
-const OVERLOADED = 'too many calls of this account wait for the database; try again when they are answered';
+const OVERLOADED = 'too many calls of this account wait already; try again when they are answered';
 const TOO_SLOW = 'the database took too long to answer this; ask for less, or try again later';
 
 function statusOf(error: unknown): number | null {

@@ -1,5 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
+import { FairSemaphore } from '../base/fairSemaphore.ts';
+import type { WorkTurns } from '../base/workTurns.ts';
 import { isLatLng } from '../geometry/latLng.ts';
+import type { NearDevice } from '../memory/device.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
 import { nearDeviceJson } from './deviceJson.ts';
@@ -12,8 +15,18 @@ import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 /** No two points on Earth are farther apart than half its circumference: a wider radius is none at all. */
 const HALF_CIRCUMFERENCE_KM = 20_038;
 
+/** Of the questions that take many turns: an account's own wait for each other, and no more than these. */
+const LONG_SEARCHES = { running: 64, runningPerKey: 1, waiting: 2_000, waitingPerKey: 50 };
+
+export interface NearestPorts {
+  readonly fleet: Fleet;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+}
+
 /** The devices nearest to a coordinate, by geodesic distance, from memory. */
-export function nearestRoute(fleet: Fleet): Route {
+export function nearestRoute(ports: NearestPorts): Route {
+  const places = new FairSemaphore<number>(LONG_SEARCHES);
   return {
     method: 'GET',
     path: '/devices/nearest',
@@ -21,11 +34,15 @@ export function nearestRoute(fleet: Fleet): Route {
     versions: BOTH_VERSIONS,
     isPolled: true,
     describe: NEAREST_DEVICES,
-    handle: (call) => nearest(fleet, call),
+    handle: (call) => nearest(ports, places, call),
   };
 }
 
-function nearest(fleet: Fleet, { caller, query, nowMs }: Call): Answer {
+function nearest(
+  { fleet, turns }: NearestPorts,
+  places: FairSemaphore<number>,
+  { caller, query, nowMs }: Call,
+): Answer | Promise<Answer> {
   const { lat: latText, lng: lngText } = query;
   if (latText === undefined || lngText === undefined || isBlank(latText) || isBlank(lngText)) {
     return errorAnswer('COORDINATES_REQUIRED');
@@ -37,10 +54,18 @@ function nearest(fleet: Fleet, { caller, query, nowMs }: Call): Answer {
   const maxKm = maxKmOf(query['max_km']);
   if (maxKm === 'invalid') return errorAnswer('BAD_REQUEST', MAX_KM.refusal);
   const maxM = maxKm === null || maxKm > HALF_CIRCUMFERENCE_KM ? Number.POSITIVE_INFINITY : maxKm * 1000;
-  const found = fleet.near(caller.worldIds, lat, lng, limit, maxM);
+  const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
+  const { accountId, worldIds } = caller;
+  const found = fleet.near(worldIds, lat, lng, limit, maxM);
+  if (found !== null) return foundAnswer(found, asked, nowMs);
+  return places
+    .run(accountId, () => turns.run(accountId, fleet.nearInSteps(worldIds, lat, lng, limit, maxM)))
+    .then((found) => foundAnswer(found, asked, nowMs));
+}
+
+function foundAnswer(found: readonly NearDevice[], asked: string, nowMs: number): Answer {
   let data = '';
   for (const near of found) data += `${data === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
-  const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
   return jsonAnswer(data === '' ? '[]' : `${data}]`, `{"query":${asked},"distance":"straight_line_km"}`);
 }
 

@@ -1,5 +1,7 @@
+import type { Steps } from '../base/workTurns.ts';
 import type { DeviceFields, LatestPosition } from '../engine/device.ts';
 import type { Device, NearDevice } from './device.ts';
+import { LongSearch } from './longSearch.ts';
 import { mergedPage } from './sortedList.ts';
 import { FIRST_VERSION, World } from './world.ts';
 
@@ -71,8 +73,10 @@ export class Fleet {
     const device = this.#byId.get(deviceId);
     if (device === undefined) return false;
     if (device.position !== null && device.position.recordedAtMs > position.recordedAtMs) return true;
+    const world = this.#world(device.fields.worldId);
+    world.willMove(device, device.slot);
     device.position = position;
-    this.#world(device.fields.worldId).positions.put(device.slot, position.lat, position.lng);
+    world.positions.put(device.slot, position.lat, position.lng);
     return true;
   }
 
@@ -98,20 +102,51 @@ export class Fleet {
   }
 
   /**
-   * The `limit` devices nearest to a point by geodesic distance, nearest first, no farther than `maxM` metres
-   * (Infinity: no bound). Devices without a position are left out. The k-th distance found in the first world
-   * bounds the search in the second.
+   * The `limit` devices nearest to a point by geodesic distance, nearest first, of equals the lower IMEI, no farther
+   * than `maxM` metres (Infinity: no bound). Devices without a position are left out. The k-th distance found in the
+   * first world bounds the search in the second. Null where it takes more than about a millisecond: see `nearInSteps`.
    */
-  near(worldIds: readonly number[], lat: number, lng: number, limit: number, maxM: number): NearDevice[] {
+  near(
+    worldIds: readonly number[],
+    lat: number,
+    lng: number,
+    limit: number,
+    maxM: number,
+  ): NearDevice[] | null {
     let found: NearDevice[] = [];
     for (const worldId of worldIds) {
       const world = this.#worlds.get(worldId);
       if (world === undefined || world.positions.size === 0) continue;
       const last = found[limit - 1];
       const hits = world.near(lat, lng, limit, last === undefined ? maxM : Math.min(maxM, last.distanceM));
+      if (hits === null) return null;
       found = found.length === 0 ? hits : nearestOf(found, hits, limit);
     }
     return found;
+  }
+
+  /**
+   * What `near` would answer at the moment of the first step, whoever moves meanwhile. For the few questions that
+   * thousands of devices answer equally well, such as those on the equator from a pole.
+   */
+  *nearInSteps(
+    worldIds: readonly number[],
+    lat: number,
+    lng: number,
+    limit: number,
+    maxM: number,
+  ): Steps<NearDevice[]> {
+    const search = new LongSearch(lat, lng, limit, maxM);
+    const worlds = worldIds
+      .map((worldId) => this.#worlds.get(worldId))
+      .filter((world) => world !== undefined);
+    for (const world of worlds) world.begin(search);
+    try {
+      for (const world of worlds) yield* world.nearInSteps(search);
+    } finally {
+      for (const world of worlds) world.end(search);
+    }
+    return search.found;
   }
 
   #world(worldId: number): World {

@@ -1,10 +1,22 @@
 import { invariant } from '../base/invariant.ts';
+import type { Steps } from '../base/workTurns.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import { writeSurfacePoint } from '../geometry/surfacePoint.ts';
+import { type Cell, splitCell, WHOLE } from './positionIndexCell.ts';
+import type { RankOf } from './positionIndexCrowd.ts';
 import type { NearHit, Precedes } from './positionIndexHeap.ts';
 import { LATTICE_CENTRE, STEPS_PER_M } from './positionIndexLattice.ts';
-import { PositionIndexSearch } from './positionIndexSearch.ts';
-import { PositionIndexTrie } from './positionIndexTrie.ts';
+import { EVERYTHING, PositionIndexSearch } from './positionIndexSearch.ts';
+import { type Places, PositionIndexTrie } from './positionIndexTrie.ts';
+
+/** What is asked of a search that goes on while devices move. */
+export interface SearchInSteps {
+  readonly lat: number;
+  readonly lng: number;
+  readonly limit: number;
+  /** Nobody farther away matters any more. */
+  readonly reachM: number;
+}
 
 /**
  * The positions of one world's devices, ready for the question which are nearest. Devices are known by slots, small
@@ -13,15 +25,17 @@ import { PositionIndexTrie } from './positionIndexTrie.ts';
  * Earth-centred coordinates make 180° and the poles ordinary places and let the search compare chords instead of
  * computing angles. There is never anything to rebuild; the longest a `put` takes is to double an array.
  */
-export class PositionIndex {
-  private readonly trie = new PositionIndexTrie();
+export class PositionIndex implements Places {
+  private readonly trie: PositionIndexTrie;
   /** Latitude and longitude of slot s at 2s and 2s + 1: the lattice of the trie is too coarse for exact distances. */
   private positions = new Float64Array(0);
   private devices = 0;
   private readonly precedes: Precedes;
 
-  constructor(precedes: Precedes = (slot, other) => slot < other) {
-    this.precedes = precedes;
+  /** Of devices equally far away the one of the lower rank goes first. */
+  constructor(rankOf: RankOf = (slot) => slot) {
+    this.trie = new PositionIndexTrie(this, rankOf);
+    this.precedes = (slot, other) => rankOf(slot) < rankOf(other);
   }
 
   /** How many devices are in. */
@@ -43,15 +57,20 @@ export class PositionIndex {
     const x = Math.round(ecef[0]! * STEPS_PER_M) + LATTICE_CENTRE;
     const y = Math.round(ecef[1]! * STEPS_PER_M) + LATTICE_CENTRE;
     const z = Math.round(ecef[2]! * STEPS_PER_M) + LATTICE_CENTRE;
-    if (this.trie.has(slot)) {
-      this.trie.move(slot, x, y, z);
+    const isIn = this.trie.has(slot);
+    if (isIn && this.positions[2 * slot] === lat && this.positions[2 * slot + 1] === lng) return;
+    if (isIn && this.trie.shift(slot, x, y, z)) {
+      this.place(slot, lat, lng);
+      return;
+    }
+    if (isIn) {
+      this.trie.erase(slot);
     } else {
-      this.trie.insert(slot, x, y, z);
       this.devices++;
       this.reserve(slot);
     }
-    this.positions[2 * slot] = lat;
-    this.positions[2 * slot + 1] = lng;
+    this.place(slot, lat, lng);
+    this.trie.insert(slot, x, y, z);
   }
 
   /** Takes the device out; false when it was not in. */
@@ -64,11 +83,46 @@ export class PositionIndex {
 
   /**
    * The `limit` (1 to 1000) devices nearest by `distanceM`, at most `maxM` metres away (inclusive), nearest first,
-   * of equals the one first that precedes the other. To merge worlds, pass the last distance found in one as `maxM` for the next.
+   * of equals the one of the lower rank first. To merge worlds, pass the last distance found in one as `maxM` for the
+   * next. Null where that takes more than about a millisecond: thousands are equally far away.
    */
-  near(lat: number, lng: number, limit: number, maxM = Infinity): NearHit[] {
+  near(lat: number, lng: number, limit: number, maxM = Infinity): NearHit[] | null {
     invariant(isLatLng(lat, lng), 'position index: not a position');
-    return search.run(this.trie, this.positions, lat, lng, limit, maxM, this.precedes);
+    const hits = search.run(this.trie, this.positions, lat, lng, limit, maxM, this.precedes, EVERYTHING);
+    return search.isCut ? null : hits;
+  }
+
+  /**
+   * The same in steps of about a millisecond, between which devices may come, move and leave. Of those that stay where
+   * they are and are not in `passed`, which may grow, the `limit` nearest are offered, some of them more than once. A
+   * part of the index that takes too long is halved.
+   */
+  *nearInSteps(
+    asked: SearchInSteps,
+    passed: ReadonlySet<number>,
+    offer: (hits: readonly NearHit[]) => void,
+  ): Steps<void> {
+    const { lat, lng, limit } = asked;
+    const cells: Cell[] = [WHOLE];
+    for (let cell = cells.pop(); cell !== undefined; cell = cells.pop()) {
+      const { trie, positions, precedes } = this;
+      offer(search.run(trie, positions, lat, lng, limit, asked.reachM, precedes, { cell, passed }));
+      if (search.isCut) cells.push(...splitCell(trie, cell, search.place, search.lastSpot));
+      yield;
+    }
+  }
+
+  latOf(slot: number): number {
+    return this.positions[2 * slot]!;
+  }
+
+  lngOf(slot: number): number {
+    return this.positions[2 * slot + 1]!;
+  }
+
+  private place(slot: number, lat: number, lng: number): void {
+    this.positions[2 * slot] = lat;
+    this.positions[2 * slot + 1] = lng;
   }
 
   private reserve(slot: number): void {

@@ -1,3 +1,4 @@
+import { PositionIndexCrowd, type RankOf } from './positionIndexCrowd.ts';
 import { LATTICE_BITS, MAX_DEPTH } from './positionIndexLattice.ts';
 
 /** A reference between cells is positive for an inner node, negative for a leaf (`~ref` is its first block), or this. */
@@ -5,21 +6,30 @@ export const EMPTY = 0;
 /** Where `children` keeps the reference to the root: node 0 is nobody's child. */
 export const ROOT = 0;
 
-// A block is 128 integers, 512 bytes: a header (count, next block of the same leaf, depth) and 31 entries (x, y, z, slot).
+// A block is 128 integers, 512 bytes: a header (count, link, depth) and 31 entries (x, y, z, slot).
 export const BLOCK_SHIFT = 7;
 export const ENTRY_INTS = 4;
-export const NEXT = 1;
+/** Of a crowded block its crowd, of a free one the next free one. */
+export const LINK = 1;
 export const SLOT = 3;
 const DEPTH = 2;
 const BLOCK_CAPACITY = (1 << BLOCK_SHIFT) / ENTRY_INTS - 1;
+/** The count of a block whose devices are in a crowd; its first entry tells where. */
+export const CROWDED = BLOCK_CAPACITY + 1;
 /** Two leaves holding no more than this together become one; half a block, so that it does not split at once. */
 const MERGE_COUNT = BLOCK_CAPACITY >> 1;
+
+/** Where each slot is, in degrees. */
+export interface Places {
+  latOf(slot: number): number;
+  lngOf(slot: number): number;
+}
 
 /**
  * A bucket trie over lattice points, each known by its slot. Cells halve along x, y and z in turn, so the shape follows
  * from the points alone, whatever their order: depth is bounded and nothing is ever rebalanced. A leaf is one block of
- * contiguous entries; only at MAX_DEPTH, where all points are equal, it chains several, and just the first has room.
- * Freed nodes and blocks are used again; arrays double when they are full and never shrink.
+ * contiguous entries; at MAX_DEPTH, where all points are equal and a block cannot be split, the devices of a full one
+ * go to a crowd. Freed nodes and blocks are used again; arrays double when they are full and never shrink.
  */
 export class PositionIndexTrie {
   /** Two references per inner node: lower half, upper half. */
@@ -30,10 +40,20 @@ export class PositionIndexTrie {
   blocksInUse = 0;
   /** Where in `pool` a slot's entry is; 0, which is a header, for none. */
   private entryOf = NOTHING;
+  /** By the link of their block; 0 is none. */
+  private readonly crowds: (PositionIndexCrowd | undefined)[] = [undefined];
+  private readonly freeCrowds: number[] = [];
   private nodesMade = 0;
   private blocksMade = 0;
   private freeNode = 0;
   private freeBlock = EMPTY;
+  private readonly places: Places;
+  private readonly rankOf: RankOf;
+
+  constructor(places: Places, rankOf: RankOf) {
+    this.places = places;
+    this.rankOf = rankOf;
+  }
 
   get bytes(): number {
     return this.children.byteLength + this.pool.byteLength + this.entryOf.byteLength;
@@ -43,7 +63,18 @@ export class PositionIndexTrie {
     return slot < this.entryOf.length && this.entryOf[slot] !== 0;
   }
 
-  /** Adds a slot that is not in. */
+  crowdOf(block: number): PositionIndexCrowd {
+    return this.crowds[this.pool[(block << BLOCK_SHIFT) + LINK]!]!;
+  }
+
+  /** What stands at a cell, given by its depth and lower corner: its node, or the leaf that it is part of, or EMPTY. */
+  refAt(depth: number, x: number, y: number, z: number): number {
+    let ref = this.children[ROOT]!;
+    for (let at = 0; at < depth && ref > 0; at++) ref = this.children[2 * ref + half(at, x, y, z)]!;
+    return ref;
+  }
+
+  /** Adds a slot that is not in, and has its place. */
   insert(slot: number, x: number, y: number, z: number): void {
     this.entryOf = grown(this.entryOf, slot + 1);
     let at = ROOT;
@@ -53,38 +84,38 @@ export class PositionIndexTrie {
       if (ref > 0) {
         at = 2 * ref + half(depth++, x, y, z);
       } else if (ref === EMPTY) {
-        this.children[at] = ~this.newBlock(depth, EMPTY);
+        this.children[at] = ~this.newBlock(depth);
       } else if (this.count(ref) < BLOCK_CAPACITY) {
         this.append(~ref, slot, x, y, z);
         return;
       } else if (depth === MAX_DEPTH) {
-        this.children[at] = ~this.newBlock(depth, ref);
+        this.crowd(~ref, slot);
+        return;
       } else {
         this.split(at, depth);
       }
     }
   }
 
-  /** Moves a slot that is in: in place as long as it stays in its leaf's cell. */
-  move(slot: number, x: number, y: number, z: number): void {
+  /** Moves a slot that is in, if it stays in its leaf's cell and is in no crowd; else false, and nothing is changed. */
+  shift(slot: number, x: number, y: number, z: number): boolean {
     const pool = this.pool;
     const entry = this.entryOf[slot]!;
-    const depth = pool[((entry >> BLOCK_SHIFT) << BLOCK_SHIFT) + DEPTH]!;
+    const base = (entry >> BLOCK_SHIFT) << BLOCK_SHIFT;
+    if (pool[base] === CROWDED) return false;
+    const depth = pool[base + DEPTH]!;
     // The leading bits that lead to this leaf, of each axis.
     const leftX = (x ^ pool[entry]!) >>> (LATTICE_BITS - (((depth + 2) / 3) | 0));
     const leftY = (y ^ pool[entry + 1]!) >>> (LATTICE_BITS - (((depth + 1) / 3) | 0));
     const leftZ = (z ^ pool[entry + 2]!) >>> (LATTICE_BITS - ((depth / 3) | 0));
-    if ((leftX | leftY | leftZ) === 0) {
-      pool[entry] = x;
-      pool[entry + 1] = y;
-      pool[entry + 2] = z;
-    } else {
-      this.erase(slot);
-      this.insert(slot, x, y, z);
-    }
+    if ((leftX | leftY | leftZ) !== 0) return false;
+    pool[entry] = x;
+    pool[entry + 1] = y;
+    pool[entry + 2] = z;
+    return true;
   }
 
-  /** Takes out a slot that is in. */
+  /** Takes out a slot that is in, and still has the place that it was inserted with. */
   erase(slot: number): void {
     const pool = this.pool;
     const entry = this.entryOf[slot]!;
@@ -92,14 +123,56 @@ export class PositionIndexTrie {
     const at = path[depth]!;
     const leaf = this.children[at]!;
     const base = ~leaf << BLOCK_SHIFT;
-    const last = base + ENTRY_INTS * pool[base]!--;
-    if (entry !== last) this.copyEntry(last, entry);
     this.entryOf[slot] = 0;
-    if (pool[base] === 0) {
-      this.children[at] = pool[base + NEXT]!;
-      this.release(~leaf);
+    if (pool[base] === CROWDED) {
+      this.leaveCrowd(~leaf, slot);
+    } else {
+      const last = base + ENTRY_INTS * pool[base]!--;
+      if (entry !== last) this.copyEntry(last, entry);
+      if (pool[base] === 0) {
+        this.children[at] = EMPTY;
+        this.release(~leaf);
+      }
     }
     this.merge(depth);
+  }
+
+  /** Puts a slot to the others of a block that is full, or crowded already, and cannot be split. */
+  private crowd(block: number, slot: number): void {
+    const pool = this.pool;
+    const base = block << BLOCK_SHIFT;
+    if (pool[base] !== CROWDED) {
+      const link = this.freeCrowds.pop() ?? this.crowds.length;
+      const crowd = new PositionIndexCrowd(this.rankOf);
+      this.crowds[link] = crowd;
+      pool[base + LINK] = link;
+      pool[base] = CROWDED;
+      for (let n = 1; n <= BLOCK_CAPACITY; n++)
+        this.enterCrowd(block, crowd, pool[base + ENTRY_INTS * n + SLOT]!);
+    }
+    this.enterCrowd(block, this.crowdOf(block), slot);
+  }
+
+  private enterCrowd(block: number, crowd: PositionIndexCrowd, slot: number): void {
+    crowd.add(slot, this.places.latOf(slot), this.places.lngOf(slot));
+    this.entryOf[slot] = (block << BLOCK_SHIFT) + ENTRY_INTS;
+  }
+
+  /** What becomes of a crowd that has thinned out is a block again. */
+  private leaveCrowd(block: number, slot: number): void {
+    const crowd = this.crowdOf(block);
+    crowd.remove(slot, this.places.latOf(slot), this.places.lngOf(slot));
+    if (crowd.size > MERGE_COUNT) return;
+    const pool = this.pool;
+    const base = block << BLOCK_SHIFT;
+    const [x, y, z] = [pool[base + ENTRY_INTS]!, pool[base + ENTRY_INTS + 1]!, pool[base + ENTRY_INTS + 2]!];
+    const link = pool[base + LINK]!;
+    this.crowds[link] = undefined;
+    this.freeCrowds.push(link);
+    pool[base] = 0;
+    for (const spot of crowd.spotsAfter(null, MERGE_COUNT)) {
+      for (const other of spot.slots.slice(0, MERGE_COUNT)) this.append(block, other, x, y, z);
+    }
   }
 
   /** Fills `path` with the places of the references that lead to a point's leaf; answers the leaf's depth. */
@@ -116,7 +189,7 @@ export class PositionIndexTrie {
   /** Puts an inner node in the place of the full leaf there and deals its points to two halves. */
   private split(at: number, depth: number): void {
     const lower = ~this.children[at]!;
-    const upper = this.newBlock(depth + 1, EMPTY);
+    const upper = this.newBlock(depth + 1);
     const node = this.newNode();
     const pool = this.pool;
     const base = lower << BLOCK_SHIFT;
@@ -155,11 +228,10 @@ export class PositionIndexTrie {
     }
   }
 
-  /** How many points a merge has to take over; too many if this is an inner node or a chain. */
+  /** How many points a merge has to take over; too many if this is an inner node or a crowd. */
   private mergeCount(ref: number): number {
     if (ref === EMPTY) return 0;
-    if (ref > 0 || this.pool[(~ref << BLOCK_SHIFT) + NEXT] !== EMPTY) return BLOCK_CAPACITY;
-    return this.count(ref);
+    return ref > 0 ? BLOCK_CAPACITY : this.count(ref);
   }
 
   private pour(from: number, to: number): void {
@@ -207,25 +279,24 @@ export class PositionIndexTrie {
     return this.nodesMade;
   }
 
-  private newBlock(depth: number, next: number): number {
+  private newBlock(depth: number): number {
     this.blocksInUse++;
     let block = ~this.freeBlock;
     if (this.freeBlock === EMPTY) {
       block = this.blocksMade++;
       this.pool = grown(this.pool, this.blocksMade << BLOCK_SHIFT);
     } else {
-      this.freeBlock = this.pool[(block << BLOCK_SHIFT) + NEXT]!;
+      this.freeBlock = this.pool[(block << BLOCK_SHIFT) + LINK]!;
     }
     const base = block << BLOCK_SHIFT;
     this.pool[base] = 0;
-    this.pool[base + NEXT] = next;
     this.pool[base + DEPTH] = depth;
     return block;
   }
 
   private release(block: number): void {
     this.blocksInUse--;
-    this.pool[(block << BLOCK_SHIFT) + NEXT] = this.freeBlock;
+    this.pool[(block << BLOCK_SHIFT) + LINK] = this.freeBlock;
     this.freeBlock = ~block;
   }
 }

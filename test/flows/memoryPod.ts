@@ -93,7 +93,7 @@ export function dump(
       worldId,
       version: fleet.worldVersion(worldId),
       devices: devices.map(({ fields, position }) => ({ ...fields, position })),
-      near: near.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
+      near: near?.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
       areas: held.map(({ shape: _, ...area }) => area),
       overlaps: held.map(({ id, figures: { bounds } }) => [id, idsNear(areas, worldId, bounds)]),
       // Where the areas of the tests are made, deleted ones too.

@@ -4,6 +4,9 @@ import fc from 'fast-check';
 import { InvariantError } from '../../src/base/invariant.ts';
 import { distanceM } from '../../src/geometry/distance.ts';
 import { PositionIndex } from '../../src/memory/positionIndex.ts';
+import type { NearHit } from '../../src/memory/positionIndexHeap.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+import { runs } from '../support/torture.ts';
 
 type Position = readonly [lat: number, lng: number];
 type Step =
@@ -57,7 +60,7 @@ describe('near', () => {
       ]),
     );
     assert.deepEqual(
-      index.near(0, 0, 2).map((hit) => hit.slot),
+      nearest(index, [0, 0], 2).map((hit) => hit.slot),
       [1, 0],
     );
   });
@@ -65,7 +68,7 @@ describe('near', () => {
   test('breaks ties by the lower slot', () => {
     const index = indexOf(new Map([5, 3, 9, 1, 7].map((slot) => [slot, [40, -3]])));
     assert.deepEqual(
-      index.near(40, -3.1, 3).map((hit) => hit.slot),
+      nearest(index, [40, -3.1], 3).map((hit) => hit.slot),
       [1, 3, 5],
     );
   });
@@ -73,16 +76,16 @@ describe('near', () => {
   test('counts maxM as near enough, and nothing beyond', () => {
     const index = indexOf(new Map([[0, [40, -3]]]));
     const exactM = distanceM(40.5, -3.5, 40, -3);
-    assert.equal(index.near(40.5, -3.5, 1, exactM).length, 1);
-    assert.equal(index.near(40.5, -3.5, 1, exactM * (1 - 1e-15)).length, 0);
-    assert.equal(index.near(40, -3, 1, 0).length, 1);
+    assert.equal(nearest(index, [40.5, -3.5], 1, exactM).length, 1);
+    assert.equal(nearest(index, [40.5, -3.5], 1, exactM * (1 - 1e-15)).length, 0);
+    assert.equal(nearest(index, [40, -3], 1, 0).length, 1);
   });
 
   test('bounded by the last hit of one world, completes the merge with another', () => {
     const ours = crowd(500, [40, -3], 0.5);
     const theirs = new Map([...crowd(500, [40.2, -3.2], 0.5, 77)].map(([slot, at]) => [slot + 1000, at]));
-    const first = indexOf(ours).near(40.1, -3.1, 10);
-    const second = indexOf(theirs).near(40.1, -3.1, 10, first.at(-1)?.distanceM);
+    const first = nearest(indexOf(ours), [40.1, -3.1], 10);
+    const second = nearest(indexOf(theirs), [40.1, -3.1], 10, first.at(-1)?.distanceM);
     const merged = [...first, ...second].sort((a, b) => a.distanceM - b.distanceM).slice(0, 10);
     assert.deepEqual(merged, bruteForce(new Map([...ours, ...theirs]), [40.1, -3.1], 10, Infinity));
   });
@@ -133,11 +136,11 @@ describe('put and remove', () => {
   });
 
   test('are told apart by whatever says who goes first, also in a crowd at one position', () => {
-    const index = new PositionIndex((slot, other) => slot > other);
+    const index = new PositionIndex((slot) => -slot);
     for (let slot = 0; slot < 20_000; slot++) index.put(slot, 40, -3);
     for (const from of [40, 40.001, 60]) {
       assert.deepEqual(
-        index.near(from, -3, 3).map((hit) => hit.slot),
+        index.near(from, -3, 3)?.map((hit) => hit.slot),
         [19_999, 19_998, 19_997],
       );
     }
@@ -178,10 +181,118 @@ describe('put and remove', () => {
     test(`refuse ${name}`, () => {
       const index = indexOf(new Map([[3, [1, 1]]]));
       assert.throws(() => act(index), InvariantError);
-      assert.deepEqual([index.size, index.near(1, 1, 1)[0]?.slot], [1, 3]);
+      assert.deepEqual([index.size, nearest(index, [1, 1], 1)[0]?.slot], [1, 3]);
     });
   }
 });
+
+describe('many that are equally near', () => {
+  const SPOT: Position = [41.9, 12.5];
+  const ASKED: readonly Position[] = [
+    SPOT,
+    [41.901, 12.5],
+    [45.5, 9.2],
+    [-23, -46],
+    [-41.9, -167.5],
+    [-41, -167],
+  ];
+
+  test('at one spot cost no more than a few, wherever the question is asked', () => {
+    let compared = 0;
+    const index = new PositionIndex((slot) => {
+      compared++;
+      return slot;
+    });
+    for (let slot = 99_999; slot >= 0; slot--) index.put(slot, ...SPOT);
+    for (const limit of [1, 50]) {
+      for (const at of ASKED) {
+        compared = 0;
+        const hits = index.near(...at, limit);
+        assert.deepEqual(
+          hits?.map(({ slot }) => slot),
+          Array.from({ length: limit }, (_, slot) => slot),
+        );
+        assert.ok(compared <= 2_000, `${compared} ranks for ${limit} asked at ${at}`);
+      }
+    }
+  });
+
+  test('agree with brute force where a crowd at one lattice point has several spots and changes', () => {
+    const tiny = fc.integer({ min: 0, max: 4 }).map((n) => n * 1e-9);
+    const spot = fc.tuple(tiny, tiny).map(([lat, lng]): Position => [SPOT[0] + lat, SPOT[1] + lng]);
+    const change = fc.tuple(fc.integer({ min: 0, max: 79 }), fc.option(spot, { freq: 3 }));
+    fc.assert(
+      fc.property(fc.array(change, { minLength: 200, maxLength: 600, size: 'max' }), (changes) => {
+        const index = new PositionIndex();
+        const devices = new Map<number, Position>();
+        for (const [n, [slot, to]] of changes.entries()) {
+          if (to === null) {
+            assert.equal(index.remove(slot), devices.delete(slot));
+          } else {
+            index.put(slot, ...to);
+            devices.set(slot, to);
+          }
+          if (n % 40 === 0)
+            for (const limit of [1, 7, 60]) assertNearest(index, devices, SPOT, limit, Infinity);
+        }
+        for (const at of ASKED) assertNearest(index, devices, at, 20, Infinity);
+        for (const slot of devices.keys()) index.remove(slot);
+        assertEmpty(index);
+      }),
+      { seed: 3, numRuns: runs(40), endOnFailure: true },
+    );
+  });
+
+  const hard: readonly [name: string, positions: () => Position[], at: Position][] = [
+    ['around a pole', () => Array.from({ length: 12_000 }, (_, n) => [0, n * 0.03 - 180]), [90, 0]],
+    ['within a metre, from the antipode', () => [...crowd(8_000, SPOT, 1e-5).values()], [-41.9, -167.5]],
+    ['within a millimetre', () => [...crowd(8_000, SPOT, 1e-8).values()], [45.5, 9.2]],
+    ['within a millimetre, from above', () => [...crowd(8_000, SPOT, 1e-8).values()], SPOT],
+  ];
+  for (const [name, positions, at] of hard) {
+    test(`${name} are found in small steps, whoever moves meanwhile`, () => {
+      const all = positions();
+      const devices = new Map(all.entries());
+      const index = indexOf(devices);
+      assert.equal(index.near(...at, 20), null);
+      assert.deepEqual(nearestInSteps(index, at, 20, Infinity), bruteForce(devices, at, 20, Infinity));
+
+      const random = seededRandom(4);
+      const passed = new Looked();
+      let perStep = 0;
+      const found = nearestInSteps(index, at, 20, Infinity, passed, () => {
+        perStep = Math.max(perStep, passed.takeLooks());
+        for (let n = 0; n < 5; n++) {
+          const slot = Math.floor(random() * all.length);
+          passed.add(slot);
+          devices.delete(slot);
+          if (random() < 0.3) index.remove(slot);
+          else index.put(slot, ...(all[Math.floor(random() * all.length)] as Position));
+        }
+      });
+      assert.ok(perStep <= 5_000, `${perStep} devices in one step`);
+      const stayed = found.filter(({ slot }) => devices.has(slot));
+      assert.deepEqual(stayed, bruteForce(devices, at, 20, Infinity).slice(0, stayed.length));
+      assert.ok(found.length === 20 && stayed.length >= 10, `${stayed.length} of ${found.length} stayed`);
+    });
+  }
+});
+
+/** Counts how often it is asked about a slot: once for each device that is met. */
+class Looked extends Set<number> {
+  #looks = 0;
+
+  override has(slot: number): boolean {
+    this.#looks++;
+    return super.has(slot);
+  }
+
+  takeLooks(): number {
+    const looks = this.#looks;
+    this.#looks = 0;
+    return looks;
+  }
+}
 
 const wrapLng = (lng: number): number => lng - 360 * Math.round(lng / 360);
 const around = ([lat, lng]: Position, [dLat, dLng]: Position): Position => [
@@ -247,8 +358,44 @@ function assertNearest(
   limit: number,
   maxM: number,
 ): void {
-  assert.deepEqual(index.near(...at, limit, maxM), bruteForce(devices, at, limit, maxM));
+  assert.deepEqual(nearest(index, at, limit, maxM), bruteForce(devices, at, limit, maxM));
 }
+
+/** What the index answers at once where it does, and in steps, which must be the same. */
+function nearest(index: PositionIndex, [lat, lng]: Position, limit: number, maxM = Infinity): NearHit[] {
+  const inSteps = nearestInSteps(index, [lat, lng], limit, maxM);
+  const atOnce = index.near(lat, lng, limit, maxM);
+  if (atOnce !== null) assert.deepEqual(inSteps, atOnce);
+  return inSteps;
+}
+
+/** Of equals the lower slot first. `between` runs between any two steps. */
+function nearestInSteps(
+  index: PositionIndex,
+  [lat, lng]: Position,
+  limit: number,
+  maxM: number,
+  passed: ReadonlySet<number> = new Set(),
+  between: () => void = () => {},
+): NearHit[] {
+  let found: NearHit[] = [];
+  const asked = {
+    lat,
+    lng,
+    limit,
+    get reachM() {
+      return found[limit - 1]?.distanceM ?? maxM;
+    },
+  };
+  const steps = index.nearInSteps(asked, passed, (hits) => {
+    const bySlot = new Map([...found, ...hits].map((hit) => [hit.slot, hit]));
+    found = inOrder([...bySlot.values()]).slice(0, limit);
+  });
+  while (steps.next().done !== true) between();
+  return found;
+}
+
+const inOrder = (hits: NearHit[]) => hits.sort((a, b) => a.distanceM - b.distanceM || a.slot - b.slot);
 
 function assertEmpty(index: PositionIndex): void {
   const { nodes, blocks } = index.usage;
@@ -256,11 +403,8 @@ function assertEmpty(index: PositionIndex): void {
 }
 
 function bruteForce(devices: ReadonlyMap<number, Position>, at: Position, limit: number, maxM: number) {
-  return [...devices]
-    .map(([slot, position]) => ({ slot, distanceM: distanceM(...at, ...position) }))
-    .filter((hit) => hit.distanceM <= maxM)
-    .sort((a, b) => a.distanceM - b.distanceM || a.slot - b.slot)
-    .slice(0, limit);
+  const all = [...devices].map(([slot, position]) => ({ slot, distanceM: distanceM(...at, ...position) }));
+  return inOrder(all.filter((hit) => hit.distanceM <= maxM)).slice(0, limit);
 }
 
 function indexOf(devices: ReadonlyMap<number, Position>): PositionIndex {

@@ -8,6 +8,7 @@ import { scopeMask } from '../../src/access/scopes.ts';
 import { areaFigures } from '../../src/areas/areaFigures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import type { Admission, Admittance } from '../../src/flows/admit.ts';
 import type { AppPorts } from '../../src/http/app.ts';
 import { areaReadRoutes } from '../../src/http/areaReads.ts';
@@ -20,16 +21,19 @@ import { Fleet } from '../../src/memory/fleet.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const WORLD = 1;
+/** Of the key `other`, which belongs to another account. */
+export const OTHER_WORLD = 2;
 export const IMEI = '350000000000017';
 const LOOPBACK = parseNetwork('127.0.0.1/32') as Network;
 
-const admittedAs = (scopes: number) =>
-  ({ kind: 'admitted', caller: { worldIds: [WORLD], accountId: 1, scopes } }) as unknown as Admission;
+const admittedAs = (scopes: number, worldId = WORLD) =>
+  ({ kind: 'admitted', caller: { worldIds: [worldId], accountId: worldId, scopes } }) as unknown as Admission;
 
 /** What becomes of a call by the key that it shows. */
 const FATES = [
   'now',
   'later',
+  'other',
   'scopeless',
   'limited',
   'limited later',
@@ -49,7 +53,8 @@ const fateOf = new Map(FATES.map((fate) => [fingerprint(keyOf(fate)), fate]));
 
 /** At once or later. */
 function admit(shown: ShownKey, client: ClientAddress): Admission | Promise<Admission> {
-  const admitted = admittedAs(scopeMask('read_devices', 'read_locations', 'read_areas'));
+  const reading = scopeMask('read_devices', 'read_locations', 'read_areas');
+  const admitted = admittedAs(reading);
   if (shown.kind === 'none') return { kind: 'refused', code: 'API_KEY_REQUIRED' };
   const fate = shown.kind === 'key' ? fateOf.get(shown.fingerprint) : undefined;
   switch (fate) {
@@ -57,6 +62,8 @@ function admit(shown: ShownKey, client: ClientAddress): Admission | Promise<Admi
       return { kind: 'refused', code: 'API_KEY_INVALID' };
     case 'later':
       return Promise.resolve(admitted);
+    case 'other':
+      return admittedAs(reading, OTHER_WORLD);
     case 'scopeless':
       return admittedAs(scopeMask('write_areas'));
     case 'limited':
@@ -78,7 +85,13 @@ function admit(shown: ShownKey, client: ClientAddress): Admission | Promise<Admi
   }
 }
 
-function memory(): { fleet: Fleet; areas: AreaCatalog } {
+/** What a side answers from. */
+export interface SideMemory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+}
+
+function smallMemory(): SideMemory {
   const fleet = new Fleet();
   for (const [id, name] of [
     [1, 'Van "12" — Überführung'],
@@ -131,16 +144,19 @@ export interface Side {
   readonly logged: string[];
 }
 
-export async function serveSide(make: (ports: AppPorts) => RequestListener): Promise<Side> {
-  const { fleet, areas } = memory();
+export async function serveSide(
+  make: (ports: AppPorts) => RequestListener,
+  { fleet, areas }: SideMemory = smallMemory(),
+): Promise<Side> {
+  const nearest = nearestRoute({ fleet, turns: new WorkTurns(1) });
   const observed: string[] = [];
   const logged: string[] = [];
-  const broken = (path: string, handle: Route['handle']): Route => ({ ...nearestRoute(fleet), path, handle });
+  const broken = (path: string, handle: Route['handle']): Route => ({ ...nearest, path, handle });
   const server = createHttpServer(
     make({
       admittance: { admit } as unknown as Admittance,
       routes: [
-        nearestRoute(fleet),
+        nearest,
         ...deviceRoutes(fleet),
         ...areaReadRoutes(areas),
         broken('/throws', () => {
