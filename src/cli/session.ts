@@ -48,18 +48,12 @@ export async function withSession<T>(
   }
 }
 
-/** Many writes in a row: the pods follow them in order, so waiting once for the last is waiting for all. */
-export async function settlingOnce<T>(session: Session, work: (session: Session) => Promise<T>): Promise<T> {
-  const writes: { xid: string; published: boolean }[] = [];
-  const settle: Session['settle'] = async ({ xid, published }) => {
-    writes.splice(0, 1, { xid, published: published && (writes[0]?.published ?? true) });
-  };
-  try {
-    return await work({ ...session, settle });
-  } finally {
-    const [last] = writes;
-    if (last !== undefined) await session.settle(last);
-  }
+/**
+ * For many writes in a row: each returns only when the running pods have followed it, whoever was told of it. So what a
+ * pod has to catch up with, and everybody waits for who needs its newest, is never more than one of them.
+ */
+export function paced(session: Session): Session {
+  return { ...session, settle: (write) => session.settle({ ...write, published: false }) };
 }
 
 /** Waits until every running pod has applied the write, when its versions could not be published. */

@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import type { Env } from '../../src/config.ts';
 import { redisKeys } from '../../src/queue/redisKeys.ts';
 import { deletePod, upsertPod } from '../../src/store/pods.ts';
+import { selectFeedStand } from '../../src/store/snapshot.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { identifier } from '../../src/store/sqlText.ts';
 import { createDatabase } from '../support/postgres.ts';
@@ -20,10 +21,7 @@ before(async () => {
 });
 after(() => sql.end());
 
-async function cursor(): Promise<string> {
-  const [row] = await sql<{ cursor: string }[]>`select pg_current_snapshot()::text as cursor`;
-  return row?.cursor ?? '';
-}
+const stand = () => sql.begin(selectFeedStand);
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
@@ -36,7 +34,7 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
 /** A pod that says all the time that it lives, and follows the feed only when told to. */
 async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<void> }> {
   const pod = randomUUID();
-  let at = await cursor();
+  let at = await stand();
   await upsertPod(sql, pod, at);
   const beats = setInterval(() => void upsertPod(sql, pod, at), 200);
   t.after(async () => {
@@ -45,7 +43,7 @@ async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<voi
   });
   return {
     async follow() {
-      at = await cursor();
+      at = await stand();
       await upsertPod(sql, pod, at);
     },
   };

@@ -8,7 +8,7 @@ import { DeviceRows } from '../deviceRows.ts';
 import { IMPORT_CHUNK, type ImportCounts, type ImportLine, importDevices } from '../importDevices.ts';
 import { operand, required } from '../option.ts';
 import { parseEmail } from '../parseText.ts';
-import { type Session, settlingOnce } from '../session.ts';
+import { paced, type Session } from '../session.ts';
 import { readLines } from '../textLines.ts';
 
 /** A file with more wrong lines than this is another file than the caller thinks. */
@@ -35,7 +35,7 @@ export const deviceImport = defineCommand({
     context.withSession(async (session) => {
       const source = file === '-' ? ok(context.stdin) : await openFile(file);
       if (!source.ok) return source;
-      return settlingOnce(session, (once) => importFile(context, once, email, source.value));
+      return importFile(context, paced(session), email, source.value);
     }),
 });
 

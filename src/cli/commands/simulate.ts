@@ -8,7 +8,7 @@ import { type IngestClient, openIngestClient } from '../ingestClient.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseWhole } from '../parseText.ts';
 import { registerSimulation } from '../registerSimulation.ts';
-import { settlingOnce } from '../session.ts';
+import { paced } from '../session.ts';
 import { createFleet } from '../simulatedFleet.ts';
 import { SIMULATED_MAX } from '../simulatedImei.ts';
 
@@ -60,9 +60,7 @@ async function run(
   const probe = await client.send([]);
   if (probe.kind === 'refused') return fail(probe.message);
   if (probe.kind === 'unavailable') return fail(`${probe.message}; start the service first: npm start`);
-  const imeis = await context.withSession((session) =>
-    settlingOnce(session, (once) => registerSimulation(once, email, devices)),
-  );
+  const imeis = await context.withSession((session) => registerSimulation(paced(session), email, devices));
   if (!imeis.ok) return imeis;
   context.say(
     `${devices} vehicles of ${email}, ${rate} points/s; to see them: key:create --email ${email} --scopes all`,
