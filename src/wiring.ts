@@ -118,7 +118,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const subscriptions = new Subscriptions();
   const memory = { fleet, areas, keyring, tenancy, subscriptions };
   const podId = randomUUID();
-  const follower = new Follower({ ...memory, sql: connections.follower, clock, podId, log });
+  const follower = new Follower({ ...memory, sql: connections.follower, turns, clock, podId, log });
   teardown.add(() => follower.stop());
 
   const metrics = createMetrics({

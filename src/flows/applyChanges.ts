@@ -1,3 +1,4 @@
+import type { Steps } from '../base/workTurns.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import type { Keyring } from '../memory/keyring.ts';
@@ -10,7 +11,9 @@ import { selectMembershipsById } from '../store/memberships.ts';
 import type { Sql } from '../store/sql.ts';
 import { selectSubscriptions } from '../store/webhooks.ts';
 import { compileAreas } from './compileAreas.ts';
+import { inTurns, type Turns } from './feedTurns.ts';
 import { decodeMoves } from './moves.ts';
+import { putDevices } from './putDevices.ts';
 
 /** What the feed keeps in step with Postgres. */
 export interface Memory {
@@ -24,60 +27,74 @@ export interface Memory {
 /** Waits for an answer of Postgres, and not for ever: what comes too late must change nothing. */
 export type Ask = <T>(answer: Promise<T>) => Promise<T>;
 
-const DEVICES_PER_READ = 1_000;
+export interface ApplyPorts {
+  readonly sql: Sql;
+  readonly turns: Turns;
+  readonly ask: Ask;
+}
+
+const DEVICES_PER_READ = 10_000;
 const AREAS_PER_READ = 100;
+/** Moves between two looks at the clock: a fraction of a millisecond. */
+const MOVES_PER_STEP = 200;
 
 /**
- * Brings a page of the feed into memory. Rows are read again rather than carried in the feed, so the order in which
- * changes arrive does not matter, and a page may come twice. Versions of worlds are the caller's, to be raised when
- * all that belongs to them is there.
+ * Brings a page of the feed into memory, in turns with the requests. Rows are read again rather than carried in the
+ * feed, so the order in which changes arrive does not matter, and a page may come twice; a device moves forward in time
+ * only. So who looks while half of a page is there sees some things newer than the others, as between any two commits.
+ * Versions of worlds are the caller's, to be raised when all that belongs to them is there.
  */
 export async function applyChanges(
-  sql: Sql,
+  ports: ApplyPorts,
   { fleet, areas, keyring, tenancy, subscriptions }: Memory,
   changes: readonly Change[],
-  ask: Ask,
 ): Promise<void> {
+  const { sql, turns, ask } = ports;
   const accountIds = idsOf(changes, 'account');
   keyring.dropKeys(idsOf(changes, 'key'), accountIds);
   for (const row of await ask(selectMembershipsById(sql, [...accountIds]))) {
     tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
   }
-  await loadDevices(sql, fleet, [...idsOf(changes, 'device')], ask);
-  await loadSubscriptions(sql, subscriptions, [...idsOf(changes, 'webhook')], ask);
-  await loadAreas(sql, areas, [...idsOf(changes, 'area')], ask);
-  const unknown: number[] = [];
-  for (const { kind, payload } of changes) {
-    if (kind !== 'positions' || payload === null) continue;
-    for (const { deviceId, position } of decodeMoves(payload)) {
-      if (!fleet.move(deviceId, position)) unknown.push(deviceId);
-    }
-  }
-  await loadDevices(sql, fleet, unknown, ask);
+  await loadDevices(ports, fleet, [...idsOf(changes, 'device')]);
+  await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
+  await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
+  await loadDevices(ports, fleet, await inTurns(turns, moveDevices(fleet, changes)));
 }
 
 function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
-  return new Set(
-    changes.flatMap((change) => (change.kind === kind && change.entityId !== null ? [change.entityId] : [])),
-  );
+  return new Set(changes.flatMap((change) => (change.kind === kind ? change.entityIds : [])));
 }
 
-async function loadDevices(sql: Sql, fleet: Fleet, ids: readonly number[], ask: Ask): Promise<void> {
+/** Returns the devices that are not known here. */
+export function* moveDevices(fleet: Fleet, changes: readonly Change[]): Steps<number[]> {
+  const unknown: number[] = [];
+  let moved = 0;
+  for (const { payload } of changes) {
+    if (payload === null) continue;
+    for (const { deviceId, position } of decodeMoves(payload)) {
+      if (!fleet.move(deviceId, position)) unknown.push(deviceId);
+      if (++moved % MOVES_PER_STEP === 0) yield;
+    }
+  }
+  return unknown;
+}
+
+async function loadDevices(
+  { sql, turns, ask }: ApplyPorts,
+  fleet: Fleet,
+  ids: readonly number[],
+): Promise<void> {
   for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
     const rows = await ask(selectDevicesById(sql, ids.slice(at, at + DEVICES_PER_READ)));
-    for (const { fields, position } of rows) {
-      fleet.putDevice(fields);
-      if (position !== null) fleet.move(fields.id, position);
-    }
+    await inTurns(turns, putDevices(fleet, rows));
   }
 }
 
 /** An endpoint that is not among the active ones any more receives nothing new. */
 async function loadSubscriptions(
-  sql: Sql,
+  { sql, ask }: ApplyPorts,
   subscriptions: Subscriptions,
   ids: readonly number[],
-  ask: Ask,
 ): Promise<void> {
   if (ids.length === 0) return;
   const rows = await ask(selectSubscriptions(sql, ids));
@@ -86,12 +103,16 @@ async function loadSubscriptions(
 }
 
 /** An area that has no row any more was deleted. */
-async function loadAreas(sql: Sql, areas: AreaCatalog, ids: readonly number[], ask: Ask): Promise<void> {
+async function loadAreas(
+  { sql, turns, ask }: ApplyPorts,
+  areas: AreaCatalog,
+  ids: readonly number[],
+): Promise<void> {
   for (let at = 0; at < ids.length; at += AREAS_PER_READ) {
     const part = ids.slice(at, at + AREAS_PER_READ);
     const rows = await ask(selectAreasById(sql, part));
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
-    await compileAreas(areas, rows);
+    await inTurns(turns, compileAreas(areas, rows));
   }
 }

@@ -3,10 +3,10 @@ import { type BatchEntry, evaluateBatch } from '../engine/evaluateBatch.ts';
 import { evaluateGeofences } from '../engine/evaluateGeofences.ts';
 import type { WatchedAreas } from '../engine/geofences.ts';
 import { watchedAreas } from '../memory/watchedAreas.ts';
-import { type FeedCursor, hasWritesAfter, recordPositions } from '../store/changes.ts';
+import { type FeedStand, recordPositions, selectUnapplied, type Unapplied } from '../store/changes.ts';
 import { insertFleetEvents } from '../store/fleetEvents.ts';
 import { insertNewPositions } from '../store/positions.ts';
-import type { Sql } from '../store/sql.ts';
+import { PostgresUnreachable, type Sql } from '../store/sql.ts';
 import { type LockedTrack, lockTracks, updateTracks } from '../store/tracks.ts';
 import type { Memory } from './applyChanges.ts';
 import { fixEvents } from './fixEvents.ts';
@@ -32,22 +32,51 @@ export interface CommitPorts {
   readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>;
   readonly instanceId: string;
   /** Where memory stands in the change feed, and how it gets on. */
-  readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
+  readonly follower: { readonly stand: FeedStand; catchUp(): Promise<void> };
 }
+
+/** How often a batch steps back before it waits for the feed under its locks: areas may change all the time. */
+const STEPS_BACK_MAX = 5;
 
 /**
  * One transaction from points to truth: locks the devices, judges the points by the state read under the lock and by
  * areas at least as new as any acknowledged write, stores points, states, events, deliveries and the feed entry. The partitions
  * of all points exist already. `nowMs` becomes the time at which the devices moved.
+ *
+ * What memory must learn first is waited for without the locks, since other pods may want them, and only when these
+ * devices are judged by it: somebody else's import of a million devices is none of their business.
  */
 export async function commitFixes(
-  { sql, memory, follower, instanceId }: CommitPorts,
+  ports: CommitPorts,
   entries: readonly BatchEntry[],
   nowMs: number,
 ): Promise<CommittedFixes> {
+  const { follower } = ports;
+  for (let stepsBack = 0; ; stepsBack++) {
+    try {
+      return await commitOnce(ports, entries, nowMs, stepsBack === STEPS_BACK_MAX);
+    } catch (error) {
+      if (!(error instanceof MemoryBehind)) throw error;
+      await follower.catchUp();
+    }
+  }
+}
+
+/** Rejects with MemoryBehind, with nothing stored, when memory may not judge the batch yet; unless it `waits`. */
+async function commitOnce(
+  { sql, memory, follower, instanceId }: CommitPorts,
+  entries: readonly BatchEntry[],
+  nowMs: number,
+  waits: boolean,
+): Promise<CommittedFixes> {
   return sql.begin(async (tx) => {
     const locked = await lockTracks(tx, [...new Set(entries.map((entry) => entry.deviceId))]);
-    if (await hasWritesAfter(tx, follower.cursor)) await follower.catchUp();
+    const unapplied = await selectUnapplied(tx, follower.stand);
+    if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
+    if (concerns(unapplied, memory.tenancy, locked)) {
+      if (!waits) throw new MemoryBehind();
+      await follower.catchUp();
+    }
     const known = entries.flatMap((entry, n) => (locked.has(entry.deviceId) ? [n] : []));
     const batch = known.map((n) => entries[n] as BatchEntry);
     const evaluation = evaluateBatch(
@@ -82,6 +111,24 @@ export async function commitFixes(
     });
     return { outcomes, moves, eventCount: events.length, queuedFor };
   });
+}
+
+class MemoryBehind extends Error {
+  override name = 'MemoryBehind';
+}
+
+/** True when these devices may be judged by what memory does not know yet. */
+function concerns(
+  unapplied: Exclude<Unapplied, 'history'>,
+  tenancy: Memory['tenancy'],
+  locked: ReadonlyMap<number, LockedTrack>,
+): boolean {
+  if (unapplied === 'anything') return true;
+  if (unapplied.size === 0) return false;
+  const worldIds = new Set([...locked.values()].map(({ worldId }) => worldId));
+  return [...worldIds].some((worldId) =>
+    tenancy.watchersOf(worldId).some((watcher) => unapplied.has(watcher)),
+  );
 }
 
 /** The areas that watch each device, looked up once for each world of the batch. */

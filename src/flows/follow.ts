@@ -1,17 +1,21 @@
 import type { Clock } from '../base/clock.ts';
 import { DeadlineExceeded, withDeadline } from '../base/deadline.ts';
-import { invariant } from '../base/invariant.ts';
+import { AreaCatalog } from '../memory/areaCatalog.ts';
+import { Fleet } from '../memory/fleet.ts';
+import { Subscriptions } from '../memory/subscriptions.ts';
+import { Tenancy } from '../memory/tenancy.ts';
 import {
   adoptFeed,
   type ChangePage,
   FEED_RETENTION_MINUTES,
-  type FeedCursor,
+  type FeedStand,
   type PagePlace,
   selectChanges,
 } from '../store/changes.ts';
 import { deletePod, upsertPod } from '../store/pods.ts';
 import type { Sql } from '../store/sql.ts';
 import { type Ask, applyChanges, type Memory } from './applyChanges.ts';
+import type { Turns } from './feedTurns.ts';
 import { LOAD_DEADLINE_MS, loadFleet } from './loadFleet.ts';
 
 /** How often the feed is read when no doorbell rings, and how often a pod says that it lives. */
@@ -31,6 +35,7 @@ const AWAY_MS = (FEED_RETENTION_MINUTES - 1) * 60_000;
 
 export interface FollowPorts extends Memory {
   readonly sql: Sql;
+  readonly turns: Turns;
   readonly clock: Clock;
   readonly podId: string;
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
@@ -43,7 +48,7 @@ export interface FollowPorts extends Memory {
  */
 export class Follower {
   readonly #ports: FollowPorts;
-  #cursor: FeedCursor = '';
+  #stand: FeedStand = { cursor: '', history: '' };
   #contactAtMs: number | null = null;
   #running: Promise<void> | null = null;
   #next: Promise<void> | null = null;
@@ -61,8 +66,7 @@ export class Follower {
 
   /** Loads everything and begins to follow. */
   async start(): Promise<void> {
-    await adoptFeed(this.#ports.sql);
-    await this.#load();
+    this.#stand = await this.#load(this.#ports);
     // Writers wait for this pod from here on. What they did not wait for before is read before anybody is answered.
     await this.#report();
     await this.catchUp();
@@ -87,8 +91,8 @@ export class Follower {
   }
 
   /** Up to where memory holds what was committed. */
-  get cursor(): FeedCursor {
-    return this.#cursor;
+  get stand(): FeedStand {
+    return this.#stand;
   }
 
   /** How long the last full load took. */
@@ -144,20 +148,29 @@ export class Follower {
   async #read(): Promise<void> {
     const { clock, log } = this.#ports;
     const startedAtMs = clock();
-    const followed = await this.#follow(); // in any case: it fails when Postgres does
-    const outcome = this.#wasAway(startedAtMs) ? 'pruned' : followed;
-    if (outcome === 'pruned') {
-      log.warn({}, 'away from the change feed for too long; loading everything anew');
-      await this.#load();
+    const followed = await this.#follow(this.#ports, this.#stand); // in any case: it fails when Postgres does
+    let { outcome } = followed;
+    if (outcome !== 'lost' && this.#wasAway(startedAtMs)) outcome = 'lost';
+    if (outcome === 'lost') {
+      const isOther = followed.stand.history !== this.#stand.history;
+      log.warn(
+        {},
+        `${isOther ? 'another server' : 'away from the change feed for too long'}; loading everything anew`,
+      );
+      await this.#loadAnew();
       await this.#report();
       // What writers did not wait for while this pod was away.
-      invariant((await this.#follow()) !== 'pruned', 'the feed is kept for longer than a load takes');
+      const rest = await this.#follow(this.#ports, this.#stand);
+      if (rest.outcome === 'lost') throw new DeadlineExceeded('the feed was lost again');
+      this.#stand = rest.stand;
+    } else {
+      this.#stand = followed.stand;
     }
     this.#contactAtMs = startedAtMs;
     if (this.#failing) log.info({}, 'following the change feed again');
     this.#failing = false;
     const isReportDue = performance.now() - this.#reportedAtMs >= HEARTBEAT_MS;
-    if (outcome === 'writes' || isReportDue) await this.#report();
+    if (outcome !== 'moves' || isReportDue) await this.#report();
   }
 
   /**
@@ -168,45 +181,81 @@ export class Follower {
     return this.#contactAtMs !== null && nowMs - this.#contactAtMs > AWAY_MS;
   }
 
-  /** Applies everything that was committed after the cursor, page by page. */
-  async #follow(): Promise<'moves' | 'writes' | 'pruned'> {
-    const { sql, fleet } = this.#ports;
+  /**
+   * Applies everything that was committed after `from`, page by page. 'lost': that cannot be told, because it was pruned
+   * or because this is another server, which may lack transactions that memory knows and gives their numbers again.
+   */
+  async #follow(
+    memory: Memory,
+    from: FeedStand,
+  ): Promise<{ outcome: 'moves' | 'writes' | 'lost'; stand: FeedStand }> {
+    const { sql, turns } = this.#ports;
     const versions = new Map<number, number>();
     let place: PagePlace | null = null;
+    let stand = from;
     do {
-      const page: ChangePage = await this.#ask(selectChanges(sql, this.#cursor, place));
-      if (page.pruned) return 'pruned';
-      await applyChanges(sql, this.#ports, page.changes, this.#ask);
+      const page: ChangePage = await this.#ask(selectChanges(sql, from.cursor, place));
+      stand = { cursor: page.upTo, history: page.history };
+      if (page.pruned || page.history !== from.history) return { outcome: 'lost', stand };
+      await applyChanges({ sql, turns, ask: this.#ask }, memory, page.changes);
       for (const { worldId, worldVersion } of page.changes) {
         if (worldId === null || worldVersion === null) continue;
         versions.set(worldId, Math.max(worldVersion, versions.get(worldId) ?? 0));
       }
       place = page.next;
-      if (place === null) this.#cursor = page.upTo;
     } while (place !== null);
     // Only now: one write may reach over several pages.
-    for (const [worldId, version] of versions) fleet.raiseVersion(worldId, version);
-    return versions.size > 0 ? 'writes' : 'moves';
+    for (const [worldId, version] of versions) memory.fleet.raiseVersion(worldId, version);
+    return { outcome: versions.size > 0 ? 'writes' : 'moves', stand };
   }
 
-  async #load(): Promise<void> {
-    const { sql, keyring, clock, log } = this.#ports;
+  /** Fills an empty memory. */
+  async #load(memory: Memory): Promise<FeedStand> {
+    const { sql, turns, keyring, clock, log } = this.#ports;
     const startedAtMs = clock();
+    await adoptFeed(sql);
     keyring.clear();
-    this.#cursor = await withDeadline(
-      loadFleet(sql, this.#ports, (loaded, total) => log.info({ loaded, total }, 'loading devices')),
-      LOAD_DEADLINE_MS,
-      'loading memory',
-    );
+    const tell = (loaded: number, total: number) => log.info({ loaded, total }, 'loading devices');
+    const loading = loadFleet(sql, turns, memory, tell);
+    const stand = await withDeadline(loading, LOAD_DEADLINE_MS, 'loading memory');
     // A key that was read since may have changed before the snapshot; the feed will not tell of that.
     keyring.clear();
     this.#loadMs = clock() - startedAtMs;
+    return stand;
+  }
+
+  /**
+   * Fills a memory beside the present one, which goes on answering and taking points, and puts it in its place from one
+   * moment to the next: what is gone from Postgres is then gone, and what is there was never missing.
+   */
+  async #loadAnew(): Promise<void> {
+    const { fleet, areas, tenancy, subscriptions, keyring } = this.#ports;
+    const loaded = {
+      fleet: new Fleet(),
+      areas: new AreaCatalog(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
+    try {
+      const from = await this.#load({ ...loaded, keyring });
+      // What this pod commits from here on is in neither the load nor the read that follows.
+      fleet.prepareFor(loaded.fleet);
+      const { outcome, stand } = await this.#follow({ ...loaded, keyring }, from);
+      if (outcome === 'lost') throw new DeadlineExceeded('the feed was lost while memory was loaded');
+      fleet.adopt(loaded.fleet);
+      areas.adopt(loaded.areas);
+      tenancy.adopt(loaded.tenancy);
+      subscriptions.adopt(loaded.subscriptions);
+      this.#stand = stand;
+    } finally {
+      fleet.prepareFor(null);
+    }
   }
 
   async #report(): Promise<void> {
     const { sql, podId } = this.#ports;
     this.#reportedAtMs = performance.now();
-    await this.#ask(upsertPod(sql, podId, this.#cursor));
+    await this.#ask(upsertPod(sql, podId, this.#stand));
   }
 
   /** Waits for an answer of Postgres, and not for ever. */

@@ -31,13 +31,12 @@ export function encodeMoves(moves: readonly Move[]): Buffer {
   return bytes;
 }
 
-/** The inverse of `encodeMoves`. */
-export function decodeMoves(bytes: Buffer): Move[] {
-  const moves: Move[] = [];
+/** The inverse of `encodeMoves`, one after the other. */
+export function* decodeMoves(bytes: Buffer): Generator<Move, void> {
   for (let at = 0; at + MOVE_BYTES <= bytes.length; at += MOVE_BYTES) {
     const value = (field: number): number => bytes.readDoubleLE(at + field * 8);
     const odometerKm = value(6);
-    moves.push({
+    yield {
       deviceId: value(0),
       position: {
         recordedAtMs: value(1),
@@ -48,7 +47,6 @@ export function decodeMoves(bytes: Buffer): Move[] {
         odometerKm: Number.isNaN(odometerKm) ? null : odometerKm,
         movedAtMs: value(7),
       },
-    });
+    };
   }
-  return moves;
 }

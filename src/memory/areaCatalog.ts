@@ -23,13 +23,21 @@ class WorldAreas {
  * are the only mutators; the follower of the change feed is the only one to call them, so they come in order.
  */
 export class AreaCatalog {
-  readonly #byId = new Map<number, Area>();
-  readonly #byExternalId = new Map<string, Area>();
-  readonly #worlds = new Map<number, WorldAreas>();
-  readonly #index = new AreaIndex();
+  #byId = new Map<number, Area>();
+  #byExternalId = new Map<string, Area>();
+  #worlds = new Map<number, WorldAreas>();
+  #index = new AreaIndex();
 
   get size(): number {
     return this.#byId.size;
+  }
+
+  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  adopt(loaded: AreaCatalog): void {
+    this.#byId = loaded.#byId;
+    this.#byExternalId = loaded.#byExternalId;
+    this.#worlds = loaded.#worlds;
+    this.#index = loaded.#index;
   }
 
   /** Adds an area or replaces an earlier revision of it. */
@@ -54,11 +62,6 @@ export class AreaCatalog {
     world?.all.remove(areaId);
     world?.list(area.definition.geometry.type).remove(areaId);
     if (world?.all.size === 0) this.#worlds.delete(area.worldId);
-  }
-
-  /** All ids, as they were when this was called. */
-  ids(): number[] {
-    return [...this.#byId.keys()];
   }
 
   revisionOf(areaId: number): number | undefined {

@@ -18,9 +18,11 @@ interface MutableDevice extends Device {
  * and each is idempotent, so that a change may be applied twice.
  */
 export class Fleet {
-  readonly #byId = new Map<number, MutableDevice>();
-  readonly #byImei = new Map<string, MutableDevice>();
-  readonly #worlds = new Map<number, World>();
+  #byId = new Map<number, MutableDevice>();
+  #byImei = new Map<string, MutableDevice>();
+  #worlds = new Map<number, World>();
+  /** Is told of what comes in while it is made ready to take this one's place. */
+  #successor: Fleet | null = null;
 
   get deviceCount(): number {
     return this.#byId.size;
@@ -34,6 +36,19 @@ export class Fleet {
 
   get worldCount(): number {
     return this.#worlds.size;
+  }
+
+  /** From now on `loaded`, or nobody, is told of every device and position that this one is told of. */
+  prepareFor(loaded: Fleet | null): void {
+    this.#successor = loaded;
+  }
+
+  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  adopt(loaded: Fleet): void {
+    this.#byId = loaded.#byId;
+    this.#byImei = loaded.#byImei;
+    this.#worlds = loaded.#worlds;
+    this.#successor = null;
   }
 
   worldVersion(worldId: number): number {
@@ -50,6 +65,7 @@ export class Fleet {
    * changed world moves it there.
    */
   putDevice(fields: DeviceFields): void {
+    this.#successor?.putDevice(fields);
     const present = this.#byId.get(fields.id);
     if (present === undefined) {
       const device: MutableDevice = { fields, position: null, slot: -1 };
@@ -70,6 +86,7 @@ export class Fleet {
 
   /** Moves a device unless it already holds a newer position. False when the device is not known here. */
   move(deviceId: number, position: LatestPosition): boolean {
+    this.#successor?.move(deviceId, position);
     const device = this.#byId.get(deviceId);
     if (device === undefined) return false;
     if (device.position !== null && device.position.recordedAtMs > position.recordedAtMs) return true;

@@ -10,8 +10,8 @@ export interface ActiveEndpoint {
 
 /** The active webhook endpoints by the world of their account. Kept by the follower of the change feed alone. */
 export class Subscriptions {
-  readonly #byId = new Map<number, ActiveEndpoint>();
-  readonly #byWorld = new Map<number, Map<number, ActiveEndpoint>>();
+  #byId = new Map<number, ActiveEndpoint>();
+  #byWorld = new Map<number, Map<number, ActiveEndpoint>>();
 
   get size(): number {
     return this.#byId.size;
@@ -33,10 +33,10 @@ export class Subscriptions {
     if (world?.size === 0) this.#byWorld.delete(endpoint.worldId);
   }
 
-  /** Forgets everything: before a full load. */
-  clear(): void {
-    this.#byId.clear();
-    this.#byWorld.clear();
+  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  adopt(loaded: Subscriptions): void {
+    this.#byId = loaded.#byId;
+    this.#byWorld = loaded.#byWorld;
   }
 
   /** The endpoints of these worlds that receive events of this type. */

@@ -11,13 +11,13 @@ interface Membership {
  * the areas of both, and a shared device by those of the organization and of every member.
  */
 export class Tenancy {
-  readonly #accounts = new Map<number, Membership>();
+  #accounts = new Map<number, Membership>();
   /** By the world of the account. */
-  readonly #organizationOf = new Map<number, number | null>();
+  #organizationOf = new Map<number, number | null>();
   /** Worlds of the members by the world of their organization; it stays when the last member leaves. */
-  readonly #members = new Map<number, Set<number>>();
+  #members = new Map<number, Set<number>>();
   /** Answers of `watchersOf`, one for each world at most, until a membership changes. */
-  readonly #watchers = new Map<number, readonly number[]>();
+  #watchers = new Map<number, readonly number[]>();
 
   /** An account as it is now; may be told again, and may have moved to another organization. Its world stays. */
   putAccount(accountId: number, accountWorldId: number, organizationWorldId: number | null): void {
@@ -32,6 +32,14 @@ export class Tenancy {
     const members = this.#members.get(organizationWorldId) ?? new Set();
     this.#members.set(organizationWorldId, members.add(accountWorldId));
     this.#watchers.delete(organizationWorldId);
+  }
+
+  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  adopt(loaded: Tenancy): void {
+    this.#accounts = loaded.#accounts;
+    this.#organizationOf = loaded.#organizationOf;
+    this.#members = loaded.#members;
+    this.#watchers = loaded.#watchers;
   }
 
   /** True for the world of an organization that has, or had, a member. */

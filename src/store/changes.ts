@@ -1,15 +1,17 @@
 import { invariant } from '../base/invariant.ts';
-import type { Sql, Tx } from './sql.ts';
+import { PostgresUnreachable, type Sql, type Tx } from './sql.ts';
 
 /** What a row of the change feed names. 'positions' carries the moved devices; the others name one entity. */
 export type ChangeKind = 'positions' | 'device' | 'account' | 'key' | 'area' | 'webhook';
 
+/** What a page tells of one kind and world, or of the devices moved by one transaction (`payload`). */
 export interface Change {
-  readonly id: number;
   readonly kind: ChangeKind;
   readonly worldId: number | null;
+  /** The newest of the page. */
   readonly worldVersion: number | null;
-  readonly entityId: number | null;
+  /** In any order; an entity that was changed twice may be there twice. */
+  readonly entityIds: readonly number[];
   readonly payload: Buffer | null;
 }
 
@@ -18,6 +20,12 @@ export interface Change {
  * committed in it is applied, all others are not. Not a number, because transactions commit out of order.
  */
 export type FeedCursor = string;
+
+/** A cursor and the server whose numbers it is made of (see sql/0010): on another one it means nothing. */
+export interface FeedStand {
+  readonly cursor: FeedCursor;
+  readonly history: string;
+}
 
 /** How far a read of several pages has come. */
 export interface PagePlace {
@@ -35,6 +43,8 @@ export interface ChangePage {
   readonly next: PagePlace | null;
   /** True when changes after the asked cursor may already have been pruned; then there are no `changes`. */
   readonly pruned: boolean;
+  /** Of the server that was asked. */
+  readonly history: string;
 }
 
 /** Notifications that say "look at the feed"; they carry nothing and may be lost. */
@@ -59,7 +69,7 @@ export async function recordChange(
       select ${change.kind}, ${change.worldId}, version, entity_id
       from raised, unnest(${`{${change.entityIds.join(',')}}`}::bigint[]) as entity_id
     )
-    select version from raised`;
+    select version + version_base() as version from raised`;
   if (row === undefined) throw new Error(`world ${change.worldId} is missing`);
   return row.version;
 }
@@ -71,7 +81,8 @@ export async function recordPositions(tx: Tx, payload: Buffer): Promise<void> {
 
 /**
  * The changes that were committed after `cursor`, a page at a time. How long other transactions stay open (of this
- * database or another: transaction ids are the cluster's) neither holds changes back nor brings them again.
+ * database or another: transaction ids are the cluster's) neither holds changes back nor brings them again. Entities
+ * are gathered by kind and world here, since a row for each of a million would take longer than all that follows.
  */
 export async function selectChanges(
   sql: Sql,
@@ -79,68 +90,113 @@ export async function selectChanges(
   place: PagePlace | null,
 ): Promise<ChangePage> {
   const rows = await sql<ChangeRow[]>`
-    select upto.snapshot::text as up_to, not pg_visible_in_snapshot(horizon.xid, ${cursor}::pg_snapshot) as pruned,
-           c.xid::text, c.id, c.kind, c.world_id, c.world_version, c.entity_id, c.payload
-    from change_horizon as horizon
-    cross join (select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot())) as upto (snapshot)
-    left join change c
-      on pg_visible_in_snapshot(horizon.xid, ${cursor}::pg_snapshot)
-      and c.xid >= pg_snapshot_xmin(${cursor}::pg_snapshot)
-      and not pg_visible_in_snapshot(c.xid, ${cursor}::pg_snapshot)
-      and pg_visible_in_snapshot(c.xid, upto.snapshot)
-      and (c.xid, c.id) > (${place?.afterXid ?? '0'}::xid8, ${place?.afterId ?? 0})
-    order by c.xid, c.id
-    limit ${PAGE_ROWS}`;
+    with asked as materialized (
+      select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot()) as up_to, server_history() as history,
+             version_base() as version_base, not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot) as pruned
+      from change_horizon
+    ), found as materialized (
+      select xid, id, kind, world_id, world_version, entity_id, payload, sum(octet_length(payload)) over (
+          order by xid, id rows between unbounded preceding and 1 preceding) as bytes_before
+      from change
+      where (xid, id) > (${place?.afterXid ?? oldestOf(cursor)}::xid8, ${place?.afterId ?? 0}::bigint)
+        and not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
+        and pg_visible_in_snapshot(xid, (select up_to from asked)) and not (select pruned from asked)
+      order by xid, id limit ${PAGE_ROWS}
+    ), page as (
+      select * from found where bytes_before is null or bytes_before < ${PAGE_BYTES}
+    ), last as (
+      select xid, id from page order by xid desc, id desc
+      limit (select count(*) = ${PAGE_ROWS} or count(*) > (select count(*) from page) from found)::int
+    ), told as (
+      select kind, world_id, max(world_version) as world_version, string_agg(entity_id::text, ',') as ids,
+             null::bytea as payload
+      from page where kind <> 'positions' group by kind, world_id
+      union all
+      select kind, null, null, null, payload from page where kind = 'positions'
+    )
+    select asked.up_to::text, asked.history, asked.pruned, last.xid::text as last_xid, last.id as last_id,
+           told.kind, told.world_id, told.world_version + asked.version_base as world_version, told.ids, told.payload
+    from asked left join last on true left join told on true`;
   const first = rows[0];
   invariant(first, 'the feed query always returns a row');
-  const present = rows.filter((row): row is ChangeRow & { id: number; xid: string } => row.id !== null);
-  const last = present[PAGE_ROWS - 1];
+  const { up_to: upTo, last_xid: afterXid, last_id: afterId, pruned, history } = first;
   return {
-    upTo: first.up_to,
-    pruned: first.pruned,
-    next: last === undefined ? null : { upTo: first.up_to, afterXid: last.xid, afterId: last.id },
-    changes: present.map((row) => ({
-      id: row.id,
-      kind: row.kind,
-      worldId: row.world_id,
-      worldVersion: row.world_version,
-      entityId: row.entity_id,
-      payload: row.payload,
-    })),
+    upTo,
+    pruned,
+    history: knownHistory(history),
+    next: afterXid === null || afterId === null ? null : { upTo, afterXid, afterId },
+    changes: rows.flatMap((row) => (row.kind === null ? [] : [changeOf(row.kind, row)])),
   };
 }
 
-/** A row without a change stands for an empty page. */
+/**
+ * The xmin of a snapshot: all that is older is in it. Reading begins there. Together with `xid >= xmin` a `(xid, id) >
+ * (0, 0)` would make Postgres read its index from the beginning.
+ */
+function oldestOf(cursor: FeedCursor): string {
+  return cursor.slice(0, cursor.indexOf(':'));
+}
+
+/** A replica has none: what it does not know yet is not to be taken for what there is. */
+export function knownHistory(history: string | null): string {
+  if (history === null) throw new PostgresUnreachable({ code: 'REPLICA' });
+  return history;
+}
+
+/** A row without a kind stands for an empty page. */
 interface ChangeRow {
   up_to: FeedCursor;
+  history: string | null;
   pruned: boolean;
-  xid: string | null;
-  id: number | null;
-  kind: ChangeKind;
+  last_xid: string | null;
+  last_id: number | null;
+  kind: ChangeKind | null;
   world_id: number | null;
   world_version: number | null;
-  entity_id: number | null;
+  ids: string | null;
   payload: Buffer | null;
 }
 
-/** Rows of one page; the largest, of an ingest transaction that moved 10 000 devices, has 640 kB. */
-const PAGE_ROWS = 200;
+function changeOf(kind: ChangeKind, row: ChangeRow): Change {
+  return {
+    kind,
+    worldId: row.world_id,
+    worldVersion: row.world_version,
+    entityIds: row.ids === null ? [] : row.ids.split(',').map(Number),
+    payload: row.payload,
+  };
+}
+
+/** Rows of one page, and the bytes of moves after which it ends: one transaction of ingest brings up to 640 kB. */
+const PAGE_ROWS = 10_000;
+const PAGE_BYTES = 1_000_000;
 
 /**
- * Was anything but positions committed after `cursor`, or may such a change have been pruned already? Then memory
- * that stands there is not the newest.
+ * What points are judged by and memory that stands there does not know: changes of areas and endpoints in these
+ * worlds; 'anything', when it cannot be told where (a membership changed, the feed was pruned); 'history', when this
+ * is not the server that the cursor is about.
  */
-export async function hasWritesAfter(tx: Tx, cursor: FeedCursor): Promise<boolean> {
-  const [row] = await tx<{ found: boolean }[]>`
-    select exists (
-      select from change
-      where kind <> 'positions' and xid >= pg_snapshot_xmin(${cursor}::pg_snapshot)
+export type Unapplied = ReadonlySet<number> | 'anything' | 'history';
+
+/** Asked under the locks of the devices: what was committed since they were taken by another pod counts too. */
+export async function selectUnapplied(tx: Tx, { cursor, history }: FeedStand): Promise<Unapplied> {
+  const rows = await tx<{ world_id: number | null; is_other: boolean }[]>`
+    select null::bigint as world_id, server_history() is distinct from ${history} as is_other
+    from change_horizon
+    where not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot) or server_history() is distinct from ${history}
+    union all (
+      select distinct case when kind = 'account' then null else world_id end, false from change
+      where kind in ('account', 'area', 'webhook') and xid >= ${oldestOf(cursor)}::xid8
         and not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
-    ) or exists (
-      select from change_horizon where not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
-    ) as found`;
-  return row?.found ?? true;
+      limit ${UNAPPLIED_MAX}
+    )`;
+  if (rows.some((row) => row.is_other)) return 'history';
+  if (rows.length >= UNAPPLIED_MAX || rows.some((row) => row.world_id === null)) return 'anything';
+  return new Set(rows.map((row) => row.world_id as number));
 }
+
+/** Worlds beyond which it is not worth to tell them apart. */
+const UNAPPLIED_MAX = 1_000;
 
 /**
  * A database that was restored into another cluster brings changes and a horizon numbered by its old one, which

@@ -2,6 +2,7 @@ import type { DeviceFields, LatestPosition } from '../engine/device.ts';
 import type { CopiedRow } from './copiedRow.ts';
 import { copyRows } from './copyRows.ts';
 import type { Sql, Tx } from './sql.ts';
+import { integers } from './sqlText.ts';
 
 /** A device as Postgres holds it: what is said about it and its newest position. */
 export interface DeviceRow {
@@ -31,11 +32,14 @@ const columns = (sql: Sql | Tx) => sql`
   d.id, d.imei, d.world_id, d.name, d.plate, d.device_model, d.groups, d.updated_at,
   s.recorded_at, s.latitude, s.longitude, s.altitude_m, s.speed_kmh, s.odometer_km, s.moved_at`;
 
+/** As a copy, which takes a third of the time of a select: the feed names thousands of devices at once. */
 export async function selectDevicesById(sql: Sql, ids: readonly number[]): Promise<DeviceRow[]> {
-  const rows = await sql<RawDevice[]>`
+  const query = sql`
     select ${columns(sql)} from device d join device_state s on s.device_id = d.id
-    where d.id = any(${`{${ids.join(',')}}`}::bigint[])`;
-  return rows.map(deviceRow);
+    where d.id = any('{${integers(ids)}}'::bigint[])`;
+  const devices: DeviceRow[] = [];
+  await copyRows(sql, query, copiedDevice, (rows) => void devices.push(...rows));
+  return devices;
 }
 
 export async function selectDevicesByImei(sql: Sql, imeis: readonly string[]): Promise<DeviceRow[]> {

@@ -1,4 +1,4 @@
-import type { FeedCursor } from './changes.ts';
+import type { FeedStand } from './changes.ts';
 import type { Sql } from './sql.ts';
 
 /**
@@ -8,10 +8,10 @@ import type { Sql } from './sql.ts';
 export const LIVE_SECONDS = 5;
 const FORGET_MINUTES = 60;
 
-/** Says that this pod runs and has applied every change up to `cursor`. */
-export async function upsertPod(sql: Sql, podId: string, cursor: FeedCursor): Promise<void> {
+/** Says that this pod runs and has applied every change up to there. On another server it has not. */
+export async function upsertPod(sql: Sql, podId: string, { cursor, history }: FeedStand): Promise<void> {
   await sql`
-    insert into pod (id, feed_cursor) values (${podId}, ${cursor}::pg_snapshot)
+    insert into pod (id, feed_cursor) select ${podId}, ${cursor}::pg_snapshot where server_history() = ${history}
     on conflict (id) do update set feed_cursor = excluded.feed_cursor, seen_at = clock_timestamp()`;
 }
 

@@ -1,16 +1,18 @@
 import { invariant } from '../base/invariant.ts';
-import type { FeedCursor } from './changes.ts';
+import { type FeedCursor, type FeedStand, knownHistory } from './changes.ts';
 import type { Query, Tx } from './sql.ts';
 
 /** Where the feed stands for a reader of this transaction's snapshot. */
-export async function selectFeedCursor(tx: Tx): Promise<FeedCursor> {
-  const [row] = await tx<{ cursor: FeedCursor }[]>`select pg_current_snapshot()::text as cursor`;
+export async function selectFeedStand(tx: Tx): Promise<FeedStand> {
+  const [row] = await tx<{ cursor: FeedCursor; history: string | null }[]>`
+    select pg_current_snapshot()::text as cursor, server_history() as history`;
   invariant(row, 'a select without a table returns a row');
-  return row.cursor;
+  return { cursor: row.cursor, history: knownHistory(row.history) };
 }
 
 export async function selectWorldVersions(tx: Tx): Promise<{ id: number; version: number }[]> {
-  return tx<{ id: number; version: number }[]>`select id, version from world`;
+  return tx<{ id: number; version: number }[]>`
+    select id, version + base as version from world, (select version_base() as base offset 0) as of_server`;
 }
 
 /** The longest history of any plan, in days: points older than this are refused, partitions beyond it dropped. */

@@ -1,3 +1,5 @@
+import { invariant } from '../base/invariant.ts';
+
 /** A piece of SQL with its values, not yet sent: the text between the values, and the values. */
 export interface SqlText {
   readonly strings: readonly string[];
@@ -16,6 +18,12 @@ export class RawSql {
 /** A name of a table, column or database, quoted. */
 export function identifier(name: string): RawSql {
   return new RawSql(`"${name.replaceAll('"', '""')}"`);
+}
+
+/** Ids as text, comma separated, for a copy: that takes no parameters. */
+export function integers(ids: readonly number[]): RawSql {
+  invariant(ids.every(Number.isSafeInteger), 'an id is an integer');
+  return new RawSql(ids.join(','));
 }
 
 /**

@@ -30,7 +30,7 @@ async function everything({ sql }: IngestSide): Promise<string> {
 const feed = async ({ sql }: IngestSide) => {
   const rows = await sql<{ payload: Buffer }[]>`
     select payload from change where kind = 'positions' order by xid, id`;
-  return rows.map((row) => decodeMoves(row.payload));
+  return rows.map((row) => [...decodeMoves(row.payload)]);
 };
 
 describe('one transaction', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { StoredArea } from '../../src/areas/storedArea.ts';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import { compileAreas } from '../../src/flows/compileAreas.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { CIRCLE, POLYGON, validArea } from '../support/areas.ts';
@@ -9,6 +10,9 @@ function stored(id: number, body: object, revision = 1): StoredArea {
   const { definition, figures } = validArea(body);
   return { id, worldId: 1, accountId: 1, definition, figures, createdAtMs: 0, revision };
 }
+
+const compile = (catalog: AreaCatalog, areas: readonly StoredArea[]) =>
+  new WorkTurns<string>(1).run('feed', compileAreas(catalog, areas));
 
 const ROUND = {
   ...POLYGON,
@@ -21,7 +25,7 @@ const ROUND = {
 describe('areas come into memory', () => {
   test('with shapes that answer', async () => {
     const catalog = new AreaCatalog();
-    await compileAreas(catalog, [stored(1, CIRCLE), stored(2, POLYGON)]);
+    await compile(catalog, [stored(1, CIRCLE), stored(2, POLYGON)]);
     const { shape } = catalog.area([1], 1) ?? {};
     const { lat, lng } = CIRCLE.center;
     assert.equal(shape?.contains(lat, lng), true);
@@ -37,36 +41,32 @@ describe('areas come into memory', () => {
       [second, first, first],
     ]) {
       const catalog = new AreaCatalog();
-      for (const area of order) await compileAreas(catalog, [area]);
+      for (const area of order) await compile(catalog, [area]);
       assert.equal(catalog.area([1], 1)?.definition.name, 'New');
     }
     const catalog = new AreaCatalog();
-    await compileAreas(catalog, [second, first]);
+    await compile(catalog, [second, first]);
     assert.equal(catalog.area([1], 1)?.revision, 2);
   });
 
   test('a revision that is there already is not compiled again', async () => {
     const catalog = new AreaCatalog();
     const area = stored(1, CIRCLE);
-    await compileAreas(catalog, [area]);
+    await compile(catalog, [area]);
     const { shape } = catalog.area([1], 1) ?? {};
-    await compileAreas(catalog, [stored(1, CIRCLE)]);
+    await compile(catalog, [stored(1, CIRCLE)]);
     assert.equal(catalog.area([1], 1)?.shape, shape);
   });
 
-  test('others get their turn every few shapes of 2000 vertices', async () => {
+  test('one after the other, where they are large', () => {
     const catalog = new AreaCatalog();
-    const areas = Array.from({ length: 40 }, (_, n) => stored(n + 1, ROUND));
-    let turns = 0;
-    let isDone = false;
-    const count = (): void => {
-      turns++;
-      if (!isDone) setImmediate(count);
-    };
-    setImmediate(count);
-    await compileAreas(catalog, areas);
-    isDone = true;
-    assert.equal(catalog.size, 40);
-    assert.ok(turns >= 20, `${turns} turns`);
+    const steps = compileAreas(
+      catalog,
+      Array.from({ length: 40 }, (_, n) => stored(n + 1, ROUND)),
+    );
+    for (let n = 1; n <= 40; n++) {
+      steps.next();
+      assert.equal(catalog.size, n);
+    }
   });
 });

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import { Follower } from '../../src/flows/follow.ts';
 import { writeWorlds } from '../../src/flows/writeWorlds.ts';
 import { localWorldVersions } from '../../src/queue/worldVersions.ts';
@@ -234,7 +235,12 @@ describe('a pod', () => {
   test('takes a clock that was set back for age, not for youth', async () => {
     const ports = openMemoryPod(url);
     let nowMs = 1_000_000_000;
-    const follower = new Follower({ ...ports, clock: () => nowMs, log: { info() {}, warn() {} } });
+    const follower = new Follower({
+      ...ports,
+      turns: new WorkTurns<string>(3),
+      clock: () => nowMs,
+      log: { info() {}, warn() {} },
+    });
     await follower.start();
     await follower.stop(); // does not look any more
     nowMs -= 50_000;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import { loadFleet } from '../../src/flows/loadFleet.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
@@ -40,7 +41,7 @@ const load = async (onProgress: (loaded: number, total: number) => void = () => 
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
   };
-  return { ...memory, cursor: await loadFleet(sql, memory, onProgress) };
+  return { ...memory, stand: await loadFleet(sql, new WorkTurns<string>(3), memory, onProgress) };
 };
 
 describe('loading memory', () => {
@@ -77,12 +78,12 @@ describe('loading memory', () => {
       writing ??= (async () => sql`insert into change (kind, entity_id) values ('device', 77)`)();
       put(fields);
     };
-    const cursor = await loadFleet(sql, memory, () => undefined);
+    const { cursor } = await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
     await writing;
     const { changes } = await selectChanges(sql, cursor, null);
     assert.deepEqual(
-      changes.map(({ entityId }) => entityId),
-      [77],
+      changes.map(({ entityIds }) => entityIds),
+      [[77]],
     );
   });
 });

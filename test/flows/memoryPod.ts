@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../../src/base/clock.ts';
+import { WorkTurns } from '../../src/base/workTurns.ts';
+import { WEBHOOK_TYPES } from '../../src/delivery/webhookTypes.ts';
 import { Admittance } from '../../src/flows/admit.ts';
 import { Follower } from '../../src/flows/follow.ts';
 import { Ingest } from '../../src/flows/ingest.ts';
@@ -42,7 +44,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
   const lines: string[] = [];
   const say = (_fields: object, message: string) => void lines.push(message);
   const log = { info: say, warn: say };
-  const follower = new Follower({ ...memory, sql, clock, podId, log });
+  const follower = new Follower({ ...memory, sql, turns: new WorkTurns<string>(3), clock, podId, log });
   return {
     sql,
     podId,
@@ -81,7 +83,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
 
 /** All that memory holds of these worlds, as plain data to compare. */
 export function dump(
-  { fleet, areas, tenancy }: Pick<MemoryPod, 'fleet' | 'areas' | 'tenancy'>,
+  { fleet, areas, tenancy, subscriptions }: Pick<MemoryPod, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>,
   worldIds: readonly number[],
 ) {
   return worldIds.map((worldId) => {
@@ -99,6 +101,7 @@ export function dump(
       // Where the areas of the tests are made, deleted ones too.
       here: idsNear(areas, worldId, { south: 41.9, west: 12.5 }),
       watchers,
+      receivers: WEBHOOK_TYPES.map((type) => subscriptions.receivers([worldId], type).sort((a, b) => a - b)),
       // An organization that its last member has left watches itself alone, shared or not.
       isShared: watchers.length > 1 ? watchers.map((id) => tenancy.isShared(id)) : [],
     };
@@ -119,7 +122,7 @@ export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
   };
-  await loadFleet(sql, memory, () => undefined);
+  await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
   return dump(memory, worldIds);
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
+import type { EndpointDraft } from '../../src/delivery/endpoint.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 import { createArea, patchArea, removeArea } from '../../src/flows/saveArea.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../../src/flows/writeWorlds.ts';
@@ -21,6 +22,7 @@ import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/
 import { selectKeyState } from '../../src/store/keyStates.ts';
 import { insertKey, revokeKey } from '../../src/store/keys.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
+import { deleteWebhook, insertWebhook, updateWebhook } from '../../src/store/webhooks.ts';
 import { allWorlds, dump, dumpFresh, type MemoryPod, openMemoryPod } from '../flows/memoryPod.ts';
 import { CIRCLE, POLYGON } from '../support/areas.ts';
 import { dropBells } from '../support/bells.ts';
@@ -45,11 +47,12 @@ interface Things {
   readonly devices: { readonly imei: string; readonly owner: Owner }[];
   readonly keys: { readonly id: number; readonly key: string }[];
   readonly areas: { readonly id: number; readonly owner: Owner }[];
+  readonly webhooks: { readonly id: number; readonly owner: Owner }[];
 }
 
 /** One run: writes and points from two sides at once, with transactions that take their time. */
 class Run {
-  readonly things: Things = { owners: [], devices: [], keys: [], areas: [] };
+  readonly things: Things = { owners: [], devices: [], keys: [], areas: [], webhooks: [] };
   readonly #ports: WritePorts;
   readonly #pods: readonly MemoryPod[];
   readonly #random: () => number;
@@ -74,6 +77,9 @@ class Run {
     [2, () => this.#editArea()],
     [2, () => this.#shareArea()],
     [1, () => this.#removeArea()],
+    [2, () => this.#addWebhook()],
+    [2, () => this.#editWebhook()],
+    [1, () => this.#removeWebhook()],
     [6, () => this.#sendPoints()],
     [4, () => this.#call()],
     [2, () => this.#oneOf(this.#pods)?.follower.catchUp() ?? Promise.resolve()],
@@ -229,6 +235,49 @@ class Run {
   async #removeArea(): Promise<void> {
     const area = this.#oneOf(this.things.areas);
     if (area !== undefined) await removeArea(this.#ports, area.owner, area.id);
+  }
+
+  async #addWebhook(): Promise<void> {
+    const owner = this.#oneOf(this.things.owners);
+    if (owner === undefined) return;
+    const made = await this.#write(async ({ tx, changed }) => {
+      const webhook = await insertWebhook(tx, owner.accountId, this.#endpoint(), Buffer.alloc(8), 100);
+      if (webhook !== undefined)
+        changed({ kind: 'webhook', worldId: owner.worldId, entityIds: [webhook.id] });
+      return webhook;
+    });
+    if (made !== undefined) this.things.webhooks.push({ id: made.id, owner });
+  }
+
+  async #editWebhook(): Promise<void> {
+    const webhook = this.#oneOf(this.things.webhooks);
+    if (webhook === undefined) return;
+    const { id, owner } = webhook;
+    await this.#write(async ({ tx, changed }) => {
+      await updateWebhook(tx, owner.accountId, id, this.#endpoint());
+      changed({ kind: 'webhook', worldId: owner.worldId, entityIds: [id] });
+    });
+  }
+
+  async #removeWebhook(): Promise<void> {
+    const webhook = this.#oneOf(this.things.webhooks);
+    if (webhook === undefined) return;
+    const { id, owner } = webhook;
+    await this.#write(async ({ tx, changed }) => {
+      await deleteWebhook(tx, owner.accountId, id);
+      changed({ kind: 'webhook', worldId: owner.worldId, entityIds: [id] });
+    });
+  }
+
+  #endpoint(): EndpointDraft {
+    return {
+      url: 'https://example.com/',
+      description: null,
+      events: [this.#oneOf(['*', 'geofence_enter', 'alarm'] as const) ?? '*'],
+      retryPolicy: 'none',
+      maxRetries: 0,
+      active: this.#random() < 0.7,
+    };
   }
 
   async #sendPoints(): Promise<void> {

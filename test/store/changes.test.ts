@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import {
   type Change,
+  type ChangePage,
   type FeedCursor,
   type PagePlace,
   recordChange,
@@ -50,7 +51,7 @@ async function readFrom(cursor: FeedCursor, beforeNext: () => Promise<unknown> =
 
 const append = (entityIds: readonly number[]) =>
   sql.begin((tx) => recordChange(tx, { kind: 'device', worldId, entityIds }));
-const idsOf = (changes: readonly Change[]) => changes.map(({ entityId }) => entityId);
+const idsOf = (changes: readonly Change[]) => changes.flatMap(({ entityIds }) => entityIds);
 
 describe('reading the feed', () => {
   test('brings nothing where nothing was written', async () => {
@@ -63,16 +64,13 @@ describe('reading the feed', () => {
     const version = await append([4, 5]);
     const { changes } = await readFrom(cursor);
     assert.deepEqual(
-      changes.map(({ kind, worldId: world, worldVersion, entityId }) => [
+      changes.map(({ kind, worldId: world, worldVersion, entityIds }) => [
         kind,
         world,
         worldVersion,
-        entityId,
+        entityIds,
       ]),
-      [
-        ['device', worldId, version, 4],
-        ['device', worldId, version, 5],
-      ],
+      [['device', worldId, version, [4, 5]]],
     );
   });
 
@@ -89,14 +87,32 @@ describe('reading the feed', () => {
 
   test('goes page by page, and what is written meanwhile comes next time', async () => {
     const cursor = await present();
-    const ids = Array.from({ length: 950 }, (_, n) => n);
-    await append(ids);
-    let late = 10_000;
+    const ids = Array.from({ length: 25_000 }, (_, n) => n);
+    for (const start of [0, 7_000, 14_000])
+      await append(ids.slice(start, start === 14_000 ? undefined : start + 7_000));
+    let late = 100_000;
     const first = await readFrom(cursor, () => append([++late]));
     assert.deepEqual(idsOf(first.changes), ids);
-    assert.equal(first.pages, 5);
+    assert.equal(first.pages, 3);
     const second = await readFrom(first.cursor);
-    assert.deepEqual(idsOf(second.changes), [10_001, 10_002, 10_003, 10_004]);
+    assert.deepEqual(idsOf(second.changes), [100_001, 100_002]);
+  });
+
+  test('a page of moves ends after a megabyte', async () => {
+    const cursor = await present();
+    const payloads = Array.from({ length: 9 }, (_, n) => Buffer.alloc(n % 3 === 0 ? 640_000 : 10, n));
+    for (const payload of payloads) await sql.begin((tx) => recordPositions(tx, payload));
+    const sizes: number[] = [];
+    const read: (Buffer | null)[] = [];
+    let place: PagePlace | null = null;
+    do {
+      const page: ChangePage = await selectChanges(sql, cursor, place);
+      sizes.push(page.changes.length);
+      read.push(...page.changes.map(({ payload }) => payload));
+      place = page.next;
+    } while (place !== null);
+    assert.deepEqual(read, payloads);
+    assert.deepEqual(sizes, [4, 5]);
   });
 
   test('a transaction that stays open neither holds others back nor brings them again', async () => {
@@ -124,7 +140,7 @@ describe('reading the feed', () => {
   test('brings every change of many overlapping transactions exactly once', async () => {
     const random = seededRandom(5);
     let cursor = await present();
-    const seen: (number | null)[] = [];
+    const seen: number[] = [];
     const wanted: number[] = [];
     for (let round = 0; round < 10; round++) {
       const writes = Array.from({ length: 6 }, async (_, n) => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { countPodsBehind, deletePod, forgetDeadPods, LIVE_SECONDS, upsertPod } from '../../src/store/pods.ts';
+import { selectFeedStand } from '../../src/store/snapshot.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
 
@@ -17,10 +18,7 @@ after(async () => {
   await drop();
 });
 
-async function present(): Promise<string> {
-  const [row] = await sql<{ cursor: string }[]>`select pg_current_snapshot()::text as cursor`;
-  return row?.cursor ?? '';
-}
+const present = () => sql.begin(selectFeedStand);
 
 /** A transaction that has ended; its number. */
 async function write(): Promise<string> {

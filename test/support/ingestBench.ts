@@ -6,7 +6,7 @@ import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 import { Subscriptions } from '../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../src/memory/tenancy.ts';
-import { selectFeedCursor } from '../../src/store/snapshot.ts';
+import { selectFeedStand } from '../../src/store/snapshot.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from './admin.ts';
 import { createDatabase } from './postgres.ts';
@@ -51,7 +51,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       subscriptions: new Subscriptions(),
     };
     // Stands at the end of the feed and goes no further: these pods learn nothing by following.
-    const follower = { cursor: await sql.begin(selectFeedCursor), catchUp: async () => undefined };
+    const follower = { stand: await sql.begin(selectFeedStand), catchUp: async () => undefined };
     const outcomes: FixOutcome[] = [];
     const ingest = new Ingest({
       sql,

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Steps } from '../../src/base/workTurns.ts';
+import type { LatestPosition } from '../../src/engine/device.ts';
+import { moveDevices } from '../../src/flows/applyChanges.ts';
+import { inTurns } from '../../src/flows/feedTurns.ts';
+import { encodeMoves } from '../../src/flows/moves.ts';
+import { putDevices } from '../../src/flows/putDevices.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import type { Change } from '../../src/store/changes.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+
+const DEVICES = 10_000;
+/** Transactions of ingest that a pod was away from. */
+const TRANSACTIONS = IS_TORTURE ? 200 : 10;
+const WORLD_ID = 1;
+
+const position = (n: number): LatestPosition => ({
+  recordedAtMs: n,
+  lat: n % 90,
+  lng: n % 180,
+  altitudeM: 0,
+  speedKmh: 0,
+  odometerKm: null,
+  movedAtMs: n,
+});
+const fields = (id: number) => ({
+  id,
+  imei: String(350_000_000_000_000 + id),
+  worldId: WORLD_ID,
+  name: null,
+  plate: null,
+  model: null,
+  groups: [],
+  editedAtMs: 0,
+});
+
+function movesOf(transaction: number, deviceIds: readonly number[]): Change {
+  const moves = deviceIds.map((deviceId) => ({ deviceId, position: position(transaction) }));
+  return { kind: 'positions', worldId: null, worldVersion: null, entityIds: [], payload: encodeMoves(moves) };
+}
+
+/** How many calls of `fleet` each step makes, and what the steps return. */
+function countSteps<T>(
+  fleet: Fleet,
+  method: 'move' | 'putDevice',
+  steps: Steps<T>,
+): { most: number; result: T } {
+  let calls = 0;
+  const original = fleet[method].bind(fleet) as (...args: unknown[]) => unknown;
+  Object.assign(fleet, {
+    [method]: (...args: unknown[]) => {
+      calls++;
+      return original(...args);
+    },
+  });
+  for (let most = 0; ; ) {
+    calls = 0;
+    const step = steps.next();
+    most = Math.max(most, calls);
+    if (step.done === true) return { most, result: step.value };
+  }
+}
+
+describe('what the feed brings after a lag', () => {
+  const ids = Array.from({ length: DEVICES }, (_, n) => n + 1);
+
+  test('devices come into memory a few at a time', () => {
+    const fleet = new Fleet();
+    const rows = ids.map((id) => ({ fields: fields(id), position: position(id) }));
+    const { most } = countSteps(fleet, 'putDevice', putDevices(fleet, rows));
+    assert.ok(most <= 50, `${most} devices in a step`);
+    assert.deepEqual([fleet.deviceCount, fleet.positionedCount], [DEVICES, DEVICES]);
+  });
+
+  test('moves are applied a few at a time, however many there are, and the newest stand', () => {
+    const fleet = new Fleet();
+    for (const id of ids) fleet.putDevice(fields(id));
+    const changes = Array.from({ length: TRANSACTIONS }, (_, n) => movesOf(TRANSACTIONS - n, ids));
+    const { most, result } = countSteps(fleet, 'move', moveDevices(fleet, changes));
+    assert.ok(most <= 200, `${most} moves in a step`);
+    assert.deepEqual(result, []);
+    for (const id of ids)
+      assert.equal(fleet.anyDevice(fields(id).imei)?.position?.recordedAtMs, TRANSACTIONS);
+  });
+
+  test('devices that moved and are not known here are told', () => {
+    const { result } = countSteps(new Fleet(), 'move', moveDevices(new Fleet(), [movesOf(1, [7, 8])]));
+    assert.deepEqual(result, [7, 8]);
+  });
+});
+
+describe('work that the feed makes', () => {
+  test('is done at once where it is little', async () => {
+    const turns = { run: () => assert.fail('there is nothing to wait for') };
+    const fleet = new Fleet();
+    await inTurns(turns, putDevices(fleet, [{ fields: fields(1), position: null }]));
+    assert.equal(fleet.deviceCount, 1);
+  });
+
+  test('goes on in turns with all other work where it is much', async () => {
+    let isHandedOver = false;
+    const turns = {
+      run: async <T>(key: 'feed', steps: Steps<T>): Promise<T> => {
+        assert.equal(key, 'feed');
+        isHandedOver = true;
+        const { done, value } = steps.next();
+        assert.ok(done === true);
+        return value;
+      },
+    };
+    const endless = function* (): Steps<string> {
+      while (!isHandedOver) yield;
+      return 'done';
+    };
+    assert.equal(await inTurns(turns, endless()), 'done');
+  });
+});
