@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { adminOf } from '../support/admin.ts';
+import { areaApi, CIRCLE } from '../support/areas.ts';
+import { NO_LIMITS, startPod } from '../support/pod.ts';
+import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { startReplicatedPostgres } from '../support/replicatedPostgres.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const OWNER = 'owner@example.com';
+const [KEPT, LOST] = ['350000000000001', '350000000000002'];
+/** Far more than are written afterwards: all of those get numbers that the pods have seen before. */
+const LOST_WRITES = 60;
+const LATER_WRITES = 20;
+const near = { lat: 41.9, lng: 12.5 };
+const far = { lat: -30, lng: 100 };
+
+test('after the promotion of a replica that lacks the newest transactions, pods know it and follow what comes then', {
+  skip: skipWithoutRedis(),
+}, async (t) => {
+  const postgres = await startReplicatedPostgres(t);
+  const redis = await startRedis(t);
+  const admin = adminOf(postgres.url, redis.url);
+  await admin.account(OWNER);
+  const { key } = await admin.key(OWNER);
+  await admin.device(OWNER, KEPT);
+  const env = { ...NO_LIMITS, REDIS_URL: redis.url };
+  const pods = [await startPod(postgres.url, { env }), await startPod(postgres.url, { env })] as const;
+  t.after(() => Promise.all(pods.map((pod) => pod.stop())));
+  const apis = pods.map((pod) => areaApi(pod, key)) as [
+    ReturnType<typeof areaApi>,
+    ReturnType<typeof areaApi>,
+  ];
+  const id = await apis[0].make({ ...CIRCLE, center: near });
+  const isInside = async (n: 0 | 1): Promise<unknown> =>
+    (await apis[n].contains(id, near.lat, near.lng)).body.data?.inside;
+  const imeis = async (n: 0 | 1): Promise<unknown> =>
+    (await pods[n].get('/api/v3/devices', key)).body.data?.map((device: { imei: string }) => device.imei);
+  const point = (lat: number, at: number) => ({
+    imei: KEPT,
+    recorded_at: at,
+    latitude: lat,
+    longitude: 12.5,
+  });
+  const nowMs = Date.now();
+  await pods[0].points([point(1, nowMs - 3_000)]);
+
+  await postgres.loseReplica();
+  await admin.device(OWNER, LOST);
+  await pods[0].points([point(2, nowMs - 1_000)]);
+  for (let n = 0; n < LOST_WRITES; n++)
+    assert.equal((await apis[0].patch(id, { name: `Lost ${n}`, center: far })).status, 200);
+  for (const n of [0, 1] as const) {
+    assert.equal(await isInside(n), false);
+    assert.deepEqual(await imeis(n), [KEPT, LOST]);
+  }
+
+  await postgres.failOver();
+  // The very next write that succeeds must hold on both, with whatever memory they are.
+  let write = 0;
+  await waitFor(
+    async () => (await apis[0].patch(id, { name: `New ${++write}`, center: near })).status === 200,
+  );
+  for (const n of [0, 1] as const) {
+    assert.equal(await isInside(n), true);
+    assert.deepEqual(await imeis(n), [KEPT], 'what was lost is gone');
+    const { body } = await pods[n].get(`/api/v3/devices/${KEPT}/location`, key);
+    assert.equal(body.data.latitude, 1);
+  }
+  for (let n = 0; n < LATER_WRITES; n++) {
+    const center = n % 2 === 0 ? far : near;
+    assert.equal((await apis[(n % 2) as 0 | 1].patch(id, { center })).status, 200);
+    for (const reader of [0, 1] as const)
+      assert.equal(await isInside(reader), n % 2 === 1, `write ${n}, pod ${reader}`);
+  }
+  const [accepted] = [await pods[1].points([point(3, nowMs - 2_000)])];
+  assert.deepEqual([accepted.accepted, accepted.late], [1, 0], 'newer than what the replica knew');
+});
