@@ -44,11 +44,11 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
     accounts: 0,
     run: async (scene) => {
       const bytes = sized(scene, 2 ** 18, MAX_BATCH_BYTES);
-      const objects = `[${'{},'.repeat((bytes - 8) / 3)}{}]`;
+      const objects = `[${'{},'.repeat(Math.floor(bytes / 3) - 8)}{}]`;
       const bodies = [
         ['/traccar', gzipSync(objects), JSON_BODY],
         ['/positions', gzipSync(Buffer.alloc(bytes, '\n')), { 'Content-Type': 'application/x-ndjson' }],
-        ['/positions', gzipSync(`[{"x":${objects.slice(0, bytes - 64)}{}]}]`), JSON_BODY],
+        ['/positions', gzipSync(`[{"x":${objects}}]`), JSON_BODY],
       ] as const;
       await inTurn(scene, sized(scene, 3, 30), 3, async (n) => {
         const [path, body, headers] = bodies[n % bodies.length] ?? bodies[0];
