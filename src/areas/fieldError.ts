@@ -20,7 +20,8 @@ export type FieldCode =
   | 'TOO_MANY_POINTS'
   | 'SELF_INTERSECTION'
   | 'INVALID_GEOJSON'
-  | 'INVALID_BODY';
+  | 'INVALID_BODY'
+  | 'LIMIT_REACHED';
 
 /** Every fault an area's fields can have. Messages name the field, since import shows them without it. */
 export const FIELD_ERRORS = {
@@ -115,5 +116,15 @@ export const FIELD_ERRORS = {
     field: 'geojson',
     code: 'INVALID_GEOJSON',
     message: 'the body is no GeoJSON FeatureCollection, Feature or Geometry',
+  },
+  tooManyAreas: {
+    field: null,
+    code: 'LIMIT_REACHED',
+    message: 'the account has as many areas as its plan allows',
+  },
+  tooManyVertices: {
+    field: null,
+    code: 'LIMIT_REACHED',
+    message: 'the areas of the account would have more vertices than its plan allows',
   },
 } as const satisfies Readonly<Record<string, FieldError>>;

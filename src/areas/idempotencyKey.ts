@@ -13,3 +13,10 @@ export const KEY_MISMATCH: FieldError = {
   code: 'MISMATCH',
   message: 'this Idempotency-Key was used with another body',
 };
+
+/** What is answered to a new key of an account that has as many of the last 24 hours as its plan allows. */
+export const TOO_MANY_KEYS: FieldError = {
+  field: 'Idempotency-Key',
+  code: 'LIMIT_REACHED',
+  message: 'the account has used as many Idempotency-Keys within 24 hours as its plan allows',
+};

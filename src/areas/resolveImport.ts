@@ -1,5 +1,6 @@
 import { ok, type Result } from '../base/result.ts';
 import type { AreaDefinition } from './area.ts';
+import { type AreaQuota, grown, growthOf, refuseGrowth } from './areaQuota.ts';
 import type { WarningCode } from './areaWarning.ts';
 import type { FieldError } from './fieldError.ts';
 import { fieldFault, type ImportError } from './importError.ts';
@@ -37,11 +38,13 @@ export interface ImportWarning {
 /**
  * Decides which items create and which update. `lookup` answers with the stored area that has a code, in the
  * namespace of the caller's account. A code that comes twice in one call is created (or updated) by its first
- * feature and updated by the next. Yields after each item.
+ * feature and updated by the next. What `quota` has no room for is left out, once told for each feature; what comes
+ * after it may fit. Yields after each item.
  */
 export function* resolveImport(
   plan: ImportPlan,
   lookup: (externalId: string) => AreaDefinition | undefined,
+  quota: AreaQuota,
 ): Generator<void, ImportOutcome> {
   const writes: ImportWrite[] = [];
   const created: ImportOutcome['created'][number][] = [];
@@ -49,6 +52,8 @@ export function* resolveImport(
   const errors = [...plan.errors];
   const warnings = new Map<string, ImportWarning>();
   const placeOfCode = new Map<string, number>();
+  const excessive = new Set<number>();
+  let used = quota;
 
   for (const item of plan.items) {
     const place = item.externalId === null ? undefined : placeOfCode.get(item.externalId);
@@ -61,6 +66,14 @@ export function* resolveImport(
       errors.push(...settled.error.map((error) => fieldFault(item.index, error)));
       continue;
     }
+    const growth = growthOf(stored ?? null, settled.value.definition);
+    const excess = refuseGrowth(used, growth);
+    if (excess !== null) {
+      if (!excessive.has(item.index)) errors.push(fieldFault(item.index, excess));
+      excessive.add(item.index);
+      continue;
+    }
+    used = grown(used, growth);
     const write = place ?? writes.length;
     writes[write] = { isNew: earlier ? earlier.isNew : stored === undefined, area: settled.value };
     if (item.externalId !== null) placeOfCode.set(item.externalId, write);

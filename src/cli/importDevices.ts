@@ -11,6 +11,7 @@ import {
 } from '../store/devices.ts';
 import type { Tx } from '../store/sql.ts';
 import type { DevicePatch } from './devicePatch.ts';
+import { type ImportPlan, keepToQuota } from './deviceQuota.ts';
 import { noAccount } from './noAccount.ts';
 import type { Session } from './session.ts';
 
@@ -41,7 +42,8 @@ export async function importDevices(
     const account = await selectAccount(tx, email, 'share');
     if (account === undefined) return noAccount(email);
     const merged = mergeLines(lines);
-    const plan = planImport(merged, await selectDevicesForUpdate(tx, [...merged.keys()]), account);
+    const stored = await selectDevicesForUpdate(tx, [...merged.keys()]);
+    const plan = await keepToQuota(tx, planImport(merged, stored, account), account);
     const { created, refused } = await writePlan(tx, plan);
     for (const change of changesOf(created, plan.updates)) changed(change);
     return ok(countLines(merged, created.length, new Map([...plan.refused, ...refused])));
@@ -63,13 +65,6 @@ function mergeLines(lines: readonly ImportLine[]): ReadonlyMap<string, MergedLin
     });
   }
   return byImei;
-}
-
-interface ImportPlan {
-  readonly creates: readonly DeviceDraft[];
-  readonly updates: readonly { readonly before: StoredDevice; readonly after: DeviceDraft }[];
-  /** Why an IMEI is refused. */
-  readonly refused: ReadonlyMap<string, string>;
 }
 
 /** A device that stays what it is needs no update: importing a file again costs the running pods nothing. */

@@ -1,7 +1,8 @@
 import { hash } from 'node:crypto';
 import type { AreaDraft } from '../areas/areaDraft.ts';
+import { TOO_MANY_KEYS } from '../areas/idempotencyKey.ts';
 import { KeyedQueue } from '../base/keyedQueue.ts';
-import { claimAnswer, type KeptAnswer, keepAnswer } from '../store/idempotentAnswers.ts';
+import { claimAnswer, fitsKeptAnswers, type KeptAnswer, keepAnswer } from '../store/idempotentAnswers.ts';
 import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 import { type WritePorts, writeWorlds } from './writeWorlds.ts';
 
@@ -32,7 +33,7 @@ class Undone extends Error {
 /**
  * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
  * area are one transaction, and a repetition waits for the first. Only creations are kept; after a refusal the key
- * is free. `bodyOf` gives the body to repeat.
+ * is free. An account that keeps as many keys as its plan allows creates nothing under a new one. `bodyOf` gives the body to repeat.
  */
 export class CreateOnce {
   readonly #ports: (accountId: number) => WritePorts;
@@ -59,6 +60,10 @@ export class CreateOnce {
         if (claim.kind === 'answered') return { kind: 'replayed', kept: claim.kept };
         const outcome = await createArea(scope, writer, draft);
         if (outcome.kind !== 'created') throw new Undone(outcome);
+        // Under the lock of the quota, which the creation took. A key that is not kept would promise what is not so.
+        if (!(await fitsKeptAnswers(scope.tx, writer.accountId))) {
+          throw new Undone({ kind: 'invalid', errors: [TOO_MANY_KEYS] });
+        }
         await keepAnswer(scope.tx, writer.accountId, key, { areaId: outcome.area.id, body: bodyOf(outcome) });
         return outcome;
       }).catch((error: unknown) => {

@@ -1,3 +1,4 @@
+import type { AreaQuota } from '../areas/areaQuota.ts';
 import { FIELD_ERRORS } from '../areas/fieldError.ts';
 import type { ImportError } from '../areas/importError.ts';
 import type { ImportItem, ImportPlan } from '../areas/importPlan.ts';
@@ -6,6 +7,7 @@ import type { StoredArea } from '../areas/storedArea.ts';
 import { invariant } from '../base/invariant.ts';
 import { lockCodes } from '../store/areaCodes.ts';
 import { insertAreas, lockAreasByExternalId, selectAreasByExternalId, updateArea } from '../store/areas.ts';
+import { lockAreaQuota, selectAreaQuota } from '../store/areaUsage.ts';
 import type { AreaWriter } from './saveArea.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from './writeWorlds.ts';
 
@@ -24,7 +26,7 @@ export async function rehearseImport(
   plan: ImportPlan,
 ): Promise<ImportReport> {
   const stored = await selectAreasByExternalId(ports.sql, writer.accountId, codesOf(plan));
-  const outcome = await resolve(plan, writer, stored);
+  const outcome = await resolve(plan, writer, stored, await selectAreaQuota(ports.sql, writer.accountId));
   const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
   return reportOf(
     outcome,
@@ -41,7 +43,7 @@ async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Pr
   const codes = codesOf(plan);
   if (codes.length > 0) await lockCodes(scope.tx, writer.accountId);
   const stored = await lockAreasByExternalId(scope.tx, writer.accountId, codes);
-  const outcome = await resolve(plan, writer, stored);
+  const outcome = await resolve(plan, writer, stored, await lockAreaQuota(scope.tx, writer.accountId));
   const storedByCode = new Map(stored.map((area) => [area.definition.externalId, area]));
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
   const fresh = outcome.writes.filter((write) => write.isNew).map((write) => write.area);
@@ -71,6 +73,7 @@ async function resolve(
   plan: ImportPlan,
   writer: AreaWriter,
   stored: readonly StoredArea[],
+  quota: AreaQuota,
 ): Promise<ImportOutcome> {
   const byCode = new Map(stored.map((area) => [area.definition.externalId, area]));
   const unseen = (item: ImportItem): boolean => {
@@ -84,7 +87,7 @@ async function resolve(
     items: plan.items.filter((item) => !unseen(item)),
     errors: [...plan.errors, ...taken],
   };
-  const steps = resolveImport(seen, (externalId) => byCode.get(externalId)?.definition);
+  const steps = resolveImport(seen, (externalId) => byCode.get(externalId)?.definition, quota);
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;

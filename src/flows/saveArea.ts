@@ -1,4 +1,5 @@
 import type { AreaDraft } from '../areas/areaDraft.ts';
+import { growthOf, refuseGrowth } from '../areas/areaQuota.ts';
 import type { AreaWarning } from '../areas/areaWarning.ts';
 import { draftFaults } from '../areas/draftFaults.ts';
 import type { FieldError } from '../areas/fieldError.ts';
@@ -14,6 +15,7 @@ import {
   lockAreasByExternalId,
   updateArea,
 } from '../store/areas.ts';
+import { lockAreaQuota } from '../store/areaUsage.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from './writeWorlds.ts';
 
 /** Who writes: its account, and the worlds it sees, its own first. */
@@ -49,6 +51,8 @@ export async function createArea(
   const { definition, figures, warnings } = valid.value;
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
   if (definition.externalId !== null) await lockCodes(scope.tx, writer.accountId);
+  const excess = refuseGrowth(await lockAreaQuota(scope.tx, writer.accountId), growthOf(null, definition));
+  if (excess !== null) return { kind: 'invalid', errors: [excess] };
   const area = await insertArea(scope.tx, owner, definition, figures);
   if (area === undefined) return TAKEN;
   scope.changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
@@ -116,6 +120,11 @@ async function mergeInto(
   const valid = mergeDraft(stored.definition, draft);
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
   const { definition, figures, warnings } = valid.value;
+  const growth = growthOf(stored.definition, definition);
+  if (growth.vertices > 0) {
+    const excess = refuseGrowth(await lockAreaQuota(tx, stored.accountId), growth);
+    if (excess !== null) return { kind: 'invalid', errors: [excess] };
+  }
   const area = await updateArea(tx, stored.id, definition, figures);
   changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
   return { kind: 'updated', area, warnings };

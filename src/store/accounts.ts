@@ -12,6 +12,8 @@ export interface Account {
   readonly worldId: number;
   /** The world of its organization's shared resources. */
   readonly organizationWorldId: number | null;
+  /** How many devices its plan allows in a world that it brings devices into. */
+  readonly maxDevices: number;
 }
 
 export interface Organization {
@@ -47,11 +49,12 @@ export async function selectAccount(
       organization: string | null;
       world_id: number;
       organization_world_id: number | null;
+      max_devices: number;
     }[]
   >`
     select a.id, a.email, a.name, a.plan, a.active, a.organization_id, a.world_id,
-           o.name as organization, o.world_id as organization_world_id
-    from account a left join organization o on o.id = a.organization_id
+           o.name as organization, o.world_id as organization_world_id, p.max_devices
+    from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id
     where a.email = ${email}
     ${lock === 'share' ? tx`for share of a` : tx`for no key update of a`}`;
   if (row === undefined) return undefined;
@@ -65,6 +68,7 @@ export async function selectAccount(
     organization: row.organization,
     worldId: row.world_id,
     organizationWorldId: row.organization_world_id,
+    maxDevices: row.max_devices,
   };
 }
 

@@ -43,6 +43,19 @@ export async function keepAnswer(tx: Tx, accountId: number, key: string, kept: K
     where account_id = ${accountId} and key = ${key}`;
 }
 
+/**
+ * True when an account keeps no more answers than its plan allows, the claim of this transaction included. Exact when
+ * only one transaction at a time may look and keep: under the lock of the account's quota.
+ */
+export async function fitsKeptAnswers(tx: Tx, accountId: number): Promise<boolean> {
+  const [row] = await tx<{ fits: boolean }[]>`
+    select (
+      select count(*) from (select from idempotent_answer where account_id = a.id limit p.max_idempotency_keys + 1) as kept
+    ) <= p.max_idempotency_keys as fits
+    from account a join plan p on p.name = a.plan where a.id = ${accountId}`;
+  return row?.fits ?? false;
+}
+
 /** Removes answers that are too old to be repeated; returns how many. */
 export async function pruneAnswers(sql: Sql): Promise<number> {
   const removed = await sql`

@@ -11,6 +11,7 @@ import { resolveImport } from '../../src/areas/resolveImport.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import { unwrapRing } from '../../src/geometry/ring.ts';
 import { anyDefinition } from './definitions.ts';
+import { NO_QUOTA } from './importing.ts';
 
 const at = (lat: number, lng: number): LatLng => ({ lat, lng });
 const define = (geometry: AreaGeometry): AreaDefinition => ({
@@ -33,7 +34,7 @@ function exported(definition: AreaDefinition): AreaFeature {
 function imported(body: unknown): ValidArea {
   const plan = run(planImport(body));
   assert.ok(plan.ok);
-  const outcome = run(resolveImport(plan.value, () => undefined));
+  const outcome = run(resolveImport(plan.value, () => undefined, NO_QUOTA));
   assert.deepEqual(outcome.errors, []);
   assert.deepEqual(outcome.warnings, []);
   const [write] = outcome.writes;

@@ -12,6 +12,7 @@ import {
   FAR_RING,
   feature,
   LINE,
+  NO_QUOTA,
   namesOf,
   POINT,
   POLYGON,
@@ -394,7 +395,7 @@ describe('what is too much is dropped and reported, the rest is done', () => {
 
 test('a plan survives the way out of a worker', () => {
   const body = collection(feature(POLYGON), coded('x', { name: '' }, LINE), coded('y'), feature(null));
-  const through = run(resolveImport(structuredClone(plan(body)), () => undefined));
+  const through = run(resolveImport(structuredClone(plan(body)), () => undefined, NO_QUOTA));
   assert.deepEqual(through, resolve(body));
 });
 
@@ -413,7 +414,7 @@ test('whatever comes in, every feature becomes areas or errors', () => {
       assert.equal(planned.error.length, 1);
       return;
     }
-    const outcome = run(resolveImport(planned.value, () => undefined));
+    const outcome = run(resolveImport(planned.value, () => undefined, NO_QUOTA));
     areas += outcome.writes.length;
     const mentioned = new Set([...outcome.created, ...outcome.updated].map(({ write }) => write));
     assert.deepEqual(

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AreaDefinition } from '../../src/areas/area.ts';
+import type { AreaQuota } from '../../src/areas/areaQuota.ts';
 import { type ImportPlan, planImport } from '../../src/areas/importPlan.ts';
 import { type ImportOutcome, resolveImport } from '../../src/areas/resolveImport.ts';
 
@@ -50,13 +51,17 @@ export function plan(body: unknown): ImportPlan {
   return planned.value;
 }
 
+/** Room for everything. */
+export const NO_QUOTA: AreaQuota = { areas: 0, vertices: 0, maxAreas: Infinity, maxVertices: Infinity };
+
 const NOTHING_STORED = new Map<string, AreaDefinition>();
 
 export function resolve(
   body: unknown,
   stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED,
+  quota = NO_QUOTA,
 ): ImportOutcome {
-  return run(resolveImport(plan(body), (externalId) => stored.get(externalId)));
+  return run(resolveImport(plan(body), (externalId) => stored.get(externalId), quota));
 }
 
 export const errorsOf = (outcome: ImportOutcome) =>

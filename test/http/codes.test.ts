@@ -23,7 +23,17 @@ const SILENT = '350000000000001';
 const HERE = '192.0.2.1';
 
 /** Who calls, by what is special about the key; 'session' comes without one. */
-type Caller = 'fine' | 'unknown' | 'revoked' | 'inactive' | 'blocked' | 'scopeless' | 'session' | 'nobody';
+type Caller =
+  | 'fine'
+  | 'unknown'
+  | 'revoked'
+  | 'inactive'
+  | 'blocked'
+  | 'scopeless'
+  | 'session'
+  | 'nobody'
+  | 'arealess'
+  | 'pointless';
 type Call = readonly [
   caller: Caller,
   method: string,
@@ -56,6 +66,12 @@ before(async () => {
   await key('inactive', 'inactive@example.com');
   await key('blocked', OWNER, { allow: '203.0.113.1' });
   await key('scopeless', OWNER, { scopes: 'read_history_summary' });
+  await sql`
+    insert into plan (name, history_days, max_areas, max_area_vertices) values ('arealess', 1, 0, 0), ('pointless', 1, 9, 2)`;
+  for (const plan of ['arealess', 'pointless'] as const) {
+    await admin.account(`${plan}@example.com`, { plan });
+    await key(plan, `${plan}@example.com`);
+  }
   await admin.run('key:revoke', '--id', String(await key('revoked', OWNER)));
   await admin.run('account:deactivate', '--email', 'inactive@example.com');
   const env = { ...NO_LIMITS, ...BEHIND_PROXY, RATE_LIMIT_IP_MINUTE: '1000', ROLES: 'api,ingest' };
@@ -181,6 +197,8 @@ const AREA_FAULTS: Readonly<Record<keyof typeof FIELD_ERRORS, Call>> = {
   dwellOutOfRange: area({ ...CIRCLE, dwell_seconds: 86_401 }),
   geojsonInvalid: area({ name: 'A', geojson: { type: 'Feature', geometry: null } }),
   importInvalid: ['fine', 'POST', '/v3/areas/import', { type: 'Topology' }],
+  tooManyAreas: ['arealess', 'POST', '/v3/areas', CIRCLE],
+  tooManyVertices: ['pointless', 'POST', '/v3/areas', POLYGON],
   dryRunInvalid: ['fine', 'POST', '/v3/areas/import', { ...feature({ name: 'A' }), dry_run: 1 }],
 };
 

@@ -41,6 +41,7 @@ describe('an account', () => {
       organization: null,
       worldId: alone.worldId,
       organizationWorldId: null,
+      maxDevices: 5_000_000,
     });
     await addAccount('member@x', 'Acme');
     const member = await find('member@x');

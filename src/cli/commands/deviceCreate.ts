@@ -2,7 +2,9 @@ import { fail, ok } from '../../base/result.ts';
 import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
 import { selectAccount } from '../../store/accounts.ts';
 import { insertDevices } from '../../store/devices.ts';
+import { lockDeviceCounts } from '../../store/deviceUsage.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
+import { TOO_MANY_DEVICES } from '../deviceQuota.ts';
 import { noAccount } from '../noAccount.ts';
 import { flag, optional, required } from '../option.ts';
 import { parseGroups } from '../parseGroups.ts';
@@ -43,6 +45,8 @@ async function create(
     return fail(`${email} belongs to no organization; give it one with account:update --organization`);
   }
   const { imei, name = null, plate = null, model = null, groups = [] } = draft;
+  const count = (await lockDeviceCounts(tx, [worldId])).get(worldId) ?? 0;
+  if (count >= account.maxDevices) return fail(TOO_MANY_DEVICES);
   const [created] = await insertDevices(tx, [{ imei, worldId, name, plate, model, groups }]);
   if (created === undefined)
     return fail(`there is a device ${imei} already; change its fields with device:import`);

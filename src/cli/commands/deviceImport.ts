@@ -30,6 +30,7 @@ export const deviceImport = defineCommand({
     "organization's, false or empty the account's own.",
     'Of several lines with one IMEI the later ones update the earlier. A wrong line is reported and passed over:',
     'it costs no other. line counts from 1 with the header. Importing a file again does no harm.',
+    'Devices beyond what the plan of the account allows are rejected, by line.',
   ],
   run: (context, { email, file }) =>
     context.withSession(async (session) => {

@@ -1,6 +1,6 @@
 import { AREA_WARNINGS } from '../../areas/areaWarning.ts';
 import { FIELD_ERRORS } from '../../areas/fieldError.ts';
-import { KEY_MISMATCH } from '../../areas/idempotencyKey.ts';
+import { KEY_MISMATCH, TOO_MANY_KEYS } from '../../areas/idempotencyKey.ts';
 import { IMPORT_LIMITS } from '../../areas/importPlan.ts';
 import type { ImportReport } from '../../flows/importAreas.ts';
 import { areaView } from '../areaViews.ts';
@@ -30,6 +30,7 @@ const AREA_BODY: Pick<RequestBodyDescription, 'fault' | 'contentTypes' | 'faultE
   faultExamples: {
     'every invalid field at once': [FIELD_ERRORS.nameRequired, FIELD_ERRORS.circleRadiusOutOfRange],
     'not a JSON object': [FIELD_ERRORS.bodyInvalid],
+    'more than the plan allows': [FIELD_ERRORS.tooManyVertices],
   },
 };
 
@@ -47,6 +48,8 @@ export const CREATE_AREA: Operation = {
   id: 'createArea',
   tag: 'Areas',
   summary: 'Create an area',
+  description:
+    'LIMIT_REACHED in details: the account has as many areas or vertices, or has used as many Idempotency-Keys within 24 hours, as its plan allows. Nothing is created then.',
   parameters: [IDEMPOTENCY_KEY_HEADER],
   body: {
     ...AREA_BODY,
@@ -55,6 +58,8 @@ export const CREATE_AREA: Operation = {
     faultExamples: {
       ...AREA_BODY.faultExamples,
       'Idempotency-Key used with another body': [KEY_MISMATCH],
+      'no room for another area': [FIELD_ERRORS.tooManyAreas],
+      'no room for another Idempotency-Key': [TOO_MANY_KEYS],
     },
   },
   answers: [
@@ -150,7 +155,7 @@ export const IMPORT_AREAS: Operation = {
   id: 'importAreas',
   tag: 'Areas',
   summary: 'Import areas from GeoJSON',
-  description: `At most ${IMPORT_LIMITS.features} features. An invalid one does not block the others; Multi* geometries become one area per part. A feature with properties.external_id updates the area that has this code.`,
+  description: `At most ${IMPORT_LIMITS.features} features. An invalid one does not block the others; Multi* geometries become one area per part. A feature with properties.external_id updates the area that has this code. What the plan of the account has no room for is LIMIT_REACHED in errors, once for each feature; the others are saved, in their order.`,
   parameters: [DRY_RUN],
   body: {
     contentTypes: ['application/geo+json'],

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { migrate } from '../../src/store/migrate.ts';
+import { openSql, type Sql } from '../../src/store/sql.ts';
+import { createDatabase } from '../support/postgres.ts';
+
+const SQL = join(import.meta.dirname, '..', '..', 'sql');
+const quiet = (): void => undefined;
+
+async function open(t: TestContext, empty: boolean): Promise<Sql> {
+  const { url, drop } = await createDatabase(undefined, { empty });
+  const sql = openSql(url, { maxConnections: 2, name: 'test' });
+  t.after(async () => {
+    await sql.end();
+    await drop();
+  });
+  return sql;
+}
+
+/** Two accounts by statements as pods of the version before quotas send them; their ids are 1 and 2. */
+async function addAccounts(sql: Sql): Promise<void> {
+  await sql`insert into world select from generate_series(1, 2)`;
+  await sql`insert into account (email, name, world_id) values ('a@x', 'A', 1), ('b@x', 'B', 2)`;
+}
+
+/** Areas of an account, each with so many vertices. */
+async function addAreas(sql: Sql, accountId: number, vertices: number, count: number): Promise<void> {
+  await sql`
+    insert into area (world_id, account_id, name, color, type, points, dwell_seconds, south, west, north, east)
+    select ${accountId}, ${accountId}, 'A', '#000000', 'polygon', decode(repeat('00', 16 * ${vertices}::int), 'hex'), 0,
+      0, 0, 0, 0 from generate_series(1, ${count}::int)`;
+}
+
+async function addDevices(sql: Sql, worldId: number, first: number, count: number): Promise<void> {
+  await sql`
+    insert into device (imei, world_id)
+    select (860000000000000 + ${first}::int + n)::text, ${worldId} from generate_series(1, ${count}::int) as n`;
+}
+
+async function counts(sql: Sql): Promise<{ areas: string[]; devices: string[] }> {
+  const areas = await sql<{ text: string }[]>`
+    select account_id || ': ' || areas || ' ' || vertices as text from area_usage order by account_id`;
+  const devices = await sql<{ text: string }[]>`
+    select world_id || ': ' || devices as text from device_usage order by world_id`;
+  return { areas: areas.map(({ text }) => text), devices: devices.map(({ text }) => text) };
+}
+
+describe('the counters of quotas', () => {
+  test('begin with what there is', async (t) => {
+    const sql = await open(t, true);
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-sql-'));
+    t.after(() => rm(folder, { recursive: true }));
+    for (const file of await readdir(SQL)) {
+      if (file < '0009') await cp(join(SQL, file), join(folder, file));
+    }
+    await migrate(sql, quiet, folder);
+    await addAccounts(sql);
+    await addAreas(sql, 1, 5, 3);
+    await addAreas(sql, 2, 2_000, 2);
+    await addDevices(sql, 1, 0, 4);
+    await migrate(sql, quiet);
+    assert.deepEqual(await counts(sql), { areas: ['1: 3 15', '2: 2 4000'], devices: ['1: 4'] });
+  });
+
+  test('follow every statement, of whatever version, and an undone one leaves nothing', async (t) => {
+    const sql = await open(t, false);
+    await addAccounts(sql);
+    await addAreas(sql, 1, 5, 3);
+    await addAreas(sql, 2, 7, 2);
+    await addDevices(sql, 1, 0, 3);
+    await addDevices(sql, 2, 10, 2);
+    assert.deepEqual(await counts(sql), { areas: ['1: 3 15', '2: 2 14'], devices: ['1: 3', '2: 2'] });
+    await sql`update area set points = substr(points, 17), name = 'B'`;
+    await sql`update device set name = 'B'`;
+    assert.deepEqual(await counts(sql), { areas: ['1: 3 12', '2: 2 12'], devices: ['1: 3', '2: 2'] });
+    await sql`update device set world_id = 1 where imei = '860000000000011'`;
+    await sql`update area set world_id = 2 where account_id = 1`;
+    await sql`delete from area where id in (select min(id) from area group by account_id)`;
+    const expected = { areas: ['1: 2 8', '2: 1 6'], devices: ['1: 4', '2: 1'] };
+    assert.deepEqual(await counts(sql), expected);
+    await sql
+      .begin(async (tx) => {
+        await tx`delete from area`;
+        throw new Error('undone');
+      })
+      .catch(quiet);
+    await sql`delete from area where name = 'nothing'`;
+    await addAreas(sql, 1, 5, 0);
+    assert.deepEqual(await counts(sql), expected);
+  });
+});
