@@ -7,6 +7,7 @@ import { forgetDeadPods } from '../store/pods.ts';
 import { pruneSessions } from '../store/sessions.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/snapshot.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
+import { removeWebhooks } from './removeWebhooks.ts';
 
 const EVERY_MS = 60_000;
 const DAY_MS = 86_400_000;
@@ -23,23 +24,26 @@ export interface HousekeepingPorts {
 
 /**
  * Once a minute: old changes leave the feed, old weeks the history, dead pods the list, and answers that are too old
- * to be repeated, sessions and windows of logins that are over. Returns the way to stop.
+ * to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that were deleted. Returns
+ * the way to stop.
  */
 export function startHousekeeping(ports: HousekeepingPorts): () => Promise<void> {
   let running: Promise<void> | null = null;
+  let isStopping = false;
   const timer = setInterval(() => {
-    running ??= tidy(ports).finally(() => {
+    running ??= tidy(ports, () => isStopping).finally(() => {
       running = null;
     });
   }, EVERY_MS);
   return async () => {
+    isStopping = true;
     clearInterval(timer);
     await running;
   };
 }
 
 /** One round: each task for itself; what fails is logged and tried again with the next. */
-export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void> {
+export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = () => false): Promise<void> {
   const tasks = [
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneChanges(sql)) === 0) break;
@@ -57,6 +61,7 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts): Promise<void
     () => pruneAnswers(sql),
     () => pruneSessions(sql),
     () => pruneLogins(sql),
+    () => removeWebhooks(sql, isStopping),
   ];
   for (const task of tasks) {
     try {

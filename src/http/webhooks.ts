@@ -10,8 +10,8 @@ import {
 } from '../delivery/endpoint.ts';
 import { newSecret, seal } from '../delivery/secretBox.ts';
 import { writeWorlds } from '../flows/writeWorlds.ts';
+import { deleteWebhook } from '../store/removedWebhooks.ts';
 import {
-  deleteWebhook,
   insertWebhook,
   rotateSecret,
   selectWebhook,

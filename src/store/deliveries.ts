@@ -1,7 +1,9 @@
 import type { DeliveryCounts } from '../delivery/summary.ts';
 import type { DeliveryStatus } from '../delivery/transition.ts';
 import type { WebhookType } from '../delivery/webhookTypes.ts';
+import { selectRemovedOf } from './removedWebhooks.ts';
 import type { Sql, Tx } from './sql.ts';
+import { RawSql } from './sqlText.ts';
 import { list } from './tracks.ts';
 
 /** A delivery about to be queued. */
@@ -97,7 +99,7 @@ export async function selectDeadLetters(
   page: { limit: number; offset: number },
 ): Promise<Delivery[]> {
   const rows = await sql<RawDelivery[]>`
-    select * from webhook_delivery where account_id = ${accountId} and status = 'exhausted'
+    select * from webhook_delivery d where account_id = ${accountId} and status = 'exhausted' and ${ITS_ENDPOINT_IS_THERE}
     order by created_at desc, id desc limit ${page.limit} offset ${page.offset}`;
   return rows.map(deliveryOf);
 }
@@ -109,7 +111,8 @@ export async function lockDelivery(
   id: string,
 ): Promise<{ delivery: Delivery; inFlight: boolean } | undefined> {
   const [row] = await tx<(RawDelivery & { attempt_token: number | null })[]>`
-    select * from webhook_delivery where id = ${id} and account_id = ${accountId} for update`;
+    select * from webhook_delivery d
+    where id = ${id} and account_id = ${accountId} and ${ITS_ENDPOINT_IS_THERE} for update`;
   return row === undefined ? undefined : { delivery: deliveryOf(row), inFlight: row.attempt_token !== null };
 }
 
@@ -122,17 +125,23 @@ export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
   return deliveryOf(row);
 }
 
+/** Deliveries of an endpoint that was deleted are gone for its owner, though their rows may take a while. */
+const ITS_ENDPOINT_IS_THERE = new RawSql('exists (select from webhook w where w.id = d.webhook_id)');
+
 /**
- * What the summary is made of: deliveries of an account created within the last `hours`. Answered from an index alone;
- * the time is one that Postgres may look up there, which it may not with a clock that runs on.
+ * What the summary is made of: deliveries of an account created within the last `hours`. Answered from an index alone,
+ * unless an endpoint was deleted whose deliveries are still being removed; the time is one that Postgres may look up
+ * there, which it may not with a clock that runs on.
  */
 export async function countDeliveries(sql: Sql, accountId: number, hours: number): Promise<DeliveryCounts> {
+  const removed = await selectRemovedOf(sql, accountId);
   const rows = await sql<
     { status: DeliveryStatus; duration_ms: number | null; count: number; attempts: number }[]
   >`
     select status, last_duration_ms as duration_ms, count(*)::int as count, sum(attempts)::int as attempts
     from webhook_delivery
     where account_id = ${accountId} and created_at > statement_timestamp() - make_interval(hours => ${hours})
+      ${removed.length === 0 ? sql`` : sql`and webhook_id <> all(${list(removed)}::bigint[])`}
     group by status, last_duration_ms`;
   const byStatus: Partial<Record<DeliveryStatus, number>> = {};
   for (const { status, count } of rows) byStatus[status] = (byStatus[status] ?? 0) + count;

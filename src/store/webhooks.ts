@@ -95,14 +95,6 @@ export async function updateWebhook(
   return row === undefined ? undefined : webhookOf(row);
 }
 
-/** Deletes an endpoint and its deliveries; false when the account has no such endpoint. */
-export async function deleteWebhook(tx: Tx, accountId: number, id: number): Promise<boolean> {
-  const deleted = await tx`delete from webhook where id = ${id} and account_id = ${accountId} returning 1`;
-  if (deleted.length === 0) return false;
-  await tx`delete from webhook_delivery where webhook_id = ${id}`;
-  return true;
-}
-
 /** Replaces the secret; the old one goes on signing for `overlapHours` where both may. */
 export async function rotateSecret(
   tx: Tx,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { insertDeliveries } from '../../src/store/deliveries.ts';
-import { deleteWebhook } from '../../src/store/webhooks.ts';
+import { deleteWebhook } from '../../src/store/removedWebhooks.ts';
 import { startLanes } from '../support/queuedLanes.ts';
 import { waitFor } from '../support/waitFor.ts';
 

@@ -18,8 +18,8 @@ import {
   selectCutOff,
   settleAttempt,
 } from '../../src/store/lanes.ts';
+import { deleteWebhook } from '../../src/store/removedWebhooks.ts';
 import type { Sql, Tx } from '../../src/store/sql.ts';
-import { deleteWebhook } from '../../src/store/webhooks.ts';
 import { openLane, type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 
 const DELIVERED = { status: 'delivered', nextAttemptDelayMs: null, freshBudget: false } as const;

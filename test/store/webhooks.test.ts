@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { deleteWebhook } from '../../src/store/removedWebhooks.ts';
 import {
-  deleteWebhook,
   insertWebhook,
   rotateSecret,
   selectSubscriptions,

@@ -6,6 +6,7 @@ import { type WebhookApi, webhookApi, webhookEnv } from './webhooks.ts';
 
 /** One pod that delivers nothing, and the owner of endpoints on it. */
 export interface WebhookDesk {
+  readonly url: string;
   readonly pod: Pod;
   readonly sql: Sql;
   readonly admin: Admin;
@@ -26,7 +27,7 @@ export async function startWebhookDesk(): Promise<WebhookDesk> {
     await sql.end();
     await pod.stop();
   };
-  return { pod, sql, admin, owner, end };
+  return { url, pod, sql, admin, owner, end };
 }
 
 /** `field CODE` for each detail of a 422. */
