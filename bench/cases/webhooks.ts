@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
 import { simulatedImei } from '../../src/cli/simulatedImei.ts';
 import { migrate } from '../../src/store/migrate.ts';
@@ -9,22 +10,29 @@ import { adminOf } from '../../test/support/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
 import { Latencies } from '../latencies.ts';
+import { postgresCpuUs } from '../postgresCpu.ts';
 import type { Profile } from '../profile.ts';
 import { INGEST_TOKEN } from '../service.ts';
+import { HANGING_PATH, HEALTHY_PATH } from '../webhookPaths.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
 import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../workers/webhookRoundTrip.ts';
 
-const ACCOUNTS = 10;
-/** Of each account. The first account has one that is dead and one that is slow among them. */
-const ENDPOINTS = 10;
+const ACCOUNTS = 8;
+/** Of each account, 96 in all. The first account has one that is dead and one that is slow among them. */
+const ENDPOINTS = 12;
+/** Later, of each account: 24 in all; then one of them hangs. */
+const FEW_ENDPOINTS = 3;
 const DEVICES = 1_000;
 const POINTS_PER_SECOND = 1_000;
 /**
- * Every so many-th point is an event: 15 a second, each for all endpoints of its account, so 150 deliveries a second.
+ * Every so many-th point is an event: 15 a second, each for all endpoints of its account, so 180 deliveries a second.
  * A prime, so that the events wander through all devices and accounts.
  */
 const EVENT_EVERY = 67;
+/** With few endpoints: 200 deliveries a second. A prime, likewise. */
+const FEW_POINTS_PER_SECOND = 200;
+const FEW_EVENT_EVERY = 3;
 /** Points of a request, as a gateway that forwards a few trackers sends them. */
 const BATCH = 10;
 /** Each has half a second for a request until it falls behind: shorter stalls hold back no point that would see them. */
@@ -44,7 +52,8 @@ const DAY_MS = 86_400_000;
 const DEAD_URL = 'https://127.0.0.1:1/';
 
 export const bench: BenchCase = {
-  about: 'from a point to the webhooks of its event, one endpoint dead and one slow, and a backlog of them',
+  about:
+    'from a point to the webhooks of its event, with endpoints that are dead, slow or hang, and a backlog of them',
   run: async (context) => {
     const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-webhooks-'));
     const redis = findRedisServer() === null ? null : await startRedis();
@@ -88,66 +97,97 @@ interface Round {
   readonly healthy: number;
   readonly seconds: number;
   readonly pointsPerSecond: number;
-  readonly latencies: readonly number[];
+  readonly latencies: Latencies;
   readonly cpuUs: number;
+  /** null where Postgres is on another machine. */
+  readonly postgresCpuUs: number | null;
   readonly clientCpuUs: number;
   readonly rssMb: number;
 }
 
 async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseOutcome> {
   const { smoke } = context;
-  const { ingestPorts, unhealthyIds } = await prepare(context, ports);
-  const order = {
-    kind: 'send',
-    urls: ingestPorts.map((port) => `http://127.0.0.1:${port}`),
-    token: INGEST_TOKEN,
-    source: { devices: DEVICES, lanes: LANES, batch: BATCH, startMs: Date.now() - SPAN_MS },
-  } as const;
-  const run = (points: number, pointsPerSecond: number, eventEvery: number): Promise<Round> => {
-    const batchesPerLane = Math.max(1, Math.round(points / BATCH / LANES));
-    return runRound(ports, { ...order, batchesPerLane, pointsPerSecond, eventEvery }, unhealthyIds);
-  };
+  const world = await prepare(context, ports);
   const seconds = smoke ? SMOKE_SECONDS : context.seconds;
-  if (!smoke) await run(WARMUP_SECONDS * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
-  const steady = await run(seconds * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
-  const full = smoke
-    ? await run(SMOKE_BACKLOG, AT_ONCE_PER_SECOND, SMOKE_EVENT_EVERY)
-    : await run(seconds * BACKLOG_PER_SECOND, AT_ONCE_PER_SECOND, 1);
+  const run = (endpoints: Endpoints, points: number, pointsPerSecond: number, eventEvery: number) =>
+    runRound(ports, endpoints, {
+      kind: 'send',
+      urls: world.pods.map(({ ingestPort }) => `http://127.0.0.1:${ingestPort}`),
+      token: INGEST_TOKEN,
+      source: { devices: DEVICES, lanes: LANES, batch: BATCH, startMs: Date.now() - SPAN_MS },
+      batchesPerLane: Math.max(1, Math.round(points / BATCH / LANES)),
+      pointsPerSecond,
+      eventEvery,
+    });
+  const podCount = world.pods.length;
 
+  const many = await world.makeEndpoints(ENDPOINTS, ({ index, receiver }) => {
+    if (index === 0) return DEAD_URL;
+    return `${receiver}${index === 1 ? '/slow/' : HEALTHY_PATH}${index}`;
+  });
+  const send = () => run(many, seconds * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
+  if (!smoke) await run(many, WARMUP_SECONDS * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
+  const steady = await send();
   const profiles: Profile[] = [];
   if (context.profile) {
     const [pod] = ports.pods as [Worker<PodQuestion, PodReply>];
     await pod.ask({ kind: 'profile', of: `a second with ${POINTS_PER_SECOND} points, on one of the pods,` });
-    await run(seconds * POINTS_PER_SECOND, POINTS_PER_SECOND, EVENT_EVERY);
+    await send();
     const { profile } = await pod.ask({ kind: 'profiled', calls: seconds });
     if (profile !== null) profiles.push(profile);
   }
-  const latencies = new Latencies(steady.latencies);
-  const cpuUs = full.cpuUs / full.healthy;
+
+  await world.keepOnePod();
+  const full = smoke
+    ? await run(many, SMOKE_BACKLOG, AT_ONCE_PER_SECOND, SMOKE_EVENT_EVERY)
+    : await run(many, seconds * BACKLOG_PER_SECOND, AT_ONCE_PER_SECOND, 1);
+
+  const runFew = async (url: (of: { index: number; receiver: string }) => string): Promise<Round> => {
+    const few = await world.makeEndpoints(FEW_ENDPOINTS, url);
+    return run(few, seconds * FEW_POINTS_PER_SECOND, FEW_POINTS_PER_SECOND, FEW_EVENT_EVERY);
+  };
+  const calm = await runFew(({ index, receiver }) => `${receiver}${HEALTHY_PATH}calm/${index}`);
+  const hanging = await runFew(({ index, receiver }) => {
+    const isHanging = index % FEW_ENDPOINTS === 0;
+    return `${receiver}${isHanging ? HANGING_PATH : HEALTHY_PATH}beside/${index}`;
+  });
+
+  const cpuUs = (full.cpuUs + (full.postgresCpuUs ?? 0)) / full.healthy;
   return {
     kind: 'measured',
     profiles,
     size:
-      `${ports.pods.length === 1 ? 'one pod, since there is no redis-server in PATH' : `${ports.pods.length} pods`}, ` +
+      `${podCount === 1 ? 'one pod, since there is no redis-server in PATH' : `${podCount} pods, then one`}, ` +
       `${ACCOUNTS * ENDPOINTS} endpoints of ${ACCOUNTS} accounts (one refuses connections, one answers after 5 s), ` +
-      `${DEVICES} devices`,
+      `then ${ACCOUNTS * FEW_ENDPOINTS}, ${DEVICES} devices`,
     rows: [
       {
         what: `point in to webhook out, ${POINTS_PER_SECOND} points/s`,
         ...load(steady),
-        ...latencies.percentiles(),
+        ...steady.latencies.percentiles(),
       },
-      { what: `backlog of ${full.healthy} deliveries`, ...load(full), cpuUs },
+      { what: `backlog of ${full.healthy} deliveries, one pod`, ...load(full), cpuUs },
+      {
+        what: `one pod, ${ACCOUNTS * FEW_ENDPOINTS} endpoints`,
+        ...load(calm),
+        ...calm.latencies.percentiles(),
+      },
+      { what: 'the same, a third of them hang', ...load(hanging), ...hanging.latencies.percentiles() },
     ],
     figures: {
-      p99_ms: latencies.percentile(0.99),
+      p99_ms: steady.latencies.percentile(0.99),
       points_per_second: steady.pointsPerSecond,
       deliveries_per_second: full.healthy / full.seconds,
       cpu_us_per_delivery: cpuUs,
+      calm_p50_ms: calm.latencies.percentile(0.5),
+      calm_p99_ms: calm.latencies.percentile(0.99),
+      hanging_p50_ms: hanging.latencies.percentile(0.5),
+      hanging_p99_ms: hanging.latencies.percentile(0.99),
     },
     notes: [
-      `Counted are the ${ACCOUNTS * ENDPOINTS - unhealthyIds.length} healthy endpoints; time runs from just before a ` +
-        'point is posted until the request reaches its receiver. The processor time is that of the pods.',
+      'Counted are the healthy endpoints; time runs from just before a point is posted until the request reaches its ' +
+        `receiver. The processor time of a delivery is that of the pod${full.postgresCpuUs === null ? '' : ' and of Postgres'}, ` +
+        'the points and the queueing included; trackers and receivers share the machine with them.',
     ],
   };
 }
@@ -162,82 +202,129 @@ function load({ healthy, seconds, cpuUs, clientCpuUs, rssMb }: Round) {
   };
 }
 
-/** The accounts with their devices and endpoints, and the pods. */
-async function prepare(
-  { databaseUrl, say }: CaseContext,
-  { sql, pods, redisUrl, receiverPort }: WebhookPorts,
-): Promise<{ ingestPorts: number[]; unhealthyIds: number[] }> {
+/** Endpoints of all accounts alike: how many an account has, and those that are not counted. */
+interface Endpoints {
+  readonly perAccount: number;
+  readonly unhealthyIds: readonly number[];
+}
+
+interface World {
+  /** Those that run. */
+  pods: readonly PodReply[];
+  /** Makes so many endpoints for each account, at the addresses that `url` gives, and deletes those of before. */
+  makeEndpoints(
+    perAccount: number,
+    url: (of: { index: number; receiver: string }) => string,
+  ): Promise<Endpoints>;
+  keepOnePod(): Promise<void>;
+}
+
+/** The accounts with their devices, and the pods. */
+async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promise<World> {
+  const { sql, pods, redisUrl, receiverPort } = ports;
   await migrate(sql, () => undefined);
   const started: PodReply[] = [];
   for (const pod of pods) started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl }));
   const admin = adminOf(databaseUrl, redisUrl ?? undefined);
-  const url = `http://127.0.0.1:${started[0]?.port}`;
-  const ids: number[] = [];
+  const api = `http://127.0.0.1:${started[0]?.port}/api/webhooks`;
+  const receiver = `https://127.0.0.1:${receiverPort}`;
+  const keys: string[] = [];
   for (let account = 0; account < ACCOUNTS; account++) {
     const email = `bench-${account}@example.com`;
     await admin.account(email);
-    const { key } = await admin.key(email);
+    keys.push((await admin.key(email)).key);
     const share = DEVICES / ACCOUNTS;
     const imeis = Array.from({ length: share }, (_, n) => simulatedImei(account * share + n));
     await admin.importDevices(
       email,
       imeis.map((imei) => ({ imei })),
     );
-    for (let n = 0; n < ENDPOINTS; n++) ids.push(await makeEndpoint(url, key, endpointUrl(ids.length)));
   }
-  say(`${ids.length} endpoints made`);
-  return { ingestPorts: started.map(({ ingestPort }) => ingestPort), unhealthyIds: ids.slice(0, 2) };
-
-  function endpointUrl(index: number): string {
-    if (index === 0) return DEAD_URL;
-    return `https://127.0.0.1:${receiverPort}/${index === 1 ? 'slow' : 'healthy'}/${index}`;
-  }
+  let made: { id: number; key: string }[] = [];
+  const world: World = {
+    pods: started,
+    makeEndpoints: async (perAccount, url) => {
+      for (const { id, key } of made) await call(`${api}/${id}`, 'DELETE', key);
+      made = [];
+      const unhealthyIds: number[] = [];
+      for (const key of keys) {
+        for (let n = 0; n < perAccount; n++) {
+          const address = url({ index: made.length, receiver });
+          const { id } = await call(api, 'POST', key, { url: address, events: ['rfid'] });
+          made.push({ id, key });
+          if (!address.startsWith(`${receiver}${HEALTHY_PATH}`)) unhealthyIds.push(id);
+        }
+      }
+      return { perAccount, unhealthyIds };
+    },
+    keepOnePod: async () => {
+      await Promise.all(pods.slice(1).map((pod) => pod.ask({ kind: 'stop' })));
+      world.pods = started.slice(0, 1);
+    },
+  };
+  return world;
 }
 
-async function makeEndpoint(url: string, key: string, endpoint: string): Promise<number> {
-  const response = await fetch(`${url}/api/webhooks`, {
-    method: 'POST',
+async function call(url: string, method: string, key: string, body?: object): Promise<{ id: number }> {
+  const response = await fetch(url, {
+    method,
     headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ url: endpoint, events: ['rfid'] }),
+    ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await response.text();
-  if (response.status !== 201) throw new Error(`an endpoint cannot be made: ${text}`);
-  return (JSON.parse(text) as { data: { id: number } }).data.id;
+  if (!response.ok) throw new Error(`${method} ${url} answered ${response.status}: ${text}`);
+  return text === '' ? { id: 0 } : (JSON.parse(text) as { data: { id: number } }).data;
 }
 
 /** Sends the points and waits until every delivery that Postgres holds for the healthy endpoints has come. */
 async function runRound(
   { sql, pods, client }: WebhookPorts,
+  { perAccount, unhealthyIds }: Endpoints,
   order: PointOrder,
-  unhealthyIds: readonly number[],
 ): Promise<Round> {
   const usage = () => Promise.all(pods.map((pod) => pod.ask({ kind: 'usage' })));
   const before = await countQueued(sql, unhealthyIds);
   const podsBefore = await usage();
+  const postgresBeforeUs = await postgresCpuUs(sql);
   const { events, sentSeconds } = await client.ask(order);
-  const queued = await countQueued(sql, unhealthyIds);
-  if (queued.all - before.all !== events * ENDPOINTS) {
-    throw new Error(`${queued.all - before.all} deliveries of ${events} events were queued`);
-  }
+  const queued = await countAllQueued(sql, unhealthyIds, before.all + events * perAccount);
   const healthy = queued.healthy - before.healthy;
   const { latencies, seconds, cpuUs } = await client.ask({ kind: 'receive', deliveries: healthy });
   const podsAfter = await usage();
+  const postgresAfterUs = await postgresCpuUs(sql);
   const sumUs = (replies: readonly PodReply[]) => replies.reduce((sum, reply) => sum + reply.cpuUs, 0);
   return {
     healthy,
     seconds,
     pointsPerSecond: (order.batchesPerLane * BATCH * LANES) / sentSeconds,
-    latencies,
+    latencies: new Latencies(latencies),
     cpuUs: sumUs(podsAfter) - sumUs(podsBefore),
+    postgresCpuUs:
+      postgresAfterUs === null || postgresBeforeUs === null ? null : postgresAfterUs - postgresBeforeUs,
     clientCpuUs: cpuUs,
     rssMb: Math.max(...podsAfter.map(({ rssMb }) => rssMb)),
   };
 }
 
+/** Large ones are queued a moment after their points were answered. */
+const QUEUED_LIMIT_MS = 10_000;
+const QUEUED_POLL_MS = 50;
+
+async function countAllQueued(sql: Sql, unhealthyIds: readonly number[], all: number) {
+  for (const startMs = performance.now(); ; await sleep(QUEUED_POLL_MS)) {
+    const queued = await countQueued(sql, unhealthyIds);
+    if (queued.all === all) return queued;
+    if (queued.all > all || performance.now() - startMs > QUEUED_LIMIT_MS) {
+      throw new Error(`${queued.all} deliveries were queued, not ${all}`);
+    }
+  }
+}
+
+/** Of endpoints that are there: the deliveries of others are being removed. */
 async function countQueued(sql: Sql, unhealthyIds: readonly number[]) {
   const [row] = await sql<{ all: number; healthy: number }[]>`
     select count(*)::int as all, (count(*) filter (where webhook_id <> all(${[...unhealthyIds]}::bigint[])))::int as healthy
-    from webhook_delivery`;
+    from webhook_delivery where webhook_id in (select id from webhook)`;
   if (row === undefined) throw new Error('a count has one row');
   return row;
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -5,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
 import { Latencies } from '../latencies.ts';
 import { PointSource, type PointSourceOptions } from '../pointSource.ts';
+import { HANGING_PATH, HEALTHY_PATH } from '../webhookPaths.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type RoundTripQuestion =
@@ -41,8 +43,6 @@ export interface RoundTripReply {
   readonly cpuUs: number;
 }
 
-/** Deliveries to paths below are answered at once, or only after SLOW_MS; the latter are not counted. */
-export const HEALTHY_PATH = '/healthy/';
 const SLOW_MS = 5_000;
 /** Without any delivery for so long, those that are missing are lost. */
 const SILENCE_LIMIT_MS = 20_000;
@@ -138,6 +138,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   if (path.startsWith(HEALTHY_PATH)) count(path, Buffer.concat(chunks).toString(), atMs);
+  else if (path.startsWith(HANGING_PATH)) await once(response, 'close');
   else await sleep(SLOW_MS);
   openPaths.delete(path);
   response.end();
