@@ -61,12 +61,12 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const backlog = new Gauge({
     name: 'fleet_webhook_waiting',
-    help: 'Deliveries that wait for an attempt.',
+    help: 'Deliveries that wait for an attempt, counted up to 10 000.',
     registers,
   });
   const oldestDue = new Gauge({
     name: 'fleet_webhook_oldest_due_seconds',
-    help: 'For how long the oldest delivery that waits has been due.',
+    help: 'For how long the oldest delivery that may be sent has been due.',
     registers,
   });
   const sweepDuration = new Gauge({

@@ -40,7 +40,7 @@ export async function removeDeliveries(
   const { count } = await sql`
     delete from webhook_delivery d using (
       select id, created_at from webhook_delivery where webhook_id = ${webhookId} limit ${PIECE} for update skip locked
-    ) piece where d.id = piece.id and d.created_at = piece.created_at`.named('remove_deliveries');
+    ) piece where d.id = piece.id and d.created_at = piece.created_at`;
   if (count === PIECE) return { count, isDone: false };
   const done = await sql`
     delete from webhook_removed where webhook_id = ${webhookId}
