@@ -3,6 +3,7 @@ import type { LatLng } from '../geometry/latLng.ts';
 import { derivedSpeedKmh } from './derivedSpeed.ts';
 import { MOVING_FROM_KMH } from './deviceStatus.ts';
 import type { Fix } from './fix.ts';
+import { addRepeat, firstRepeats, type Repeats } from './repeats.ts';
 
 /**
  * What is kept of a device between two of its points: the newest point evaluated, and since when it stands.
@@ -19,9 +20,11 @@ export interface DeviceTrack {
   /** The last value known, from this point or an earlier one; so is ignition. */
   readonly odometerKm: number | null;
   readonly ignition: boolean | null;
-  /** Of the newest point alone; so is rfid. */
+  /** Of the newest point and its repeats alone; so is rfid. */
   readonly alarms: readonly string[];
   readonly rfid: string | null;
+  /** null: nothing beyond the point itself. */
+  readonly repeats: Repeats | null;
   /** The first of the slow points up to now; null while the newest point is fast. */
   readonly slowSinceMs: number | null;
   /** Equal to slowSinceMs once parking_start was produced, else null. */
@@ -40,6 +43,7 @@ export const NO_TRACK: DeviceTrack = {
   ignition: null,
   alarms: [],
   rfid: null,
+  repeats: null,
   slowSinceMs: null,
   parkedAtMs: null,
 };
@@ -101,10 +105,22 @@ export function stepDevice(track: DeviceTrack, reported: Fix): DeviceStep {
     ignition: fix.ignition ?? track.ignition,
     alarms: fix.alarms,
     rfid: fix.rfid,
+    repeats: fix.sentAtMs === null ? null : { ...firstRepeats(fix), sentAtMs: fix.sentAtMs },
     slowSinceMs,
     parkedAtMs: parked ? slowSinceMs : null,
   };
   return { track: next, fix, events: eventsBetween(track, next) };
+}
+
+/**
+ * A message that carries the newest point again (an invariant) → the track with what it lacked (see addRepeat), and the
+ * events of that, at the place of the point. Nothing else of the track changes, and the very `track` is returned where
+ * nothing does.
+ */
+export function stepRepeat(track: DeviceTrack, repeat: Fix): Pick<DeviceStep, 'track' | 'events'> {
+  invariant(repeat.recordedAtMs === track.recordedAtMs, 'only the newest point is repeated');
+  const next = addRepeat(track, repeat);
+  return { track: next, events: next === track ? [] : eventsBetween(track, next) };
 }
 
 function eventsBetween(before: DeviceTrack, after: DeviceTrack): readonly DeviceEvent[] {

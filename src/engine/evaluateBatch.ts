@@ -1,5 +1,6 @@
-import { type DeviceEvent, type DeviceTrack, type SpeedFix, stepDevice } from './deviceEvents.ts';
+import { type DeviceEvent, type DeviceTrack, type SpeedFix, stepDevice, stepRepeat } from './deviceEvents.ts';
 import type { Fix } from './fix.ts';
+import { FUTURE_TOLERANCE_MS } from './rejection.ts';
 
 /** A parsed point and the device that sent it. */
 export interface BatchEntry {
@@ -18,7 +19,9 @@ export interface DeviceEventAt {
  * - `ahead`: points newer than everything evaluated for their device, in time order per device, speeds decided;
  * - `behind`: points not newer than the newest one: late, or stored already (only the database can tell);
  * - `repeats`: points with the device and time of an earlier one in the batch;
- * - `tracks`: the new state of every device that moved; `events`: in the order of production.
+ * - `tracks`: the new state of every device that moved;
+ * - `repeated`: that of every other device of whose newest point a repeat has told something new;
+ * - `events`: in the order of production.
  * Numbers are indexes into the batch.
  */
 export interface BatchEvaluation {
@@ -26,44 +29,56 @@ export interface BatchEvaluation {
   readonly behind: readonly number[];
   readonly repeats: readonly number[];
   readonly tracks: ReadonlyMap<number, DeviceTrack>;
+  readonly repeated: ReadonlyMap<number, DeviceTrack>;
   readonly events: readonly DeviceEventAt[];
 }
 
-/** Evaluates a batch against the states that its devices had before it; the first of equal points stands. */
+/**
+ * Evaluates a batch against the states that its devices had before it; the first of equal points stands. A repeat of the
+ * newest point is told at the time when it was sent, unless that is further ahead of `nowMs` than a point may be.
+ */
 export function evaluateBatch(
   entries: readonly BatchEntry[],
   before: ReadonlyMap<number, DeviceTrack>,
+  nowMs: number,
 ): BatchEvaluation {
   const ahead: { entry: number; fix: SpeedFix }[] = [];
   const behind: number[] = [];
   const repeats: number[] = [];
   const tracks = new Map<number, DeviceTrack>();
+  const repeated = new Map<number, DeviceTrack>();
   const events: DeviceEventAt[] = [];
   let previous: BatchEntry | undefined;
   for (const n of inTimeOrder(entries)) {
     const entry = entries[n] as BatchEntry;
     const { deviceId, fix } = entry;
-    const repeated =
+    const isSecond =
       previous !== undefined &&
       previous.deviceId === deviceId &&
       previous.fix.recordedAtMs === fix.recordedAtMs;
     previous = entry;
-    if (repeated) {
-      repeats.push(n);
-      continue;
-    }
-    const track = tracks.get(deviceId) ?? before.get(deviceId);
+    const track = tracks.get(deviceId) ?? repeated.get(deviceId) ?? before.get(deviceId);
     if (track === undefined) throw new Error(`device ${deviceId} has no track`);
     if (track.recordedAtMs !== null && fix.recordedAtMs <= track.recordedAtMs) {
-      behind.push(n);
+      (isSecond ? repeats : behind).push(n);
+      if (fix.recordedAtMs < track.recordedAtMs) continue;
+      const step = stepRepeat(track, fix);
+      if (step.track !== track) (tracks.has(deviceId) ? tracks : repeated).set(deviceId, step.track);
+      const occurredAtMs = repeatedAtMs(fix, nowMs);
+      for (const event of step.events) events.push({ deviceId, occurredAtMs, event });
       continue;
     }
     const step = stepDevice(track, fix);
     tracks.set(deviceId, step.track);
+    repeated.delete(deviceId);
     ahead.push({ entry: n, fix: step.fix });
     for (const event of step.events) events.push({ deviceId, occurredAtMs: fix.recordedAtMs, event });
   }
-  return { ahead, behind, repeats, tracks, events };
+  return { ahead, behind, repeats, tracks, repeated, events };
+}
+
+function repeatedAtMs({ recordedAtMs, sentAtMs }: Fix, nowMs: number): number {
+  return sentAtMs !== null && sentAtMs <= nowMs + FUTURE_TOLERANCE_MS ? sentAtMs : recordedAtMs;
 }
 
 /** Indexes by device, then time, then place in the batch. */

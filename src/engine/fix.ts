@@ -2,6 +2,11 @@
 export interface Fix {
   readonly imei: string;
   readonly recordedAtMs: number;
+  /**
+   * The device's clock when it sent this, where that was later than the fix (a heartbeat that repeats its last one); it
+   * may be wrong. null: not known.
+   */
+  readonly sentAtMs: number | null;
   readonly lat: number;
   readonly lng: number;
   readonly altitudeM: number;

@@ -66,6 +66,7 @@ export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Res
   const fix: Fix = {
     imei,
     recordedAtMs,
+    sentAtMs: null,
     lat: latitude + 0, // -0 becomes 0
     lng: longitude + 0,
     altitudeM: numberWithin(point.altitude_m, -MAX_ALTITUDE_M, MAX_ALTITUDE_M, 'altitude_m', ignored) ?? 0,
@@ -91,7 +92,8 @@ const REFUSED = {
   SECONDS: fail(SECONDS_FOR_MS),
 };
 
-function parseInstantMs(value: unknown): number | null {
+/** ISO 8601 text or a number of epoch milliseconds → whole milliseconds; null for anything else. */
+export function parseInstantMs(value: unknown): number | null {
   if (typeof value === 'string') return parseIsoMs(value);
   return typeof value === 'number' && Number.isFinite(value) ? Math.trunc(value) : null;
 }

@@ -1,7 +1,7 @@
-import { fail, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../base/result.ts';
 import { KMH_PER_KNOT } from './knots.ts';
 import { objectOrEmpty } from './objectOrEmpty.ts';
-import { type ParsedPoint, parsePoint } from './parsePoint.ts';
+import { type ParsedPoint, parseInstantMs, parsePoint } from './parsePoint.ts';
 import { NO_FIX, REJECTIONS, type Rejection } from './rejection.ts';
 
 /** The parts that are read of what Traccar forwards with `forward.type=json`. */
@@ -11,6 +11,7 @@ interface TraccarBody {
 }
 interface TraccarPosition {
   fixTime?: unknown;
+  deviceTime?: unknown;
   latitude?: unknown;
   longitude?: unknown;
   altitude?: unknown;
@@ -32,6 +33,7 @@ interface TraccarAttributes {
  * The body of POST /traccar → a fix, under the rules of parsePoint; `ignored` uses the names of /positions.
  * Speed is in knots, odometer and totalDistance in metres. `valid:false` says that the receiver had no fix,
  * so its coordinates are leftovers: INVALID_COORDINATES. No position object is INVALID_BODY, no device INVALID_IMEI.
+ * deviceTime says when the device sent it: later than fixTime where Traccar repeats the last fix (`outdated`).
  */
 export function parseTraccar(body: unknown, nowMs: number, oldestMs: number): Result<ParsedPoint, Rejection> {
   const { position: positionPart, device: devicePart }: TraccarBody = objectOrEmpty(body);
@@ -54,7 +56,10 @@ export function parseTraccar(body: unknown, nowMs: number, oldestMs: number): Re
     alarm: attributes.alarm,
     rfid: attributes.driverUniqueId,
   };
-  return parsePoint(point, nowMs, oldestMs);
+  const parsed = parsePoint(point, nowMs, oldestMs);
+  const sentAtMs = parseInstantMs(position.deviceTime);
+  if (!parsed.ok || sentAtMs === null || sentAtMs <= parsed.value.fix.recordedAtMs) return parsed;
+  return ok({ ...parsed.value, fix: { ...parsed.value.fix, sentAtMs } });
 }
 
 /** A number in another unit; anything else goes on as it is, for parsePoint to judge. */

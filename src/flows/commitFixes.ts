@@ -7,7 +7,7 @@ import { type FeedStand, recordPositions, selectUnapplied, type Unapplied } from
 import { insertFleetEvents } from '../store/fleetEvents.ts';
 import { insertNewPositions } from '../store/positions.ts';
 import { PostgresUnreachable, type Sql } from '../store/sql.ts';
-import { type LockedTrack, lockTracks, updateTracks } from '../store/tracks.ts';
+import { type LockedTrack, lockTracks, updateRepeated, updateTracks } from '../store/tracks.ts';
 import type { Memory } from './applyChanges.ts';
 import { fixEvents } from './fixEvents.ts';
 import { encodeMoves, type Move } from './moves.ts';
@@ -82,6 +82,7 @@ async function commitOnce(
     const evaluation = evaluateBatch(
       batch,
       mapValues(locked, ({ track }) => track),
+      nowMs,
     );
     const ahead = evaluation.ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
     const stays = mapValues(locked, (state) => state.stays);
@@ -96,6 +97,7 @@ async function commitOnce(
       evaluation.behind.map((n) => batch[n] as BatchEntry),
     );
     await updateTracks(tx, evaluation.tracks, geofences.stays, nowMs);
+    await updateRepeated(tx, evaluation.repeated);
     const events = fixEvents(memory.fleet, batch, evaluation.events, geofences.events, locked);
     const eventIds = await insertFleetEvents(tx, events);
     const queuedFor = await queueDeliveries(tx, { memory, instanceId }, events, eventIds, nowMs);

@@ -1,5 +1,6 @@
 import { invariant } from '../base/invariant.ts';
 import type { DeviceTrack } from '../engine/deviceEvents.ts';
+import { decodeRepeats, encodeRepeats } from '../engine/repeats.ts';
 import { decodeStays, encodeStays, type Stay } from '../engine/stays.ts';
 import type { Tx } from './sql.ts';
 
@@ -30,13 +31,14 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       ignition: boolean | null;
       alarms: string[];
       rfid: string | null;
+      repeats: string | null;
       slow: number | null;
       parked: number | null;
       stays: string;
     }[]
   >`
     select s.device_id, d.world_id, s.latitude, s.longitude, s.altitude_m, s.speed_kmh, s.heading, s.satellites,
-      s.odometer_km, s.ignition, s.alarms, s.rfid, s.stays, date_part('epoch', s.recorded_at) * 1000 as recorded,
+      s.odometer_km, s.ignition, s.alarms, s.rfid, s.repeats, s.stays, date_part('epoch', s.recorded_at) * 1000 as recorded,
       date_part('epoch', s.slow_since) * 1000 as slow, date_part('epoch', s.parked_at) * 1000 as parked
     from device_state s join device d on d.id = s.device_id
     where s.device_id = any(${list(deviceIds)}::bigint[])
@@ -58,6 +60,7 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
           ignition: row.ignition,
           alarms: row.alarms,
           rfid: row.rfid,
+          repeats: decodeRepeats(row.repeats, wholeMs(row.recorded)),
           slowSinceMs: wholeMs(row.slow),
           parkedAtMs: wholeMs(row.parked),
         },
@@ -92,7 +95,7 @@ export async function updateTracks(
       recorded_at = to_timestamp(t.recorded / 1000), latitude = t.latitude, longitude = t.longitude,
       altitude_m = t.altitude, speed_kmh = t.speed, heading = t.heading, satellites = t.satellites,
       odometer_km = t.odometer, ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid,
-      slow_since = to_timestamp(t.slow / 1000), parked_at = to_timestamp(t.parked / 1000),
+      repeats = t.repeats, slow_since = to_timestamp(t.slow / 1000), parked_at = to_timestamp(t.parked / 1000),
       stays = coalesce(t.stays, s.stays), moved_at = to_timestamp(${movedAtMs}::float8 / 1000)
     from unnest(
       ${list([...tracks.keys()])}::bigint[], ${list(of((t) => t.recordedAtMs))}::float8[],
@@ -102,9 +105,24 @@ export async function updateTracks(
       ${list(of((t) => t.odometerKm))}::float8[], ${list(of((t) => t.ignition))}::boolean[],
       ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
       ${list(of((t) => t.slowSinceMs))}::float8[], ${list(of((t) => t.parkedAtMs))}::float8[],
-      ${[...tracks.keys()].map(staysOf)}::text[]
+      ${[...tracks.keys()].map(staysOf)}::text[], ${of(encodeRepeats)}::text[]
     ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
-            alarms, rfid, slow, parked, stays)
+            alarms, rfid, slow, parked, stays, repeats)
+    where s.device_id = t.device_id`;
+  invariant(result.count === tracks.size, 'every locked device has a state to update');
+}
+
+/** Writes what repeats have told of devices that did not move: nothing of their position, nor when they moved. */
+export async function updateRepeated(tx: Tx, tracks: ReadonlyMap<number, DeviceTrack>): Promise<void> {
+  if (tracks.size === 0) return;
+  const of = <T>(pick: (track: DeviceTrack) => T): T[] => [...tracks.values()].map(pick);
+  const result = await tx`
+    update device_state s set
+      ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid, repeats = t.repeats
+    from unnest(
+      ${list([...tracks.keys()])}::bigint[], ${list(of((t) => t.ignition))}::boolean[],
+      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[], ${of(encodeRepeats)}::text[]
+    ) as t (device_id, ignition, alarms, rfid, repeats)
     where s.device_id = t.device_id`;
   invariant(result.count === tracks.size, 'every locked device has a state to update');
 }

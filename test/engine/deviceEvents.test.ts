@@ -12,6 +12,7 @@ function fix(second: number, values: Partial<Fix> = {}): Fix {
   return {
     imei: '352093081234501',
     recordedAtMs: START + second * 1_000,
+    sentAtMs: null,
     lat: 41.9,
     lng: 12.5,
     altitudeM: 30,
@@ -168,6 +169,7 @@ describe('the track', () => {
       ignition: true,
       alarms: [],
       rfid: null,
+      repeats: null,
       slowSinceMs: START + 60_000,
       parkedAtMs: null,
     });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type DeviceTrack, NO_TRACK, stepDevice } from '../../src/engine/deviceEvents.ts';
+import { type DeviceTrack, NO_TRACK, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
 import { type BatchEntry, evaluateBatch } from '../../src/engine/evaluateBatch.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 
@@ -11,6 +11,7 @@ function entry(deviceId: number, second: number, values: Partial<Fix> = {}): Bat
   const fix: Fix = {
     imei: String(350_000_000_000_000 + deviceId),
     recordedAtMs: START_MS + second * 1_000,
+    sentAtMs: null,
     lat: 41.9,
     lng: 12.5,
     altitudeM: 0,
@@ -41,7 +42,7 @@ const tracks = (
 describe('a batch', () => {
   test('is evaluated in time order per device, whatever its own order', () => {
     const entries = [entry(2, 5), entry(1, 9), entry(2, 1), entry(1, 3), entry(2, 3)];
-    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, null], [2, null]));
+    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, null], [2, null]), START_MS);
     assert.deepEqual(
       ahead.map(({ entry: n }) => n),
       [3, 1, 2, 4, 0],
@@ -51,7 +52,7 @@ describe('a batch', () => {
 
   test('leaves points that are not newer than the newest evaluated one behind, equal times too', () => {
     const entries = [entry(1, 10), entry(1, 9), entry(1, 11), entry(2, 9)];
-    const { ahead, behind } = evaluateBatch(entries, tracks([1, 10], [2, null]));
+    const { ahead, behind } = evaluateBatch(entries, tracks([1, 10], [2, null]), START_MS);
     assert.deepEqual(behind, [1, 0]);
     assert.deepEqual(
       ahead.map(({ entry: n }) => n),
@@ -61,7 +62,7 @@ describe('a batch', () => {
 
   test('lets the first of equal points stand, among new ones and among those behind', () => {
     const entries = [entry(1, 20), entry(1, 5), entry(1, 20), entry(2, 20), entry(1, 5), entry(1, 20)];
-    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, 10], [2, null]));
+    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, 10], [2, null]), START_MS);
     assert.deepEqual(
       ahead.map(({ entry: n }) => n),
       [0, 3],
@@ -73,7 +74,7 @@ describe('a batch', () => {
   test('judges each point by the one before it in the batch, the first by the state before', () => {
     const entries = [entry(1, 12, { rfid: 'b' }), entry(1, 11, { rfid: 'a' }), entry(1, 13, { rfid: 'b' })];
     const before = new Map([[1, { ...NO_TRACK, recordedAtMs: START_MS, rfid: 'a' }]]);
-    const { events, tracks: after } = evaluateBatch(entries, before);
+    const { events, tracks: after } = evaluateBatch(entries, before, START_MS);
     assert.deepEqual(
       events.map(({ occurredAtMs, event }) => [(occurredAtMs - START_MS) / 1_000, event.type]),
       [[12, 'rfid']],
@@ -82,13 +83,17 @@ describe('a batch', () => {
   });
 
   test('has states only for devices that moved', () => {
-    const { tracks: after } = evaluateBatch([entry(1, 5), entry(2, 5)], tracks([1, 10], [2, 1], [3, 1]));
+    const { tracks: after } = evaluateBatch(
+      [entry(1, 5), entry(2, 5)],
+      tracks([1, 10], [2, 1], [3, 1]),
+      START_MS,
+    );
     assert.deepEqual([...after.keys()], [2]);
   });
 
   test('of nothing does nothing; a device without a state is a mistake of the caller', () => {
-    assert.deepEqual(evaluateBatch([], new Map()).ahead, []);
-    assert.throws(() => evaluateBatch([entry(1, 1)], new Map()));
+    assert.deepEqual(evaluateBatch([], new Map(), START_MS).ahead, []);
+    assert.throws(() => evaluateBatch([entry(1, 1)], new Map(), START_MS));
   });
 });
 
@@ -112,7 +117,7 @@ describe('any batch', () => {
       fc.property(drawn, ({ entries: rows, newest }) => {
         const entries = rows.map(({ deviceId, second, ...values }) => entry(deviceId, second, values));
         const before = tracks(...newest.map((second, n) => [n + 1, second] as const));
-        const got = evaluateBatch(entries, before);
+        const got = evaluateBatch(entries, before, START_MS);
         for (const deviceId of [1, 2, 3, 4]) {
           const own = entries.flatMap((one, n) => (one.deviceId === deviceId ? [n] : []));
           const firsts = own.filter(
@@ -122,15 +127,26 @@ describe('any batch', () => {
           let track = before.get(deviceId) as DeviceTrack;
           const isNew = (n: number): boolean =>
             (before.get(deviceId)?.recordedAtMs ?? -1) < (entries[n] as BatchEntry).fix.recordedAtMs;
+          const repeatsOfNewest = (n: number): number[] =>
+            own.filter((m) => m !== n && entries[m]?.fix.recordedAtMs === track.recordedAtMs);
+          const events: unknown[] = [];
+          const repeat = (n: number): void => {
+            const step = stepRepeat(track, (entries[n] as BatchEntry).fix);
+            track = step.track;
+            events.push(...step.events);
+          };
+          repeatsOfNewest(-1).forEach(repeat);
           const steps = firsts.filter(isNew).map((n) => {
             const step = stepDevice(track, (entries[n] as BatchEntry).fix);
             track = step.track;
-            return { entry: n, fix: step.fix, events: step.events };
+            events.push(...step.events);
+            repeatsOfNewest(n).forEach(repeat);
+            return { entry: n, fix: step.fix };
           });
           const mine = (n: number): boolean => own.includes(n);
           assert.deepEqual(
             got.ahead.filter(({ entry: n }) => mine(n)),
-            steps.map(({ entry: n, fix }) => ({ entry: n, fix })),
+            steps,
           );
           assert.deepEqual(
             got.behind.filter(mine),
@@ -140,10 +156,12 @@ describe('any batch', () => {
             got.repeats.filter(mine).toSorted((a, b) => a - b),
             own.filter((n) => !firsts.includes(n)),
           );
+          const isChanged = track !== before.get(deviceId);
           assert.deepEqual(got.tracks.get(deviceId), steps.length > 0 ? track : undefined);
+          assert.deepEqual(got.repeated.get(deviceId), steps.length === 0 && isChanged ? track : undefined);
           assert.deepEqual(
             got.events.filter((event) => event.deviceId === deviceId).map(({ event }) => event),
-            steps.flatMap(({ events }) => events),
+            events,
           );
         }
       }),

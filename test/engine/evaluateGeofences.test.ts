@@ -27,6 +27,7 @@ const point = (deviceId: number, second: number, lng: number) => ({
   fix: {
     imei: String(350_000_000_000_000 + deviceId),
     recordedAtMs: START_MS + second * 1_000,
+    sentAtMs: null,
     lat: 0,
     lng,
     altitudeM: 0,

@@ -27,6 +27,7 @@ test('what a phone sends becomes a fix: knots to km/h, seconds to milliseconds',
     fix: {
       imei: '352093081234501',
       recordedAtMs: NOW - 30_000,
+      sentAtMs: null,
       lat: 41.9028,
       lng: 12.4964,
       altitudeM: 37.5,

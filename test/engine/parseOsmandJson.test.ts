@@ -38,6 +38,7 @@ test('what the app sends becomes a fix: metres per second to km/h', () => {
     fix: {
       imei: '352093081234501',
       recordedAtMs: NOW - 29_750,
+      sentAtMs: null,
       lat: 41.9028,
       lng: 12.4964,
       altitudeM: 37.5,

@@ -46,6 +46,7 @@ test('a full point becomes a fix', () => {
     fix: {
       imei: '352093081234501',
       recordedAtMs: NOW - 30_000,
+      sentAtMs: null,
       lat: 41.9028,
       lng: 12.4964,
       altitudeM: 37.5,
@@ -67,6 +68,7 @@ test('what is missing is 0 or unknown, and null is missing', () => {
     fix: {
       imei: '352093081234501',
       recordedAtMs: NOW - 30_000,
+      sentAtMs: null,
       lat: 41.9028,
       lng: 12.4964,
       altitudeM: 0,

@@ -45,6 +45,7 @@ test('a forwarded position becomes a fix: knots to km/h, metres to km', () => {
     fix: {
       imei: '352093081234501',
       recordedAtMs: NOW - 30_000,
+      sentAtMs: null,
       lat: 41.9028,
       lng: 12.4964,
       altitudeM: 37.5,

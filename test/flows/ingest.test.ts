@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type DeviceTrack, NO_TRACK, stepDevice } from '../../src/engine/deviceEvents.ts';
+import { type DeviceTrack, NO_TRACK, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 import type { FixOutcome } from '../../src/flows/commitFixes.ts';
 import { IngestOverload } from '../../src/flows/ingest.ts';
@@ -253,6 +253,10 @@ describe('any trace cut into any batches', () => {
       for (const fix of batch.toSorted((a, b) => a.recordedAtMs - b.recordedAtMs)) {
         if (stored.has(fix.recordedAtMs)) {
           ofBatch.set(fix, 'duplicate');
+          if (fix.recordedAtMs !== track.recordedAtMs) continue;
+          const repeat = stepRepeat(track, fix);
+          track = repeat.track;
+          for (const { type } of repeat.events) events.push(`${type} ${fix.recordedAtMs}`);
           continue;
         }
         stored.set(fix.recordedAtMs, fix.lat);

@@ -30,6 +30,27 @@ describe('points of POST /positions', () => {
       assert.equal((await service.detail(imei)).location.latitude, 1);
     });
 
+    test('sending the newest point again with something new tells that, once, and stores no second point', async () => {
+      const imei = service.newDevice();
+      await service.send(point(imei, { ignition: true }));
+      const again = point(imei, { latitude: 1, ignition: false, alarm: 'sos', rfid: 'card' });
+      for (const one of [again, again, point(imei, { ignition: true }), again]) {
+        assert.deepEqual(await service.send(one), { ...STORED, accepted: 0, duplicates: 1 });
+      }
+      const events = await service.read(`/events?device=${imei}`);
+      assert.deepEqual(
+        events.map(
+          ({ type, occurred_at, data }: Record<string, { lat: number } & Record<string, unknown>>) => [
+            type,
+            Date.parse(String(occurred_at)),
+            data?.['position'],
+          ],
+        ),
+        ['rfid', 'alarm', 'ignition_off'].map((type) => [type, NOW_MS, { lat: 41.9, lng: 12.5 }]),
+      );
+      assert.equal((await service.history(imei)).length, 1);
+    });
+
     test('sending a batch again changes nothing and counts as duplicates only', async () => {
       const [a, b] = [service.newDevice(), service.newDevice()];
       const batch = Array.from({ length: 40 }, (_, n) =>
@@ -51,7 +72,7 @@ describe('points of POST /positions', () => {
       for (const again of [
         batch,
         batch.toReversed(),
-        batch.map((p) => ({ ...p, latitude: 0.5, rfid: 'new' })),
+        batch.map((p) => ({ ...p, latitude: 0.5, speed_kmh: 200 })),
       ]) {
         const summary = await service.send(again);
         assert.deepEqual(summary, { ...STORED, accepted: 0, duplicates: 40 });

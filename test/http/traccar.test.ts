@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type RawReply, type RawRequest, rawRequest } from '../support/http.ts';
 import { type IngestService, STORED, startIngestService } from '../support/ingestService.ts';
-import { INGEST_TOKEN } from '../support/pod.ts';
+import { INGEST_TOKEN, request } from '../support/pod.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 /** A second, because Traccar and phones send no fractions. */
 const NOW_MS = Math.floor(Date.now() / 1000) * 1000 - 60_000;
@@ -121,6 +122,42 @@ describe('POST /traccar', () => {
     const imei = service.newDevice();
     summaryOf(await traccar(forwarded(imei)));
     assert.deepEqual(summaryOf(await traccar(forwarded(imei))), { ...STORED, accepted: 0, duplicates: 1 });
+  });
+
+  test('200: a heartbeat that repeats the last fix tells its alarm once, when it was sent, and moves nothing', async () => {
+    const imei = service.newDevice();
+    const url = 'https://hooks.example.com/sos';
+    const { body: webhook } = await request(`${service.pod.api}/api/webhooks`, {
+      method: 'POST',
+      headers: { 'X-API-Key': service.key, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ url, events: ['alarm'] }),
+    });
+    summaryOf(await traccar(forwarded(imei, { deviceTime: NOW_MS }, { ignition: true })));
+    const before = [await service.read(`/devices/${imei}`), await service.history(imei)];
+    const deviceTime = new Date(NOW_MS + 45_000).toISOString().replace('Z', '+00:00');
+    const heartbeat = forwarded(imei, { outdated: true, deviceTime }, { ignition: true, alarm: 'sos' });
+    for (const _ of [1, 2, 3]) {
+      assert.deepEqual(summaryOf(await traccar(heartbeat)), { ...STORED, accepted: 0, duplicates: 1 });
+    }
+    const events = await service.read(`/events?device=${imei}`);
+    assert.deepEqual(
+      events.map(({ type, occurred_at, data }: Record<string, unknown>) => [type, occurred_at, data]),
+      [
+        [
+          'alarm',
+          new Date(NOW_MS + 45_000).toISOString(),
+          { alarm: 'sos', position: { lat: 41.9, lng: 12.5 } },
+        ],
+      ],
+    );
+    assert.deepEqual([await service.read(`/devices/${imei}`), await service.history(imei)], before);
+    const deliveries = async () =>
+      (await service.pod.get(`/api/webhooks/${webhook.data.id}/deliveries`, service.key)).body.data;
+    await waitFor(async () => (await deliveries()).length > 0);
+    assert.deepEqual(
+      (await deliveries()).map(({ event_type }: Record<string, unknown>) => event_type),
+      ['alarm'],
+    );
   });
 
   const refused: [name: string, code: string, body: (imei: string) => unknown][] = [

@@ -293,6 +293,7 @@ class Run {
     return {
       imei: device.imei,
       recordedAtMs: Date.UTC(2026, 0, 5) + Math.floor(this.#random() * 3_600_000),
+      sentAtMs: null,
       lat: this.#random() * 180 - 90,
       lng: this.#random() * 360 - 180,
       altitudeM: 1,

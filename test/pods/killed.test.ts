@@ -58,6 +58,7 @@ async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[])
     const step = stepDevice(track, {
       imei,
       recordedAtMs: point.recorded_at,
+      sentAtMs: null,
       lat: point.latitude,
       lng: point.longitude,
       altitudeM: 0,

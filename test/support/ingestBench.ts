@@ -78,6 +78,7 @@ export function fixOf(imei: string, recordedAtMs: number, values: Partial<Fix> =
   return {
     imei,
     recordedAtMs,
+    sentAtMs: null,
     lat: 41.9,
     lng: 12.5,
     altitudeM: 0,

@@ -95,7 +95,7 @@ export class EngineStage {
 
   #send(points: readonly TracePoint[]): void {
     const batch = points.map((point) => this.#entryOf(point));
-    const { ahead, tracks } = evaluateBatch(batch, this.#tracks);
+    const { ahead, tracks } = evaluateBatch(batch, this.#tracks, this.#startMs);
     const judged = ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
     const before = new Map([...this.#stays].map(([deviceId, text]) => [deviceId, decodeStays(text)]));
     const { stays, events } = evaluateGeofences(judged, before, (deviceId) =>
@@ -110,7 +110,7 @@ export class EngineStage {
     const deviceId = Object.keys(this.#trace.devices).indexOf(device);
     if (!this.#tracks.has(deviceId)) this.#tracks.set(deviceId, NO_TRACK);
     const place = { lat: latitude, lng: longitude, altitudeM: 0, speedKmh: 30, heading: 0, satellites: 0 };
-    const extras = { odometerKm: null, ignition: null, alarms: [], rfid: null };
+    const extras = { sentAtMs: null, odometerKm: null, ignition: null, alarms: [], rfid: null };
     const imei = String(350_000_000_000_000 + deviceId);
     return {
       deviceId,
