@@ -13,6 +13,8 @@ export interface Attack {
   readonly seed?: (seeding: Seeding) => Promise<void>;
   /** Runs in a process of its own and ends when the last answer is there or `scene.stopped` says so. */
   readonly run: (scene: Scene) => Promise<void>;
+  /** Goes on until it is stopped. */
+  readonly lasts?: true;
   /** What the polling victim asks beside its usual calls. */
   readonly asks?: 'login' | 'small import';
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const EVERY_MS = 50;
 
-/** Watches the resident memory of a process and all that it started; returns the largest in MB since `start`. */
+/** Watches the resident memory of a process and all that it started, in MB. */
 export class PodMemory {
   readonly #pid: number;
   readonly #stop = new AbortController();

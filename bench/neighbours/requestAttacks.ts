@@ -60,6 +60,7 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
     (manner): Attack => ({
       name: `area lists, ${manner}`,
       accounts: 1,
+      ...(manner === 'unread' ? { lasts: true } : {}),
       seed: (seeding) =>
         seedAreas(seeding.sql, accountOf(seeding), { ...LARGE, count: sized(seeding, 5, 200) }),
       run: (scene) =>

@@ -79,6 +79,7 @@ export const SHARED_ATTACKS: readonly Attack[] = [
   {
     name: 'imports that do not end',
     accounts: 1,
+    lasts: true,
     run: async (scene) => {
       const blank = ' '.repeat(sized(scene, 2 ** 16, 31 * 2 ** 20));
       const body = gzipSync(`{"type":"FeatureCollection","features":[${blank}`);
@@ -108,6 +109,7 @@ export const SHARED_ATTACKS: readonly Attack[] = [
   {
     name: 'receivers that hang',
     accounts: 3,
+    lasts: true,
     seed: async (seeding) => {
       for (const [n, { accountId, worldId }] of seeding.accounts.entries()) {
         const urls = Array.from(

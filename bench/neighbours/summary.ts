@@ -1,6 +1,6 @@
 import type { Row } from '../benchCase.ts';
 import { Latencies } from '../latencies.ts';
-import type { AttackResult } from './measureAttack.ts';
+import type { AttackResult } from './measureAttacks.ts';
 
 /** What the victim's worst answer may be in any case, and else as a multiple of the worst when calm. */
 const WORST_MS = 100;
@@ -65,7 +65,7 @@ function figuresOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'wo
 }
 
 function noteOf(result: AttackResult): string {
-  const { name, calm, during, attack } = result;
+  const { name, calm, during, attacks } = result;
   const burden = burdenOf(result);
   const broken = [
     ...(burden.refused > 0 ? [`refused ${tally(during.refusedPolls)} ${tally(during.refusedPoints)}`] : []),
@@ -78,7 +78,12 @@ function noteOf(result: AttackResult): string {
   return (
     `- ${name}: ${broken.length === 0 ? 'kept' : `BROKEN (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
     `point ${span('points')}, delivery ${span('deliveries')}, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB; ` +
-    `the attacker got ${tally(attack.answers) || 'no answer'} in ${attack.seconds.toFixed(1)} s`
+    attacks
+      .map(
+        ({ answers, seconds }) =>
+          `the attacker got ${tally(answers) || 'no answer'} in ${seconds.toFixed(1)} s`,
+      )
+      .join('; ')
   );
 }
 

@@ -8,25 +8,31 @@ import type { Attack, Stage } from './attack.ts';
 import { PodMemory } from './podMemory.ts';
 import { extraOf, type Victim } from './street.ts';
 
-/** What the victim noticed before and during an attack, and the memory of the pod in MB, its largest. */
+/** What the victim noticed before and during an attack (or several at once), and the memory of the pod in MB, its largest. */
 export interface AttackResult {
   readonly name: string;
   readonly calm: VictimReport & { readonly rssMb: number };
   readonly during: VictimReport & { readonly rssMb: number };
-  readonly attack: AttackerReply;
+  readonly attacks: readonly AttackerReply[];
 }
 
 /** The processes beside the pod. */
 export interface Callers {
   readonly victim: Worker<VictimQuestion, VictimReport>;
-  readonly attacker: Worker<AttackerQuestion, AttackerReply>;
+  /** Each makes one attack at a time. */
+  readonly attackers: readonly Worker<AttackerQuestion, AttackerReply>[];
+  /** Where the receiver of each listens. */
+  readonly urls: readonly string[];
 }
 
 export interface Times {
   readonly calmMs: number;
-  /** At least so long the victim goes on beside an attack: much of it comes after its last answer. */
+  /**
+   * At least so long the victim goes on beside an attack: much of it comes after its last answer. An attack that goes
+   * on for ever is cut then.
+   */
   readonly duringMs: number;
-  /** Then what the attack still waits for is cut. */
+  /** Then what any other attack still waits for is cut. */
   readonly limitMs: number;
 }
 
@@ -64,36 +70,41 @@ export async function endStreetPod({ worker }: StreetPod): Promise<void> {
   await worker.close();
 }
 
-/** One attack on a pod beside the victim, who polls and sends before and meanwhile. */
-export async function measureAttack(
-  { victim, attacker }: Callers,
-  { worker, ...pod }: StreetPod,
+/** Attacks on a pod, all at once, beside the victim, who polls and sends before and meanwhile. */
+export async function measureAttacks(
+  { victim, attackers }: Callers,
+  { worker, databaseUrl, ...pod }: StreetPod,
   household: Victim,
-  attack: Attack,
-  stage: Stage,
+  staged: readonly { readonly attack: Attack; readonly stage: Stage }[],
   { calmMs, duringMs, limitMs }: Times,
 ): Promise<AttackResult> {
   const memory = new PodMemory(worker.process.pid ?? 0);
-  const places = { apiUrl: pod.apiUrl, ingestUrl: pod.ingestUrl, token: INGEST_TOKEN };
+  const places = { ...pod, token: INGEST_TOKEN };
   try {
-    await victim.ask({ kind: 'start', ...places, ...household, extra: extraOf(attack) });
+    const asking = staged.find(({ attack }) => attack.asks !== undefined);
+    const extra = asking === undefined ? null : extraOf(asking.attack);
+    await victim.ask({ kind: 'start', ...places, ...household, extra });
     await sleep(calmMs / 2);
     // The first calls compile what they need.
     await victim.ask({ kind: 'mark' });
+    await memory.take();
     await sleep(calmMs);
     const calm = { ...(await victim.ask({ kind: 'mark' })), rssMb: await memory.take() };
-    const order = {
-      kind: 'attack',
-      name: attack.name,
-      ...stage,
-      ...places,
-      databaseUrl: pod.databaseUrl,
-      limitMs,
-    } as const;
-    const [report] = await Promise.all([attacker.ask(order), sleep(duringMs)]);
+    const over = staged.map(({ attack, stage }, n) =>
+      attackers[n]?.ask({
+        kind: 'attack',
+        name: attack.name,
+        ...stage,
+        ...places,
+        databaseUrl,
+        limitMs: attack.lasts === true ? duringMs : limitMs,
+      }),
+    );
+    const [reports] = await Promise.all([Promise.all(over), sleep(duringMs)]);
     await sleep(calmMs / 4);
     const during = { ...(await victim.ask({ kind: 'stop' })), rssMb: await memory.take() };
-    return { name: attack.name, calm, during, attack: report };
+    const name = staged.map(({ attack }) => attack.name).join(' and ');
+    return { name, calm, during, attacks: reports.filter((report) => report !== undefined) };
   } finally {
     memory.stop();
   }
