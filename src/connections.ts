@@ -19,9 +19,8 @@ const CONNECTIONS = {
 
 /** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
 const READ_LIMIT_MS = 5_000;
-/** As many as one key may make in a minute. */
-const WAITING_PER_ACCOUNT = 120;
-const WAITING_PER_NETWORK = 20;
+/** Of one account, or of one network that logs in: as many as either may call in a minute. */
+const WAITING_PER_KEY = 120;
 const WAITING = 10_000;
 
 /** Connections of a pod, apart by what must not wait for what. */
@@ -47,7 +46,7 @@ export interface Connections {
 export function openConnections(url: string): Connections {
   const open = (task: 'follower' | 'admission' | 'ingest' | 'delivery' | 'service') =>
     openSql(url, { maxConnections: CONNECTIONS[task], name: `fleet ${task}` });
-  const byAccount = { waitingPerKey: WAITING_PER_ACCOUNT, waiting: WAITING };
+  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING };
   const all = {
     follower: open('follower'),
     admission: open('admission'),
@@ -55,23 +54,22 @@ export function openConnections(url: string): Connections {
     delivery: open('delivery'),
     service: open('service'),
     reads: new SqlShares<number>(url, {
-      ...byAccount,
+      ...fairly,
       maxConnections: CONNECTIONS.reads,
       perKey: 2,
       name: 'fleet reads',
       statementLimitMs: READ_LIMIT_MS,
     }),
     writes: new SqlShares<number>(url, {
-      ...byAccount,
+      ...fairly,
       maxConnections: CONNECTIONS.writes,
       perKey: 1,
       name: 'fleet writes',
     }),
     logins: new SqlShares<string>(url, {
+      ...fairly,
       maxConnections: CONNECTIONS.logins,
       perKey: 1,
-      waitingPerKey: WAITING_PER_NETWORK,
-      waiting: WAITING,
       name: 'fleet logins',
     }),
   };

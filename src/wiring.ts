@@ -4,7 +4,6 @@ import type { CidrSet } from './access/cidrSet.ts';
 import { IngestTokens } from './access/ingestTokens.ts';
 import { type Clock, systemClock } from './base/clock.ts';
 import { FairSemaphore } from './base/fairSemaphore.ts';
-import { Turnstile } from './base/turnstile.ts';
 import { WorkTurns } from './base/workTurns.ts';
 import type { Config } from './config.ts';
 import { openConnections } from './connections.ts';
@@ -22,6 +21,7 @@ import { KeyUse } from './flows/keyUse.ts';
 import { LaneDesk } from './flows/laneDesk.ts';
 import { LANE_LIMITS, LanePlaces } from './flows/lanePlaces.ts';
 import type { LogInPorts } from './flows/logIn.ts';
+import { LoginTurns } from './flows/loginTurns.ts';
 import type { WritePorts } from './flows/writeWorlds.ts';
 import { openDatabase, secretsOf } from './foundation.ts';
 import { createApp } from './http/app.ts';
@@ -63,8 +63,6 @@ import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 const STOP_GRACE_MS = 10_000;
 /** What all long computations together may take of one turn of the event loop. */
 const TURN_BUDGET_MS = 3;
-/** Two of the four threads that Node has for such work, and a wait of some seconds at most for whoever comes last. */
-const PASSWORD_CHECKS = { parallel: 2, waiting: 20 };
 
 export interface Service {
   /** The ports that were taken; null where a listener is not part of this pod's roles. */
@@ -279,7 +277,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
     ...v1SessionRoutes({
       ...ports,
-      checks: new Turnstile(PASSWORD_CHECKS.parallel, PASSWORD_CHECKS.waiting),
+      turns: new LoginTurns(),
     }),
     ...v1KeyRoutes(ports),
     ...webhookRoutes(ports),

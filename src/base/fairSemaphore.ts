@@ -16,12 +16,18 @@ export interface FairLimits {
 
 interface Share {
   running: number;
-  readonly waiting: (() => void)[];
+  readonly waiting: Waiter[];
+}
+
+interface Waiter {
+  readonly resume: () => void;
+  readonly refuse: (error: Overloaded) => void;
 }
 
 /**
  * A semaphore that is fair by key (an account, an address): a place that becomes free goes to the next key in turn, not
  * to whoever has queued the most. A key never runs more than its share, and its surplus waits behind nobody else's.
+ * Where there is no room to wait, the newest of the key that waits with the most gives way to a key with less.
  */
 export class FairSemaphore<Key> {
   readonly #limits: FairLimits;
@@ -39,7 +45,7 @@ export class FairSemaphore<Key> {
     return this.#waiting;
   }
 
-  /** What `work` resolves to. Rejects with Overloaded, without beginning it, when too much waits already. */
+  /** What `work` resolves to. Rejects with Overloaded, without beginning it, when too much waits, now or later. */
   async run<T>(key: Key, work: () => Promise<T>): Promise<T> {
     await this.acquire(key);
     try {
@@ -57,13 +63,13 @@ export class FairSemaphore<Key> {
       this.#start(share);
       return Promise.resolve();
     }
-    if (share.waiting.length >= this.#limits.waitingPerKey || this.#waiting >= this.#limits.waiting) {
+    if (share.waiting.length >= this.#limits.waitingPerKey || !this.#makeRoom(share)) {
       this.#forgetIdle(key, share);
       return Promise.reject(new Overloaded('too much waits already'));
     }
     this.#waiting++;
     if (share.running < this.#limits.runningPerKey) this.#turns.add(key);
-    return new Promise((resolve) => share.waiting.push(resolve));
+    return new Promise((resume, refuse) => share.waiting.push({ resume, refuse }));
   }
 
   release(key: Key): void {
@@ -85,6 +91,19 @@ export class FairSemaphore<Key> {
     this.#running++;
   }
 
+  /** True when one more may wait for `share`; another's that waits with more than it would then gives way. */
+  #makeRoom(share: Share): boolean {
+    if (this.#waiting < this.#limits.waiting) return true;
+    let longest = share;
+    for (const other of this.#shares.values()) {
+      if (other.waiting.length > longest.waiting.length) longest = other;
+    }
+    if (longest.waiting.length <= share.waiting.length + 1) return false;
+    longest.waiting.pop()?.refuse(new Overloaded('others wait with less'));
+    this.#waiting--;
+    return true;
+  }
+
   /** A key that goes on waiting goes to the end of the turns. */
   #startNext(): void {
     for (const key of this.#turns) {
@@ -93,7 +112,7 @@ export class FairSemaphore<Key> {
       this.#turns.delete(key);
       this.#start(share);
       this.#waiting--;
-      const resume = share.waiting.shift() as () => void;
+      const { resume } = share.waiting.shift() as Waiter;
       if (share.waiting.length > 0 && share.running < this.#limits.runningPerKey) this.#turns.add(key);
       resume();
     }

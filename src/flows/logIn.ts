@@ -4,16 +4,16 @@ import type { Login } from '../access/login.ts';
 import { loginSubjects } from '../access/loginLimits.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from '../access/password.ts';
 import { newSessionToken } from '../access/sessionToken.ts';
-import type { Turnstile } from '../base/turnstile.ts';
+import { Overloaded } from '../base/fairSemaphore.ts';
 import { chargeLogin, refundLogin, rememberAddress, selectLoginAccount } from '../store/logins.ts';
 import { insertSession } from '../store/sessions.ts';
 import type { Sql } from '../store/sql.ts';
+import type { LoginTurns } from './loginTurns.ts';
 
 export interface LogInPorts {
   /** The connections that a network counts its attempts by (see addressNetwork). */
   readonly logins: (network: string) => Sql;
-  /** Bounds how many passwords are checked at once: each takes a fifth of a second of a core, and 32 MB. */
-  readonly checks: Pick<Turnstile, 'run'>;
+  readonly turns: Pick<LoginTurns, 'run'>;
 }
 
 export type LogInOutcome =
@@ -24,19 +24,20 @@ export type LogInOutcome =
 
 /** Opens a session for whoever knows the password of an active account. `network`: see addressNetwork. */
 export async function logIn(
-  { logins, checks }: LogInPorts,
+  { logins, turns }: LogInPorts,
   { email, password }: Login,
   network: string,
 ): Promise<LogInOutcome> {
   const sql = logins(network);
   const subjects = loginSubjects(email, network);
-  const charged = await sql.begin((tx) => chargeLogin(tx, subjects));
+  const charged = await sql.begin((tx) => chargeLogin(tx, subjects)).catch(nullIfOverloaded);
   if (charged === null) return { kind: 'limited' };
   const account = await selectLoginAccount(sql, email);
   const stored = account?.passwordHash ?? NOBODYS_PASSWORD;
-  const fits = await checks.run(() => verifyPassword(password, stored));
+  const turn = { email, network, isKnown: charged.isKnownAddress };
+  const fits = await turns.run(turn, () => verifyPassword(password, stored)).catch(nullIfOverloaded);
   if (fits === null) {
-    await sql.begin((tx) => refundLogin(tx, charged));
+    await sql.begin((tx) => refundLogin(tx, charged.subjects));
     return { kind: 'limited' };
   }
   if (!fits || account === undefined) return { kind: 'refused' };
@@ -45,8 +46,13 @@ export async function logIn(
     const endMs = await insertSession(tx, account.id, stored, fingerprint(token));
     if (endMs === undefined) return undefined;
     await rememberAddress(tx, account.id, subjects.pair);
-    await refundLogin(tx, charged);
+    await refundLogin(tx, charged.subjects);
     return endMs;
   });
   return expiresAtMs === undefined ? { kind: 'refused' } : { kind: 'logged_in', token, expiresAtMs };
+}
+
+function nullIfOverloaded(error: unknown): null {
+  if (error instanceof Overloaded) return null;
+  throw error;
 }

@@ -17,12 +17,19 @@ export async function selectLoginAccount(sql: Sql, email: string): Promise<Login
   return row && { id: row.id, passwordHash: row.password_hash };
 }
 
+/** An attempt that was counted. */
+export interface ChargedLogin {
+  /** What it was counted against. */
+  readonly subjects: readonly string[];
+  /** The account has logged in from there before. */
+  readonly isKnownAddress: boolean;
+}
+
 /**
- * Counts an attempt against its subjects and returns them, or against none (null) when one of them has used up its
- * window. Before the password is looked at, so that many guesses at once are counted like one after the other. The
+ * Counts an attempt against its subjects, or against none (null) when one of them has used up its window. Before the password is looked at, so that many guesses at once are counted like one after the other. The
  * subjects come in one order everywhere, so that two attempts never wait for each other in a circle.
  */
-export async function chargeLogin(tx: Tx, subjects: LoginSubjects): Promise<readonly string[] | null> {
+export async function chargeLogin(tx: Tx, subjects: LoginSubjects): Promise<ChargedLogin | null> {
   const isKnownAddress =
     (await tx`select 1 from login_address where pair = decode(${subjects.pair}, 'hex')`).length > 0;
   const limits: readonly (readonly [subject: string, limit: number])[] = [
@@ -38,7 +45,7 @@ export async function chargeLogin(tx: Tx, subjects: LoginSubjects): Promise<read
     }
     charged.push(subject);
   }
-  return charged;
+  return { subjects: charged, isKnownAddress };
 }
 
 /** Gives an attempt back that was no guess, to the subjects that it was counted against. */

@@ -63,6 +63,27 @@ describe('a fair semaphore', () => {
     assert.deepEqual(started, ['a1', 'a2', 'a3', 'a4', 'a6']);
   });
 
+  test('lets the newest of the key that waits with the most give way to a key with less, where all room is taken', async () => {
+    const semaphore = new FairSemaphore<string>({ ...LIMITS, running: 1 });
+    const { started, ends, work } = heldWork();
+    const outcomes = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'b3', 'c1', 'd1', 'b4', 'e1'].map((name) =>
+      semaphore.run(name.charAt(0), work(name)).catch((error) => {
+        assert.ok(error instanceof Overloaded);
+        return 'refused';
+      }),
+    );
+    for (let n = 0; n < 7; n++) {
+      await turn();
+      ends[n]?.();
+    }
+    // a2 a3 a4 b1 b2 b3 wait when c1 comes; in the end all wait with one, but for two.
+    assert.deepEqual(await Promise.all(outcomes), [
+      ...['a1', 'a2', 'refused', 'refused', 'b1', 'b2', 'refused', 'c1', 'd1', 'refused', 'e1'],
+    ]);
+    assert.deepEqual(started, ['a1', 'b1', 'c1', 'd1', 'e1', 'a2', 'b2']);
+    assert.equal(semaphore.waiting, 0);
+  });
+
   test('gives back the place of work that fails', async () => {
     const semaphore = new FairSemaphore<string>({ ...LIMITS, running: 1 });
     await assert.rejects(

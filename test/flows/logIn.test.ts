@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { LOGIN_LIMITS } from '../../src/access/loginLimits.ts';
-import { Turnstile } from '../../src/base/turnstile.ts';
+import { Overloaded } from '../../src/base/fairSemaphore.ts';
 import { logIn } from '../../src/flows/logIn.ts';
+import type { LoginTurn } from '../../src/flows/loginTurns.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { adminOf } from '../support/admin.ts';
 import { makeOwner, PASSWORD } from '../support/application.ts';
@@ -31,17 +32,16 @@ after(async () => {
 beforeEach(() => sql`delete from login_window`);
 
 /** Logs in from home and tells the outcome, how many passwords were checked, and what is counted in the end. */
-async function attempt(email: string, password: string, room = 1) {
+async function attempt(email: string, password: string, isRoom = true) {
   let checked = 0;
-  const turnstile = new Turnstile(room, 0);
-  const checks = {
-    run: <T>(work: () => Promise<T>) =>
-      turnstile.run(() => {
-        checked++;
-        return work();
-      }),
+  const turns = {
+    run: async <T>(_turn: LoginTurn, check: () => Promise<T>) => {
+      if (!isRoom) throw new Overloaded('too much waits already');
+      checked++;
+      return check();
+    },
   };
-  const { kind } = await logIn({ logins: () => sql, checks }, { email, password }, HOME);
+  const { kind } = await logIn({ logins: () => sql, turns }, { email, password }, HOME);
   const [row] = await sql<
     { attempts: number }[]
   >`select coalesce(max(attempts), 0)::int as attempts from login_window`;
@@ -71,7 +71,7 @@ describe('an attempt to log in', () => {
   });
 
   test('for which there is no room is refused without a check, and counts for nothing', async () => {
-    assert.deepEqual(await attempt(OWNER, PASSWORD, 0), { kind: 'limited', checked: 0, attempts: 0 });
+    assert.deepEqual(await attempt(OWNER, PASSWORD, false), { kind: 'limited', checked: 0, attempts: 0 });
   });
 
   test('that succeeds counts for nothing', async () => {
