@@ -19,6 +19,8 @@ const CONNECTIONS = {
 
 /** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
 const READ_LIMIT_MS = 5_000;
+/** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
+const READ_SETTINGS = '-c max_parallel_workers_per_gather=0 -c jit=off';
 /** Of one account, or of one network that logs in: as many as either may call in a minute. */
 const WAITING_PER_KEY = 120;
 const WAITING = 10_000;
@@ -59,6 +61,7 @@ export function openConnections(url: string): Connections {
       perKey: 2,
       name: 'fleet reads',
       statementLimitMs: READ_LIMIT_MS,
+      settings: READ_SETTINGS,
     }),
     writes: new SqlShares<number>(url, {
       ...fairly,

@@ -17,6 +17,7 @@ import { Follower } from './flows/follow.ts';
 import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
 import { Ingest } from './flows/ingest.ts';
+import { KeptSummaries } from './flows/keptSummaries.ts';
 import { KeyUse } from './flows/keyUse.ts';
 import { LaneDesk } from './flows/laneDesk.ts';
 import { LANE_LIMITS, LanePlaces } from './flows/lanePlaces.ts';
@@ -281,6 +282,6 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     }),
     ...v1KeyRoutes(ports),
     ...webhookRoutes(ports),
-    ...webhookDeliveryRoutes(ports),
+    ...webhookDeliveryRoutes({ ...ports, summaries: new KeptSummaries() }),
   ];
 }

@@ -1,8 +1,9 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import { selectAreaEvents } from '../store/fleetEvents.ts';
-import { type Answer, errorAnswer, listAnswer } from './answer.ts';
+import { type Answer, errorAnswer } from './answer.ts';
 import { areaEventView } from './areaViews.ts';
+import { deepPageAnswer } from './deepPage.ts';
 import { idOf, malformedId } from './id.ts';
 import { refuseImei } from './imei.ts';
 import { LIST_AREA_EVENTS } from './openapi/areaOperations.ts';
@@ -39,15 +40,13 @@ async function events({ reads, areas }: AreaEventPorts, call: Call): Promise<Ans
   if (refusal !== null) return refusal;
   const window = windowOf(query);
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
-  const limit = readLimit(query, LIST_LIMIT);
-  const offset = offsetOf(query);
+  const page = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
   if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
-  const found = await selectAreaEvents(
-    reads(caller.accountId),
-    caller.worldIds,
-    id,
-    { direction, imei: imei ?? null, ...window },
-    { limit, offset },
+  const filter = { direction, imei: imei ?? null, ...window };
+  const sql = reads(caller.accountId);
+  return deepPageAnswer(
+    page,
+    (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page),
+    areaEventView,
   );
-  return listAnswer(found.map(areaEventView), { limit, offset });
 }

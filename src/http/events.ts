@@ -1,7 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type EventTypeFilter, parseEventTypeFilter } from '../engine/eventTypes.ts';
 import { selectFleetEvents } from '../store/fleetEvents.ts';
-import { type Answer, errorAnswer, listAnswer } from './answer.ts';
+import { type Answer, errorAnswer } from './answer.ts';
+import { deepPageAnswer } from './deepPage.ts';
 import { refuseImei } from './imei.ts';
 import { LIST_EVENTS } from './openapi/eventOperations.ts';
 import { readLimit, refuseChoice } from './parameter.ts';
@@ -31,17 +32,17 @@ async function events({ reads }: ReadPorts, { caller, query, version }: Call): P
   if (refusal !== null) return refusal;
   const window = windowOf(query);
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
-  const limit = readLimit(query, LIST_LIMIT);
-  const offset = offsetOf(query);
-  const found = await selectFleetEvents(
-    reads(caller.accountId),
-    caller.worldIds,
-    { type: type?.type ?? null, direction: type?.direction ?? null, imei: imei ?? null, ...window },
-    { limit, offset },
-  );
-  return listAnswer(
-    found.map((event) => eventView(event, version)),
-    { limit, offset },
+  const filter = {
+    type: type?.type ?? null,
+    direction: type?.direction ?? null,
+    imei: imei ?? null,
+    ...window,
+  };
+  const sql = reads(caller.accountId);
+  return deepPageAnswer(
+    { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) },
+    (page) => selectFleetEvents(sql, caller.worldIds, filter, page),
+    (event) => eventView(event, version),
   );
 }
 

@@ -5,6 +5,7 @@ import { DELIVERY_STATUSES } from '../delivery/transition.ts';
 import { EVENT_TYPE_FILTERS } from '../engine/eventTypes.ts';
 import { IMEI } from '../engine/imei.ts';
 import { COMMAND_STATUSES, type CommandStatus } from '../store/commands.ts';
+import { OFFSET_MAX } from './deepPage.ts';
 import { LATITUDE, LONGITUDE } from './openapi/commonSchemas.ts';
 import { patternOf } from './openapi/schema.ts';
 import { choiceParameter, limitParameter, type Parameter } from './parameter.ts';
@@ -20,6 +21,12 @@ export const OFFSET: Parameter = {
   required: false,
   description: 'How many to pass over. What is negative or no number counts as 0.',
   schema: { type: 'integer', minimum: 0, default: 0 },
+};
+
+/** Of a list that may be longer than a call may pass over. */
+export const DEEP_OFFSET: Parameter = {
+  ...OFFSET,
+  description: `${OFFSET.description} More than ${OFFSET_MAX} only reach behind the end of a list: one that is longer is narrowed by \`from\` and \`to\`.`,
 };
 
 export const LAT: Parameter = {

@@ -1,9 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
 import { isDeliveryId, newDeliveryIds, newEventId, pingBody } from '../delivery/message.ts';
-import { SUMMARY_WINDOW_HOURS, summarize } from '../delivery/summary.ts';
 import { transition } from '../delivery/transition.ts';
+import type { KeptSummaries } from '../flows/keptSummaries.ts';
 import {
-  countDeliveries,
   type Delivery,
   insertDeliveries,
   lockDelivery,
@@ -12,7 +11,8 @@ import {
   selectDeliveries,
 } from '../store/deliveries.ts';
 import { selectWebhook } from '../store/webhooks.ts';
-import { type Answer, dataAnswer, errorAnswer, listAnswer } from './answer.ts';
+import { type Answer, dataAnswer, errorAnswer } from './answer.ts';
+import { deepPageAnswer, type ListPage } from './deepPage.ts';
 import { idOf, malformedId } from './id.ts';
 import {
   LIST_DEAD_LETTERS,
@@ -23,13 +23,20 @@ import {
 } from './openapi/deliveryOperations.ts';
 import type { Operation } from './openapi/operation.ts';
 import { readChoice, readLimit, refuseChoice } from './parameter.ts';
-import { DELIVERY_ID_REFUSAL, DELIVERY_STATUS, LIST_LIMIT, REPLAY_REFUSAL } from './parameters.ts';
+import {
+  DELIVERY_ID_REFUSAL,
+  DELIVERY_STATUS,
+  LIST_LIMIT,
+  REPLAY_REFUSAL,
+  WINDOW_REFUSAL,
+} from './parameters.ts';
 import type { ChangePorts, ReadPorts } from './ports.ts';
-import { offsetOf, type Query } from './query.ts';
+import { offsetOf, type Query, windowOf } from './query.ts';
 import type { Call, Route } from './route.ts';
 import { deliveryView, summaryView } from './webhookViews.ts';
 
 export interface WebhookDeliveryPorts extends ReadPorts, ChangePorts {
+  readonly summaries: KeptSummaries;
   /** Wakes the lanes of these endpoints. */
   readonly wake: (webhookIds: readonly number[]) => void;
 }
@@ -58,15 +65,19 @@ export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
   ];
 }
 
-async function summary({ reads }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
-  const counts = await countDeliveries(reads(caller.accountId), caller.accountId, SUMMARY_WINDOW_HOURS);
-  return dataAnswer(summaryView(summarize(counts)));
+async function summary({ reads, summaries }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
+  return dataAnswer(summaryView(await summaries.of(reads(caller.accountId), caller.accountId)));
 }
 
 async function deadLetter({ reads }: WebhookDeliveryPorts, { caller, query }: Call): Promise<Answer> {
-  const page = pageOf(query);
-  const found = await selectDeadLetters(reads(caller.accountId), caller.accountId, page);
-  return listAnswer(found.map(deliveryView), page);
+  const window = windowOf(query);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
+  const sql = reads(caller.accountId);
+  return deepPageAnswer(
+    pageOf(query),
+    (page) => selectDeadLetters(sql, caller.accountId, { ...page, ...window }),
+    deliveryView,
+  );
 }
 
 async function history({ reads }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
@@ -74,11 +85,15 @@ async function history({ reads }: WebhookDeliveryPorts, { caller, params, query 
   if (id === null) return malformedId();
   const status = readChoice(query, DELIVERY_STATUS);
   if (status === 'invalid') return refuseChoice(DELIVERY_STATUS);
-  const page = pageOf(query);
+  const window = windowOf(query);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_REFUSAL);
   const sql = reads(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
-  const found = await selectDeliveries(sql, id, { status, ...page });
-  return listAnswer(found.map(deliveryView), page);
+  return deepPageAnswer(
+    pageOf(query),
+    (page) => selectDeliveries(sql, id, status, { ...page, ...window }),
+    deliveryView,
+  );
 }
 
 /** An ordinary delivery of type ping, to this endpoint only, also when it is inactive. */
@@ -124,6 +139,6 @@ function accepted(delivery: Delivery, wake: WebhookDeliveryPorts['wake']): Answe
   return { ...dataAnswer(deliveryView(delivery)), status: 202 };
 }
 
-function pageOf(query: Query): { limit: number; offset: number } {
+function pageOf(query: Query): ListPage {
   return { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
 }

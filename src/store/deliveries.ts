@@ -3,7 +3,7 @@ import type { DeliveryStatus } from '../delivery/transition.ts';
 import type { WebhookType } from '../delivery/webhookTypes.ts';
 import { selectRemovedOf } from './removedWebhooks.ts';
 import type { Sql, Tx } from './sql.ts';
-import { RawSql } from './sqlText.ts';
+import { RawSql, type SqlText } from './sqlText.ts';
 import { list } from './tracks.ts';
 
 /** A delivery about to be queued. */
@@ -77,30 +77,54 @@ export async function insertDeliveries(
   return rows.map(deliveryOf);
 }
 
+/**
+ * Where a page begins in its list, how much it holds, and of which times of creation: both ends included, to the
+ * millisecond in which they are shown.
+ */
 export interface DeliveryPage {
-  readonly status: DeliveryStatus | null;
   readonly limit: number;
   readonly offset: number;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
 }
 
-/** Deliveries of one endpoint, newest first. */
-export async function selectDeliveries(sql: Sql, webhookId: number, page: DeliveryPage): Promise<Delivery[]> {
-  const rows = await sql<RawDelivery[]>`
-    select * from webhook_delivery
-    where webhook_id = ${webhookId} ${page.status === null ? sql`` : sql`and status = ${page.status}`}
-    order by created_at desc, id desc limit ${page.limit} offset ${page.offset}`;
-  return rows.map(deliveryOf);
+/** Deliveries of one endpoint, newest first. Costs what walking an index for limit + offset keys does. */
+export async function selectDeliveries(
+  sql: Sql,
+  webhookId: number,
+  status: DeliveryStatus | null,
+  page: DeliveryPage,
+): Promise<Delivery[]> {
+  const inState = status === null ? sql`` : sql`and status = ${status}`;
+  return selectNewest(sql, sql`webhook_id = ${webhookId} ${inState}`, page);
 }
 
-/** Exhausted deliveries of all endpoints of an account, newest first. */
+/** Exhausted deliveries of all endpoints of an account, newest first; at the same cost. */
 export async function selectDeadLetters(
   sql: Sql,
   accountId: number,
-  page: { limit: number; offset: number },
+  page: DeliveryPage,
+): Promise<Delivery[]> {
+  const gone = without(sql, await selectRemovedOf(sql, accountId));
+  return selectNewest(sql, sql`account_id = ${accountId} and status = 'exhausted' ${gone}`, page);
+}
+
+/** The rows themselves are read for the page alone. */
+async function selectNewest(
+  sql: Sql,
+  condition: SqlText,
+  { limit, offset, fromMs, toMs }: DeliveryPage,
 ): Promise<Delivery[]> {
   const rows = await sql<RawDelivery[]>`
-    select * from webhook_delivery d where account_id = ${accountId} and status = 'exhausted' and ${ITS_ENDPOINT_IS_THERE}
-    order by created_at desc, id desc limit ${page.limit} offset ${page.offset}`;
+    select d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at,
+      d.last_status_code, d.last_error, d.last_duration_ms, d.created_at, d.delivered_at
+    from (
+      select id, created_at from webhook_delivery where ${condition}
+        ${fromMs === null ? sql`` : sql`and created_at >= ${new Date(fromMs)}`}
+        ${toMs === null ? sql`` : sql`and created_at < ${new Date(toMs + 1)}`}
+      order by created_at desc, id desc limit ${limit} offset ${offset}) k
+    join webhook_delivery d on d.id = k.id and d.created_at = k.created_at
+    order by d.created_at desc, d.id desc`;
   return rows.map(deliveryOf);
 }
 
@@ -125,33 +149,38 @@ export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
   return deliveryOf(row);
 }
 
+/** None of these endpoints: there are hardly ever any, and an index alone does not know whether one is still there. */
+const without = (sql: Sql, removed: readonly number[]) =>
+  removed.length === 0 ? sql`` : sql`and webhook_id <> all(${list(removed)}::bigint[])`;
+
 /** Deliveries of an endpoint that was deleted are gone for its owner, though their rows may take a while. */
 const ITS_ENDPOINT_IS_THERE = new RawSql('exists (select from webhook w where w.id = d.webhook_id)');
 
 /**
- * What the summary is made of: deliveries of an account created within the last `hours`. Answered from an index alone,
- * unless an endpoint was deleted whose deliveries are still being removed; the time is one that Postgres may look up
- * there, which it may not with a clock that runs on.
+ * What the summary is made of: deliveries of an account created within the last `hours`, counted by status and, apart
+ * from that, by duration. Answered from an index alone, unless an endpoint was deleted whose deliveries are still being
+ * removed; the time is one that Postgres may look up there, which it may not with a clock that runs on.
  */
 export async function countDeliveries(sql: Sql, accountId: number, hours: number): Promise<DeliveryCounts> {
-  const removed = await selectRemovedOf(sql, accountId);
+  const gone = without(sql, await selectRemovedOf(sql, accountId));
   const rows = await sql<
-    { status: DeliveryStatus; duration_ms: number | null; count: number; attempts: number }[]
+    { status: DeliveryStatus | null; duration_ms: number | null; count: number; attempts: number }[]
   >`
     select status, last_duration_ms as duration_ms, count(*)::int as count, sum(attempts)::int as attempts
     from webhook_delivery
     where account_id = ${accountId} and created_at > statement_timestamp() - make_interval(hours => ${hours})
-      ${removed.length === 0 ? sql`` : sql`and webhook_id <> all(${list(removed)}::bigint[])`}
-    group by status, last_duration_ms`;
+      ${gone}
+    group by grouping sets ((status), (last_duration_ms))`;
   const byStatus: Partial<Record<DeliveryStatus, number>> = {};
-  for (const { status, count } of rows) byStatus[status] = (byStatus[status] ?? 0) + count;
-  return {
-    byStatus,
-    attempts: rows.reduce((sum, row) => sum + row.attempts, 0),
-    durations: rows.flatMap(({ duration_ms: durationMs, count }) =>
-      durationMs === null ? [] : [{ durationMs, count }],
-    ),
-  };
+  const durations: { durationMs: number; count: number }[] = [];
+  let attempts = 0;
+  for (const { status, duration_ms: durationMs, count, attempts: made } of rows) {
+    if (status !== null) {
+      byStatus[status] = count;
+      attempts += made;
+    } else if (durationMs !== null) durations.push({ durationMs, count });
+  }
+  return { byStatus, attempts, durations };
 }
 
 function deliveryOf(row: RawDelivery): Delivery {

@@ -1,6 +1,7 @@
-import type { EventType } from '../engine/eventTypes.ts';
+import { EVENT_TYPES, type EventType } from '../engine/eventTypes.ts';
 import type { LatLng } from '../geometry/latLng.ts';
 import type { Sql, Tx } from './sql.ts';
+import { type SqlText, unionAll } from './sqlText.ts';
 import { list } from './tracks.ts';
 
 /** An event about to be stored, in the world that may read it. `data` is its wire form. */
@@ -16,7 +17,9 @@ export interface NewFleetEvent {
   readonly area?: { readonly id: number; readonly direction: Direction };
 }
 
-export type Direction = 'entry' | 'exit';
+const DIRECTIONS = ['entry', 'exit'] as const;
+
+export type Direction = (typeof DIRECTIONS)[number];
 
 export interface FleetEvent {
   readonly id: number;
@@ -47,6 +50,12 @@ export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]
   return rows.map((row) => row.id);
 }
 
+/** Where a page begins in its list, and how much it holds. */
+interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
+
 export interface EventFilter {
   readonly type: EventType | null;
   /** Geofence events of one direction only. */
@@ -56,14 +65,29 @@ export interface EventFilter {
   readonly toMs: number | null;
 }
 
-/** Events of the given worlds, newest first (equal times: higher id first). Each world is read by its own index. */
+/**
+ * Events of the given worlds, newest first (equal times: higher id first). Costs what walking an index for limit + offset
+ * keys does: each walk follows one index for one value of all that it begins with, and the walks are merged.
+ */
 export async function selectFleetEvents(
   sql: Sql,
   worldIds: readonly number[],
   filter: EventFilter,
-  page: { limit: number; offset: number },
+  page: Page,
 ): Promise<FleetEvent[]> {
-  const reach = page.limit + page.offset;
+  const walks = worldIds.flatMap((worldId) => {
+    const inWorld = sql`
+      world_id = ${worldId}
+      ${filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`}
+      ${during(sql, filter)}`;
+    if (filter.imei === null) {
+      // A direction has an index of its own, without the type.
+      const isTyped = filter.type !== null && filter.direction === null;
+      return [sql`${inWorld} ${isTyped ? sql`and type = ${filter.type}` : sql``}`];
+    }
+    const types = filter.type === null ? EVENT_TYPES : [filter.type];
+    return types.map((type) => sql`${inWorld} and device_imei = ${filter.imei} and type = ${type}`);
+  });
   const rows = await sql<
     {
       id: number;
@@ -75,17 +99,9 @@ export async function selectFleetEvents(
       occurred_at: Date;
     }[]
   >`
-    select e.* from unnest(${list(worldIds)}::bigint[]) as w (id)
-    cross join lateral (
-      select id, type, message, device_imei, data, read, occurred_at from fleet_event
-      where world_id = w.id
-        ${filter.type === null ? sql`` : sql`and type = ${filter.type}`}
-        ${filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`}
-        ${filter.imei === null ? sql`` : sql`and device_imei = ${filter.imei}`}
-        ${filter.fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(filter.fromMs)}`}
-        ${filter.toMs === null ? sql`` : sql`and occurred_at <= ${new Date(filter.toMs)}`}
-      order by occurred_at desc, id desc limit ${reach}) e
-    order by e.occurred_at desc, e.id desc limit ${page.limit} offset ${page.offset}`;
+    select e.id, e.type, e.message, e.device_imei, e.data, e.read, e.occurred_at
+    from (${newest(sql, walks, page)}) k join fleet_event e using (id)
+    order by e.occurred_at desc, e.id desc`;
   return rows.map((row) => ({
     id: row.id,
     type: row.type,
@@ -114,24 +130,31 @@ export interface AreaEventFilter {
   readonly toMs: number | null;
 }
 
-/** Entries and exits of one area that may be read in the given worlds, newest first. */
+/**
+ * Entries and exits of one area that may be read in the given worlds, newest first; at the same cost, or that of walking
+ * the geofence events of the one device that is asked for.
+ */
 export async function selectAreaEvents(
   sql: Sql,
   worldIds: readonly number[],
   areaId: number,
   filter: AreaEventFilter,
-  page: { limit: number; offset: number },
+  page: Page,
 ): Promise<AreaEvent[]> {
+  const directions = filter.direction === null ? DIRECTIONS : [filter.direction];
+  const walks = worldIds.flatMap((worldId) => {
+    const inWorld = sql`area_id = ${areaId} and world_id = ${worldId} ${during(sql, filter)}`;
+    if (filter.imei === null)
+      return directions.map((direction) => sql`${inWorld} and direction = ${direction}`);
+    const narrowed = filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`;
+    return [sql`${inWorld} and device_imei = ${filter.imei} and type = 'geofence' ${narrowed}`];
+  });
   const rows = await sql<
     { id: number; device_imei: string; direction: Direction; position: LatLng; occurred_at: Date }[]
   >`
-    select id, device_imei, direction, data->'position' as position, occurred_at from fleet_event
-    where area_id = ${areaId} and world_id = any(${list(worldIds)}::bigint[])
-      ${filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`}
-      ${filter.imei === null ? sql`` : sql`and device_imei = ${filter.imei}`}
-      ${filter.fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(filter.fromMs)}`}
-      ${filter.toMs === null ? sql`` : sql`and occurred_at <= ${new Date(filter.toMs)}`}
-    order by occurred_at desc, id desc limit ${page.limit} offset ${page.offset}`;
+    select e.id, e.device_imei, e.direction, e.data->'position' as position, e.occurred_at
+    from (${newest(sql, walks, page)}) k join fleet_event e using (id)
+    order by e.occurred_at desc, e.id desc`;
   return rows.map((row) => ({
     id: row.id,
     areaId,
@@ -141,3 +164,17 @@ export async function selectAreaEvents(
     occurredAtMs: row.occurred_at.getTime(),
   }));
 }
+
+const during = (sql: Sql, { fromMs, toMs }: { fromMs: number | null; toMs: number | null }) => sql`
+  ${fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(fromMs)}`}
+  ${toMs === null ? sql`` : sql`and occurred_at <= ${new Date(toMs)}`}`;
+
+/** The ids of a page, of all that one of the conditions selects. The rows themselves are read for the page alone. */
+const newest = (sql: Sql, walks: readonly SqlText[], { limit, offset }: Page) => sql`
+  select id from (${unionAll(
+    walks.map(
+      (condition) => sql`(
+        select id, occurred_at from fleet_event where ${condition}
+        order by occurred_at desc, id desc limit ${limit + offset})`,
+    ),
+  )}) w order by occurred_at desc, id desc limit ${limit} offset ${offset}`;

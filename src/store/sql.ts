@@ -58,6 +58,8 @@ export interface SqlOptions {
   readonly name: string;
   /** How long one statement may run, where it is less than usual. */
   readonly statementLimitMs?: number;
+  /** Further settings of each session, as Postgres' command line takes them. */
+  readonly settings?: string;
 }
 
 /** Postgres could not be reached, or went away; what it was asked for may have happened. */
@@ -90,7 +92,7 @@ export function openPool(url: string, options: SqlOptions): Pool {
     statement_timeout: options.statementLimitMs ?? STATEMENT_TIMEOUT_MS,
     lock_timeout: LOCK_TIMEOUT_MS,
     idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    options: '-c TimeZone=UTC',
+    options: `-c TimeZone=UTC ${options.settings ?? ''}`,
     keepAlive: true,
     types: { getTypeParser },
   });

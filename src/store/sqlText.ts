@@ -70,3 +70,8 @@ export function assignments(row: Readonly<Record<string, unknown>>): SqlText {
   const strings = names.map((name, n) => `${n > 0 ? ', ' : ''}${identifier(name).text} = `);
   return { strings: [...strings, ''], values: names.map((name) => row[name]) };
 }
+
+/** `a union all b`. */
+export function unionAll(pieces: readonly SqlText[]): SqlText {
+  return { strings: ['', ...pieces.slice(1).map(() => ' union all '), ''], values: pieces };
+}

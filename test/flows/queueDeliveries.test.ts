@@ -186,8 +186,8 @@ describe('the outbox of a transaction', () => {
     const id = await scene.endpoint(MEMBER, ['*']);
     const types = ['alarm', 'rfid', 'tamper_alert', 'parking_start', 'ignition_on'] as const;
     await scene.queue(types.map((type) => event(MEMBER, { type })));
-    const page = { status: null, limit: 50, offset: 0 };
-    const listed = await selectDeliveries(scene.lanes.sql, id, page);
+    const page = { fromMs: null, toMs: null, limit: 50, offset: 0 };
+    const listed = await selectDeliveries(scene.lanes.sql, id, null, page);
     assert.deepEqual(
       listed.map(({ eventType }) => eventType),
       types.toReversed(),

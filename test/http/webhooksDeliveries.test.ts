@@ -127,6 +127,21 @@ describe('deliveries of webhooks over HTTP', () => {
     }
   });
 
+  test('lists: of a window of creation, both ends included', async () => {
+    const owner = await newOwner();
+    const { id } = await newEndpoint(owner);
+    await newDeliveries(owner, id, ['exhausted', 'exhausted', 'exhausted', 'exhausted', 'exhausted']);
+    for (const path of [`/${id}/deliveries`, '/dead-letter/list']) {
+      const { body } = await owner.call('GET', path);
+      const [, second, , fourth] = body.data as { id: string; created_at: string }[];
+      const found = idsOf(
+        await owner.call('GET', `${path}?from=${fourth?.created_at}&to=${second?.created_at}`),
+      );
+      assert.deepEqual(found, idsOf({ body } as Reply).slice(1, 4));
+      assert.equal(refusal(await owner.call('GET', `${path}?from=yesterday`)), '400 BAD_REQUEST');
+    }
+  });
+
   test('equal times: the higher id comes first', async () => {
     const owner = await newOwner();
     const { id } = await newEndpoint(owner);

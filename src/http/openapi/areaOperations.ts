@@ -2,6 +2,7 @@ import { areaFeature } from '../../areas/geojsonOut.ts';
 import { compileShape } from '../../areas/shape.ts';
 import { listAnswer } from '../answer.ts';
 import { areaEventView, areaView } from '../areaViews.ts';
+import { OFFSET_REFUSAL } from '../deepPage.ts';
 import { ID_REFUSAL } from '../id.ts';
 import { IMEI_REFUSAL } from '../imei.ts';
 import {
@@ -9,6 +10,7 @@ import {
   AREA_FORMAT,
   AREA_TYPE,
   COORDINATES_REFUSAL,
+  DEEP_OFFSET,
   DEVICE,
   EXTERNAL_ID_FILTER,
   FROM,
@@ -105,7 +107,7 @@ export const LIST_AREA_EVENTS: Operation = {
   summary: 'List the entries and exits of one area',
   description:
     "Newest first. An entry is there once the device has stayed for the area's dwell_seconds of GPS time; passing through leaves nothing.",
-  parameters: [AREA_EVENT, DEVICE, FROM, TO, LIST_LIMIT, OFFSET],
+  parameters: [AREA_EVENT, DEVICE, FROM, TO, LIST_LIMIT, DEEP_OFFSET],
   answers: [
     answered(200, 'A page of entries and exits.', page(ref('AreaEvent')), {
       entry: bodyOf(
@@ -129,6 +131,7 @@ export const LIST_AREA_EVENTS: Operation = {
     ...ONE_AREA,
     ['BAD_REQUEST', AREA_EVENT.refusal],
     ['BAD_REQUEST', WINDOW_REFUSAL],
+    ['BAD_REQUEST', OFFSET_REFUSAL],
     ['BAD_REQUEST', IMEI_REFUSAL],
     'IMEI_REQUIRED',
   ],

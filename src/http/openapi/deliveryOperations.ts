@@ -1,13 +1,31 @@
 import { summarize } from '../../delivery/summary.ts';
 import { listAnswer } from '../answer.ts';
-import { DELIVERY_ID_REFUSAL, DELIVERY_STATUS, LIST_LIMIT, OFFSET, REPLAY_REFUSAL } from '../parameters.ts';
+import { OFFSET_REFUSAL } from '../deepPage.ts';
+import {
+  DEEP_OFFSET,
+  DELIVERY_ID_REFUSAL,
+  DELIVERY_STATUS,
+  FROM,
+  LIST_LIMIT,
+  REPLAY_REFUSAL,
+  TO,
+  WINDOW_REFUSAL,
+} from '../parameters.ts';
 import { deliveryView, summaryView } from '../webhookViews.ts';
 import { envelope, page } from './commonSchemas.ts';
 import { answered, bodyOf, dataBody } from './exampleBody.ts';
 import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './exampleWebhooks.ts';
-import type { Operation } from './operation.ts';
+import type { Operation, Refusal } from './operation.ts';
 import { ref } from './schema.ts';
 import { ONE_WEBHOOK } from './webhookOperations.ts';
+
+/** The window of a list of deliveries. */
+const CREATED = [FROM, TO].map((end) => ({ ...end, description: `${end.description} Of \`created_at\`.` }));
+
+const LONG_LIST: readonly Refusal[] = [
+  ['BAD_REQUEST', WINDOW_REFUSAL],
+  ['BAD_REQUEST', OFFSET_REFUSAL],
+];
 
 const PAGE = { limit: LIST_LIMIT.fallback, offset: 0 };
 
@@ -16,13 +34,13 @@ export const LIST_DELIVERIES: Operation = {
   tag: 'Deliveries',
   summary: 'List the deliveries of an endpoint',
   description: 'Newest first.',
-  parameters: [DELIVERY_STATUS, LIST_LIMIT, OFFSET],
+  parameters: [DELIVERY_STATUS, ...CREATED, LIST_LIMIT, DEEP_OFFSET],
   answers: [
     answered(200, 'A page of deliveries.', page(ref('Delivery')), {
       deliveries: bodyOf(listAnswer([EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED].map(deliveryView), PAGE)),
     }),
   ],
-  refusals: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_STATUS.refusal]],
+  refusals: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_STATUS.refusal], ...LONG_LIST],
 };
 
 export const LIST_DEAD_LETTERS: Operation = {
@@ -30,12 +48,13 @@ export const LIST_DEAD_LETTERS: Operation = {
   tag: 'Deliveries',
   summary: 'List exhausted deliveries',
   description: 'Of all endpoints of the account, newest first. Each can be replayed.',
-  parameters: [LIST_LIMIT, OFFSET],
+  parameters: [...CREATED, LIST_LIMIT, DEEP_OFFSET],
   answers: [
     answered(200, 'A page of exhausted deliveries.', page(ref('Delivery')), {
       'dead letter': bodyOf(listAnswer([deliveryView(EXAMPLE_EXHAUSTED)], PAGE)),
     }),
   ],
+  refusals: LONG_LIST,
 };
 
 export const SUMMARIZE_DELIVERIES: Operation = {

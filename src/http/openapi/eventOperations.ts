@@ -1,6 +1,7 @@
 import { listAnswer } from '../answer.ts';
+import { OFFSET_REFUSAL } from '../deepPage.ts';
 import { IMEI_REFUSAL } from '../imei.ts';
-import { DEVICE, EVENT_TYPE, FROM, LIST_LIMIT, OFFSET, TO, WINDOW_REFUSAL } from '../parameters.ts';
+import { DEEP_OFFSET, DEVICE, EVENT_TYPE, FROM, LIST_LIMIT, TO, WINDOW_REFUSAL } from '../parameters.ts';
 import { eventView } from '../views.ts';
 import { page } from './commonSchemas.ts';
 import { answered, bodyOf } from './exampleBody.ts';
@@ -13,7 +14,7 @@ export const LIST_EVENTS: Operation = {
   tag: 'Events',
   summary: 'List fleet events',
   description: 'Of everything that the key can see, newest first.',
-  parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, OFFSET],
+  parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, DEEP_OFFSET],
   answers: [
     answered(200, 'A page of events.', page(ref('FleetEvent')), {
       'one of each type': bodyOf(
@@ -27,6 +28,7 @@ export const LIST_EVENTS: Operation = {
   refusals: [
     ['BAD_REQUEST', EVENT_TYPE.refusal],
     ['BAD_REQUEST', WINDOW_REFUSAL],
+    ['BAD_REQUEST', OFFSET_REFUSAL],
     ['BAD_REQUEST', IMEI_REFUSAL],
     'IMEI_REQUIRED',
   ],

@@ -10,8 +10,11 @@ The webhook routes open with the session of the application, too.
 code, the message is for people. 422 adds \`details\` with every invalid field. Times are ISO 8601 in UTC. Fields may be
 added to answers, so ignore those you do not know.
 
-**Parameters.** \`limit\` and \`offset\` are moved into their range and never refused. Numbers are in decimal notation, a
-blank parameter counts as missing, one that is given twice is 400. A path id in another form is 400 before any look-up.
+**Parameters.** \`limit\` and \`offset\` are moved into their range. Numbers are in decimal notation, a blank parameter
+counts as missing, one that is given twice is 400. A path id in another form is 400 before any look-up.
+
+**Long lists.** Events and deliveries can be paged through to an offset of 100000; beyond that a list is narrowed with
+\`from\` and \`to\`. What takes the database too long is 503.
 
 **Methods.** HEAD answers like GET without a body. OPTIONS lists what a path has, any other method is 405 with \`Allow\`.
 
