@@ -9,6 +9,7 @@ export interface Metrics {
   countRejected(count: number): void;
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
+  observeOutbox(deliveries: number): void;
   countRedis(event: 'back' | 'lost' | 'ring_lost' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -64,6 +65,11 @@ export function createMetrics(gauges: Gauges): Metrics {
     help: 'Deliveries that wait for an attempt, counted up to 10 000.',
     registers,
   });
+  const outbox = new Gauge({
+    name: 'fleet_webhook_outbox',
+    help: 'Deliveries of large transactions that wait to be made.',
+    registers,
+  });
   const oldestDue = new Gauge({
     name: 'fleet_webhook_oldest_due_seconds',
     help: 'For how long the oldest delivery that may be sent has been due.',
@@ -112,6 +118,7 @@ export function createMetrics(gauges: Gauges): Metrics {
       oldestDue.set(oldestDueMs / 1000);
       sweepDuration.set(durationMs / 1000);
     },
+    observeOutbox: (deliveries) => outbox.set(deliveries),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

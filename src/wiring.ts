@@ -13,6 +13,7 @@ import { SessionAdmittance } from './flows/admitSession.ts';
 import { awaitPods } from './flows/awaitPods.ts';
 import { CreateOnce } from './flows/createOnce.ts';
 import { DeliveryWorkers } from './flows/deliveryWorkers.ts';
+import { FanOut } from './flows/fanOut.ts';
 import { Follower } from './flows/follow.ts';
 import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { ImportPlanner } from './flows/importPlanner.ts';
@@ -52,6 +53,7 @@ import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics } from './metrics.ts';
 import { sendWebhook } from './net/sendWebhook.ts';
+import { OUTBOX_LANE } from './queue/deliverySchedule.ts';
 import { openSharing } from './sharing.ts';
 import { CHANGE_CHANNEL } from './store/changes.ts';
 import { listen as listenTo } from './store/listen.ts';
@@ -138,6 +140,13 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     count: metrics.countRedis,
   });
   teardown.add(() => sharing.close());
+  const wakeLanes = (webhookIds: readonly number[]): void => {
+    const added = sharing.deliveries.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 })));
+    void added.then(() => workers?.poke());
+  };
+  const fanOut = config.roles.has('delivery')
+    ? new FanOut({ sql: service, log, onQueued: wakeLanes, onWaiting: metrics.observeOutbox })
+    : null;
   const workers = config.roles.has('delivery')
     ? new DeliveryWorkers({
         sql: connections.delivery,
@@ -152,12 +161,9 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
         log,
         onAttempt: metrics.countAttempt,
         onSweep: metrics.observeSweep,
+        onOutboxFilled: () => fanOut?.wake(),
       })
     : null;
-  const wake = (webhookIds: readonly number[]): void => {
-    const added = sharing.deliveries.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 })));
-    void added.then(() => workers?.poke());
-  };
   const ingest = config.roles.has('ingest')
     ? new Ingest({
         sql: connections.ingest,
@@ -165,7 +171,8 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
         follower,
         instanceId,
         clock,
-        onQueued: wake,
+        onQueued: wakeLanes,
+        onOutboxFilled: () => (fanOut === null ? wakeLanes([OUTBOX_LANE]) : fanOut.wake()),
         onMoved: sharing.ringOthers,
         onOutcomes: metrics.countFixes,
       })
@@ -210,7 +217,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
       fleet,
       areas,
       turns,
-      wake,
+      wake: wakeLanes,
       secretsKey,
       allowNets: config.webhookAllowNets,
       teardown,
@@ -225,7 +232,10 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   let idleMs = 0;
   const closeBoth = () =>
     Promise.all([ingestServer, apiServer].map((server) => close(server, STOP_GRACE_MS, idleMs)));
-  teardown.add(() => Promise.all([closeBoth(), workers?.stop()]), STOP_GRACE_MS + STEP_LIMIT_MS);
+  teardown.add(
+    () => Promise.all([closeBoth(), workers?.stop(), fanOut?.stop()]),
+    STOP_GRACE_MS + STEP_LIMIT_MS,
+  );
   const ingestPort = await listen(ingestServer, config.ingestPort, config.ingestHost);
   const port = config.roles.has('api') ? await listen(apiServer, config.port, config.host) : null;
 
@@ -233,6 +243,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
   await sharing.ready();
   await follower.start();
   workers?.start();
+  fanOut?.start();
   // Whoever changes something rings: administrative writes by NOTIFY, moves of other pods by Redis.
   sharing.onRing(() => follower.poke());
   teardown.add(listenTo(url, CHANGE_CHANNEL, () => follower.poke()));

@@ -4,7 +4,7 @@ import type { WebhookType } from './webhookTypes.ts';
 
 const ID_HEX_CHARS = 32;
 /** Of a delivery id, its last; 96 random bits stand before them. */
-const ORDINAL_HEX_CHARS = 8;
+export const ORDINAL_HEX_CHARS = 8;
 
 /** A fleet event with what webhooks say beyond it. */
 export interface FleetEventMessage {

@@ -4,15 +4,14 @@ import { evaluateGeofences } from '../engine/evaluateGeofences.ts';
 import type { WatchedAreas } from '../engine/geofences.ts';
 import { watchedAreas } from '../memory/watchedAreas.ts';
 import { type FeedStand, recordPositions, selectUnapplied, type Unapplied } from '../store/changes.ts';
-import { insertFleetEvents } from '../store/fleetEvents.ts';
 import { insertNewPositions } from '../store/positions.ts';
 import { PostgresUnreachable, type Sql } from '../store/sql.ts';
 import { type LockedTrack, lockTracks, updateRepeated, updateTracks } from '../store/tracks.ts';
 import type { Memory } from './applyChanges.ts';
 import { fixEvents } from './fixEvents.ts';
 import { encodeMoves, type Move } from './moves.ts';
-import { queueDeliveries } from './queueDeliveries.ts';
 import { storeBehind, storedFix } from './storeBehind.ts';
+import { storeEvents } from './storeEvents.ts';
 
 /** What became of one point of a batch. */
 export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device';
@@ -25,6 +24,8 @@ export interface CommittedFixes {
   readonly eventCount: number;
   /** Webhook endpoints with something new to send. */
   readonly queuedFor: readonly number[];
+  /** True when deliveries wait in the outbox to be made. */
+  readonly isOutboxFilled: boolean;
 }
 
 export interface CommitPorts {
@@ -99,8 +100,7 @@ async function commitOnce(
     await updateTracks(tx, evaluation.tracks, geofences.stays, nowMs);
     await updateRepeated(tx, evaluation.repeated);
     const events = fixEvents(memory.fleet, batch, evaluation.events, geofences.events, locked);
-    const eventIds = await insertFleetEvents(tx, events);
-    const queuedFor = await queueDeliveries(tx, { memory, instanceId }, events, eventIds, nowMs);
+    const { count: eventCount, ...queued } = await storeEvents(tx, { memory, instanceId }, events, nowMs);
     const moves = [...evaluation.tracks].map(([deviceId, track]) => moveOf(deviceId, track, nowMs));
     if (moves.length > 0) await recordPositions(tx, encodeMoves(moves));
 
@@ -111,7 +111,7 @@ async function commitOnce(
     evaluation.behind.forEach((n, i) => {
       outcomes[known[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
     });
-    return { outcomes, moves, eventCount: events.length, queuedFor };
+    return { outcomes, moves, eventCount, ...queued };
   });
 }
 

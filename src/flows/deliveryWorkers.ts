@@ -1,5 +1,5 @@
 import { Overloaded } from '../base/fairSemaphore.ts';
-import type { DeliverySchedule } from '../queue/deliverySchedule.ts';
+import { type DeliverySchedule, OUTBOX_LANE } from '../queue/deliverySchedule.ts';
 import { countWaiting, selectDueLanes } from '../store/dueLanes.ts';
 import { isUnavailable } from '../store/sql.ts';
 import { selectWebhookAccounts } from '../store/webhooks.ts';
@@ -28,6 +28,8 @@ export interface DeliveryPorts extends Omit<LanePorts, 'isStopping' | 'hasPlace'
   readonly schedule: DeliverySchedule;
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
   readonly onSweep: (backlog: { waiting: number; oldestDueMs: number }, durationMs: number) => void;
+  /** Told that deliveries wait in the outbox to be made. */
+  readonly onOutboxFilled: () => void;
 }
 
 /** An endpoint that this pod has taken from the schedule. */
@@ -82,9 +84,11 @@ export class DeliveryWorkers {
 
   /** Never rejects. */
   async #take(): Promise<void> {
-    const { schedule, places, log } = this.#ports;
+    const { schedule, places, log, onOutboxFilled } = this.#ports;
     const taken = await schedule.take(Math.max(TAKE_MIN, LANES_MAX - places.size));
+    if (taken.includes(OUTBOX_LANE)) onOutboxFilled();
     const fresh = taken.filter((webhookId) => {
+      if (webhookId === OUTBOX_LANE) return false;
       const turn = this.#turns.get(webhookId);
       if (turn !== undefined) turn.isWoken = true;
       return turn === undefined;

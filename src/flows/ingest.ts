@@ -23,6 +23,8 @@ export interface IngestPorts {
   readonly onMoved: () => void;
   /** Called after each commit that queued deliveries for these endpoints. */
   readonly onQueued: (webhookIds: readonly number[]) => void;
+  /** Called after each commit that left deliveries in the outbox. */
+  readonly onOutboxFilled: () => void;
   readonly onOutcomes: (outcomes: readonly FixOutcome[], eventCount: number) => void;
 }
 
@@ -138,6 +140,7 @@ export class Ingest {
       for (const { deviceId, position } of committed.moves) fleet.move(deviceId, position);
       if (committed.moves.length > 0) this.#ports.onMoved();
       if (committed.queuedFor.length > 0) this.#ports.onQueued(committed.queuedFor);
+      if (committed.isOutboxFilled) this.#ports.onOutboxFilled();
       committed.outcomes.forEach((outcome, i) => {
         outcomes[places[i] as number] = outcome;
       });

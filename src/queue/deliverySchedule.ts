@@ -14,6 +14,9 @@ export interface DeliverySchedule {
   take(limit: number): Promise<number[]>;
 }
 
+/** Stands in the schedule for the outbox, so that a pod that only takes points wakes one that delivers. No endpoint has it. */
+export const OUTBOX_LANE = 0;
+
 /** The schedule of a single process. */
 export class LocalDeliverySchedule implements DeliverySchedule {
   /** By performance.now(), which no setting of the clock touches. */

@@ -47,18 +47,20 @@ interface RawDelivery {
 }
 
 /**
- * Queues deliveries in the transaction that produced their events. Endpoints that are gone or of deactivated accounts
- * are passed over, and so are inactive ones unless `evenInactive` (a test delivery). The endpoints stay until the
- * transaction ends, so who deletes one finds these deliveries. Their partitions exist already.
+ * Queues deliveries in the transaction that produced their events, and returns those that it has queued. Endpoints that
+ * are gone or of deactivated accounts are passed over, and so are, unless it is a test, inactive ones and those of
+ * accounts with events in the outbox, which these must not overtake. The endpoints stay until the transaction ends, so
+ * who deletes one finds these deliveries. Their partitions exist already.
  *
  * They carry the time at which the transaction began, so the unique index, which has to hold the time by which the
  * table is partitioned, refuses a second delivery of an event to an endpoint; in another transaction the same event
- * cannot be produced, since its id is that of a row of its own.
+ * cannot be produced, since its id is that of a row of its own. What goes through the outbox is remembered there as
+ * done in the statement that makes the delivery.
  */
 export async function insertDeliveries(
   tx: Tx,
   deliveries: readonly NewDelivery[],
-  evenInactive: boolean,
+  isTest: boolean,
 ): Promise<Delivery[]> {
   if (deliveries.length === 0) return [];
   const rows = await tx<RawDelivery[]>`
@@ -69,8 +71,9 @@ export async function insertDeliveries(
       ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
       ${deliveries.map((d) => d.body)}::text[]
     ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
-    join webhook w on w.id = d.webhook_id and (w.active or ${evenInactive})
+    join webhook w on w.id = d.webhook_id and (w.active or ${isTest})
     join account a on a.id = w.account_id and a.active
+    where ${isTest} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
     order by d.n
     for key share of w
     returning *`;

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { DeliveryWorkers } from '../../src/flows/deliveryWorkers.ts';
 import { LANE_LIMITS, type LaneLimits, LanePlaces } from '../../src/flows/lanePlaces.ts';
 import type { SendResult, WebhookRequest } from '../../src/net/sendWebhook.ts';
-import { LocalDeliverySchedule } from '../../src/queue/deliverySchedule.ts';
+import { LocalDeliverySchedule, OUTBOX_LANE } from '../../src/queue/deliverySchedule.ts';
 import { ANSWERED, type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -18,6 +18,7 @@ function startWorkers(
 ) {
   const warnings: string[] = [];
   const sweeps: { waiting: number }[] = [];
+  const filled: string[] = [];
   const schedule = new LocalDeliverySchedule();
   const places = new LanePlaces(limits);
   const workers = new DeliveryWorkers({
@@ -26,10 +27,11 @@ function startWorkers(
     schedule,
     log: { info: () => undefined, warn: (_, message) => void warnings.push(message) },
     onSweep: (backlog) => void sweeps.push(backlog),
+    onOutboxFilled: () => void filled.push('filled'),
   });
   workers.start();
   t.after(() => workers.stop());
-  return { workers, schedule, places, warnings, sweeps };
+  return { workers, schedule, places, warnings, sweeps, filled };
 }
 
 const isDone = async ({ sql }: QueuedLanes): Promise<boolean> =>
@@ -155,5 +157,15 @@ describe('the lanes of a pod', () => {
     const rows = await lanes.sql`select status from webhook_delivery where status = 'delivered'`;
     assert.equal(rows.length, 1);
     assert.equal((await lanes.sql`select from webhook where leased_until is not null`).length, 0);
+  });
+
+  test('the outbox stands in the schedule too: whoever takes it from there is told, and no endpoint is held up', async (t) => {
+    const lanes = await startLanes(t);
+    const { workers, schedule, filled } = startWorkers(t, lanes, async () => ANSWERED);
+    await lanes.queue(await lanes.endpoint());
+    await schedule.addAll([OUTBOX_LANE, 1].map((webhookId) => ({ webhookId, dueInMs: 0 })));
+    workers.poke();
+    await waitFor(() => filled.length === 1);
+    await waitFor(() => isDone(lanes));
   });
 });

@@ -62,14 +62,15 @@ function fleet(): Fleet {
 
 const IDS = [1, 2, 3, 4];
 const LOCKED = new Map(IDS.map((id) => [id, { worldId: 10 + id, track: NO_TRACK, stays: NO_STAYS }]));
-const events = (ofDevices: readonly DeviceEventAt[], ofGeofences: readonly GeofenceEventOf[]) =>
-  fixEvents(
+const events = (ofDevices: readonly DeviceEventAt[], ofGeofences: readonly GeofenceEventOf[]) => [
+  ...fixEvents(
     fleet(),
     IDS.map((id) => entry(id, 0)),
     ofDevices,
     ofGeofences,
     LOCKED,
-  );
+  ),
+];
 
 describe('the events of a batch, as they are stored', () => {
   test('come by device, then time; of one point the device alone first, then exits, then entries', () => {

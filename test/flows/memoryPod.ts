@@ -61,6 +61,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       instanceId: podId,
       clock,
       onQueued: () => undefined,
+      onOutboxFilled: () => undefined,
       onMoved: () => undefined,
       onOutcomes: () => undefined,
     }),

@@ -1,18 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { fleetEventWebhookId } from '../../src/delivery/message.ts';
+import { fleetEventWebhookId, newDeliveryIds } from '../../src/delivery/message.ts';
 import type { Subscription } from '../../src/delivery/webhookTypes.ts';
-import { queueDeliveries } from '../../src/flows/queueDeliveries.ts';
+import { type Queued, queueDeliveries } from '../../src/flows/queueDeliveries.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 import { Subscriptions } from '../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../src/memory/tenancy.ts';
 import { selectDeliveries } from '../../src/store/deliveries.ts';
 import type { NewFleetEvent } from '../../src/store/fleetEvents.ts';
+import { fanOut } from '../../src/store/outbox.ts';
 import { isTaken } from '../../src/store/sql.ts';
 import { type QueuedLanes, startLanes } from '../support/queuedLanes.ts';
 
 const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';
 const NOW_MS = Date.UTC(2026, 4, 1, 12);
+const AT_ONCE = 100;
 const IMEI = '350000000000001';
 const [ORGANIZATION, MEMBER, OTHER_MEMBER, STRANGER] = [100, 1, 2, 3];
 
@@ -22,7 +24,7 @@ interface Scene {
   /** An endpoint that memory has in this world. Which account has it in Postgres is not asked here. */
   endpoint(worldId: number, events: readonly Subscription[], active?: boolean): Promise<number>;
   /** Queues these events in a transaction, as those with ids from 1 on. */
-  queue(events: readonly NewFleetEvent[], firstId?: number): Promise<number[]>;
+  queue(events: readonly NewFleetEvent[], firstId?: number, atOnce?: number): Promise<Queued>;
 }
 
 async function startScene(t: TestContext): Promise<Scene> {
@@ -41,11 +43,10 @@ async function startScene(t: TestContext): Promise<Scene> {
       subscriptions.put({ id, worldId, events });
       return id;
     },
-    queue: (events, firstId = 1) => {
+    queue: (events, firstId = 1, atOnce = AT_ONCE) => {
       const ids = events.map((_, n) => firstId + n);
-      return lanes.sql.begin((tx) =>
-        queueDeliveries(tx, { memory, instanceId: INSTANCE_ID }, events, ids, NOW_MS),
-      );
+      const ports = { memory, instanceId: INSTANCE_ID };
+      return lanes.sql.begin((tx) => queueDeliveries(tx, ports, events, ids, NOW_MS, atOnce));
     },
   };
 }
@@ -80,7 +81,7 @@ describe('the outbox of a transaction', () => {
     const entries = await scene.endpoint(OTHER_MEMBER, ['geofence_enter', 'rfid']);
     const alarms = await scene.endpoint(OTHER_MEMBER, ['alarm']);
     const stranger = await scene.endpoint(STRANGER, ['*']);
-    const woken = await scene.queue([
+    const { webhookIds: woken } = await scene.queue([
       event(MEMBER),
       event(ORGANIZATION),
       crossing(ORGANIZATION, 'entry'),
@@ -139,13 +140,17 @@ describe('the outbox of a transaction', () => {
     const gone = await scene.endpoint(MEMBER, ['*']);
     await scene.lanes.sql`delete from webhook where id = ${gone}`;
     const there = await scene.endpoint(MEMBER, ['*']);
-    assert.deepEqual(await scene.queue([event(MEMBER)]), [there]);
+    assert.deepEqual((await scene.queue([event(MEMBER)])).webhookIds, [there]);
     assert.deepEqual(await queuedFor(scene), { [there]: ['rfid'] });
     await scene.lanes.sql`update account set active = false`;
-    assert.deepEqual(await scene.queue([event(MEMBER)], 2), []);
+    assert.deepEqual(await scene.queue([event(MEMBER)], 2), {
+      made: 0,
+      webhookIds: [],
+      isOutboxFilled: false,
+    });
     await scene.lanes.sql`update account set active = true`;
     await scene.lanes.sql`update webhook set active = true where id = ${paused}`;
-    assert.deepEqual((await scene.queue([event(MEMBER)], 3)).toSorted(), [paused, there].sort());
+    assert.deepEqual((await scene.queue([event(MEMBER)], 3)).webhookIds.toSorted(), [paused, there].sort());
   });
 
   test('nothing of it stays when the transaction ends otherwise', async (t) => {
@@ -153,14 +158,15 @@ describe('the outbox of a transaction', () => {
     await scene.endpoint(MEMBER, ['*']);
     const { memory, lanes } = scene;
     const doomed = lanes.sql.begin(async (tx) => {
-      const woken = await queueDeliveries(
+      const queued = await queueDeliveries(
         tx,
         { memory, instanceId: INSTANCE_ID },
         [event(MEMBER)],
         [1],
         NOW_MS,
+        AT_ONCE,
       );
-      assert.equal(woken.length, 1);
+      assert.equal(queued.made, 1);
       throw new Error('planted');
     });
     await assert.rejects(doomed, /planted/);
@@ -174,7 +180,7 @@ describe('the outbox of a transaction', () => {
     const twice = lanes.sql.begin(async (tx) => {
       for (const seconds of [0, 0.01]) {
         await tx`select pg_sleep(${seconds})`;
-        await queueDeliveries(tx, { memory, instanceId: INSTANCE_ID }, [event(MEMBER)], [1], NOW_MS);
+        await queueDeliveries(tx, { memory, instanceId: INSTANCE_ID }, [event(MEMBER)], [1], NOW_MS, AT_ONCE);
       }
     });
     await assert.rejects(twice, (error) => isTakenInPartition(error));
@@ -198,6 +204,73 @@ describe('the outbox of a transaction', () => {
       due.map((row) => row.event_type),
       types,
     );
+  });
+});
+
+describe('more deliveries than a transaction makes itself', () => {
+  /** What waits in the outbox, by account and in its order: places, endpoints. */
+  const waiting = async ({ lanes }: Scene) => {
+    const rows = await lanes.sql<{ account_id: number; places: number[]; webhook_ids: string[] }[]>`
+      select account_id, places, webhook_ids from webhook_outbox order by id`;
+    return rows.map((row) => [row.account_id, row.places, row.webhook_ids.map(Number)]);
+  };
+
+  test('wait in the outbox, with the receivers of the moment in which they happened', async (t) => {
+    const scene = await startScene(t);
+    const { accountId } = scene.lanes;
+    const [all, also] = [await scene.endpoint(MEMBER, ['*']), await scene.endpoint(MEMBER, ['*'])];
+    const entries = await scene.endpoint(MEMBER, ['geofence_enter']);
+    await scene.endpoint(MEMBER, ['*'], false);
+    const events = [
+      ...Array.from({ length: 3 }, () => crossing(MEMBER, 'exit')),
+      event(MEMBER, { type: 'alarm' }),
+      ...Array.from({ length: 2 }, () => crossing(MEMBER, 'entry')),
+    ];
+    assert.deepEqual(await scene.queue(events, 1, 10), { made: 0, webhookIds: [], isOutboxFilled: true });
+    assert.deepEqual(await waiting(scene), [
+      [accountId, [1, 2, 3, 4], [all, also]],
+      [accountId, [5, 6], [all, also, entries]],
+    ]);
+    assert.deepEqual(await queuedFor(scene), {});
+    await fanOut(scene.lanes.sql, newDeliveryIds(1)[0] ?? '', 0);
+    const exits = ['geofence_exit', 'geofence_exit', 'geofence_exit', 'alarm'];
+    const enters = ['geofence_enter', 'geofence_enter'];
+    assert.deepEqual(await queuedFor(scene), {
+      [all]: [...exits, ...enters],
+      [also]: [...exits, ...enters],
+      [entries]: enters,
+    });
+  });
+
+  test('are not overtaken by what comes after them, at the endpoints of their account; at others that is made at once', async (t) => {
+    const scene = await startScene(t);
+    const { sql } = scene.lanes;
+    const own = await scene.endpoint(MEMBER, ['*']);
+    const others = await scene.endpoint(STRANGER, ['*']);
+    const [stranger] = await sql<{ id: number }[]>`
+      with world as (insert into world default values returning id)
+      insert into account (email, name, world_id) select 'b@x', 'B', id from world returning id`;
+    await sql`update webhook set account_id = ${stranger?.id ?? 0} where id = ${others}`;
+    assert.equal((await scene.queue([event(MEMBER), event(MEMBER)], 1, 1)).isOutboxFilled, true);
+    const mixed = await scene.queue([event(MEMBER, { type: 'alarm' }), event(STRANGER)], 3);
+    assert.deepEqual(mixed, { made: 1, webhookIds: [others], isOutboxFilled: true });
+    assert.deepEqual(await queuedFor(scene), { [others]: ['rfid'] });
+    await fanOut(sql, newDeliveryIds(1)[0] ?? '', 0);
+    const after = await scene.queue([event(MEMBER, { type: 'parking_end' })], 5);
+    assert.deepEqual(after, { made: 1, webhookIds: [own], isOutboxFilled: false });
+    const sent = await sql<{ event_type: string }[]>`
+      select event_type from webhook_delivery where webhook_id = ${own} order by next_attempt_at`;
+    assert.deepEqual(
+      sent.map((row) => row.event_type),
+      ['rfid', 'rfid', 'alarm', 'parking_end'],
+    );
+  });
+
+  test('that nobody receives any more are forgotten at once', async (t) => {
+    const scene = await startScene(t);
+    await scene.endpoint(MEMBER, ['*'], false);
+    assert.equal((await scene.queue([event(MEMBER), event(MEMBER)], 1, 1)).isOutboxFilled, false);
+    assert.equal((await scene.lanes.sql`select from webhook_outbox_batch`).length, 0);
   });
 });
 

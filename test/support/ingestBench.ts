@@ -60,6 +60,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       instanceId: INSTANCE_ID,
       clock: Date.now,
       onQueued: () => undefined,
+      onOutboxFilled: () => undefined,
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
