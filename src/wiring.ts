@@ -171,6 +171,7 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
         follower,
         instanceId,
         clock,
+        turns,
         onQueued: wakeLanes,
         onOutboxFilled: () => (fanOut === null ? wakeLanes([OUTBOX_LANE]) : fanOut.wake()),
         onMoved: sharing.ringOthers,

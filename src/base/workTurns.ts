@@ -1,6 +1,14 @@
 /** A computation that stops after every small step, of a millisecond at most, and is resumed for the next. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
+/** What `steps` returns, done without a pause. */
+export function inOneGo<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 interface Task {
   /** Runs the next step; true when it was the last. Never throws. */
   step(): boolean;

@@ -16,7 +16,8 @@ export interface DeviceEventAt {
 
 /**
  * What a batch does, before anything is stored:
- * - `ahead`: points newer than everything evaluated for their device, in time order per device, speeds decided;
+ * - `ahead`: points newer than everything evaluated for their device, together and in time order per device, speeds
+ *   decided; devices in the order of their first points;
  * - `behind`: points not newer than the newest one: late, or stored already (only the database can tell);
  * - `repeats`: points with the device and time of an earlier one in the batch;
  * - `tracks`: the new state of every device that moved;
@@ -81,12 +82,19 @@ function repeatedAtMs({ recordedAtMs, sentAtMs }: Fix, nowMs: number): number {
   return sentAtMs !== null && sentAtMs <= nowMs + FUTURE_TOLERANCE_MS ? sentAtMs : recordedAtMs;
 }
 
-/** Indexes by device, then time, then place in the batch. */
+/** Indexes by device, in the order of their first points in the batch, then time, then place in the batch. */
 function inTimeOrder(entries: readonly BatchEntry[]): Uint32Array {
+  const firstOf = new Map<number, number>();
+  const first = Uint32Array.from(entries, ({ deviceId }, n) => {
+    const known = firstOf.get(deviceId);
+    if (known !== undefined) return known;
+    firstOf.set(deviceId, n);
+    return n;
+  });
   const order = Uint32Array.from(entries, (_, n) => n);
   return order.sort((a, b) => {
     const x = entries[a] as BatchEntry;
     const y = entries[b] as BatchEntry;
-    return x.deviceId - y.deviceId || x.fix.recordedAtMs - y.fix.recordedAtMs || a - b;
+    return first[a]! - first[b]! || x.fix.recordedAtMs - y.fix.recordedAtMs || a - b;
   });
 }

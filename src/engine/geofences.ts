@@ -1,5 +1,6 @@
 import type { AreaDefinition } from '../areas/area.ts';
 import type { Shape } from '../areas/shape.ts';
+import { inOneGo, type Steps } from '../base/workTurns.ts';
 import type { LatLng } from '../geometry/latLng.ts';
 import type { Fix } from './fix.ts';
 import { stepStay } from './geofenceStep.ts';
@@ -50,6 +51,9 @@ export interface GeofenceStep {
   readonly events: readonly GeofenceEvent[];
 }
 
+/** Areas that a point is judged against before others have their turn: less than half a millisecond. */
+const JUDGED_IN_ONE_GO = 128;
+
 type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
 
 /**
@@ -58,7 +62,16 @@ type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
  * stay whose area is gone from sight vanishes without an exit.
  */
 export function stepGeofences(stays: readonly Stay[], fix: PointFacts, watch: WatchedAreas): GeofenceStep {
-  const near = watch.near(fix.lat, fix.lng);
+  return inOneGo(geofenceSteps(stays, fix, watch, watch.near(fix.lat, fix.lng)));
+}
+
+/** The same for the areas found `near` the point, with a pause after some of them: there may be thousands. */
+export function* geofenceSteps(
+  stays: readonly Stay[],
+  fix: PointFacts,
+  watch: WatchedAreas,
+  near: readonly WatchedArea[],
+): Steps<GeofenceStep> {
   if (near.length === 0 && stays.length === 0) return { stays, events: NO_EVENTS };
   const next: Stay[] = [];
   const exits: GeofenceEvent[] = [];
@@ -73,12 +86,23 @@ export function stepGeofences(stays: readonly Stay[], fix: PointFacts, watch: Wa
     if (transition === 'exit' && before !== null) exits.push(exitOf(area, before, fix, watch));
   };
 
+  let untilPause = JUDGED_IN_ONE_GO;
   for (const stay of stays) {
     const area = watch.byId(stay.areaId);
     if (area === undefined) changed = true;
     else judge(area, stay);
+    if (--untilPause === 0) {
+      untilPause = JUDGED_IN_ONE_GO;
+      yield;
+    }
   }
-  for (const area of near) if (!hasStay(stays, area.id)) judge(area, null);
+  for (const area of near) {
+    if (!hasStay(stays, area.id)) judge(area, null);
+    if (--untilPause === 0) {
+      untilPause = JUDGED_IN_ONE_GO;
+      yield;
+    }
+  }
 
   if (!changed) return { stays, events: NO_EVENTS };
   if (next.length > 1) next.sort(byArea);

@@ -1,14 +1,12 @@
 import type { DeviceTrack } from '../engine/deviceEvents.ts';
-import { type BatchEntry, evaluateBatch } from '../engine/evaluateBatch.ts';
-import { evaluateGeofences } from '../engine/evaluateGeofences.ts';
-import type { WatchedAreas } from '../engine/geofences.ts';
-import { watchedAreas } from '../memory/watchedAreas.ts';
+import type { BatchEntry } from '../engine/evaluateBatch.ts';
 import { type FeedStand, recordPositions, selectUnapplied, type Unapplied } from '../store/changes.ts';
 import { insertNewPositions } from '../store/positions.ts';
 import { PostgresUnreachable, type Sql } from '../store/sql.ts';
 import { type LockedTrack, lockTracks, updateRepeated, updateTracks } from '../store/tracks.ts';
 import type { Memory } from './applyChanges.ts';
 import { fixEvents } from './fixEvents.ts';
+import { type JudgePorts, judgeFixes } from './judgeFixes.ts';
 import { encodeMoves, type Move } from './moves.ts';
 import { storeBehind, storedFix } from './storeBehind.ts';
 import { storeEvents } from './storeEvents.ts';
@@ -17,8 +15,12 @@ import { storeEvents } from './storeEvents.ts';
 export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device';
 
 export interface CommittedFixes {
-  /** One for each entry, in order. */
-  readonly outcomes: readonly FixOutcome[];
+  /** One for each entry, in order; null: not in this transaction, for one of the two reasons below or for its weight. */
+  readonly outcomes: readonly (FixOutcome | null)[];
+  /** Devices that somebody else has locked. */
+  readonly held: ReadonlySet<number>;
+  /** Devices that are too much to be committed together with others. */
+  readonly heavy: ReadonlySet<number>;
   /** The new position of every device that moved. */
   readonly moves: readonly Move[];
   readonly eventCount: number;
@@ -34,6 +36,7 @@ export interface CommitPorts {
   readonly instanceId: string;
   /** Where memory stands in the change feed, and how it gets on. */
   readonly follower: { readonly stand: FeedStand; catchUp(): Promise<void> };
+  readonly turns: JudgePorts['turns'];
 }
 
 /** How often a batch steps back before it waits for the feed under its locks: areas may change all the time. */
@@ -46,16 +49,21 @@ const STEPS_BACK_MAX = 5;
  *
  * What memory must learn first is waited for without the locks, since other pods may want them, and only when these
  * devices are judged by it: somebody else's import of a million devices is none of their business.
+ *
+ * Devices that are locked elsewhere are left out, and so are those with more to judge and to tell than others may wait
+ * for, unless all points are of one device that `isAlone`: then its first points are committed, as many as are not too
+ * much. What was left out is sent again; each point is in one transaction, whole.
  */
 export async function commitFixes(
   ports: CommitPorts,
   entries: readonly BatchEntry[],
   nowMs: number,
+  isAlone = false,
 ): Promise<CommittedFixes> {
   const { follower } = ports;
   for (let stepsBack = 0; ; stepsBack++) {
     try {
-      return await commitOnce(ports, entries, nowMs, stepsBack === STEPS_BACK_MAX);
+      return await commitOnce(ports, entries, nowMs, isAlone, stepsBack === STEPS_BACK_MAX);
     } catch (error) {
       if (!(error instanceof MemoryBehind)) throw error;
       await follower.catchUp();
@@ -65,13 +73,15 @@ export async function commitFixes(
 
 /** Rejects with MemoryBehind, with nothing stored, when memory may not judge the batch yet; unless it `waits`. */
 async function commitOnce(
-  { sql, memory, follower, instanceId }: CommitPorts,
+  ports: CommitPorts,
   entries: readonly BatchEntry[],
   nowMs: number,
+  isAlone: boolean,
   waits: boolean,
 ): Promise<CommittedFixes> {
+  const { sql, memory, follower } = ports;
   return sql.begin(async (tx) => {
-    const locked = await lockTracks(tx, [...new Set(entries.map((entry) => entry.deviceId))]);
+    const { locked, held } = await lockTracks(tx, [...new Set(entries.map((entry) => entry.deviceId))]);
     const unapplied = await selectUnapplied(tx, follower.stand);
     if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
     if (concerns(unapplied, memory.tenancy, locked)) {
@@ -79,15 +89,8 @@ async function commitOnce(
       await follower.catchUp();
     }
     const known = entries.flatMap((entry, n) => (locked.has(entry.deviceId) ? [n] : []));
-    const batch = known.map((n) => entries[n] as BatchEntry);
-    const evaluation = evaluateBatch(
-      batch,
-      mapValues(locked, ({ track }) => track),
-      nowMs,
-    );
-    const ahead = evaluation.ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
-    const stays = mapValues(locked, (state) => state.stays);
-    const geofences = evaluateGeofences(ahead, stays, watchesOf(memory, locked));
+    const judged = await judgeFixes(ports, entries, known, locked, nowMs, isAlone);
+    const { places, heavy, batch, evaluation, ahead, geofences } = judged;
 
     await insertNewPositions(
       tx,
@@ -100,18 +103,19 @@ async function commitOnce(
     await updateTracks(tx, evaluation.tracks, geofences.stays, nowMs);
     await updateRepeated(tx, evaluation.repeated);
     const events = fixEvents(memory.fleet, batch, evaluation.events, geofences.events, locked);
-    const { count: eventCount, ...queued } = await storeEvents(tx, { memory, instanceId }, events, nowMs);
+    const { count: eventCount, queuedFor, isOutboxFilled } = await storeEvents(tx, ports, events, nowMs);
     const moves = [...evaluation.tracks].map(([deviceId, track]) => moveOf(deviceId, track, nowMs));
     if (moves.length > 0) await recordPositions(tx, encodeMoves(moves));
 
-    const outcomes = entries.map(
-      (entry): FixOutcome => (locked.has(entry.deviceId) ? 'accepted' : 'unknown_device'),
+    const outcomes = entries.map(({ deviceId }): FixOutcome | null =>
+      locked.has(deviceId) || held.has(deviceId) ? null : 'unknown_device',
     );
-    for (const n of evaluation.repeats) outcomes[known[n] as number] = 'duplicate';
+    for (const n of places) outcomes[n] = 'accepted';
+    for (const n of evaluation.repeats) outcomes[places[n] as number] = 'duplicate';
     evaluation.behind.forEach((n, i) => {
-      outcomes[known[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
+      outcomes[places[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
     });
-    return { outcomes, moves, eventCount, ...queued };
+    return { outcomes, held, heavy, moves, eventCount, queuedFor, isOutboxFilled };
   });
 }
 
@@ -131,27 +135,6 @@ function concerns(
   return [...worldIds].some((worldId) =>
     tenancy.watchersOf(worldId).some((watcher) => unapplied.has(watcher)),
   );
-}
-
-/** The areas that watch each device, looked up once for each world of the batch. */
-function watchesOf(
-  { areas, tenancy }: CommitPorts['memory'],
-  locked: ReadonlyMap<number, LockedTrack>,
-): (deviceId: number) => WatchedAreas {
-  const byWorld = new Map<number, WatchedAreas>();
-  return (deviceId) => {
-    const { worldId } = locked.get(deviceId) as LockedTrack;
-    let watch = byWorld.get(worldId);
-    if (watch === undefined) {
-      watch = watchedAreas(areas, tenancy, worldId);
-      byWorld.set(worldId, watch);
-    }
-    return watch;
-  };
-}
-
-function mapValues<K, V, R>(map: ReadonlyMap<K, V>, pick: (value: V) => R): Map<K, R> {
-  return new Map([...map].map(([key, value]) => [key, pick(value)]));
 }
 
 function moveOf(deviceId: number, track: DeviceTrack, movedAtMs: number): Move {

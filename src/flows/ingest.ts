@@ -1,23 +1,24 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
+import { DeadlineExceeded } from '../base/deadline.ts';
 import { MAX_POINTS } from '../engine/batchReader.ts';
 import type { BatchEntry } from '../engine/evaluateBatch.ts';
 import type { Fix } from '../engine/fix.ts';
 import { selectDevicesByImei } from '../store/deviceRows.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
-import type { Sql } from '../store/sql.ts';
 import { isUnavailable } from '../store/sql.ts';
-import { type CommitPorts, commitFixes, type FixOutcome } from './commitFixes.ts';
+import { selectUnlocked } from '../store/tracks.ts';
+import { type CommitPorts, type CommittedFixes, commitFixes, type FixOutcome } from './commitFixes.ts';
+import { type Part, type PointRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
 const TRANSACTIONS_MAX = 3;
-/** Points waiting for a transaction beyond this are refused as overload, so that memory stays bounded. */
-const WAITING_POINTS_MAX = 200_000;
+/** How often it is asked whether devices that were locked elsewhere are free: at first, and when they are not for long. */
+const HELD_PAUSE_MS = { first: 5, longest: 40 };
+/** Points of a device that stays locked elsewhere are given up after this, as is every request that takes so long. */
+const HELD_LIMIT_MS = 15_000;
 
-export interface IngestPorts {
-  readonly sql: Sql;
-  readonly memory: CommitPorts['memory'];
-  readonly follower: CommitPorts['follower'];
-  readonly instanceId: string;
+export interface IngestPorts extends CommitPorts {
   readonly clock: Clock;
   /** Called after each commit that moved devices, when this pod's memory already knows. */
   readonly onMoved: () => void;
@@ -33,122 +34,192 @@ export class IngestOverload extends Error {
   override name = 'IngestOverload';
 }
 
-interface Job {
-  readonly fixes: readonly Fix[];
-  readonly resolve: (outcomes: FixOutcome[]) => void;
-  readonly reject: (error: unknown) => void;
-}
-
 /**
  * Takes points to the database and into memory. Requests that arrive while transactions are open share the next
  * one (group commit), so many small requests cost little more than one large one. The promise of `store` settles
  * after the commit, with one outcome for each fix in order.
+ *
+ * The points of one device are stored in the order in which they came, and only they wait for each other: what belongs
+ * to a device that is locked elsewhere is left out of its transaction and taken up when it is free, and a device with
+ * thousands of events gets a transaction to itself, one of them at a time. A request is answered after its last part.
  */
 export class Ingest {
   readonly #ports: IngestPorts;
   readonly #knownWeeks = new Set<number>();
-  #waiting: Job[] = [];
-  #waitingPoints = 0;
+  readonly #waiting = new WaitingPoints();
   #open = 0;
-  /** Devices with points in an open transaction. A later point of theirs waits, so it never overtakes. */
-  readonly #busyImeis = new Set<string>();
+  #isHeavyOpen = false;
+  /** Parts of devices that were locked elsewhere when they were last looked at. */
+  #held: Part[] = [];
+  #isProbing = false;
 
   constructor(ports: IngestPorts) {
     this.#ports = ports;
   }
 
   get waitingPoints(): number {
-    return this.#waitingPoints;
+    return this.#waiting.count;
   }
 
   store(fixes: readonly Fix[]): Promise<FixOutcome[]> {
     if (fixes.length === 0) return Promise.resolve([]);
-    if (this.#waitingPoints + fixes.length > WAITING_POINTS_MAX) {
-      return Promise.reject(new IngestOverload('too many points are waiting for the database'));
-    }
+    const { fleet } = this.#ports.memory;
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ fixes, resolve, reject });
-      this.#waitingPoints += fixes.length;
+      const request: PointRequest = {
+        fixes,
+        outcomes: fixes.map(() => null),
+        arrivedAtMs: performance.now(),
+        resolve,
+        reject,
+        open: 0,
+        isRefused: false,
+      };
+      if (!this.#waiting.add(request, (imei) => fleet.anyDevice(imei)?.fields.worldId ?? 0)) {
+        reject(new IngestOverload('too many points are waiting for the database'));
+      }
       this.#start();
     });
   }
 
   #start(): void {
     while (this.#open < TRANSACTIONS_MAX) {
-      const jobs = this.#takeJobs();
-      if (jobs.length === 0) return;
-      const imeis = new Set(jobs.flatMap((job) => job.fixes.map((fix) => fix.imei)));
-      for (const imei of imeis) this.#busyImeis.add(imei);
+      const heavy = this.#isHeavyOpen ? undefined : this.#waiting.takeHeavy();
+      const parts = heavy === undefined ? this.#waiting.take(MAX_POINTS) : [heavy];
+      if (parts.length === 0) return;
       this.#open++;
-      this.#run(jobs).finally(() => {
-        for (const imei of imeis) this.#busyImeis.delete(imei);
+      if (heavy !== undefined) this.#isHeavyOpen = true;
+      this.#run(parts, heavy !== undefined).finally(() => {
         this.#open--;
+        if (heavy !== undefined) this.#isHeavyOpen = false;
         this.#start();
       });
     }
   }
 
-  /** The waiting requests, in order, that fit into one transaction and touch no device of an open one. */
-  #takeJobs(): Job[] {
-    let points = 0;
-    let count = 0;
-    for (const job of this.#waiting) {
-      if (count > 0 && points + job.fixes.length > MAX_POINTS) break;
-      if (job.fixes.some((fix) => this.#busyImeis.has(fix.imei))) break;
-      points += job.fixes.length;
-      count++;
-    }
-    this.#waitingPoints -= points;
-    return this.#waiting.splice(0, count);
-  }
-
   /** Never rejects: whatever happens is told to the requests. */
-  async #run(jobs: readonly Job[]): Promise<void> {
+  async #run(parts: readonly Part[], isAlone: boolean): Promise<void> {
     try {
-      const outcomes = await this.#commit(jobs.flatMap((job) => job.fixes));
-      let at = 0;
-      for (const job of jobs) {
-        job.resolve(outcomes.slice(at, at + job.fixes.length));
-        at += job.fixes.length;
-      }
+      await this.#commit(parts, isAlone);
     } catch (error) {
-      if (jobs.length === 1 || isUnavailable(error)) {
-        for (const job of jobs) job.reject(error);
+      const requests = new Set(parts.map((part) => part.request));
+      if (requests.size === 1 || isUnavailable(error)) {
+        for (const part of parts) this.#refuse(part, error);
         return;
       }
       // Something in the shared transaction failed: one request must not cost the others theirs.
-      for (const job of jobs) await this.#run([job]);
+      for (const request of requests) {
+        const own = parts.filter((part) => part.request === request);
+        // Behind a part of another request that is still not stored it goes on waiting.
+        for (const part of own) if (part.before !== null) this.#waiting.putBack(part, 'ready');
+        const first = own.filter((part) => part.before === null);
+        if (first.length > 0) await this.#run(first, isAlone);
+      }
     }
   }
 
-  async #commit(fixes: readonly Fix[]): Promise<FixOutcome[]> {
+  #refuse(part: Part, error: unknown): void {
+    this.#tellRefused(part.request, error);
+    this.#waiting.settle(part);
+  }
+
+  async #commit(parts: readonly Part[], isAlone: boolean): Promise<void> {
     const { memory, clock } = this.#ports;
     const { fleet } = memory;
+    const fixes = parts.flatMap(({ request, places }) => places.map((n) => request.fixes[n] as Fix));
     await this.#loadUnknownDevices(fixes);
     await this.#ensurePartitions(fixes);
-    const outcomes = fixes.map((): FixOutcome => 'unknown_device');
-    const places: number[] = [];
+    const targets: { request: PointRequest; place: number }[] = [];
     const entries: BatchEntry[] = [];
-    fixes.forEach((fix, n) => {
-      const device = fleet.anyDevice(fix.imei);
-      if (device === undefined) return;
-      places.push(n);
-      entries.push({ deviceId: device.fields.id, fix });
-    });
-    if (entries.length > 0) {
-      const committed = await commitFixes(this.#ports, entries, clock());
-      for (const { deviceId, position } of committed.moves) fleet.move(deviceId, position);
-      if (committed.moves.length > 0) this.#ports.onMoved();
-      if (committed.queuedFor.length > 0) this.#ports.onQueued(committed.queuedFor);
-      if (committed.isOutboxFilled) this.#ports.onOutboxFilled();
-      committed.outcomes.forEach((outcome, i) => {
-        outcomes[places[i] as number] = outcome;
-      });
-      this.#ports.onOutcomes(outcomes, committed.eventCount);
-    } else {
-      this.#ports.onOutcomes(outcomes, 0);
+    const unknown: typeof targets = [];
+    for (const { request, imei, places } of parts) {
+      const device = fleet.anyDevice(imei);
+      for (const place of places) {
+        (device === undefined ? unknown : targets).push({ request, place });
+        if (device !== undefined) {
+          entries.push({ deviceId: device.fields.id, fix: request.fixes[place] as Fix });
+        }
+      }
     }
-    return outcomes;
+    const committed = entries.length === 0 ? null : await commitFixes(this.#ports, entries, clock(), isAlone);
+    for (const { request, place } of unknown) request.outcomes[place] = 'unknown_device';
+    committed?.outcomes.forEach((outcome, n) => {
+      const { request, place } = targets[n] as (typeof targets)[number];
+      request.outcomes[place] = outcome;
+    });
+    if (committed !== null) this.#tell(committed);
+    const stored = [...unknown.map((): FixOutcome => 'unknown_device'), ...(committed?.outcomes ?? [])];
+    this.#ports.onOutcomes(
+      stored.filter((outcome) => outcome !== null),
+      committed?.eventCount ?? 0,
+    );
+    for (const part of parts) this.#goOn(part, committed);
+  }
+
+  #tell({ moves, queuedFor, isOutboxFilled }: CommittedFixes): void {
+    const { memory, onMoved, onQueued, onOutboxFilled } = this.#ports;
+    for (const { deviceId, position } of moves) memory.fleet.move(deviceId, position);
+    if (moves.length > 0) onMoved();
+    if (queuedFor.length > 0) onQueued(queuedFor);
+    if (isOutboxFilled) onOutboxFilled();
+  }
+
+  /** After a commit: a part that was stored makes way for the next of its device, any other goes back. */
+  #goOn(part: Part, committed: CommittedFixes | null): void {
+    const { request, imei } = part;
+    part.places = part.places.filter((place) => request.outcomes[place] === null);
+    if (part.places.length === 0) {
+      this.#waiting.settle(part);
+      request.open--;
+      if (request.open === 0) request.resolve(request.outcomes as FixOutcome[]);
+      return;
+    }
+    const deviceId = this.#ports.memory.fleet.anyDevice(imei)?.fields.id ?? 0;
+    if (part.before === null && committed?.held.has(deviceId)) {
+      this.#waiting.putBack(part, 'held');
+      this.#held.push(part);
+      void this.#probe();
+    } else this.#waiting.putBack(part, committed?.heavy.has(deviceId) ? 'heavy' : 'ready');
+  }
+
+  /** Waits until devices are free that were locked elsewhere. Costs one short statement now and then, and no place. */
+  async #probe(): Promise<void> {
+    if (this.#isProbing) return;
+    this.#isProbing = true;
+    for (let pauseMs = HELD_PAUSE_MS.first; this.#held.length > 0; ) {
+      await sleep(pauseMs);
+      const free = await this.#unlocked();
+      const parts = this.#held;
+      this.#held = [];
+      for (const part of parts) {
+        const isLate = performance.now() - part.request.arrivedAtMs > HELD_LIMIT_MS;
+        if (isLate) this.#tellRefused(part.request, new DeadlineExceeded('a device stays locked'));
+        if (part.request.isRefused || free.has(part.imei)) this.#waiting.release(part);
+        else this.#held.push(part);
+      }
+      const isOneFree = this.#held.length < parts.length;
+      pauseMs = isOneFree ? HELD_PAUSE_MS.first : Math.min(2 * pauseMs, HELD_PAUSE_MS.longest);
+      this.#start();
+    }
+    this.#isProbing = false;
+  }
+
+  /** The held devices that are free; all of them when Postgres cannot say, for then their transaction tells why. */
+  async #unlocked(): Promise<ReadonlySet<string>> {
+    const { sql, memory } = this.#ports;
+    const imeis = new Map(
+      this.#held.map(({ imei }) => [memory.fleet.anyDevice(imei)?.fields.id ?? 0, imei] as const),
+    );
+    try {
+      const ids = await selectUnlocked(sql, [...imeis.keys()]);
+      return new Set(ids.map((id) => imeis.get(id) as string));
+    } catch {
+      return new Set(imeis.values());
+    }
+  }
+
+  #tellRefused(request: PointRequest, error: unknown): void {
+    if (!request.isRefused) request.reject(error);
+    request.isRefused = true;
   }
 
   /** A device may have been created elsewhere a moment ago: nobody is called unknown before Postgres said so. */

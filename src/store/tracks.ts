@@ -2,7 +2,7 @@ import { invariant } from '../base/invariant.ts';
 import type { DeviceTrack } from '../engine/deviceEvents.ts';
 import { decodeRepeats, encodeRepeats } from '../engine/repeats.ts';
 import { decodeStays, encodeStays, type Stay } from '../engine/stays.ts';
-import type { Tx } from './sql.ts';
+import type { Sql, Tx } from './sql.ts';
 
 /** A device's state as its next point will be judged by it, and the world that owns the device now. */
 export interface LockedTrack {
@@ -11,11 +11,18 @@ export interface LockedTrack {
   readonly stays: readonly Stay[];
 }
 
+export interface LockedTracks {
+  readonly locked: ReadonlyMap<number, LockedTrack>;
+  /** Devices that somebody else has locked. What is in neither does not exist. */
+  readonly held: ReadonlySet<number>;
+}
+
 /**
  * Locks the state of the named devices until the transaction ends and returns it. This is what serializes the
- * points of one device across pods. Rows are locked in ascending order, so two batches never wait in a circle.
+ * points of one device across pods. Nobody waits here: what somebody else has locked, for a moment or for as long as a
+ * pod stands still, is told to be `held`, so that no device costs another its time.
  */
-export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<Map<number, LockedTrack>> {
+export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<LockedTracks> {
   const rows = await tx<
     {
       device_id: number;
@@ -42,8 +49,8 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       date_part('epoch', s.slow_since) * 1000 as slow, date_part('epoch', s.parked_at) * 1000 as parked
     from device_state s join device d on d.id = s.device_id
     where s.device_id = any(${list(deviceIds)}::bigint[])
-    order by s.device_id for update of s`;
-  return new Map(
+    order by s.device_id for update of s skip locked`;
+  const locked = new Map(
     rows.map((row) => [
       row.device_id,
       {
@@ -68,6 +75,21 @@ export async function lockTracks(tx: Tx, deviceIds: readonly number[]): Promise<
       },
     ]),
   );
+  const missing = deviceIds.filter((id) => !locked.has(id));
+  if (missing.length === 0) return { locked, held: NOBODY };
+  const held = await tx<{ device_id: number }[]>`
+    select device_id from device_state where device_id = any(${list(missing)}::bigint[])`;
+  return { locked, held: new Set(held.map((row) => row.device_id)) };
+}
+
+const NOBODY: ReadonlySet<number> = new Set();
+
+/** The devices among these that nobody has locked at this moment. */
+export async function selectUnlocked(sql: Sql, deviceIds: readonly number[]): Promise<number[]> {
+  const rows = await sql<{ device_id: number }[]>`
+    select device_id from device_state where device_id = any(${list(deviceIds)}::bigint[])
+    for key share skip locked`;
+  return rows.map((row) => row.device_id);
 }
 
 /** Seconds times a thousand are whole but for the last bits; reading them as numbers is quicker than as timestamps. */

@@ -40,12 +40,12 @@ const tracks = (
   );
 
 describe('a batch', () => {
-  test('is evaluated in time order per device, whatever its own order', () => {
+  test('is evaluated in time order per device, whatever its own order, and who came first is first', () => {
     const entries = [entry(2, 5), entry(1, 9), entry(2, 1), entry(1, 3), entry(2, 3)];
     const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, null], [2, null]), START_MS);
     assert.deepEqual(
       ahead.map(({ entry: n }) => n),
-      [3, 1, 2, 4, 0],
+      [2, 4, 0, 3, 1],
     );
     assert.deepEqual([behind, repeats], [[], []]);
   });

@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { evaluateGeofences, type GeofenceEvaluation } from '../../src/engine/evaluateGeofences.ts';
+import { inOneGo } from '../../src/base/workTurns.ts';
+import {
+  EVENT_WORK,
+  evaluateGeofences,
+  type GeofenceEvaluation,
+  type GeofenceLimits,
+} from '../../src/engine/evaluateGeofences.ts';
 import type { WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
 import { NO_STAYS, type Stay } from '../../src/engine/stays.ts';
 
@@ -47,6 +53,14 @@ const stay = (areaId: number, second: number, confirmedSecond: number | null = s
   confirmedAtMs: confirmedSecond === null ? null : START_MS + confirmedSecond * 1_000,
 });
 
+const NO_LIMITS: GeofenceLimits = { ofDevice: Number.POSITIVE_INFINITY, ofBatch: Number.POSITIVE_INFINITY };
+const evaluate = (
+  points: readonly ReturnType<typeof point>[],
+  before: ReadonlyMap<number, readonly Stay[]>,
+  watchOf: (deviceId: number) => WatchedAreas,
+  limits = NO_LIMITS,
+): GeofenceEvaluation => inOneGo(evaluateGeofences(points, before, watchOf, limits));
+
 const told = ({ events }: GeofenceEvaluation) =>
   events.map(({ deviceId, event }) => [
     deviceId,
@@ -60,7 +74,7 @@ describe('the points of a batch', () => {
     const watched = watch(area(1, 0, 5), area(2, 4, 9, 60));
     const before = new Map([[7, [stay(1, -100)]]]);
     const points = [point(7, 0, 5), point(7, 59, 9), point(7, 60, 9), point(7, 61, 20)];
-    const evaluation = evaluateGeofences(points, before, () => watched);
+    const evaluation = evaluate(points, before, () => watched);
     assert.deepEqual(told(evaluation), [
       [7, 59, 'exit', 1],
       [7, 60, 'entry', 2],
@@ -76,7 +90,7 @@ describe('the points of a batch', () => {
       [3, watch()],
     ]);
     const points = [1, 2, 3].map((deviceId) => point(deviceId, 0, 1));
-    const evaluation = evaluateGeofences(points, new Map(), (id) => watches.get(id) as WatchedAreas);
+    const evaluation = evaluate(points, new Map(), (id) => watches.get(id) as WatchedAreas);
     assert.deepEqual(told(evaluation), [
       [1, 0, 'entry', 1],
       [2, 0, 'entry', 2],
@@ -97,17 +111,13 @@ describe('the points of a batch', () => {
       [3, NO_STAYS],
     ]);
     const watched = watch(area(1, 0, 5, 60));
-    const evaluation = evaluateGeofences(
-      [point(1, 0, 1), point(2, 0, 1), point(3, 0, 9)],
-      before,
-      () => watched,
-    );
+    const evaluation = evaluate([point(1, 0, 1), point(2, 0, 1), point(3, 0, 9)], before, () => watched);
     assert.deepEqual([told(evaluation), [...evaluation.stays]], [[], []]);
   });
 
   test('forget the stays of areas that are gone, without a word', () => {
     const before = new Map([[1, [stay(1, -10), stay(2, -10)]]]);
-    const evaluation = evaluateGeofences([point(1, 0, 1)], before, () => watch(area(2, 0, 5)));
+    const evaluation = evaluate([point(1, 0, 1)], before, () => watch(area(2, 0, 5)));
     assert.deepEqual([told(evaluation), [...evaluation.stays]], [[], [[1, [stay(2, -10)]]]]);
   });
 
@@ -124,10 +134,12 @@ describe('the points of a batch', () => {
     let events = 0;
     fc.assert(
       fc.property(drawn, ({ lngs, cut }) => {
-        const points = lngs.map(([deviceId, lng], n) => point(deviceId, n * 10, lng));
-        const whole = evaluateGeofences(points, new Map(), () => watched);
-        const first = evaluateGeofences(points.slice(0, cut), new Map(), () => watched);
-        const second = evaluateGeofences(points.slice(cut), first.stays, () => watched);
+        const points = lngs
+          .map(([deviceId, lng], n) => point(deviceId, n * 10, lng))
+          .sort((a, b) => a.deviceId - b.deviceId);
+        const whole = evaluate(points, new Map(), () => watched);
+        const first = evaluate(points.slice(0, cut), new Map(), () => watched);
+        const second = evaluate(points.slice(cut), first.stays, () => watched);
         assert.deepEqual([...first.events, ...second.events], whole.events);
         assert.deepEqual(new Map([...first.stays, ...second.stays]), whole.stays);
         events += whole.events.length;
@@ -135,5 +147,79 @@ describe('the points of a batch', () => {
       { seed: 3, numRuns: 200 },
     );
     assert.ok(events > 1_000);
+  });
+});
+
+describe('what is too much for one batch', () => {
+  const many = (count: number, from = 0, to = 5) =>
+    watch(...Array.from({ length: count }, (_, n) => area(n + 1, from, to)));
+  /** Device 2 is in a hundred areas, the others in one. */
+  const watchOf = (deviceId: number) => (deviceId === 2 ? many(100) : watch(area(1_000, 0, 5)));
+  const points = [point(1, 0, 1), point(2, 0, 1), point(2, 1, 1), point(3, 0, 1)];
+
+  test('a device that is too much by itself is left out whole; the others are evaluated', () => {
+    const limits = { ofDevice: 50 * EVENT_WORK, ofBatch: 1_000_000 };
+    const evaluation = evaluate(points, new Map(), watchOf, limits);
+    assert.deepEqual(told(evaluation), [
+      [1, 0, 'entry', 1_000],
+      [3, 0, 'entry', 1_000],
+    ]);
+    assert.deepEqual([...evaluation.left], [[2, { from: 1, isHeavy: true }]]);
+    assert.deepEqual([...evaluation.stays.keys()], [1, 3]);
+  });
+
+  test('when the work of the batch is done the rest is left; one device at least is evaluated or found too much', () => {
+    const first = evaluate(points, new Map(), watchOf, { ofDevice: 10_000, ofBatch: 1 });
+    assert.deepEqual(told(first), [[1, 0, 'entry', 1_000]]);
+    assert.deepEqual(
+      [...first.left],
+      [
+        [2, { from: 1, isHeavy: false }],
+        [3, { from: 3, isHeavy: false }],
+      ],
+    );
+    const second = evaluate(points.slice(1), new Map(), watchOf, { ofDevice: 10, ofBatch: 1 });
+    assert.deepEqual([second.events, second.left.get(2)], [[], { from: 0, isHeavy: true }]);
+  });
+
+  test('of the one device of a batch the first points are evaluated, and as many in the end as without a limit', () => {
+    const path = Array.from({ length: 40 }, (_, n) => point(7, n, n % 2 === 0 ? 1 : 9));
+    const whole = evaluate(path, new Map(), () => many(30));
+    const limits = { ofDevice: null, ofBatch: 100 * EVENT_WORK };
+    const events: GeofenceEvaluation['events'][number][] = [];
+    let stays: ReadonlyMap<number, readonly Stay[]> = new Map();
+    let batches = 0;
+    for (let rest = path; rest.length > 0; batches++) {
+      const part = evaluate(rest, stays, () => many(30), limits);
+      assert.ok(part.events.length > 0 && part.events.length <= 130, `${part.events.length} events`);
+      events.push(...part.events);
+      stays = new Map([...stays, ...part.stays]);
+      rest = rest.slice(part.left.get(7)?.from ?? rest.length);
+    }
+    assert.equal(batches, 10);
+    assert.deepEqual(events, whole.events);
+    assert.deepEqual(stays, whole.stays);
+  });
+
+  test('others have their turn every few areas and every few points', () => {
+    const pauses = (points: readonly ReturnType<typeof point>[], areas: WatchedAreas) => {
+      const steps = evaluateGeofences(points, new Map(), () => areas, NO_LIMITS);
+      let count = 0;
+      while (steps.next().done !== true) count++;
+      return count;
+    };
+    assert.equal(pauses([point(1, 0, 1)], many(1_280)), 10);
+    assert.equal(
+      pauses([point(1, 0, 1), point(1, 1, 9)], many(1_280)),
+      30,
+      'stays are judged too, and again',
+    );
+    assert.equal(
+      pauses(
+        Array.from({ length: 2_560 }, (_, n) => point(n, 0, 1)),
+        watch(),
+      ),
+      10,
+    );
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { commitFixes } from '../../src/flows/commitFixes.ts';
+import type { BatchEntry } from '../../src/engine/evaluateBatch.ts';
+import { commitFixes, type FixOutcome } from '../../src/flows/commitFixes.ts';
 import { decodeMoves } from '../../src/flows/moves.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
 import { fixOf, type IngestBench, type IngestSide, ingestBench } from '../support/ingestBench.ts';
@@ -149,15 +150,22 @@ describe('one transaction', () => {
     );
   });
 
-  test('waits for another one with the same device, and the two never block each other for good', async (t) => {
+  test('leaves out the devices that another one has locked, and the two never block each other', async (t) => {
     const bench = await ingestBench(t, { devices: 8 });
     const [side, ids] = await prepare(bench);
     const batch = (n: number) =>
       bench.imeis.map((imei, d) => ({ deviceId: ids[d] as number, fix: fixOf(imei, NOW_MS + n) }));
+    const commitAll = async (entries: readonly BatchEntry[]): Promise<FixOutcome[]> => {
+      const { outcomes, held } = await commitFixes(side, entries, NOW_MS);
+      const left = entries.filter((_, n) => outcomes[n] === null);
+      assert.ok(left.every(({ deviceId }) => held.has(deviceId)));
+      const done = outcomes.filter((outcome) => outcome !== null);
+      return left.length === 0 ? done : [...done, ...(await commitAll(left))];
+    };
     const commits = Array.from({ length: 24 }, (_, n) =>
-      commitFixes(side, n % 2 === 0 ? batch(n) : batch(n).toReversed(), NOW_MS),
+      commitAll(n % 2 === 0 ? batch(n) : batch(n).toReversed()),
     );
-    const outcomes = (await Promise.all(commits)).flatMap(({ outcomes: some }) => some);
+    const outcomes = (await Promise.all(commits)).flat();
     assert.equal(outcomes.length, 192);
     assert.ok(outcomes.every((outcome) => outcome === 'accepted' || outcome === 'late'));
     const [row] = await side.sql<{ points: number }[]>`select count(*)::int as points from position`;

@@ -18,7 +18,7 @@ interface Scene {
   /** A write that this pod has not followed. */
   change(kind: Kind, worldId: number): Promise<unknown>;
   /** Stores one more point; how often memory had to catch up for it, each time with the device free for others. */
-  store(): Promise<{ outcome: FixOutcome | undefined; waits: number }>;
+  store(): Promise<{ outcome: FixOutcome | null | undefined; waits: number }>;
   /** A feed that brings something new as often as it is read. */
   neverEnds(): void;
   readonly side: IngestSide;

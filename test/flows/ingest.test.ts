@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { DeadlineExceeded } from '../../src/base/deadline.ts';
 import { type DeviceTrack, NO_TRACK, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 import type { FixOutcome } from '../../src/flows/commitFixes.ts';
 import { IngestOverload } from '../../src/flows/ingest.ts';
+import type { Tx } from '../../src/store/sql.ts';
+import { adminOf } from '../support/admin.ts';
 import { fixOf, type IngestSide, ingestBench } from '../support/ingestBench.ts';
 import { waitFor } from '../support/waitFor.ts';
 
@@ -30,12 +33,12 @@ const eventsOf = async ({ sql }: IngestSide): Promise<string[]> => {
   return rows.map((row) => `${row.type} ${row.occurred_at.getTime()}`);
 };
 
-/** Keeps every device locked until the returned function is called. */
-async function lockDevices({ sql }: IngestSide): Promise<() => Promise<void>> {
+/** Keeps something locked until the returned function is called. */
+async function lock({ sql }: IngestSide, take: (tx: Tx) => Promise<unknown>): Promise<() => Promise<void>> {
   const locked = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   const transaction = sql.begin(async (tx) => {
-    await tx`select from device_state for update`;
+    await take(tx);
     locked.resolve();
     await released.promise;
   });
@@ -45,6 +48,13 @@ async function lockDevices({ sql }: IngestSide): Promise<() => Promise<void>> {
     await transaction;
   };
 }
+
+const lockDevice = (side: IngestSide, imei: string) =>
+  lock(
+    side,
+    (tx) =>
+      tx`select from device_state where device_id = (select id from device where imei = ${imei}) for update`,
+  );
 
 describe('group commit', () => {
   test('200 requests at once are all stored, each with its own outcome, in a handful of transactions', async (t) => {
@@ -120,20 +130,27 @@ describe('group commit', () => {
     assert.deepEqual(after, ['accepted']);
   });
 
-  test('when too many points wait, more are refused at once, and those that wait are stored', async (t) => {
-    const { imeis, sides } = await ingestBench(t);
+  test('when too many points of one world wait, more are refused at once; others have room, and all are stored', async (t) => {
+    const { imeis, sides, databaseUrl } = await ingestBench(t);
     const [side] = sides as [IngestSide];
     const [imei] = imeis as [string];
-    await side.ingest.store([fixOf(imei, NOW_MS)]);
+    const victim = '350000000009999';
+    const admin = adminOf(databaseUrl);
+    await admin.account('victim@example.com');
+    await admin.device('victim@example.com', victim);
+    for (const each of [imei, victim]) await side.ingest.store([fixOf(each, NOW_MS)]);
     const batch = Array.from({ length: 10_000 }, () => fixOf(imei, NOW_MS));
-    const release = await lockDevices(side);
-    const waiting = Array.from({ length: 21 }, () => side.ingest.store(batch)); // one of them in a transaction
-    assert.equal(side.ingest.waitingPoints, 200_000);
+    const release = await lockDevice(side, imei);
+    const waiting = Array.from({ length: 10 }, () => side.ingest.store(batch));
+    assert.equal(side.ingest.waitingPoints, 90_000, 'one of them is in a transaction');
+    await waitFor(() => side.ingest.waitingPoints === 100_000);
     await assert.rejects(side.ingest.store([fixOf(imei, NOW_MS)]), IngestOverload);
+    assert.deepEqual(await side.ingest.store([fixOf(victim, NOW_MS + 1)]), ['accepted']);
     await release();
     const outcomes = (await Promise.all(waiting)).flat();
-    assert.equal(count(outcomes, 'duplicate'), 210_000);
+    assert.equal(count(outcomes, 'duplicate'), 100_000);
     assert.deepEqual(await side.ingest.store([fixOf(imei, NOW_MS + 1)]), ['accepted']);
+    assert.equal(side.ingest.waitingPoints, 0);
   });
 });
 
@@ -142,7 +159,7 @@ describe('the answer', () => {
     const { imeis, sides } = await ingestBench(t, { pods: 2 });
     const [side, other] = sides as [IngestSide, IngestSide];
     const [imei] = imeis as [string];
-    const release = await lockDevices(other);
+    const release = await lock(other, (tx) => tx`lock table change in share mode`);
     let answered = false;
     const storing = side.ingest.store([fixOf(imei, NOW_MS)]).finally(() => {
       answered = true;
@@ -159,6 +176,61 @@ describe('the answer', () => {
     await release();
     assert.deepEqual(await storing, ['accepted']);
     assert.deepEqual(await historyOf(other, imei), [`${NOW_MS} 41.9`]);
+  });
+});
+
+describe('a device that is locked elsewhere', () => {
+  test('costs no other its time, not even one of the same request; its own points come after, in their order', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 50, pods: 2 });
+    const [side, other] = sides as [IngestSide, IngestSide];
+    const [held = '', ...others] = imeis;
+    const release = await lockDevice(other, held);
+    const told: string[] = [];
+    const store = async (name: string, fixes: readonly Fix[]) => {
+      const outcomes = await side.ingest.store(fixes);
+      told.push(name);
+      return outcomes;
+    };
+    const mixed = store('mixed', [...others.map((imei) => fixOf(imei, NOW_MS)), fixOf(held, NOW_MS)]);
+    const later = Array.from({ length: 5 }, (_, n) => store(`held ${n}`, [fixOf(held, NOW_MS + 1 + n)]));
+    // More than there are transactions, one after the other, and what the mixed request has stored already.
+    for (let n = 1; n <= 8; n++) {
+      const fixes = others.map((imei) => fixOf(imei, NOW_MS + n));
+      assert.deepEqual(
+        await store('others', fixes),
+        fixes.map(() => 'accepted'),
+      );
+    }
+    for (const imei of others) assert.equal((await historyOf(other, imei)).length, 9);
+    assert.ok(told.every((name) => name === 'others'));
+    assert.deepEqual(await historyOf(other, held), []);
+    await release();
+    assert.deepEqual(
+      await mixed,
+      imeis.map(() => 'accepted'),
+    );
+    for (const reply of later) assert.deepEqual(await reply, ['accepted']);
+    assert.deepEqual(
+      told.filter((name) => name !== 'others'),
+      ['mixed', 'held 0', 'held 1', 'held 2', 'held 3', 'held 4'],
+    );
+    assert.equal(side.ingest.waitingPoints, 0);
+  });
+
+  test('is given up after a while, and its points can be sent again', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { pods: 2 });
+    const [side, other] = sides as [IngestSide, IngestSide];
+    const [imei = ''] = imeis;
+    const release = await lockDevice(other, imei);
+    const startMs = performance.now();
+    const later = t.mock.method(performance, 'now', () => startMs);
+    const storing = assert.rejects(side.ingest.store([fixOf(imei, NOW_MS)]), DeadlineExceeded);
+    later.mock.mockImplementation(() => startMs + 15_001);
+    await storing;
+    later.mock.restore();
+    await release();
+    assert.deepEqual(await side.ingest.store([fixOf(imei, NOW_MS)]), ['accepted']);
+    assert.equal(side.ingest.waitingPoints, 0);
   });
 });
 

@@ -60,6 +60,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       follower,
       instanceId: podId,
       clock,
+      turns: new WorkTurns<string>(3),
       onQueued: () => undefined,
       onOutboxFilled: () => undefined,
       onMoved: () => undefined,

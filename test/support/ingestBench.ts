@@ -1,4 +1,5 @@
 import type { TestContext } from 'node:test';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 import type { CommitPorts, FixOutcome } from '../../src/flows/commitFixes.ts';
 import { Ingest } from '../../src/flows/ingest.ts';
@@ -20,6 +21,7 @@ export interface IngestSide {
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
   readonly instanceId: string;
+  readonly turns: WorkTurns<string>;
   readonly ingest: Ingest;
   /** Everything that was reported to the metrics. */
   readonly outcomes: FixOutcome[];
@@ -53,18 +55,20 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     // Stands at the end of the feed and goes no further: these pods learn nothing by following.
     const follower = { stand: await sql.begin(selectFeedStand), catchUp: async () => undefined };
     const outcomes: FixOutcome[] = [];
+    const turns = new WorkTurns<string>(3);
     const ingest = new Ingest({
       sql,
       memory,
       follower,
       instanceId: INSTANCE_ID,
       clock: Date.now,
+      turns,
       onQueued: () => undefined,
       onOutboxFilled: () => undefined,
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
-    return { sql, fleet, memory, follower, instanceId: INSTANCE_ID, ingest, outcomes };
+    return { sql, fleet, memory, follower, instanceId: INSTANCE_ID, turns, ingest, outcomes };
   };
   const sides = await Promise.all(Array.from({ length: pods }, makeSide));
   t.after(async () => {

@@ -4,6 +4,7 @@ import { completeDraft, mergeDraft } from '../../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { formatIso } from '../../../src/base/isoTime.ts';
+import { inOneGo } from '../../../src/base/workTurns.ts';
 import { type DeviceTrack, NO_TRACK } from '../../../src/engine/deviceEvents.ts';
 import { type BatchEntry, evaluateBatch } from '../../../src/engine/evaluateBatch.ts';
 import { evaluateGeofences, type GeofenceEventOf } from '../../../src/engine/evaluateGeofences.ts';
@@ -98,9 +99,10 @@ export class EngineStage {
     const { ahead, tracks } = evaluateBatch(batch, this.#tracks, this.#startMs);
     const judged = ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
     const before = new Map([...this.#stays].map(([deviceId, text]) => [deviceId, decodeStays(text)]));
-    const { stays, events } = evaluateGeofences(judged, before, (deviceId) =>
-      watchedAreas(this.#areas, this.#tenancy, this.#worldOfDevice(deviceId)),
-    );
+    const watchOf = (deviceId: number) =>
+      watchedAreas(this.#areas, this.#tenancy, this.#worldOfDevice(deviceId));
+    const limits = { ofDevice: Number.POSITIVE_INFINITY, ofBatch: Number.POSITIVE_INFINITY };
+    const { stays, events } = inOneGo(evaluateGeofences(judged, before, watchOf, limits));
     for (const [deviceId, track] of tracks) this.#tracks.set(deviceId, track);
     for (const [deviceId, list] of stays) this.#stays.set(deviceId, encodeStays(list));
     this.#events.push(...events);
