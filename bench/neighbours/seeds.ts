@@ -91,11 +91,15 @@ export async function seedAreas(
 
 /** Ignition events of one device, a second apart, the newest now. */
 export async function seedEvents(sql: Sql, worldId: number, imei: number, count: number): Promise<void> {
-  await sql`
-    insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
-    select world_id, id, imei, 'ignition_on', 'ignition on', '{"ignition":true,"position":{"lat":0,"lng":0}}',
-      now() - make_interval(secs => n)
-    from device, generate_series(1, ${count}::int) as n where imei = ${imei}::text and world_id = ${worldId}`;
+  await inChunks(
+    count,
+    (first, last) => sql`
+      insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
+      select world_id, id, imei, 'ignition_on', 'ignition on', '{"ignition":true,"position":{"lat":0,"lng":0}}',
+        now() - make_interval(secs => n)
+      from device, generate_series(${first}::int, ${last}::int) as n
+      where imei = ${imei}::text and world_id = ${worldId}`,
+  );
   await sql.unsafe('analyze fleet_event');
 }
 
@@ -119,11 +123,21 @@ export async function seedDeliveries(
   count: number,
 ): Promise<void> {
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(Date.now() - HOUR_MS));
-  await sql`
-    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
-      next_attempt_at, last_status_code, created_at, delivered_at)
-    select 'dlv_' || md5('a' || ${webhookId}::bigint || '-' || n), ${webhookId}, ${accountId}, 'evt_' || md5(n::text),
-      'ignition_on', '{}', 'delivered', 1, 1, null, 200, now() - make_interval(secs => n * 0.001), now()
-    from generate_series(1, ${count}::int) as n`;
+  await inChunks(
+    count,
+    (first, last) => sql`
+      insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
+        next_attempt_at, last_status_code, created_at, delivered_at)
+      select 'dlv_' || md5('a' || ${webhookId}::bigint || '-' || n), ${webhookId}, ${accountId}, 'evt_' || md5(n::text),
+        'ignition_on', '{}', 'delivered', 1, 1, null, 200, now() - make_interval(secs => n * 0.001), now()
+      from generate_series(${first}::int, ${last}::int) as n`,
+  );
   await sql.unsafe('analyze webhook_delivery');
+}
+
+const CHUNK = 50_000;
+
+/** Rows 1 to `count`, some at a time: a statement of the service may not take long. */
+async function inChunks(count: number, insert: (first: number, last: number) => PromiseLike<unknown>) {
+  for (let first = 1; first <= count; first += CHUNK) await insert(first, Math.min(count, first + CHUNK - 1));
 }

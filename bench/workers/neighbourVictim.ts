@@ -193,14 +193,15 @@ function exchange(
   body?: string,
 ): Promise<{ status: string; text: string }> {
   return new Promise((resolve) => {
+    const patience = AbortSignal.timeout(PATIENCE_MS);
     const fail = (error: NodeJS.ErrnoException) =>
-      resolve({ status: error.name === 'TimeoutError' ? 'no answer' : (error.code ?? error.name), text: '' });
+      resolve({ status: patience.aborted ? 'no answer' : (error.code ?? error.name), text: '' });
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
     const asked = request(url, {
       agent,
       method,
       headers: { ...headers, ...length },
-      signal: AbortSignal.timeout(PATIENCE_MS),
+      signal: patience,
     });
     asked.once('error', fail);
     asked.once('response', (response) => {
