@@ -45,7 +45,8 @@ export class DeliveryWorkers {
   readonly #turns = new Map<number, Turn>();
   /** By endpoint; it never changes. */
   readonly #accounts = new Map<number, number>();
-  #taking = false;
+  #isTaking = false;
+  #isPoked = false;
   #timers: NodeJS.Timeout[] = [];
   #sweeping: Promise<void> | null = null;
   #sweptTo = 0;
@@ -73,13 +74,22 @@ export class DeliveryWorkers {
     await Promise.all([this.#sweeping, ...[...this.#turns.values()].map(({ ended }) => ended)]);
   }
 
-  /** Looks for endpoints that are due. */
+  /** Looks for endpoints that are due; and once more, if it is looking already: it may have looked too early. */
   poke(): void {
-    if (this.#taking || this.#isStopping) return;
-    this.#taking = true;
-    void this.#take().finally(() => {
-      this.#taking = false;
+    if (this.#isStopping) return;
+    this.#isPoked = true;
+    if (this.#isTaking) return;
+    this.#isTaking = true;
+    void this.#takeWhilePoked().finally(() => {
+      this.#isTaking = false;
     });
+  }
+
+  async #takeWhilePoked(): Promise<void> {
+    while (this.#isPoked && !this.#isStopping) {
+      this.#isPoked = false;
+      await this.#take();
+    }
   }
 
   /** Never rejects. */

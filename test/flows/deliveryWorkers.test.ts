@@ -121,6 +121,29 @@ describe('the lanes of a pod', () => {
     await stopped;
   });
 
+  test('who is woken while it looks for what is due looks once more: it may have looked too early', async (t) => {
+    const lanes = await startLanes(t);
+    const looks: (() => void)[] = [];
+    const workers = new DeliveryWorkers({
+      ...lanes.ports(() => assert.fail('nothing is due')),
+      places: new LanePlaces(LANE_LIMITS),
+      schedule: {
+        add: async () => undefined,
+        addAll: async () => undefined,
+        take: () => new Promise((resolve) => looks.push(() => resolve([]))),
+      },
+      log: { info: () => undefined, warn: () => undefined },
+      onSweep: () => undefined,
+    });
+    for (let n = 0; n < 3; n++) workers.poke();
+    assert.equal(looks.length, 1);
+    looks[0]?.();
+    await waitFor(() => looks.length === 2);
+    looks[1]?.();
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(looks.length, 2);
+  });
+
   test('a turn that fails is tried again, and the others go on', async (t) => {
     const lanes = await startLanes(t);
     const [bad, good] = [await lanes.endpoint(), await lanes.endpoint()];

@@ -73,6 +73,40 @@ describe('what is due', () => {
     });
   }
 
+  test('part by part, whatever waits at each endpoint', async (t) => {
+    const lanes = await startLanes(t);
+    const ids: number[] = [];
+    for (let n = 0; n < 5; n++) ids.push(await lanes.endpoint());
+    for (const id of ids.filter((_, n) => n !== 2)) await lanes.queue(id, 3);
+    const [first = 0, second = 0, , fourth = 0, fifth = 0] = ids;
+    await lanes.sql`update webhook set active = false where id = ${second}`;
+    const parts: [ids: number[], nextAfterId: number][] = [];
+    let afterId = 0;
+    do {
+      const { lanes: part, nextAfterId } = await selectDueLanes(lanes.sql, afterId, 2);
+      parts.push([part.map(({ webhookId }) => webhookId), nextAfterId]);
+      afterId = nextAfterId;
+    } while (afterId !== 0);
+    assert.deepEqual(parts, [
+      [[first], second],
+      [[fourth, fifth], fifth],
+      [[], 0],
+    ]);
+  });
+
+  test('a test of an inactive endpoint, though much more is held there than is looked through', async (t) => {
+    const lanes = await startLanes(t);
+    const { sql } = lanes;
+    const id = await lanes.endpoint();
+    await lanes.queue(id, 1_000);
+    await sql`update webhook set active = false`;
+    assert.equal(await selectDueInMs(sql, id), null);
+    const [ping = ''] = await lanes.queue(await lanes.endpoint());
+    await sql`update webhook_delivery set webhook_id = ${id}, event_type = 'ping' where id = ${ping}`;
+    assert.equal((await due(lanes)).get(id), 0);
+    assert.equal((await openLane(sql, id))?.step.attempt?.deliveryId, ping);
+  });
+
   test('at once where a lease or an attempt was left behind, also of what is held', async (t) => {
     const lanes = await startLanes(t);
     const { sql } = lanes;
