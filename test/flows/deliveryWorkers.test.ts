@@ -133,6 +133,7 @@ describe('the lanes of a pod', () => {
         take: () => new Promise((resolve) => looks.push(() => resolve([]))),
       },
       log: { info: () => undefined, warn: () => undefined },
+      onOutboxFilled: () => undefined,
       onSweep: () => undefined,
     });
     for (let n = 0; n < 3; n++) workers.poke();
