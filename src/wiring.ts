@@ -275,16 +275,15 @@ export interface RoutePorts extends ReadPorts, ChangePorts {
 
 /** Every route of the public API, whatever its prefix. */
 export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
-  const { fleet, areas } = ports;
   const planner = new ImportPlanner();
   teardown.add(() => planner.close());
   return [
     nearestRoute(ports),
-    ...deviceRoutes(fleet),
+    ...deviceRoutes(ports.fleet),
     historyRoute(ports),
     commandsRoute(ports),
     eventsRoute(ports),
-    ...areaReadRoutes(areas),
+    ...areaReadRoutes(ports),
     areaEventsRoute(ports),
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),

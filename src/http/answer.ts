@@ -1,34 +1,40 @@
 import { ERRORS, type ErrorCode } from './errors.ts';
+import type { LongBody } from './longBody.ts';
 
-/** What a request is answered with. `body` is JSON text, or null when there is none. */
+/** What a request is answered with. `body` is JSON: text, or made while it is read; null when there is none. */
 export interface Answer {
   readonly status: number;
-  readonly body: string | null;
+  readonly body: string | LongBody | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** An answer whose body is there. */
+export interface TextAnswer extends Answer {
+  readonly body: string;
+}
+
 /** `{ data, meta }` with status 200. */
-export function dataAnswer(data: unknown, meta: Readonly<Record<string, unknown>> = {}): Answer {
+export function dataAnswer(data: unknown, meta: Readonly<Record<string, unknown>> = {}): TextAnswer {
   return { status: 200, body: JSON.stringify({ data, meta }) };
 }
 
 /** `{ data, meta }` with status 200 from JSON text: for polled routes, which write it straight from memory. */
-export function jsonAnswer(dataJson: string, metaJson = '{}'): Answer {
+export function jsonAnswer(dataJson: string, metaJson = '{}'): TextAnswer {
   return { status: 200, body: `{"data":${dataJson},"meta":${metaJson}}` };
 }
 
 /** A page of a list with `meta.pagination`. */
-export function listAnswer(items: readonly unknown[], page: { limit: number; offset: number }): Answer {
+export function listAnswer(items: readonly unknown[], page: { limit: number; offset: number }): TextAnswer {
   return dataAnswer(items, { pagination: { limit: page.limit, offset: page.offset, count: items.length } });
 }
 
 /** `{ error: { code, message } }` with the code's status. */
-export function errorAnswer(code: ErrorCode, message: string = ERRORS[code][1]): Answer {
+export function errorAnswer(code: ErrorCode, message: string = ERRORS[code][1]): TextAnswer {
   return { status: ERRORS[code][0], body: JSON.stringify({ error: { code, message } }) };
 }
 
 /** `{ error: <string> }`: how v2 says that a permission is missing or a limit exceeded. */
-export function plainErrorAnswer(status: number, message: string): Answer {
+export function plainErrorAnswer(status: number, message: string): TextAnswer {
   return { status, body: JSON.stringify({ error: message }) };
 }
 
@@ -40,7 +46,7 @@ export interface FieldFault {
 }
 
 /** `{ error: { code: VALIDATION_ERROR, message, details } }` with every invalid field, status 422. */
-export function validationAnswer(details: readonly FieldFault[]): Answer {
+export function validationAnswer(details: readonly FieldFault[]): TextAnswer {
   const [status, message] = ERRORS.VALIDATION_ERROR;
   return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
 }

@@ -28,7 +28,7 @@ export function apiRouter(version: ApiVersion, routes: readonly Route[]): Router
   const paths = [...byPath].sort(([a], [b]) => Number(a.includes(':')) - Number(b.includes(':')));
   for (const [path, atPath] of paths) {
     router.all(mountPoints(path), async (request, response) => {
-      send(response, await answerAt(version, atPath, request, response), request.method);
+      await send(response, await answerAt(version, atPath, request, response), request.method);
     });
   }
   return router;

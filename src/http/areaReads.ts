@@ -1,11 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaType } from '../areas/area.ts';
-import { areaFeature } from '../areas/geojsonOut.ts';
+import type { WorkTurns } from '../base/workTurns.ts';
 import { isLatLng } from '../geometry/latLng.ts';
 import type { Area } from '../memory/area.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
-import { type Answer, dataAnswer, errorAnswer, jsonAnswer } from './answer.ts';
-import { areaListJson, areaView } from './areaViews.ts';
+import { type Answer, errorAnswer, jsonAnswer } from './answer.ts';
+import { AreaAnswers } from './areaAnswers.ts';
 import { idOf, malformedId } from './id.ts';
 import { AREA_CONTAINS, GET_AREA, LIST_AREAS } from './openapi/areaOperations.ts';
 import type { Operation } from './openapi/operation.ts';
@@ -14,8 +14,15 @@ import { AREA_FORMAT, AREA_TYPE, COORDINATES_REFUSAL, LIST_LIMIT } from './param
 import { isBlank, offsetOf, parseDecimal } from './query.ts';
 import type { Call, Route } from './route.ts';
 
+export interface AreaReadPorts {
+  readonly areas: AreaCatalog;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+}
+
 /** Area list, detail and contains: answered from memory. */
-export function areaReadRoutes(areas: AreaCatalog): Route[] {
+export function areaReadRoutes({ areas, turns }: AreaReadPorts): Route[] {
+  const answers = new AreaAnswers(turns);
   const get = (path: string, describe: Operation, handle: Route['handle']): Route => ({
     method: 'GET',
     path,
@@ -26,13 +33,13 @@ export function areaReadRoutes(areas: AreaCatalog): Route[] {
     handle,
   });
   return [
-    get('/areas', LIST_AREAS, (call) => list(areas, call)),
-    get('/areas/:id', GET_AREA, (call) => detail(areas, call)),
+    get('/areas', LIST_AREAS, (call) => list(areas, answers, call)),
+    get('/areas/:id', GET_AREA, (call) => detail(areas, answers, call)),
     get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, call)),
   ];
 }
 
-async function list(areas: AreaCatalog, call: Call): Promise<Answer> {
+function list(areas: AreaCatalog, answers: AreaAnswers, call: Call): Answer | Promise<Answer> {
   const { query } = call;
   const type = readChoice(query, AREA_TYPE);
   if (type === 'invalid') return refuseChoice(AREA_TYPE);
@@ -41,9 +48,8 @@ async function list(areas: AreaCatalog, call: Call): Promise<Answer> {
   const limit = readLimit(query, LIST_LIMIT);
   const offset = offsetOf(query);
   const { page, total } = select(areas, call, { type, offset, limit });
-  const data = await areaListJson(page, format === 'geojson');
   const meta = { pagination: { limit, offset, count: page.length }, total };
-  return { status: 200, body: `{"data":${data},"meta":${JSON.stringify(meta)}}` };
+  return answers.list({ accountId: call.caller.accountId, areas: page, format: format ?? 'json' }, meta);
 }
 
 /** With `external_id` at most one area matches, whatever the page; the type filter holds for it too. */
@@ -67,14 +73,18 @@ function select(
   return { page: matches.slice(filter.offset, filter.offset + filter.limit), total: matches.length };
 }
 
-function detail(areas: AreaCatalog, { caller, params, query }: Call): Answer {
+function detail(
+  areas: AreaCatalog,
+  answers: AreaAnswers,
+  { caller, params, query }: Call,
+): Answer | Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   const format = readChoice(query, AREA_FORMAT);
   if (format === 'invalid') return refuseChoice(AREA_FORMAT);
   const area = areas.area(caller.worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
-  return dataAnswer(format === 'geojson' ? areaFeature(area) : areaView(area));
+  return answers.detail(caller.accountId, area, format ?? 'json');
 }
 
 /** Is the point inside, and how far is it from the edge: negative inside, metres. */

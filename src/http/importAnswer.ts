@@ -1,12 +1,12 @@
 import type { ImportReport } from '../flows/importAreas.ts';
-import type { Answer } from './answer.ts';
+import type { TextAnswer } from './answer.ts';
 import { ERRORS } from './errors.ts';
 
 /**
  * What an import did: 200 for a dry run or mere updates, 201 when an area was created, 422 when none was valid, where
  * the report stands beside the error.
  */
-export function importAnswer(report: ImportReport, dryRun: boolean): Answer {
+export function importAnswer(report: ImportReport, dryRun: boolean): TextAnswer {
   const valid = report.created.length + report.updated.length;
   const data = { dry_run: dryRun, valid, ...report };
   if (valid > 0 || dryRun) {

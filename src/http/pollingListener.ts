@@ -26,7 +26,9 @@ export interface PollingPorts extends AdmissionPorts {
  */
 export function pollingListener(ports: PollingPorts, rest: RequestListener): RequestListener {
   const table = new PollingTable(ports.routes);
-  const writer = new PollingWriter(ports.observe);
+  const writer = new PollingWriter(ports.observe, (error, request) =>
+    failureAnswer(error, request, ports.log),
+  );
   return (request, response) => {
     const match =
       request.method === 'GET' && ports.probes.loaded() ? table.find(request.url as string) : null;

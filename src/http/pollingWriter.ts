@@ -2,6 +2,7 @@ import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
 import type { Answer } from './answer.ts';
+import { type LongBody, sendLong } from './longBody.ts';
 import type { Observe } from './measure.ts';
 import type { PollingEntry } from './pollingTable.ts';
 import { StandingHead } from './standingHead.ts';
@@ -20,11 +21,14 @@ interface Waiting {
  */
 export class PollingWriter {
   readonly #observe: Observe;
+  readonly #fail: (error: unknown, request: IncomingMessage) => Answer;
   readonly #heads: Readonly<Record<PollingEntry['version'], StandingHead>>;
   #waiting: Waiting[] = [];
 
-  constructor(observe: Observe) {
+  /** `fail` gives the answer to a request whose own cannot be sent. */
+  constructor(observe: Observe, fail: (error: unknown, request: IncomingMessage) => Answer) {
     this.#observe = observe;
+    this.#fail = fail;
     const security = securityHeaders();
     this.#heads = {
       v2: new StandingHead(security),
@@ -44,8 +48,13 @@ export class PollingWriter {
     for (const one of waiting) this.#write(one);
   }
 
-  #write({ response, entry, answer, startedAtMs }: Waiting): void {
+  #write(waiting: Waiting): void {
+    const { response, entry, answer } = waiting;
     const { status, body, headers } = answer;
+    if (body !== null && typeof body !== 'string') {
+      void this.#writeLong(waiting, body);
+      return;
+    }
     const head = this.#heads[entry.version];
     const own: string[] = [];
     for (const name in headers) own.push(name, headers[name] as string);
@@ -58,7 +67,27 @@ export class PollingWriter {
       // Text of one byte per character needs no transcoding.
       response.end(body, bytes === body.length ? 'latin1' : 'utf8');
     }
-    this.#observe(entry.pattern, 'GET', status, (performance.now() - startedAtMs) / 1000);
+    this.#observed(waiting);
+  }
+
+  /** Never rejects. */
+  async #writeLong(waiting: Waiting, body: LongBody): Promise<void> {
+    const { response, entry, answer } = waiting;
+    const own = ['Content-Type', 'application/json; charset=utf-8'];
+    for (const name in answer.headers) own.push(name, answer.headers[name] as string);
+    if (body.bytes !== null) own.push('Content-Length', String(body.bytes));
+    try {
+      await sendLong(response, body, () => this.#heads[entry.version].write(response, answer.status, own));
+      if (response.writableFinished) this.#observed(waiting);
+      else response.once('finish', () => this.#observed(waiting));
+    } catch (error) {
+      const failure = this.#fail(error, response.req);
+      if (!response.headersSent) this.#write({ ...waiting, answer: failure });
+    }
+  }
+
+  #observed({ entry, answer, startedAtMs }: Waiting): void {
+    this.#observe(entry.pattern, 'GET', answer.status, (performance.now() - startedAtMs) / 1000);
   }
 }
 

@@ -52,6 +52,7 @@ const TARGETS = [
   '/throws',
   '/rejects',
   '/away',
+  '/crowded',
 ];
 
 /** Answers of no documented route. */

@@ -8,11 +8,13 @@ import { scopeMask } from '../../src/access/scopes.ts';
 import { areaFigures } from '../../src/areas/areaFigures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { DeadlineExceeded } from '../../src/base/deadline.ts';
+import { Overloaded } from '../../src/base/fairSemaphore.ts';
 import { WorkTurns } from '../../src/base/workTurns.ts';
 import type { Admission, Admittance } from '../../src/flows/admit.ts';
 import type { AppPorts } from '../../src/http/app.ts';
 import { areaReadRoutes } from '../../src/http/areaReads.ts';
 import { deviceRoutes } from '../../src/http/devices.ts';
+import type { LongBody } from '../../src/http/longBody.ts';
 import { nearestRoute } from '../../src/http/nearest.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
@@ -136,21 +138,47 @@ function smallMemory(): SideMemory {
   return { fleet, areas };
 }
 
+const crowdedBody: LongBody = {
+  bytes: null,
+  open: () => Promise.reject(new Overloaded('planned')),
+  next: () => Promise.resolve(false),
+  close: () => undefined,
+};
+
+/** Fails after its first piece. */
+function breakingBody(closed: string[]): LongBody {
+  let pieces = 0;
+  return {
+    bytes: null,
+    open: () => Promise.resolve(),
+    next: (take) => {
+      if (++pieces > 1) return Promise.reject(new Error('secret detail'));
+      take(Buffer.from('{"data":['));
+      return Promise.resolve(true);
+    },
+    close: () => closed.push('closed'),
+  };
+}
+
 /** A server around the polled routes, with a memory of its own. */
 export interface Side {
   readonly url: string;
   readonly server: Server;
   readonly observed: string[];
   readonly logged: string[];
+  /** A line for each body of `/breaks` that was closed. */
+  readonly closed: string[];
 }
 
 export async function serveSide(
   make: (ports: AppPorts) => RequestListener,
   { fleet, areas }: SideMemory = smallMemory(),
 ): Promise<Side> {
-  const nearest = nearestRoute({ fleet, turns: new WorkTurns(1) });
+  const turns = new WorkTurns<string | number>(1);
+  const nearest = nearestRoute({ fleet, turns });
   const observed: string[] = [];
   const logged: string[] = [];
+  const closed: string[] = [];
   const broken = (path: string, handle: Route['handle']): Route => ({ ...nearest, path, handle });
   const server = createHttpServer(
     make({
@@ -158,12 +186,14 @@ export async function serveSide(
       routes: [
         nearest,
         ...deviceRoutes(fleet),
-        ...areaReadRoutes(areas),
+        ...areaReadRoutes({ areas, turns }),
         broken('/throws', () => {
           throw new Error('secret detail');
         }),
         broken('/rejects', () => Promise.reject(new Error('secret detail'))),
         broken('/away', () => Promise.reject(new DeadlineExceeded('too slow'))),
+        broken('/crowded', () => ({ status: 200, body: crowdedBody })),
+        broken('/breaks', () => ({ status: 200, body: breakingBody(closed) })),
         broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
@@ -177,5 +207,11 @@ export async function serveSide(
   );
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server, observed, logged };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    observed,
+    logged,
+    closed,
+  };
 }

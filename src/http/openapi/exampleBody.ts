@@ -1,10 +1,10 @@
-import { type Answer, dataAnswer } from '../answer.ts';
+import { dataAnswer, type TextAnswer } from '../answer.ts';
 import type { AnswerDescription, AnswerHeader, Examples } from './operation.ts';
 import type { Schema } from './schema.ts';
 
 /** The body of an answer that the code made: an example that is real. */
-export function bodyOf({ body }: Answer): unknown {
-  return JSON.parse(body ?? 'null');
+export function bodyOf({ body }: TextAnswer): unknown {
+  return JSON.parse(body);
 }
 
 /** `{ data, meta }`, as every answer of that form is written. */
