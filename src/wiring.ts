@@ -184,7 +184,10 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     ingestApp({
       ingest,
       senders: new SenderAdmittance(new IngestTokens(tokens), clock),
-      bodies: new IngestBodies(turns, new FairSemaphore(BODY_PLACES)),
+      bodies: new IngestBodies(turns, {
+        known: new FairSemaphore(BODY_PLACES),
+        forms: new FairSemaphore(BODY_PLACES),
+      }),
       trustedProxies: config.trustedProxies,
       longestHistoryDays,
       clock,

@@ -20,12 +20,18 @@ const SMALL_BYTES = 16 * 1024;
  */
 export const BODY_PLACES = { running: 16, runningPerKey: 8, waiting: 512, waitingPerKey: 256 } as const;
 
+/** Forms are read before it is known who sends them: they have places of their own, and take none from a sender. */
+export interface BodyPlaces {
+  readonly known: Pick<FairSemaphore<string>, 'run'>;
+  readonly forms: Pick<FairSemaphore<string>, 'run'>;
+}
+
 /** Reads bodies of the ingest listener, fair by network, in steps that hold up nobody. */
 export class IngestBodies {
   readonly #turns: Pick<WorkTurns<string>, 'run'>;
-  readonly #places: Pick<FairSemaphore<string>, 'run'>;
+  readonly #places: BodyPlaces;
 
-  constructor(turns: Pick<WorkTurns<string>, 'run'>, places: Pick<FairSemaphore<string>, 'run'>) {
+  constructor(turns: Pick<WorkTurns<string>, 'run'>, places: BodyPlaces) {
     this.#turns = turns;
     this.#places = places;
   }
@@ -43,16 +49,29 @@ export class IngestBodies {
     if (isSmallBody(request, SMALL_BYTES)) {
       await readPieces(request, SMALL_BYTES, (piece) => void Array.from(reader.read(piece)));
     } else {
-      await this.#places.run(network, () => readPieces(request, MAX_BATCH_BYTES, read));
+      await this.#places.known.run(network, () => readPieces(request, MAX_BATCH_BYTES, read));
     }
     return reader.finish();
   }
 
-  /** The bytes of a body that carries one position. Rejects like readBatch. */
-  async readPosition(request: IncomingMessage, network: string): Promise<Buffer> {
+  /** The bytes of a body that carries one position, of a sender who is known. Rejects like readBatch. */
+  readPosition(request: IncomingMessage, network: string): Promise<Buffer> {
+    return this.#readWhole(request, network, this.#places.known);
+  }
+
+  /** The same of anybody. */
+  readForm(request: IncomingMessage, network: string): Promise<Buffer> {
+    return this.#readWhole(request, network, this.#places.forms);
+  }
+
+  async #readWhole(
+    request: IncomingMessage,
+    network: string,
+    places: Pick<FairSemaphore<string>, 'run'>,
+  ): Promise<Buffer> {
     const pieces: Buffer[] = [];
     const read = () => readPieces(request, MAX_POSITION_BYTES, (piece) => void pieces.push(piece));
-    await (isSmallBody(request, SMALL_BYTES) ? read() : this.#places.run(network, read));
+    await (isSmallBody(request, SMALL_BYTES) ? read() : places.run(network, read));
     return Buffer.concat(pieces);
   }
 

@@ -31,7 +31,7 @@ export function osmandRoute(app: Express, ports: PhonePorts): void {
     '/osmand',
     named('/osmand'),
     async (request, _response, next) => {
-      request.body = await ports.bodies.readPosition(request, networkOf(ports, request));
+      request.body = await ports.bodies.readForm(request, networkOf(ports, request));
       next();
     },
     requireToken(ports, (request) => readTokenParameter(queryOf(request), formOf(request))),

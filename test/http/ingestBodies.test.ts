@@ -163,6 +163,18 @@ describe('bodies that are not small are read a few at a time', () => {
     assert.deepEqual(outcome(await listener.send(large(), { from: '192.0.2.7' })), [200, 1]);
   });
 
+  test('who has no token takes no place of those who have', async (t) => {
+    const places = { running: 1, runningPerKey: 1, waiting: 1, waitingPerKey: 1 };
+    const listener = await ingestListener(t, { places });
+    const guest = { path: '/osmand', token: null, headers: unfinished };
+    const held = [listener.open(guest), listener.open(guest)];
+    for (const { sent } of held) sent.write('id=1&');
+    await waitFor(() => listener.forms.waiting === 1);
+    const refused = await listener.send('x'.repeat(LARGE), { path: '/osmand', token: null });
+    assert.deepEqual(outcome(refused), [503, 'SERVICE_UNAVAILABLE']);
+    assert.deepEqual(outcome(await listener.send(large())), [200, 1]);
+  });
+
   test('every body goes back from its place, whatever became of it', async (t) => {
     const places = { running: 1, runningPerKey: 1, waiting: 100, waitingPerKey: 100 };
     const listener = await ingestListener(t, { places });

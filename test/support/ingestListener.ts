@@ -46,13 +46,14 @@ export async function ingestListener(
   } = {},
 ) {
   const semaphore = new FairSemaphore<string>(places);
+  const forms = new FairSemaphore<string>(places);
   const proxies = parseCidrs('127.0.0.1');
   if (!proxies.ok) throw new Error('the network of this machine is none');
   const server = createHttpServer(
     ingestApp({
       ingest: { store } as unknown as Ingest,
       senders: new SenderAdmittance(new IngestTokens(TOKENS), Date.now),
-      bodies: new IngestBodies(new WorkTurns(3), semaphore),
+      bodies: new IngestBodies(new WorkTurns(3), { known: semaphore, forms }),
       trustedProxies: proxies.value,
       longestHistoryDays: 730,
       clock: Date.now,
@@ -109,7 +110,7 @@ export async function ingestListener(
     sent.end(body);
     return answer;
   };
-  return { open, send, semaphore };
+  return { open, send, semaphore, forms };
 }
 
 async function readAnswer(response: IncomingMessage): Promise<ListenerAnswer> {
