@@ -47,7 +47,9 @@ export class IngestBodies {
     const read = (piece: Buffer) =>
       reader.hasFailed ? undefined : this.inTurns(network, reader.read(piece));
     if (isSmallBody(request, SMALL_BYTES)) {
-      await readPieces(request, SMALL_BYTES, (piece) => void Array.from(reader.read(piece)));
+      await readPieces(request, SMALL_BYTES, (piece) => {
+        for (const _ of reader.read(piece)); // at once
+      });
     } else {
       await this.#places.known.run(network, () => readPieces(request, MAX_BATCH_BYTES, read));
     }

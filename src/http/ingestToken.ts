@@ -10,10 +10,17 @@ export interface TokenPorts {
   readonly trustedProxies: CidrSet;
 }
 
-/** What the calls of this sender are counted by. */
+/** What the calls of this sender are counted by. It is asked several times on the way of a request. */
 export function networkOf(ports: TokenPorts, request: Request): string {
-  return clientOf(ports, request).network;
+  let network = networks.get(request);
+  if (network === undefined) {
+    network = clientOf(ports, request).network;
+    networks.set(request, network);
+  }
+  return network;
 }
+
+const networks = new WeakMap<Request, string>();
 
 /** Lets those through who show a token, in the header or where `elsewhere` finds one. */
 export function requireToken(
