@@ -1,4 +1,4 @@
-import type { Steps } from '../base/workTurns.ts';
+import type { Steps, WorkTurns } from '../base/workTurns.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import type { Keyring } from '../memory/keyring.ts';
@@ -11,7 +11,7 @@ import { selectMembershipsById } from '../store/memberships.ts';
 import type { Sql } from '../store/sql.ts';
 import { selectSubscriptions } from '../store/webhooks.ts';
 import { compileAreas } from './compileAreas.ts';
-import { inTurns, type Turns } from './feedTurns.ts';
+import { inTurns } from './inTurns.ts';
 import { decodeMoves } from './moves.ts';
 import { putDevices } from './putDevices.ts';
 
@@ -27,13 +27,17 @@ export interface Memory {
 /** Waits for an answer of Postgres, and not for ever: what comes too late must change nothing. */
 export type Ask = <T>(answer: Promise<T>) => Promise<T>;
 
+/** The budget of work of the pod, in which the feed has a share. */
+export type Turns = Pick<WorkTurns<string>, 'run'>;
+
 export interface ApplyPorts {
   readonly sql: Sql;
   readonly turns: Turns;
   readonly ask: Ask;
 }
 
-const DEVICES_PER_READ = 10_000;
+/** So few that Postgres does not seem silent where it must read them from a slow disk. */
+const DEVICES_PER_READ = 2_500;
 const AREAS_PER_READ = 100;
 /** Moves between two looks at the clock: a fraction of a millisecond. */
 const MOVES_PER_STEP = 200;
@@ -58,7 +62,7 @@ export async function applyChanges(
   await loadDevices(ports, fleet, [...idsOf(changes, 'device')]);
   await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
   await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
-  await loadDevices(ports, fleet, await inTurns(turns, moveDevices(fleet, changes)));
+  await loadDevices(ports, fleet, await inTurns(turns, 'feed', moveDevices(fleet, changes)));
 }
 
 function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
@@ -86,7 +90,7 @@ async function loadDevices(
 ): Promise<void> {
   for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
     const rows = await ask(selectDevicesById(sql, ids.slice(at, at + DEVICES_PER_READ)));
-    await inTurns(turns, putDevices(fleet, rows));
+    await inTurns(turns, 'feed', putDevices(fleet, rows));
   }
 }
 
@@ -113,6 +117,6 @@ async function loadAreas(
     const rows = await ask(selectAreasById(sql, part));
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
-    await inTurns(turns, compileAreas(areas, rows));
+    await inTurns(turns, 'feed', compileAreas(areas, rows));
   }
 }

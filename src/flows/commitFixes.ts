@@ -15,10 +15,12 @@ import { storeEvents } from './storeEvents.ts';
 export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device';
 
 export interface CommittedFixes {
-  /** One for each entry, in order; null: not in this transaction, for one of the two reasons below or for its weight. */
+  /** One for each entry, in order; null: not in this transaction, for one of the reasons below or for its weight. */
   readonly outcomes: readonly (FixOutcome | null)[];
   /** Devices that somebody else has locked. */
   readonly held: ReadonlySet<number>;
+  /** Devices that are judged by what memory does not know yet: it must catch up with the feed first. */
+  readonly behind: ReadonlySet<number>;
   /** Devices that are too much to be committed together with others. */
   readonly heavy: ReadonlySet<number>;
   /** The new position of every device that moved. */
@@ -39,18 +41,13 @@ export interface CommitPorts {
   readonly turns: JudgePorts['turns'];
 }
 
-/** How often a batch steps back before it waits for the feed under its locks: areas may change all the time. */
-const STEPS_BACK_MAX = 5;
-
 /**
  * One transaction from points to truth: locks the devices, judges the points by the state read under the lock and by
  * areas at least as new as any acknowledged write, stores points, states, events, deliveries and the feed entry. The partitions
  * of all points exist already. `nowMs` becomes the time at which the devices moved.
  *
- * What memory must learn first is waited for without the locks, since other pods may want them, and only when these
- * devices are judged by it: somebody else's import of a million devices is none of their business.
- *
- * Devices that are locked elsewhere are left out, and so are those with more to judge and to tell than others may wait
+ * Devices that are locked elsewhere are left out, and those that memory may not judge yet: nobody waits for the feed
+ * with devices locked, and only for what its own devices are judged by. Left out are also those with more to judge and to tell than others may wait
  * for, unless all points are of one device that `isAlone`: then its first points are committed, as many as are not too
  * much. What was left out is sent again; each point is in one transaction, whole.
  */
@@ -60,35 +57,17 @@ export async function commitFixes(
   nowMs: number,
   isAlone = false,
 ): Promise<CommittedFixes> {
-  const { follower } = ports;
-  for (let stepsBack = 0; ; stepsBack++) {
-    try {
-      return await commitOnce(ports, entries, nowMs, isAlone, stepsBack === STEPS_BACK_MAX);
-    } catch (error) {
-      if (!(error instanceof MemoryBehind)) throw error;
-      await follower.catchUp();
-    }
-  }
-}
-
-/** Rejects with MemoryBehind, with nothing stored, when memory may not judge the batch yet; unless it `waits`. */
-async function commitOnce(
-  ports: CommitPorts,
-  entries: readonly BatchEntry[],
-  nowMs: number,
-  isAlone: boolean,
-  waits: boolean,
-): Promise<CommittedFixes> {
   const { sql, memory, follower } = ports;
+  // The ids of the entries are of this server: another one may have given them to other devices.
+  const { history } = follower.stand;
   return sql.begin(async (tx) => {
     const { locked, held } = await lockTracks(tx, [...new Set(entries.map((entry) => entry.deviceId))]);
-    const unapplied = await selectUnapplied(tx, follower.stand);
+    const unapplied = await selectUnapplied(tx, { ...follower.stand, history });
     if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
-    if (concerns(unapplied, memory.tenancy, locked)) {
-      if (!waits) throw new MemoryBehind();
-      await follower.catchUp();
-    }
-    const known = entries.flatMap((entry, n) => (locked.has(entry.deviceId) ? [n] : []));
+    const behind = judgedByUnapplied(unapplied, memory.tenancy, locked);
+    const known = entries.flatMap(({ deviceId }, n) =>
+      locked.has(deviceId) && !behind.has(deviceId) ? [n] : [],
+    );
     const judged = await judgeFixes(ports, entries, known, locked, nowMs, isAlone);
     const { places, heavy, batch, evaluation, ahead, geofences } = judged;
 
@@ -115,26 +94,22 @@ async function commitOnce(
     evaluation.behind.forEach((n, i) => {
       outcomes[places[n] as number] = fresh[i] === true ? 'late' : 'duplicate';
     });
-    return { outcomes, held, heavy, moves, eventCount, queuedFor, isOutboxFilled };
+    return { outcomes, held, behind, heavy, moves, eventCount, queuedFor, isOutboxFilled };
   });
 }
 
-class MemoryBehind extends Error {
-  override name = 'MemoryBehind';
-}
+const NONE: ReadonlySet<number> = new Set();
 
-/** True when these devices may be judged by what memory does not know yet. */
-function concerns(
+/** The devices whose watchers (see Tenancy) have changes that memory does not know yet. */
+function judgedByUnapplied(
   unapplied: Exclude<Unapplied, 'history'>,
   tenancy: Memory['tenancy'],
   locked: ReadonlyMap<number, LockedTrack>,
-): boolean {
-  if (unapplied === 'anything') return true;
-  if (unapplied.size === 0) return false;
-  const worldIds = new Set([...locked.values()].map(({ worldId }) => worldId));
-  return [...worldIds].some((worldId) =>
-    tenancy.watchersOf(worldId).some((watcher) => unapplied.has(watcher)),
-  );
+): ReadonlySet<number> {
+  if (unapplied === 'anything') return new Set(locked.keys());
+  if (unapplied.size === 0) return NONE;
+  const isConcerned = (worldId: number) => tenancy.watchersOf(worldId).some((other) => unapplied.has(other));
+  return new Set([...locked].flatMap(([deviceId, { worldId }]) => (isConcerned(worldId) ? [deviceId] : [])));
 }
 
 function moveOf(deviceId: number, track: DeviceTrack, movedAtMs: number): Move {

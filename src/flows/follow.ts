@@ -14,8 +14,7 @@ import {
 } from '../store/changes.ts';
 import { deletePod, upsertPod } from '../store/pods.ts';
 import type { Sql } from '../store/sql.ts';
-import { type Ask, applyChanges, type Memory } from './applyChanges.ts';
-import type { Turns } from './feedTurns.ts';
+import { type Ask, applyChanges, type Memory, type Turns } from './applyChanges.ts';
 import { LOAD_DEADLINE_MS, loadFleet } from './loadFleet.ts';
 
 /** How often the feed is read when no doorbell rings, and how often a pod says that it lives. */

@@ -40,8 +40,9 @@ export class IngestOverload extends Error {
  * after the commit, with one outcome for each fix in order.
  *
  * The points of one device are stored in the order in which they came, and only they wait for each other: what belongs
- * to a device that is locked elsewhere is left out of its transaction and taken up when it is free, and a device with
- * thousands of events gets a transaction to itself, one of them at a time. A request is answered after its last part.
+ * to a device that is locked elsewhere is left out of its transaction and taken up when it is free, what memory may not
+ * judge yet when it may, and a device with thousands of events gets a transaction to itself, one of them at a time. A
+ * request is answered after its last part.
  */
 export class Ingest {
   readonly #ports: IngestPorts;
@@ -52,6 +53,9 @@ export class Ingest {
   /** Parts of devices that were locked elsewhere when they were last looked at. */
   #held: Part[] = [];
   #isProbing = false;
+  /** Parts of devices that memory could not judge yet. */
+  #behind: Part[] = [];
+  #isAwaiting = false;
 
   constructor(ports: IngestPorts) {
     this.#ports = ports;
@@ -178,7 +182,33 @@ export class Ingest {
       this.#waiting.putBack(part, 'held');
       this.#held.push(part);
       void this.#probe();
+    } else if (part.before === null && committed?.behind.has(deviceId)) {
+      this.#waiting.putBack(part, 'held');
+      this.#behind.push(part);
+      void this.#awaitMemory();
     } else this.#waiting.putBack(part, committed?.heavy.has(deviceId) ? 'heavy' : 'ready');
+  }
+
+  /** Waits until memory holds what devices are judged by. Costs no place. */
+  async #awaitMemory(): Promise<void> {
+    if (this.#isAwaiting) return;
+    this.#isAwaiting = true;
+    while (this.#behind.length > 0) {
+      const parts = this.#behind;
+      this.#behind = [];
+      const failure = await this.#ports.follower.catchUp().then(
+        () => null,
+        (error: unknown) => ({ error }),
+      );
+      for (const part of parts) {
+        if (failure !== null) this.#tellRefused(part.request, failure.error);
+        else if (performance.now() - part.request.arrivedAtMs > HELD_LIMIT_MS)
+          this.#tellRefused(part.request, new DeadlineExceeded('memory does not catch up'));
+        this.#waiting.release(part);
+      }
+      this.#start();
+    }
+    this.#isAwaiting = false;
   }
 
   /** Waits until devices are free that were locked elsewhere. Costs one short statement now and then, and no place. */

@@ -5,9 +5,8 @@ import { selectMemberships } from '../store/memberships.ts';
 import { countDevices, selectFeedStand, selectWorldVersions } from '../store/snapshot.ts';
 import type { Sql } from '../store/sql.ts';
 import { selectSubscriptions } from '../store/webhooks.ts';
-import type { Memory } from './applyChanges.ts';
+import type { Memory, Turns } from './applyChanges.ts';
 import { compileAreas } from './compileAreas.ts';
-import type { Turns } from './feedTurns.ts';
 import { putDevices } from './putDevices.ts';
 
 /** A million devices are loaded in 11 s; this ends only what would never end. */

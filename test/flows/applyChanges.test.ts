@@ -3,7 +3,6 @@ import { describe, test } from 'node:test';
 import type { Steps } from '../../src/base/workTurns.ts';
 import type { LatestPosition } from '../../src/engine/device.ts';
 import { moveDevices } from '../../src/flows/applyChanges.ts';
-import { inTurns } from '../../src/flows/feedTurns.ts';
 import { encodeMoves } from '../../src/flows/moves.ts';
 import { putDevices } from '../../src/flows/putDevices.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
@@ -87,32 +86,5 @@ describe('what the feed brings after a lag', () => {
   test('devices that moved and are not known here are told', () => {
     const { result } = countSteps(new Fleet(), 'move', moveDevices(new Fleet(), [movesOf(1, [7, 8])]));
     assert.deepEqual(result, [7, 8]);
-  });
-});
-
-describe('work that the feed makes', () => {
-  test('is done at once where it is little', async () => {
-    const turns = { run: () => assert.fail('there is nothing to wait for') };
-    const fleet = new Fleet();
-    await inTurns(turns, putDevices(fleet, [{ fields: fields(1), position: null }]));
-    assert.equal(fleet.deviceCount, 1);
-  });
-
-  test('goes on in turns with all other work where it is much', async () => {
-    let isHandedOver = false;
-    const turns = {
-      run: async <T>(key: 'feed', steps: Steps<T>): Promise<T> => {
-        assert.equal(key, 'feed');
-        isHandedOver = true;
-        const { done, value } = steps.next();
-        assert.ok(done === true);
-        return value;
-      },
-    };
-    const endless = function* (): Steps<string> {
-      while (!isHandedOver) yield;
-      return 'done';
-    };
-    assert.equal(await inTurns(turns, endless()), 'done');
   });
 });

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { commitFixes, type FixOutcome } from '../../src/flows/commitFixes.ts';
+import { Ingest } from '../../src/flows/ingest.ts';
 import { recordChange } from '../../src/store/changes.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
 import { selectFeedStand } from '../../src/store/snapshot.ts';
+import { isUnavailable } from '../../src/store/sql.ts';
 import { fixOf, type IngestSide, ingestBench } from '../support/ingestBench.ts';
 
 const NOW_MS = Date.now();
@@ -11,89 +13,87 @@ const NOW_MS = Date.now();
 type Kind = Parameters<typeof recordChange>[1]['kind'];
 
 interface Scene {
-  /** The world of the device, of its organization, and of somebody else. */
+  readonly side: IngestSide;
+  readonly imeis: readonly [string, string];
+  /** The world of the first device, of its organization, and of somebody else, who has the second device. */
   readonly own: number;
   readonly organization: number;
   readonly stranger: number;
   /** A write that this pod has not followed. */
   change(kind: Kind, worldId: number): Promise<unknown>;
-  /** Stores one more point; how often memory had to catch up for it, each time with the device free for others. */
-  store(): Promise<{ outcome: FixOutcome | null | undefined; waits: number }>;
-  /** A feed that brings something new as often as it is read. */
-  neverEnds(): void;
-  readonly side: IngestSide;
+  /** Stores one more point of the first device, or says that memory must follow first. */
+  store(): Promise<FixOutcome | 'behind'>;
+  /** Follows the feed. */
+  follow(): Promise<void>;
+  /** An ingesting side whose memory follows by this; `waits` counts how often it was asked to. */
+  ingestWith(catchUp: () => Promise<void>): Ingest;
 }
 
 async function setUp(t: TestContext): Promise<Scene> {
-  const { imeis, sides } = await ingestBench(t);
+  const { imeis, sides } = await ingestBench(t, { devices: 2 });
   const [side] = sides as [IngestSide];
   const { sql, memory } = side;
-  const [imei] = imeis as [string];
   await ensureWeeks(sql, POSITIONS, [weekStartMs(NOW_MS)]);
-  const [device] = await sql<{ id: number; world_id: number }[]>`select id, world_id from device`;
+  const [device] = await sql<{ id: number; world_id: number }[]>`
+    select id, world_id from device where imei = ${imeis[0] as string}`;
   assert.ok(device);
-  const [organization, stranger] = (
-    await sql<{ id: number }[]>`
-      insert into world (version) values (1), (1) returning id`
-  ).map(({ id }) => id) as [number, number];
+  const worlds = await sql<{ id: number }[]>`insert into world (version) values (1), (1) returning id`;
+  const [organization, stranger] = worlds.map(({ id }) => id) as [number, number];
+  await sql`update device set world_id = ${stranger} where imei = ${imeis[1] as string}`;
   memory.tenancy.putAccount(1, device.world_id, organization);
-  const change = (kind: Kind, worldId: number) =>
-    sql.begin((tx) => recordChange(tx, { kind, worldId, entityIds: [1] }));
-  let waits = 0;
   let points = 0;
-  let isEndless = false;
   let stand = await sql.begin(selectFeedStand);
-  const isFree = async () => {
-    const rows = await sql.begin(
-      (tx) => tx`select 1 from device_state where device_id = ${device.id} for update skip locked`,
-    );
-    return rows.length === 1;
-  };
-  const follower = {
+  const followerWith = (catchUp: () => Promise<void>) => ({
     get stand() {
       return stand;
     },
-    catchUp: async () => {
-      waits++;
-      assert.equal(await isFree(), !isEndless || waits <= 5);
-      stand = await sql.begin(selectFeedStand);
-      if (isEndless) await change('area', device.world_id);
-    },
-  };
+    catchUp,
+  });
   return {
+    side,
+    imeis: imeis as readonly string[] as [string, string],
     own: device.world_id,
     organization,
     stranger,
-    change,
-    neverEnds: () => {
-      isEndless = true;
-    },
+    change: (kind, worldId) => sql.begin((tx) => recordChange(tx, { kind, worldId, entityIds: [1] })),
     store: async () => {
-      waits = 0;
-      const entry = { deviceId: device.id, fix: fixOf(imei, NOW_MS + points++) };
-      const { outcomes } = await commitFixes({ ...side, follower }, [entry], NOW_MS);
-      return { outcome: outcomes[0], waits };
+      const entry = { deviceId: device.id, fix: fixOf(imeis[0] as string, NOW_MS + points++) };
+      const follower = followerWith(() => assert.fail('nobody waits with devices locked'));
+      const { outcomes, behind } = await commitFixes({ ...side, follower }, [entry], NOW_MS);
+      if (!behind.has(device.id)) return outcomes[0] as FixOutcome;
+      assert.equal(outcomes[0], null);
+      return 'behind';
     },
-    side,
+    follow: async () => {
+      stand = await sql.begin(selectFeedStand);
+    },
+    ingestWith: (catchUp) =>
+      new Ingest({
+        ...side,
+        follower: followerWith(catchUp),
+        clock: Date.now,
+        onQueued: () => undefined,
+        onOutboxFilled: () => undefined,
+        onMoved: () => undefined,
+        onOutcomes: () => undefined,
+      }),
   };
 }
-
-const ACCEPTED = { outcome: 'accepted', waits: 0 };
 
 describe('a point is judged', () => {
   test('without waiting for what it is not judged by: devices, keys, and what others do', async (t) => {
     const { own, stranger, change, store } = await setUp(t);
-    assert.deepEqual(await store(), ACCEPTED);
+    assert.equal(await store(), 'accepted');
     await change('device', own);
     await change('key', own);
     await change('device', stranger);
     await change('area', stranger);
     await change('webhook', stranger);
-    assert.deepEqual(await store(), ACCEPTED);
+    assert.equal(await store(), 'accepted');
   });
 
-  test('by what is new in the worlds that watch it: then it waits, and holds nobody up meanwhile', async (t) => {
-    const { own, organization, stranger, change, store } = await setUp(t);
+  test('after memory has followed what is new in the worlds that watch it', async (t) => {
+    const { own, organization, stranger, change, store, follow } = await setUp(t);
     const relevant: [Kind, number][] = [
       ['area', own],
       ['webhook', own],
@@ -104,21 +104,89 @@ describe('a point is judged', () => {
     ];
     for (const [kind, worldId] of relevant) {
       await change(kind, worldId);
-      assert.deepEqual(await store(), { outcome: 'accepted', waits: 1 }, `${kind} of ${worldId}`);
-      assert.deepEqual(await store(), ACCEPTED);
+      assert.equal(await store(), 'behind', `${kind} of ${worldId}`);
+      await follow();
+      assert.equal(await store(), 'accepted');
     }
   });
 
-  test('after a wait when changes may have been pruned', async (t) => {
-    const { side, store } = await setUp(t);
+  test('after memory was compared with Postgres, when changes may have been pruned', async (t) => {
+    const { side, store, follow } = await setUp(t);
     await side.sql`update change_horizon set xid = pg_current_xact_id()`;
-    assert.deepEqual(await store(), { outcome: 'accepted', waits: 1 });
+    assert.equal(await store(), 'behind');
+    await follow();
+    assert.equal(await store(), 'accepted');
   });
 
-  test('in the end, though its areas change as fast as they are read', async (t) => {
-    const { own, change, neverEnds, store } = await setUp(t);
+  test('not at all when its device may be another one on the server that is there now', async (t) => {
+    const { side, imeis } = await setUp(t);
+    const [device] = await side.sql<{ id: number }[]>`select id from device`;
+    let reads = 0;
+    const follower = {
+      ...side.follower,
+      // Memory was loaded anew while the point waited for its device.
+      get stand() {
+        return reads++ === 0 ? { ...side.follower.stand, history: 'lost/1' } : side.follower.stand;
+      },
+    };
+    const entry = { deviceId: device?.id ?? 0, fix: fixOf(imeis[0], NOW_MS) };
+    await assert.rejects(commitFixes({ ...side, follower }, [entry], NOW_MS), isUnavailable);
+    assert.deepEqual([...(await side.sql`select 1 from position`)], []);
+  });
+});
+
+describe('points that wait for the feed', () => {
+  test('hold up none of others, not even in their own transaction, and are stored when memory has followed', async (t) => {
+    const { side, imeis, own, change, follow, ingestWith } = await setUp(t);
+    const asked = Promise.withResolvers<void>();
+    const followed = Promise.withResolvers<void>();
+    const ingest = ingestWith(async () => {
+      asked.resolve();
+      await followed.promise;
+      await follow();
+    });
     await change('area', own);
-    neverEnds();
-    assert.deepEqual(await store(), { outcome: 'accepted', waits: 6 });
+    const [waiting, other] = imeis;
+    let isStored = false;
+    const first = ingest.store([fixOf(waiting, NOW_MS)]).finally(() => {
+      isStored = true;
+    });
+    // More than there are transactions at once.
+    const rest = Array.from({ length: 6 }, (_, n) => ingest.store([fixOf(waiting, NOW_MS + 1 + n)]));
+    await asked.promise;
+    for (let n = 0; n < 5; n++)
+      assert.deepEqual(await ingest.store([fixOf(other, NOW_MS + n)]), ['accepted']);
+    const free = await side.sql.begin((tx) => tx`select 1 from device_state for update skip locked`);
+    assert.equal(free.length, 2);
+    assert.equal(isStored, false);
+    followed.resolve();
+    assert.deepEqual(await first, ['accepted']);
+    assert.deepEqual(
+      (await Promise.all(rest)).flat(),
+      Array(6).fill('accepted'),
+      'in their order: none is late',
+    );
+  });
+
+  test('are stored in the end, though their areas change while they are read', async (t) => {
+    const { imeis, own, change, follow, ingestWith } = await setUp(t);
+    let rounds = 0;
+    const ingest = ingestWith(async () => {
+      await follow();
+      if (++rounds < 4) await change('area', own);
+    });
+    await change('area', own);
+    assert.deepEqual(await ingest.store([fixOf(imeis[0], NOW_MS)]), ['accepted']);
+    assert.equal(rounds, 4);
+  });
+
+  test('are refused, to be sent again, when Postgres cannot be asked', async (t) => {
+    const { imeis, own, change, ingestWith } = await setUp(t);
+    const reason = new Error('lost');
+    const ingest = ingestWith(() => Promise.reject(reason));
+    await change('area', own);
+    await assert.rejects(ingest.store([fixOf(imeis[0], NOW_MS)]), reason);
+    assert.deepEqual(await ingest.store([fixOf(imeis[1], NOW_MS)]), ['accepted']);
+    assert.equal(ingest.waitingPoints, 0);
   });
 });

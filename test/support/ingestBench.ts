@@ -52,8 +52,13 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       tenancy: new Tenancy(),
       subscriptions: new Subscriptions(),
     };
-    // Stands at the end of the feed and goes no further: these pods learn nothing by following.
-    const follower = { stand: await sql.begin(selectFeedStand), catchUp: async () => undefined };
+    // Goes on to the end of the feed and takes nothing from it: these pods learn nothing by following.
+    const follower = {
+      stand: await sql.begin(selectFeedStand),
+      catchUp: async () => {
+        follower.stand = await sql.begin(selectFeedStand);
+      },
+    };
     const outcomes: FixOutcome[] = [];
     const turns = new WorkTurns<string>(3);
     const ingest = new Ingest({
