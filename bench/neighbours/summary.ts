@@ -76,7 +76,7 @@ function noteOf(result: AttackResult): string {
   const span = (of: 'polls' | 'points' | 'deliveries') =>
     `${Math.round(worstOf(calm[of]))} → ${Math.round(worstOf(during[of]))} ms`;
   return (
-    `- ${name}: ${broken.length === 0 ? 'kept' : `BROKEN (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
+    `- ${name}: ${broken.length === 0 ? 'within its limits' : `beyond its limits (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
     `point ${span('points')}, delivery ${span('deliveries')}, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB; ` +
     attacks
       .map(
