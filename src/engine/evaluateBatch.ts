@@ -17,42 +17,51 @@ export interface DeviceEventAt {
 /**
  * What a batch does, before anything is stored:
  * - `ahead`: points newer than everything evaluated for their device, together and in time order per device, speeds
- *   decided; devices in the order of their first points;
+ *   decided, with how many events they `told`; devices in the order of their first points;
  * - `behind`: points not newer than the newest one: late, or stored already (only the database can tell);
  * - `repeats`: points with the device and time of an earlier one in the batch;
  * - `tracks`: the new state of every device that moved;
  * - `repeated`: that of every other device of whose newest point a repeat has told something new;
- * - `events`: in the order of production.
+ * - `events`: in the order of production;
+ * - `left`: points that are not evaluated, since there are too many events. Of a device they are its newest.
  * Numbers are indexes into the batch.
  */
 export interface BatchEvaluation {
-  readonly ahead: readonly { readonly entry: number; readonly fix: SpeedFix }[];
+  readonly ahead: readonly { readonly entry: number; readonly fix: SpeedFix; readonly told: number }[];
   readonly behind: readonly number[];
   readonly repeats: readonly number[];
   readonly tracks: ReadonlyMap<number, DeviceTrack>;
   readonly repeated: ReadonlyMap<number, DeviceTrack>;
   readonly events: readonly DeviceEventAt[];
+  readonly left: readonly number[];
 }
 
 /**
  * Evaluates a batch against the states that its devices had before it; the first of equal points stands. A repeat of the
- * newest point is told at the time when it was sent, unless that is further ahead of `nowMs` than a point may be.
+ * newest point is told at the time when it was sent, unless that is further ahead of `nowMs` than a point may be. Ends
+ * with the point that brings the events to `eventsMax`.
  */
 export function evaluateBatch(
   entries: readonly BatchEntry[],
   before: ReadonlyMap<number, DeviceTrack>,
   nowMs: number,
+  eventsMax = Number.POSITIVE_INFINITY,
 ): BatchEvaluation {
-  const ahead: { entry: number; fix: SpeedFix }[] = [];
+  const ahead: { entry: number; fix: SpeedFix; told: number }[] = [];
   const behind: number[] = [];
   const repeats: number[] = [];
   const tracks = new Map<number, DeviceTrack>();
   const repeated = new Map<number, DeviceTrack>();
   const events: DeviceEventAt[] = [];
+  const left: number[] = [];
   let previous: BatchEntry | undefined;
   for (const n of inTimeOrder(entries)) {
     const entry = entries[n] as BatchEntry;
     const { deviceId, fix } = entry;
+    if (events.length >= eventsMax) {
+      left.push(n);
+      continue;
+    }
     const isSecond =
       previous !== undefined &&
       previous.deviceId === deviceId &&
@@ -72,10 +81,10 @@ export function evaluateBatch(
     const step = stepDevice(track, fix);
     tracks.set(deviceId, step.track);
     repeated.delete(deviceId);
-    ahead.push({ entry: n, fix: step.fix });
+    ahead.push({ entry: n, fix: step.fix, told: step.events.length });
     for (const event of step.events) events.push({ deviceId, occurredAtMs: fix.recordedAtMs, event });
   }
-  return { ahead, behind, repeats, tracks, repeated, events };
+  return { ahead, behind, repeats, tracks, repeated, events, left };
 }
 
 function repeatedAtMs({ recordedAtMs, sentAtMs }: Fix, nowMs: number): number {

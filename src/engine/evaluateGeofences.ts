@@ -31,6 +31,13 @@ export interface GeofenceLimits {
   readonly ofBatch: number;
 }
 
+/** A point to judge; what its device alone has `told` by it is part of the work. */
+export interface JudgedPoint {
+  readonly deviceId: number;
+  readonly fix: SpeedFix;
+  readonly told: number;
+}
+
 /** Work is counted in areas judged. An event costs this much more: it is stored, and waits in memory until then. */
 export const EVENT_WORK = 25;
 /** Points without anything to judge are done with before others have their turn. */
@@ -42,7 +49,7 @@ const POINTS_IN_ONE_GO = 256;
  * Of the one device of a batch the first points are evaluated, so none that is left out is older than one that is not.
  */
 export function* evaluateGeofences(
-  points: readonly { readonly deviceId: number; readonly fix: SpeedFix }[],
+  points: readonly JudgedPoint[],
   before: ReadonlyMap<number, readonly Stay[]>,
   watchOf: (deviceId: number) => WatchedAreas,
   limits: GeofenceLimits,
@@ -73,14 +80,16 @@ export function* evaluateGeofences(
         untilPause = POINTS_IN_ONE_GO;
         yield;
       }
-      const { fix } = points[n]!;
+      const { fix, told } = points[n]!;
+      ownWork += EVENT_WORK * told;
       const near = watch.near(fix.lat, fix.lng);
-      if (near.length === 0 && held.length === 0) continue;
-      const step = yield* geofenceSteps(held, fix, watch, near);
-      ownWork += near.length + held.length + EVENT_WORK * step.events.length;
-      if (step.stays !== held) isChanged = true;
-      held = step.stays;
-      for (const event of step.events) own.push(event);
+      if (near.length > 0 || held.length > 0) {
+        const step = yield* geofenceSteps(held, fix, watch, near);
+        ownWork += near.length + held.length + EVENT_WORK * step.events.length;
+        if (step.stays !== held) isChanged = true;
+        held = step.stays;
+        for (const event of step.events) own.push(event);
+      }
       if (limits.ofDevice !== null && ownWork > limits.ofDevice) {
         left.set(deviceId, { from: start, isHeavy: true });
         break;

@@ -50,7 +50,7 @@ export async function judgeFixes(
   const tracks = mapValues(locked, ({ track }) => track);
   const stays = mapValues(locked, (state) => state.stays);
   const batch = known.map((n) => entries[n] as BatchEntry);
-  const evaluation = evaluateBatch(batch, tracks, nowMs);
+  const evaluation = evaluateBatch(batch, tracks, nowMs, WORK_MAX / EVENT_WORK);
   const ahead = aheadOf(batch, evaluation);
   const limits = isAlone ? LIMITS_ALONE : LIMITS_TOGETHER;
   const geofences = await inTurns(
@@ -59,7 +59,9 @@ export async function judgeFixes(
     evaluateGeofences(ahead, stays, watchesOf(memory, locked), limits),
   );
   const { left } = geofences;
-  if (left.size === 0) return { places: known, heavy: new Set(), batch, evaluation, ahead, geofences };
+  if (left.size === 0 && evaluation.left.length === 0) {
+    return { places: known, heavy: new Set(), batch, evaluation, ahead, geofences };
+  }
 
   const heavy = new Set([...left].flatMap(([deviceId, { isHeavy }]) => (isHeavy ? [deviceId] : [])));
   // Of a device that is left out from its first point on, nothing is committed, late points included.
@@ -67,7 +69,9 @@ export async function judgeFixes(
     const [before, first] = [ahead[from - 1], ahead[from] as (typeof ahead)[number]];
     return before?.deviceId === first.deviceId ? first.fix.recordedAtMs : Number.NEGATIVE_INFINITY;
   });
+  const unjudged = new Set(evaluation.left.map((n) => known[n]));
   const places = known.filter((n) => {
+    if (unjudged.has(n)) return false;
     const { deviceId, fix } = entries[n] as BatchEntry;
     return fix.recordedAtMs < (endMs.get(deviceId) ?? Number.POSITIVE_INFINITY);
   });
@@ -77,7 +81,7 @@ export async function judgeFixes(
 }
 
 function aheadOf(batch: readonly BatchEntry[], { ahead }: BatchEvaluation) {
-  return ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
+  return ahead.map(({ entry, fix, told }) => ({ ...(batch[entry] as BatchEntry), fix, told }));
 }
 
 /** The areas that watch each device, looked up once for each world of the batch. */

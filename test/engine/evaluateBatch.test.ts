@@ -95,6 +95,20 @@ describe('a batch', () => {
     assert.deepEqual(evaluateBatch([], new Map(), START_MS).ahead, []);
     assert.throws(() => evaluateBatch([entry(1, 1)], new Map(), START_MS));
   });
+
+  test('ends with the point that brings its events to the limit; what is left is evaluated after it, with the same end', () => {
+    const entries = Array.from({ length: 60 }, (_, n) => entry(1 + (n % 3), n, { rfid: `tag ${n}` }));
+    const before = tracks([1, null], [2, null], [3, null]);
+    const whole = evaluateBatch(entries, before, START_MS);
+    assert.deepEqual([whole.events.length, whole.left], [60, []]);
+    const first = evaluateBatch(entries, before, START_MS, 25);
+    assert.deepEqual([first.events.length, first.left.length], [25, 35]);
+    const rest = first.left.toSorted((a, b) => a - b).map((n) => entries[n] as BatchEntry);
+    const second = evaluateBatch(rest, new Map([...before, ...first.tracks]), START_MS);
+    assert.deepEqual([second.behind, second.repeats], [[], []]);
+    assert.deepEqual(new Set([...first.events, ...second.events]), new Set(whole.events));
+    assert.deepEqual(new Map([...first.tracks, ...second.tracks]), whole.tracks);
+  });
 });
 
 describe('any batch', () => {
@@ -141,7 +155,7 @@ describe('any batch', () => {
             track = step.track;
             events.push(...step.events);
             repeatsOfNewest(n).forEach(repeat);
-            return { entry: n, fix: step.fix };
+            return { entry: n, fix: step.fix, told: step.events.length };
           });
           const mine = (n: number): boolean => own.includes(n);
           assert.deepEqual(

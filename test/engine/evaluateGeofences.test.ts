@@ -28,8 +28,9 @@ const watch = (...areas: readonly WatchedArea[]): WatchedAreas => ({
   isShared: () => false,
 });
 
-const point = (deviceId: number, second: number, lng: number) => ({
+const point = (deviceId: number, second: number, lng: number, told = 0) => ({
   deviceId,
+  told,
   fix: {
     imei: String(350_000_000_000_000 + deviceId),
     recordedAtMs: START_MS + second * 1_000,
@@ -166,6 +167,12 @@ describe('what is too much for one batch', () => {
     ]);
     assert.deepEqual([...evaluation.left], [[2, { from: 1, isHeavy: true }]]);
     assert.deepEqual([...evaluation.stays.keys()], [1, 3]);
+  });
+
+  test('what the device alone has told counts too, in no area at all', () => {
+    const told = [point(1, 0, 9), point(2, 0, 9, 51), point(3, 0, 9, 50)];
+    const evaluation = evaluate(told, new Map(), () => watch(), { ofDevice: 50 * EVENT_WORK, ofBatch: 1e6 });
+    assert.deepEqual([...evaluation.left], [[2, { from: 1, isHeavy: true }]]);
   });
 
   test('when the work of the batch is done the rest is left; one device at least is evaluated or found too much', () => {

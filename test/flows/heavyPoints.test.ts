@@ -100,4 +100,18 @@ describe('a point in more areas than others may wait for', () => {
     assert.equal(stays.length, 1_000);
     assert.ok(stays.every(([, since, confirmed]) => since === NOW_MS && confirmed === null));
   });
+
+  test('a batch of more events than one transaction may tell, without any area, is stored in parts too', async (t) => {
+    const { side, imeis } = await startScene(t, 0, 0);
+    const [imei = ''] = imeis;
+    const alarmsOf = (n: number) => Array.from({ length: 100 }, (_, a) => `${n % 2}${a}`);
+    const before = await commits(side);
+    const batch = Array.from({ length: 230 }, (_, n) => fixOf(imei, NOW_MS + n, { alarms: alarmsOf(n) }));
+    assert.ok((await side.ingest.store(batch)).every((outcome) => outcome === 'accepted'));
+    assert.equal((await commits(side)) - before, 2);
+    const [row] = await side.sql<{ events: number; inOrder: boolean }[]>`
+      select count(*)::int as events, array_agg(occurred_at order by id) = array_agg(occurred_at order by occurred_at)
+        as "inOrder" from fleet_event`;
+    assert.deepEqual(row, { events: 23_000, inOrder: true });
+  });
 });

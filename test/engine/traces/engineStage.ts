@@ -97,7 +97,7 @@ export class EngineStage {
   #send(points: readonly TracePoint[]): void {
     const batch = points.map((point) => this.#entryOf(point));
     const { ahead, tracks } = evaluateBatch(batch, this.#tracks, this.#startMs);
-    const judged = ahead.map(({ entry, fix }) => ({ ...(batch[entry] as BatchEntry), fix }));
+    const judged = ahead.map(({ entry, fix, told }) => ({ ...(batch[entry] as BatchEntry), fix, told }));
     const before = new Map([...this.#stays].map(([deviceId, text]) => [deviceId, decodeStays(text)]));
     const watchOf = (deviceId: number) =>
       watchedAreas(this.#areas, this.#tenancy, this.#worldOfDevice(deviceId));
