@@ -28,13 +28,13 @@ export class FairQueue<Key, T> {
   take(): T | undefined {
     for (const [key, line] of this.#lines) {
       const item = line.items[line.next++] as T;
-      this.#lines.delete(key);
-      if (line.next === line.items.length) return item;
+      const isEmpty = line.next === line.items.length;
       if (line.next === TAKEN_MAX) {
         line.items.splice(0, line.next);
         line.next = 0;
       }
-      this.#lines.set(key, line);
+      if (isEmpty || this.#lines.size > 1) this.#lines.delete(key);
+      if (!isEmpty) this.#lines.set(key, line);
       return item;
     }
     return undefined;

@@ -129,33 +129,31 @@ export class Ingest {
   async #commit(parts: readonly Part[], isAlone: boolean): Promise<void> {
     const { memory, clock } = this.#ports;
     const { fleet } = memory;
-    const fixes = parts.flatMap(({ request, places }) => places.map((n) => request.fixes[n] as Fix));
+    const fixes: Fix[] = [];
+    for (const { request, places } of parts) for (const n of places) fixes.push(request.fixes[n] as Fix);
     await this.#loadUnknownDevices(fixes);
     await this.#ensurePartitions(fixes);
-    const targets: { request: PointRequest; place: number }[] = [];
     const entries: BatchEntry[] = [];
-    const unknown: typeof targets = [];
-    for (const { request, imei, places } of parts) {
-      const device = fleet.anyDevice(imei);
-      for (const place of places) {
-        (device === undefined ? unknown : targets).push({ request, place });
-        if (device !== undefined) {
-          entries.push({ deviceId: device.fields.id, fix: request.fixes[place] as Fix });
-        }
-      }
+    const unknown = new Set<Part>();
+    for (const part of parts) {
+      const device = fleet.anyDevice(part.imei);
+      if (device === undefined) unknown.add(part);
+      else
+        for (const n of part.places)
+          entries.push({ deviceId: device.fields.id, fix: part.request.fixes[n] as Fix });
     }
     const committed = entries.length === 0 ? null : await commitFixes(this.#ports, entries, clock(), isAlone);
-    for (const { request, place } of unknown) request.outcomes[place] = 'unknown_device';
-    committed?.outcomes.forEach((outcome, n) => {
-      const { request, place } = targets[n] as (typeof targets)[number];
-      request.outcomes[place] = outcome;
-    });
+    const stored: FixOutcome[] = [];
+    let at = 0;
+    for (const part of parts) {
+      for (const n of part.places) {
+        const outcome = unknown.has(part) ? 'unknown_device' : (committed?.outcomes[at++] ?? null);
+        part.request.outcomes[n] = outcome;
+        if (outcome !== null) stored.push(outcome);
+      }
+    }
     if (committed !== null) this.#tell(committed);
-    const stored = [...unknown.map((): FixOutcome => 'unknown_device'), ...(committed?.outcomes ?? [])];
-    this.#ports.onOutcomes(
-      stored.filter((outcome) => outcome !== null),
-      committed?.eventCount ?? 0,
-    );
+    this.#ports.onOutcomes(stored, committed?.eventCount ?? 0);
     for (const part of parts) this.#goOn(part, committed);
   }
 
@@ -170,7 +168,7 @@ export class Ingest {
   /** After a commit: a part that was stored makes way for the next of its device, any other goes back. */
   #goOn(part: Part, committed: CommittedFixes | null): void {
     const { request, imei } = part;
-    part.places = part.places.filter((place) => request.outcomes[place] === null);
+    part.places = part.places.filter((n) => request.outcomes[n] === null);
     if (part.places.length === 0) {
       this.#waiting.settle(part);
       request.open--;
