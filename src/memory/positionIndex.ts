@@ -95,7 +95,7 @@ export class PositionIndex implements Places {
   /**
    * The same in steps of about a millisecond, between which devices may come, move and leave. Of those that stay where
    * they are and are not in `passed`, which may grow, the `limit` nearest are offered, some of them more than once. A
-   * part of the index that takes too long is halved.
+   * part of the index that takes too long is split.
    */
   *nearInSteps(
     asked: SearchInSteps,

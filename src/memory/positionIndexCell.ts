@@ -15,9 +15,12 @@ export interface Cell {
 /** The whole Earth. */
 export const WHOLE: Cell = { depth: 0, x: 0, y: 0, z: 0, afterSpot: null };
 
+/** How often a cell is halved at once: of the cells of a search that are too large few are then looked at in vain. */
+const HALVINGS = 3;
+
 /**
- * Two cells, one or none, that hold all that the cell holds and are smaller; of two the one that is farther from the
- * query first. Of a single lattice point, what stands behind a spot.
+ * Smaller cells that hold all that the cell holds, what is farther from the query first. Of a single lattice point, what
+ * stands behind a spot.
  */
 export function splitCell(
   trie: PositionIndexTrie,
@@ -26,6 +29,13 @@ export function splitCell(
   spot: string | null,
 ): Cell[] {
   if (cell.depth === MAX_DEPTH) return [{ ...cell, afterSpot: spot }];
+  let parts: readonly Cell[] = [cell];
+  for (let n = 0; n < HALVINGS; n++) parts = parts.flatMap((part) => halvesOf(trie, part, query));
+  return [...parts];
+}
+
+/** Two cells, the farther first, one that cannot be halved, or none where nothing stands. */
+function halvesOf(trie: PositionIndexTrie, cell: Cell, query: Float64Array): Cell[] {
   for (let at = cell; ; ) {
     if (at.depth === MAX_DEPTH) return [at];
     const lower = { ...at, depth: at.depth + 1 };
