@@ -120,7 +120,7 @@ function readSecretsKey(reader: EnvReader, needed: string | null): Buffer | null
     return null;
   }
   const key = Buffer.from(text, 'base64');
-  const canonical = key.toString('base64').replace(/=+$/, '') === text.replace(/=+$/, '');
+  const canonical = key.toString('base64').replace(/={1,2}$/, '') === text.replace(/={1,2}$/, '');
   if (key.length !== SECRETS_KEY_BYTES || !canonical) {
     reader.problem('SECRETS_KEY', 'must be 32 bytes in base64; make one: openssl rand -base64 32');
   }

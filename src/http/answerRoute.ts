@@ -2,7 +2,7 @@ import type { KeyState } from '../access/keyState.ts';
 import { hasAny, type ScopeMask, scopeNames } from '../access/scopes.ts';
 import { withDeadline } from '../base/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
-import { parseQuery, type Query } from './query.ts';
+import { type Query, readQuery } from './query.ts';
 import type { ApiVersion, Call, Route } from './route.ts';
 
 /** A Postgres that neither answers nor refuses must not keep a caller waiting for ever. */
@@ -14,10 +14,8 @@ export type Judged = { readonly query: Query } | { readonly refusal: Answer };
 /** `target` is the request's path with its query, as it came. */
 export function judgeCall(version: ApiVersion, route: Route, caller: KeyState, target: string): Judged {
   if (!hasAny(caller.scopes, route.scopes)) return { refusal: missingScope(version, route) };
-  const query = parseQuery(target);
-  return query === null
-    ? { refusal: errorAnswer('BAD_REQUEST', 'a query parameter is given twice') }
-    : { query };
+  const query = readQuery(target);
+  return typeof query === 'string' ? { refusal: errorAnswer('BAD_REQUEST', query) } : { query };
 }
 
 /** The route's answer; a promise of one settles within the route's deadline. */

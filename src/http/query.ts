@@ -8,6 +8,30 @@ const NO_QUERY: Query = Object.freeze(Object.create(null));
 /** What is answered where `parseQuery` gives null. */
 export const QUERY_REFUSAL = 'a query parameter is given twice';
 
+/** Several times the longest that means anything, such as a cursor, or an external id with each character escaped. */
+export const PARAMETER_MAX_CHARS = 2_048;
+export const LENGTH_REFUSAL = `a parameter has more than ${PARAMETER_MAX_CHARS} characters`;
+
+/**
+ * The query of a request target, or what is wrong with its parameters as such. No path of this service is longer than
+ * a parameter may be, so that of the path is counted with it.
+ */
+export function readQuery(target: string): Query | typeof QUERY_REFUSAL | typeof LENGTH_REFUSAL {
+  if (target.length > PARAMETER_MAX_CHARS && isTooLong(target)) return LENGTH_REFUSAL;
+  return parseQuery(target) ?? QUERY_REFUSAL;
+}
+
+/** Whether the path or a piece of the query is: as sent, so that what is too long is not even decoded. */
+function isTooLong(target: string): boolean {
+  const mark = target.indexOf('?');
+  if (mark === -1) return true;
+  if (mark > PARAMETER_MAX_CHARS) return true;
+  return target
+    .slice(mark + 1)
+    .split('&')
+    .some((piece) => piece.length - piece.indexOf('=') - 1 > PARAMETER_MAX_CHARS);
+}
+
 /** The query of a request target ("/path?a=b"), or null when a parameter stands in it twice. */
 export function parseQuery(target: string): Query | null {
   const mark = target.indexOf('?');
@@ -47,7 +71,7 @@ function parsePlain(target: string, start: number): Query | null {
 }
 
 /** Decimal notation only: no exponent, no hexadecimal, no blanks. */
-const DECIMAL = /^[+-]?(?:\d+\.?\d*|\.\d+)$/;
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/;
 
 /** A number in decimal notation, or null. So many digits that no double holds them are Infinity. */
 export function parseDecimal(text: string | undefined): number | null {

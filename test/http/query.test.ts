@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseQuery } from '../../src/http/query.ts';
+import { LENGTH_REFUSAL, parseDecimal, parseQuery, QUERY_REFUSAL, readQuery } from '../../src/http/query.ts';
 
 /** The WHATWG parser (URL Standard, application/x-www-form-urlencoded), with the rule against repetition. */
 function oracle(query: string): Record<string, string> | null {
@@ -72,4 +72,45 @@ describe('hard cases', () => {
     assert.equal(parseQuery('/a?__proto__=1&__proto__=2'), null);
     assert.equal(parseQuery('/a?x=1')?.['toString'], undefined);
   });
+});
+
+describe('no parameter is longer than 2048 characters', () => {
+  const long = 'x'.repeat(2_048);
+  const rows: readonly (readonly [title: string, target: string, expected: object | string])[] = [
+    ['a value of so many', `/a?x=${long}`, { x: long }],
+    ['several of them', `/a?x=${long}&y=${long}`, { x: long, y: long }],
+    ['one more', `/a?y=1&x=${long}x&z=1`, LENGTH_REFUSAL],
+    ['as sent, not as decoded', `/a?x=${'%41'.repeat(1_000)}`, LENGTH_REFUSAL],
+    ['a name', `/a?${long}x`, LENGTH_REFUSAL],
+    ['a path', `/${long}`, LENGTH_REFUSAL],
+    ['a path before a query', `/${long}?x=1`, LENGTH_REFUSAL],
+    ['a path of so many', `/${long.slice(1)}?x=1`, { x: '1' }],
+    ['twice', '/a?x=1&x=1', QUERY_REFUSAL],
+  ];
+  for (const [title, target, expected] of rows) {
+    test(title, () => {
+      const read = readQuery(target);
+      assert.deepEqual(typeof read === 'string' ? read : { ...read }, expected);
+    });
+  }
+});
+
+test('a number is decimal notation', () => {
+  const rows: readonly (readonly [text: string, value: number | null])[] = [
+    ['1', 1],
+    ['1.', 1],
+    ['1.5', 1.5],
+    ['.5', 0.5],
+    ['-0.5', -0.5],
+    ['+7', 7],
+    ['9'.repeat(400), Number.POSITIVE_INFINITY],
+    ['.', null],
+    ['', null],
+    ['1.5.', null],
+    ['1e3', null],
+    ['0x1', null],
+    [' 1', null],
+    [`${'1'.repeat(2_000)}x`, null],
+  ];
+  for (const [text, value] of rows) assert.equal(parseDecimal(text), value, text.slice(0, 20));
 });

@@ -1,6 +1,6 @@
 import { errorAnswer, validationAnswer } from '../answer.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
-import { QUERY_REFUSAL } from '../query.ts';
+import { LENGTH_REFUSAL, QUERY_REFUSAL } from '../query.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { bodyOf } from './exampleBody.ts';
 import type { Operation, Refusal, RequestBodyDescription } from './operation.ts';
@@ -14,6 +14,10 @@ export interface ErrorResponse {
 }
 
 const MB = 1024 * 1024;
+const PARAMETER_REFUSALS: readonly Refusal[] = [
+  ['BAD_REQUEST', QUERY_REFUSAL],
+  ['BAD_REQUEST', LENGTH_REFUSAL],
+];
 
 /**
  * What a route can refuse, by status: what is its own, and what every route refuses alike, by reference to
@@ -24,7 +28,7 @@ export function errorResponses(
   route: Route,
   { body, refusals = [] }: Operation,
 ): Record<string, ErrorResponse> {
-  const own = [['BAD_REQUEST', QUERY_REFUSAL] as const, ...refusals];
+  const own = [...PARAMETER_REFUSALS, ...refusals];
   const byStatus = Map.groupBy(own, (refusal) => ERRORS[codeOf(refusal)][0]);
   const mark = version === 'v3' ? { headers: BETA_HEADER } : {};
   const responses: Record<string, ErrorResponse> = {};
