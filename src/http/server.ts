@@ -18,6 +18,8 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const CHECK_INTERVAL_MS = 5_000;
 /** Nothing sent or taken on a connection for this long, such as an answer that is never read. */
 const SILENCE_TIMEOUT_MS = 150_000;
+/** How long a client whose request cannot be read has to read why. */
+const LINGER_MS = 1_000;
 /** While closing: how often connections that became idle are looked for. */
 const SWEEP_INTERVAL_MS = 50;
 
@@ -25,9 +27,9 @@ const SWEEP_INTERVAL_MS = 50;
 export function createHttpServer(listener: RequestListener): Server {
   const inOriginForm: RequestListener = (request, response) => {
     request.url = originForm(request.url ?? '/');
-    if (request.httpVersion === '1.1' && request.headers.host === undefined)
-      refuseHostless(request, response);
-    else listener(request, response);
+    const hosts = countHosts(request.rawHeaders);
+    if (hosts === 1 || (hosts === 0 && request.httpVersion === '1.0')) listener(request, response);
+    else refuseHost(request, response, hosts === 0 ? 'is missing' : 'is given twice');
   };
   const server = createServer(
     {
@@ -37,7 +39,7 @@ export function createHttpServer(listener: RequestListener): Server {
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: CHECK_INTERVAL_MS,
       optimizeEmptyRequests: true,
-      // Node would answer without a word: see refuseHostless.
+      // Node would answer without a word: see refuseHost.
       requireHostHeader: false,
     },
     inOriginForm,
@@ -117,11 +119,24 @@ function originForm(target: string): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-/** A request of HTTP/1.1 has to name its host (RFC 9112 section 3.2). */
-function refuseHostless(request: IncomingMessage, response: ServerResponse): void {
+/** How often a request names its host: of several, `headers` shows the first and passes over the others. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = rawHeaders[n] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts;
+}
+
+/**
+ * A request of HTTP/1.1 has to name its host, and no request may name two: who reads the first and who reads the last
+ * would take it for two different ones (RFC 9112 section 3.2).
+ */
+function refuseHost(request: IncomingMessage, response: ServerResponse, fault: string): void {
   response.shouldKeepAlive = false;
   if (V3.test(request.url ?? '')) response.setHeader('X-API-Status', 'beta');
-  send(response, errorAnswer('BAD_REQUEST', 'the header Host is missing'), request.method);
+  send(response, errorAnswer('BAD_REQUEST', `the header Host ${fault}`), request.method);
 }
 
 const V3 = /^\/api\/v3(?:[/?]|$)/;
@@ -140,6 +155,8 @@ function refuse(error: UnreadableRequest, socket: Socket): void {
     `HTTP/1.1 ${status}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
+  // Whoever does not hang up then would keep what his request holds, such as the beginning of a large body.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 interface UnreadableRequest extends NodeJS.ErrnoException {

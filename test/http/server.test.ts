@@ -56,6 +56,15 @@ describe('slow clients', () => {
     assert.equal(await reply.text(), 'hello');
   });
 
+  test('who is told that his request cannot be read, and does not hang up, is cut: what it holds is given back', async (t) => {
+    const { port } = await serve(t, (request) => void request.resume().once('close', () => closed.resolve()));
+    const closed = Promise.withResolvers<void>();
+    const { socket, got } = dial(t, port);
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\nno chunk\r\n');
+    await closed.promise;
+    assert.match(got(), /^HTTP\/1\.1 400 /);
+  });
+
   test('headers that never end are answered with 408 and cut, as are those that never begin', async (t) => {
     const { server, port } = await serve(t, hello);
     const dripping = dial(t, port);
@@ -90,6 +99,9 @@ describe('what is no request', () => {
       'BAD_REQUEST',
     ],
     ['no Host', 'GET / HTTP/1.1\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['two Hosts', 'GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['the same Host twice', 'GET / HTTP/1.1\r\nHost: x\r\nA: b\r\nhOST: x\r\n\r\n', 400, 'BAD_REQUEST'],
+    ['two Hosts, in HTTP/1.0', 'GET / HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n', 400, 'BAD_REQUEST'],
     ['no Host, in an expectation', 'GET / HTTP/1.1\r\nExpect: tea\r\n\r\n', 400, 'BAD_REQUEST'],
   ];
   for (const [name, bytes, status, code] of cases) {
