@@ -1,11 +1,12 @@
 # syntax=docker/dockerfile:1
-FROM node:24-bookworm-slim AS dependencies
+# The version that package-lock.json has for development and tests, in full: an image built again is the same.
+FROM node:24.21.0-bookworm-slim AS dependencies
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 # The embedded Postgres is an optional dependency for laptops; a pod is given DATABASE_URL.
 RUN npm ci --omit=dev --omit=optional
 
-FROM node:24-bookworm-slim
+FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 INGEST_HOST=0.0.0.0
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules

@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+
+interface LockedPackage {
+  readonly version: string;
+  readonly integrity?: string;
+  readonly resolved?: string;
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly os?: readonly string[];
+  readonly cpu?: readonly string[];
+  readonly libc?: readonly string[];
+}
+
+const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
+const { packages } = JSON.parse(read('package-lock.json')) as {
+  packages: Readonly<Record<string, LockedPackage>>;
+};
+
+describe('what is installed is what was tried', () => {
+  test('every package has a checksum, but for tools of development on other systems', () => {
+    const without = Object.entries(packages).filter(
+      ([name, { integrity }]) => name !== '' && integrity === undefined,
+    );
+    for (const [name, { dev, optional, os = [], cpu = [], libc = ['glibc'] }] of without) {
+      const isOfLinux = os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
+      assert.ok(dev === true && optional === true && os.length > 0 && !isOfLinux, name);
+      assert.match(name, /^node_modules\/@(?:biomejs\/cli|oxc-parser\/binding)-/);
+    }
+  });
+
+  test('no package names the registry that it came from', () => {
+    const named = Object.entries(packages).filter(([, { resolved }]) => resolved !== undefined);
+    assert.deepEqual(named, []);
+  });
+
+  test('the image is built on the full version of Node that the tests run on', () => {
+    const bases = [...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
+    const expected = `node:${packages['node_modules/node']?.version}-bookworm-slim`;
+    assert.deepEqual(bases, [expected, expected]);
+    assert.equal(`v${packages['node_modules/node']?.version}`, process.version);
+  });
+});
