@@ -55,6 +55,11 @@ export class WorkTurns<Key> {
     });
   }
 
+  /** What `work` returns, which is one step: for what cannot be stopped half way, such as JSON.parse. */
+  once<T>(key: Key, work: () => T): Promise<T> {
+    return this.run(key, oneStep(work));
+  }
+
   #schedule(): void {
     if (this.#isScheduled || this.#tasks.size === 0) return;
     this.#isScheduled = true;
@@ -75,4 +80,9 @@ export class WorkTurns<Key> {
     } while (performance.now() < endMs);
     this.#schedule();
   }
+}
+
+// biome-ignore lint/correctness/useYield: it has no step but its last
+function* oneStep<T>(work: () => T): Steps<T> {
+  return work();
 }

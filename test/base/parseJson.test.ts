@@ -105,6 +105,31 @@ describe('what is nested too deep fails, however deep', () => {
     });
   }
 
+  test('what holds more values and names than it may fails, and nothing of it is built', () => {
+    const rows: readonly (readonly [text: string, count: number])[] = [
+      ['1', 1],
+      ['[1,2,3]', 4],
+      ['{"a":1,"b":{"c":2}}', 7],
+      ['["a,b:c[d{e","\\",\\","]', 3],
+      ['[[],{}]', 5],
+      [`{"points":[${'{"lat":1,"lng":2},'.repeat(1_999)}{"lat":1,"lng":2}]}`, 10_003],
+    ];
+    for (const [text, count] of rows) {
+      assert.ok(parseJson(bytesOf(text), count).ok, text.slice(0, 40));
+      assert.deepEqual(parseJson(bytesOf(text), count - 1), { ok: false, error: 'too_many_values' });
+    }
+  });
+
+  test('unless it is told otherwise, that is 40 000', () => {
+    assert.ok(parseJson(bytesOf(`[${'0,'.repeat(39_997)}0]`)).ok);
+    for (const text of [
+      `[${'0,'.repeat(39_999)}0]`,
+      `[${'[],'.repeat(20_000)}0]`,
+      `{${'"a":1,'.repeat(20_000)}}`,
+    ])
+      assert.deepEqual(parseJson(bytesOf(text)), { ok: false, error: 'too_many_values' });
+  });
+
   test('a megabyte of quotes and backslashes is read as fast as any other (else this would take hours)', () => {
     for (const piece of ['\\"', '""', '\\\\', '"\\\\']) {
       assert.equal(parseJson(bytesOf(`"${piece.repeat(500_000)}`)).ok, false);
