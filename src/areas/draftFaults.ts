@@ -1,3 +1,4 @@
+import type { Steps } from '../base/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, toVertices } from './area.ts';
 import type { AreaDraft } from './areaDraft.ts';
 import { DEFAULT_COLOR } from './areaLimits.ts';
@@ -7,13 +8,16 @@ import { mergeDraft } from './mergeDraft.ts';
 /**
  * What is wrong with the draft of a change whatever area it is meant for: the faults that an area of every type would
  * find. Parameters are judged before the lookup, so a body that could never be saved is refused for that even where
- * there is no area.
+ * there is no area. Yields after each type.
  */
-export function draftFaults(draft: AreaDraft): readonly FieldError[] {
-  const [first = [], ...others] = ONE_OF_EACH_TYPE.map((area) => {
+export function* draftFaults(draft: AreaDraft): Steps<readonly FieldError[]> {
+  const faults: (readonly FieldError[])[] = [];
+  for (const area of ONE_OF_EACH_TYPE) {
     const merged = mergeDraft(area, draft);
-    return merged.ok ? [] : merged.error;
-  });
+    faults.push(merged.ok ? [] : merged.error);
+    yield;
+  }
+  const [first = [], ...others] = faults;
   return first.filter((fault) => others.every((faults) => faults.includes(fault)));
 }
 

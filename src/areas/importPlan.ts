@@ -1,4 +1,5 @@
 import { fail, ok, type Result } from '../base/result.ts';
+import type { Steps } from '../base/workTurns.ts';
 import type { AreaDraft } from './areaDraft.ts';
 import { featureDraft } from './featureDraft.ts';
 import { FIELD_ERRORS, type FieldError } from './fieldError.ts';
@@ -19,6 +20,8 @@ export interface ImportPlan {
   /** In the order of the features. */
   readonly items: readonly ImportItem[];
   readonly errors: readonly ImportError[];
+  /** How many features were beyond those that a call may have, and not looked at. */
+  readonly leftOut: number;
 }
 
 /** An area without a code is new, whatever is stored; one with a code may be an update. */
@@ -33,11 +36,11 @@ export const IMPORT_LIMITS = {
 } as const;
 
 /**
- * Reads a FeatureCollection, a Feature or a bare Geometry, direct or as { geojson }; yields after each feature, the
- * longest step there is. Never throws, whatever the body. Fails for what is no GeoJSON at all; whatever else is
+ * Reads a FeatureCollection, a Feature or a bare Geometry, direct or as { geojson }; yields after each feature,
+ * and after each part of one. Never throws, whatever the body. Fails for what is no GeoJSON at all; whatever else is
  * wrong costs one feature, or one part of one.
  */
-export function* planImport(body: unknown): Generator<void, Result<ImportPlan, readonly FieldError[]>> {
+export function* planImport(body: unknown): Steps<Result<ImportPlan, readonly FieldError[]>> {
   if (!isJsonObject(body)) return fail([FIELD_ERRORS.bodyInvalid]);
   const dryRun = body['dry_run'] ?? false;
   // Whoever means to try must not import.
@@ -49,15 +52,16 @@ export function* planImport(body: unknown): Generator<void, Result<ImportPlan, r
   const errors: ImportError[] = [];
   // Bad parts count as well: an answer with millions of errors would help nobody.
   let partsLeft: number = IMPORT_LIMITS.areas;
-  if (features.length > IMPORT_LIMITS.features) errors.push({ index: -1, code: 'errTooManyFeatures' });
+  const leftOut = Math.max(0, features.length - IMPORT_LIMITS.features);
+  if (leftOut > 0) errors.push({ index: -1, code: 'errTooManyFeatures' });
   for (const [index, feature] of features.slice(0, IMPORT_LIMITS.features).entries()) {
-    const planned = planFeature(index, feature, partsLeft);
+    const planned = yield* planFeature(index, feature, partsLeft);
     partsLeft -= planned.parts;
     items.push(...planned.items);
     errors.push(...planned.errors);
     yield;
   }
-  return ok({ dryRun, items, errors });
+  return ok({ dryRun, items, errors, leftOut });
 }
 
 const BARE_GEOMETRY_NAME = 'Imported area';
@@ -79,7 +83,7 @@ interface PlannedFeature {
   readonly parts: number;
 }
 
-function planFeature(index: number, feature: unknown, partsLeft: number): PlannedFeature {
+function* planFeature(index: number, feature: unknown, partsLeft: number): Steps<PlannedFeature> {
   const refuse = (error: Omit<ImportError, 'index'>) => ({
     items: [],
     errors: [{ index, ...error }],
@@ -90,9 +94,9 @@ function planFeature(index: number, feature: unknown, partsLeft: number): Planne
   if (!parts.ok) return refuse({ code: parts.error });
   if (parts.value.length > partsLeft) return refuse({ code: 'errTooManyFeatures' });
   const properties = readProperties(feature['properties']);
-  if (parts.value.length === 1) return planParts(index, parts.value, [properties]);
+  if (parts.value.length === 1) return yield* planParts(index, parts.value, [properties]);
   if (properties.externalId !== undefined) return refuse(MULTI_WITH_CODE);
-  return planParts(
+  return yield* planParts(
     index,
     parts.value,
     parts.value.map((_, k) => numbered(properties, k + 1)),
@@ -110,15 +114,16 @@ function numbered(properties: OwnFields, number: number): OwnFields {
   return name?.ok ? { ...properties, name: sentName(`${name.value} (${number})`) } : properties;
 }
 
-function planParts(
+function* planParts(
   index: number,
   parts: readonly GeometryPart[],
   properties: readonly OwnFields[],
-): PlannedFeature {
+): Steps<PlannedFeature> {
   const items: ImportItem[] = [];
   const errors: ImportError[] = [];
   const told = new Set<FieldError>();
   for (const [k, part] of parts.entries()) {
+    if (k > 0) yield;
     const unreadable = readingFault(part);
     if (unreadable) {
       errors.push({ index, code: unreadable });

@@ -1,4 +1,5 @@
 import { ok, type Result } from '../base/result.ts';
+import type { Steps } from '../base/workTurns.ts';
 import type { AreaDefinition } from './area.ts';
 import { type AreaQuota, grown, growthOf, refuseGrowth } from './areaQuota.ts';
 import type { WarningCode } from './areaWarning.ts';
@@ -45,7 +46,7 @@ export function* resolveImport(
   plan: ImportPlan,
   lookup: (externalId: string) => AreaDefinition | undefined,
   quota: AreaQuota,
-): Generator<void, ImportOutcome> {
+): Steps<ImportOutcome> {
   const writes: ImportWrite[] = [];
   const created: ImportOutcome['created'][number][] = [];
   const updated: ImportOutcome['updated'][number][] = [];

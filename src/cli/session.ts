@@ -1,4 +1,5 @@
 import { fail, type Result } from '../base/result.ts';
+import { WorkTurns } from '../base/workTurns.ts';
 import type { AdminConfig } from '../config.ts';
 import { awaitPods } from '../flows/awaitPods.ts';
 import type { WritePorts } from '../flows/writeWorlds.ts';
@@ -14,6 +15,8 @@ export interface Session extends WritePorts {
 }
 
 const CONNECTIONS = 2;
+/** Nobody waits beside a command. */
+const TURN_BUDGET_MS = 100;
 
 /**
  * Does `work` on the database that the service uses: DATABASE_URL, else the embedded Postgres, which is started for
@@ -32,9 +35,10 @@ export async function withSession<T>(
     const sql = openSql(url, { maxConnections: CONNECTIONS, name: 'fleet command' });
     try {
       const applied = await migrate(sql, log);
+      const turns = new WorkTurns<number | string>(TURN_BUDGET_MS);
       const { versions, close } = await connectVersions(sql, config.redisUrl, say);
       opened = true;
-      return await work({ sql, applied, versions, settle: settleByFeed(sql, say) }).finally(close);
+      return await work({ sql, applied, versions, settle: settleByFeed(sql, say), turns }).finally(close);
     } finally {
       await sql.end();
     }

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import type { AreaDraft } from '../areas/areaDraft.ts';
 import { TOO_MANY_KEYS } from '../areas/idempotencyKey.ts';
+import { canonicalJson } from '../base/canonicalJson.ts';
 import { KeyedQueue } from '../base/keyedQueue.ts';
+import type { Steps } from '../base/workTurns.ts';
 import { claimAnswer, fitsKeptAnswers, type KeptAnswer, keepAnswer } from '../store/idempotentAnswers.ts';
 import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 import { type WritePorts, writeWorlds } from './writeWorlds.ts';
@@ -45,14 +47,14 @@ export class CreateOnce {
     this.#ports = ports;
   }
 
-  create(
+  async create(
     writer: AreaWriter,
     { draft, key, body }: Creation,
     bodyOf: (saved: SavedArea) => string,
   ): Promise<CreateOutcome> {
     const ports = this.#ports(writer.accountId);
     if (key === null) return writeWorlds(ports, (scope) => createArea(scope, writer, draft));
-    const bodyHash = hash('sha256', canonicalJson(body), 'buffer');
+    const bodyHash = await ports.turns.run(writer.accountId, bodyHashOf(body));
     const work = (): Promise<CreateOutcome> =>
       writeWorlds<CreateOutcome>(ports, async (scope) => {
         const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
@@ -74,11 +76,6 @@ export class CreateOnce {
   }
 }
 
-/** JSON with the members of every object in one order: equal for bodies that parse equal. */
-function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
-    typeof member === 'object' && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  );
+function* bodyHashOf(body: unknown): Steps<Buffer> {
+  return hash('sha256', yield* canonicalJson(body), 'buffer');
 }

@@ -17,6 +17,8 @@ export interface ImportReport {
   readonly updated: readonly { readonly index: number; readonly id?: number; readonly external_id: string }[];
   readonly errors: readonly ImportError[];
   readonly warnings: readonly ImportWarning[];
+  /** How many features were beyond those that a call may have; missing when there were none. */
+  readonly left_out?: number;
 }
 
 /** What `importAreas` would do, without doing it. */
@@ -26,9 +28,16 @@ export async function rehearseImport(
   plan: ImportPlan,
 ): Promise<ImportReport> {
   const stored = await selectAreasByExternalId(ports.sql, writer.accountId, codesOf(plan));
-  const outcome = await resolve(plan, writer, stored, await selectAreaQuota(ports.sql, writer.accountId));
+  const outcome = await resolve(
+    ports,
+    plan,
+    writer,
+    stored,
+    await selectAreaQuota(ports.sql, writer.accountId),
+  );
   const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
   return reportOf(
+    plan,
     outcome,
     outcome.writes.map(({ area }) => idOf.get(area.definition.externalId)),
   );
@@ -43,7 +52,7 @@ async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Pr
   const codes = codesOf(plan);
   if (codes.length > 0) await lockCodes(scope.tx, writer.accountId);
   const stored = await lockAreasByExternalId(scope.tx, writer.accountId, codes);
-  const outcome = await resolve(plan, writer, stored, await lockAreaQuota(scope.tx, writer.accountId));
+  const outcome = await resolve(scope, plan, writer, stored, await lockAreaQuota(scope.tx, writer.accountId));
   const storedByCode = new Map(stored.map((area) => [area.definition.externalId, area]));
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
   const fresh = outcome.writes.filter((write) => write.isNew).map((write) => write.area);
@@ -65,11 +74,12 @@ async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Pr
   for (const [worldId, entityIds] of changed) {
     if (entityIds.length > 0) scope.changed({ kind: 'area', worldId, entityIds });
   }
-  return reportOf(outcome, ids);
+  return reportOf(plan, outcome, ids);
 }
 
-/** Resolves in slices: the transaction waits, the other requests do not. */
-async function resolve(
+/** Resolves in turns: the transaction waits, the other requests do not. */
+function resolve(
+  { turns }: Pick<WritePorts, 'turns'>,
   plan: ImportPlan,
   writer: AreaWriter,
   stored: readonly StoredArea[],
@@ -87,12 +97,10 @@ async function resolve(
     items: plan.items.filter((item) => !unseen(item)),
     errors: [...plan.errors, ...taken],
   };
-  const steps = resolveImport(seen, (externalId) => byCode.get(externalId)?.definition, quota);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    await new Promise((resume) => setImmediate(resume));
-  }
+  return turns.run(
+    writer.accountId,
+    resolveImport(seen, (externalId) => byCode.get(externalId)?.definition, quota),
+  );
 }
 
 function codesOf(plan: ImportPlan): string[] {
@@ -100,7 +108,11 @@ function codesOf(plan: ImportPlan): string[] {
 }
 
 /** `ids` in the order of the outcome's writes; undefined where there is none yet. */
-function reportOf(outcome: ImportOutcome, ids: readonly (number | undefined)[]): ImportReport {
+function reportOf(
+  plan: ImportPlan,
+  outcome: ImportOutcome,
+  ids: readonly (number | undefined)[],
+): ImportReport {
   const idAt = (write: number): { id?: number } => {
     const id = ids[write];
     return id === undefined ? {} : { id };
@@ -114,5 +126,6 @@ function reportOf(outcome: ImportOutcome, ids: readonly (number | undefined)[]):
     })),
     errors: outcome.errors,
     warnings: outcome.warnings,
+    ...(plan.leftOut > 0 ? { left_out: plan.leftOut } : {}),
   };
 }

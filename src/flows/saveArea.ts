@@ -46,7 +46,7 @@ export async function createArea(
   writer: AreaWriter,
   draft: AreaDraft,
 ): Promise<SaveOutcome> {
-  const valid = completeDraft(draft);
+  const valid = await scope.turns.once(writer.accountId, () => completeDraft(draft));
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
   const { definition, figures, warnings } = valid.value;
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
@@ -73,13 +73,13 @@ export function patchArea(
         if (makerId !== undefined) await lockCodes(scope.tx, makerId);
       }
       const stored = await lockArea(scope.tx, writer.worldIds, areaId);
-      return stored === undefined ? missing(draft) : mergeInto(scope, stored, draft);
+      return stored === undefined ? missing(scope, writer, draft) : mergeInto(scope, writer, stored, draft);
     }),
   );
 }
 
-function missing(draft: AreaDraft): SaveOutcome {
-  const errors = draftFaults(draft);
+async function missing({ turns }: WriteScope, writer: AreaWriter, draft: AreaDraft): Promise<SaveOutcome> {
+  const errors = await turns.run(writer.accountId, draftFaults(draft));
   return errors.length > 0 ? { kind: 'invalid', errors } : NOT_FOUND;
 }
 
@@ -98,7 +98,7 @@ export async function upsertArea(
     await lockCodes(scope.tx, writer.accountId);
     const [stored] = await lockAreasByExternalId(scope.tx, writer.accountId, [externalId]);
     if (stored === undefined) return createArea(scope, writer, draft);
-    return writer.worldIds.includes(stored.worldId) ? mergeInto(scope, stored, draft) : TAKEN;
+    return writer.worldIds.includes(stored.worldId) ? mergeInto(scope, writer, stored, draft) : TAKEN;
   });
 }
 
@@ -113,11 +113,12 @@ export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number
 }
 
 async function mergeInto(
-  { tx, changed }: WriteScope,
+  { tx, turns, changed }: WriteScope,
+  writer: AreaWriter,
   stored: StoredArea,
   draft: AreaDraft,
 ): Promise<SaveOutcome> {
-  const valid = mergeDraft(stored.definition, draft);
+  const valid = await turns.once(writer.accountId, () => mergeDraft(stored.definition, draft));
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
   const { definition, figures, warnings } = valid.value;
   const growth = growthOf(stored.definition, definition);

@@ -1,3 +1,4 @@
+import type { WorkTurns } from '../base/workTurns.ts';
 import { CHANGE_CHANNEL, type ChangeKind, recordChange } from '../store/changes.ts';
 import type { Sql, Tx } from '../store/sql.ts';
 
@@ -14,6 +15,8 @@ export interface WritePorts {
   readonly versions: VersionPublisher;
   /** Returns when the write holds everywhere: `published` says whether the versions reached the other pods. */
   settle(write: { xid: string; published: boolean }): Promise<void>;
+  /** Where what is written is judged: an area of 2000 points takes some milliseconds. */
+  readonly turns: WorkTurns<number | string>;
 }
 
 export interface WorldChange {
@@ -22,9 +25,10 @@ export interface WorldChange {
   readonly entityIds: readonly number[];
 }
 
-/** The transaction of a write, and the way to say what it changed. */
+/** The transaction of a write, the turns in which it computes, and the way to say what it changed. */
 export interface WriteScope {
   readonly tx: Tx;
+  readonly turns: WritePorts['turns'];
   changed(change: WorldChange): void;
 }
 
@@ -38,7 +42,7 @@ export interface WriteScope {
 export async function writeWorlds<T>(ports: WritePorts, work: (scope: WriteScope) => Promise<T>): Promise<T> {
   const { result, xid, versions, published } = await ports.sql.begin(async (tx) => {
     const changes: WorldChange[] = [];
-    const result = await work({ tx, changed: (change) => void changes.push(change) });
+    const result = await work({ tx, turns: ports.turns, changed: (change) => void changes.push(change) });
     const versions = new Map<number, number>();
     for (const change of changes.toSorted((a, b) => a.worldId - b.worldId)) {
       versions.set(change.worldId, await recordChange(tx, change));

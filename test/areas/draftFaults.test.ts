@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { draftFaults } from '../../src/areas/draftFaults.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { run } from './importing.ts';
 
 const faultsOf = (body: object): string[] => {
   const draft = parseDraft(body);
   assert.ok(draft.ok);
-  return draftFaults(draft.value).map(({ field, code }) => `${field} ${code}`);
+  return run(draftFaults(draft.value)).map(({ field, code }) => `${field} ${code}`);
 };
 
 const BOW_TIE = [

@@ -4,6 +4,7 @@ import { localWorldVersions } from '../../src/queue/worldVersions.ts';
 import { insertAccount, upsertOrganization } from '../../src/store/accounts.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 /** One database, and the connections of two pods to it. */
 export interface AreaHouse {
@@ -19,7 +20,13 @@ export interface AreaHouse {
 export async function openAreaHouse(): Promise<AreaHouse> {
   const { url } = await createDatabase();
   const clients = [0, 1].map(() => openSql(url, { maxConnections: 12, name: 'test' })) as [Sql, Sql];
-  const ports = (sql: Sql): WritePorts => ({ sql, versions: localWorldVersions, settle: async () => {} });
+  const turns = newTurns();
+  const ports = (sql: Sql): WritePorts => ({
+    sql,
+    versions: localWorldVersions,
+    settle: async () => {},
+    turns,
+  });
   const [sql] = clients;
   let accounts = 0;
   return {

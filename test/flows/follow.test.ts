@@ -11,6 +11,7 @@ import { countPodsBehind } from '../../src/store/pods.ts';
 import { openSql, type Sql, type Tx } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { newTurns } from '../support/workTurns.ts';
 import { type MemoryPod, openMemoryPod } from './memoryPod.ts';
 
 let url: string;
@@ -51,7 +52,7 @@ async function addDevices(
     model: null,
     groups: [],
   }));
-  const ports = { sql, versions: localWorldVersions, settle: async () => undefined };
+  const ports = { sql, versions: localWorldVersions, settle: async () => undefined, turns: newTurns() };
   await writeWorlds(ports, async ({ tx, changed }) => {
     const created = await insertDevices(tx, drafts);
     changed({ kind: 'device', worldId, entityIds: created.map(({ id }) => id) });

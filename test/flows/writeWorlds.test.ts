@@ -5,6 +5,7 @@ import { localWorldVersions } from '../../src/queue/worldVersions.ts';
 import { insertAccount } from '../../src/store/accounts.ts';
 import { openSql, type Sql } from '../../src/store/sql.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 let sql: Sql;
 let drop: () => Promise<void>;
@@ -48,6 +49,7 @@ function ports(reach: Partial<Record<'publish' | 'confirm', boolean>> = {}): Wri
   };
   return {
     sql,
+    turns: newTurns(),
     versions,
     settle: async ({ published }) => {
       told.push(`settle ${published ? 'published' : 'by the feed'}`);

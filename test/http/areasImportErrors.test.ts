@@ -174,9 +174,12 @@ describe('errors cost only their feature', () => {
     assert.equal(reply.status, 201);
     assert.deepEqual(reply.body.data.errors[0], { index: -1, code: 'errTooManyFeatures' });
     assert.deepEqual(errorsOf(reply), ['-1 errTooManyFeatures', '7 REQUIRED']);
+    assert.equal(reply.body.data.left_out, 3);
     assert.equal(reply.body.data.valid, 199);
     assert.equal(await total(own), 199);
-    assert.deepEqual(errorsOf(await own.import(collection(...features.slice(0, 200)))), ['7 REQUIRED']);
+    const whole = await own.import(collection(...features.slice(0, 200)));
+    assert.deepEqual(errorsOf(whole), ['7 REQUIRED']);
+    assert.ok(!('left_out' in whole.body.data));
   });
 
   test('warnings have an index and a code', async () => {

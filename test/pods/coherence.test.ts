@@ -30,6 +30,7 @@ import { dropBells } from '../support/bells.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { IS_TORTURE } from '../support/torture.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 const SEEDS = IS_TORTURE ? Array.from({ length: 20 }, (_, n) => (Date.now() % 100_000) + n) : [1, 2];
 const STEPS = 120;
@@ -61,7 +62,7 @@ class Run {
 
   constructor(sql: Sql, pods: readonly MemoryPod[], random: () => number) {
     // Nobody is told of a write and nobody waited for: pods find everything in the feed.
-    this.#ports = { sql, versions: localWorldVersions, settle: async () => undefined };
+    this.#ports = { sql, versions: localWorldVersions, settle: async () => undefined, turns: newTurns() };
     this.#pods = pods;
     this.#random = random;
   }

@@ -11,6 +11,7 @@ import { NO_LIMITS, type Pod, type Reply, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
 import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
 import { WEATHERS } from '../support/weathers.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
@@ -146,6 +147,7 @@ describe('a change holds from the very next call on both pods', {
       const { versions, close } = await connectVersions(sql, redisUrl, () => undefined);
       const ports: WritePorts = {
         sql,
+        turns: newTurns(),
         versions,
         settle: async ({ xid, published }) => void (published || (await awaitPods(sql, xid))),
       };

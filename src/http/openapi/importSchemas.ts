@@ -9,7 +9,7 @@ import { choice, integer, list, ref, type Schema, shapeOf, text } from './schema
 
 const INDEX = integer('Of the feature, from 0.', { minimum: 0 });
 
-type Entry<Name extends keyof ImportReport> = ImportReport[Name][number];
+type Entry<Name extends 'created' | 'updated'> = ImportReport[Name][number];
 
 export const IMPORT_SCHEMAS = {
   ImportInput: {
@@ -29,21 +29,28 @@ export const IMPORT_SCHEMAS = {
       },
     ],
   },
-  ImportReport: shapeOf<ImportReport & { dry_run: boolean; valid: number }>({
-    dry_run: { type: 'boolean' },
-    valid: integer('How many areas were made or would be.', { minimum: 0 }),
-    created: list(
-      shapeOf<Entry<'created'>>(
-        { index: INDEX, id: ID },
-        { optional: ['id'], description: 'id: not in a dry run.' },
+  ImportReport: shapeOf<ImportReport & { dry_run: boolean; valid: number }>(
+    {
+      dry_run: { type: 'boolean' },
+      valid: integer('How many areas were made or would be.', { minimum: 0 }),
+      created: list(
+        shapeOf<Entry<'created'>>(
+          { index: INDEX, id: ID },
+          { optional: ['id'], description: 'id: not in a dry run.' },
+        ),
       ),
-    ),
-    updated: list(
-      shapeOf<Entry<'updated'>>({ index: INDEX, id: ID, external_id: text() }, { optional: ['id'] }),
-    ),
-    errors: list(ref('ImportError')),
-    warnings: list(shapeOf<ImportWarning>({ index: INDEX, code: choice([...IMPORT_WARNINGS]) })),
-  }),
+      updated: list(
+        shapeOf<Entry<'updated'>>({ index: INDEX, id: ID, external_id: text() }, { optional: ['id'] }),
+      ),
+      errors: list(ref('ImportError')),
+      warnings: list(shapeOf<ImportWarning>({ index: INDEX, code: choice([...IMPORT_WARNINGS]) })),
+      left_out: integer(
+        `How many features came after the first ${IMPORT_LIMITS.features} and were not looked at; missing when there were none.`,
+        { minimum: 1 },
+      ),
+    },
+    { optional: ['left_out'] },
+  ),
   ImportError: shapeOf<ImportError>(
     {
       index: integer(
