@@ -31,6 +31,7 @@ import { areaEventsRoute } from './http/areaEvents.ts';
 import { areaImportRoute } from './http/areaImport.ts';
 import { areaReadRoutes } from './http/areaReads.ts';
 import { areaWriteRoutes } from './http/areaWrites.ts';
+import { Bodies } from './http/bodies.ts';
 import { commandsRoute } from './http/commands.ts';
 import { deviceRoutes } from './http/devices.ts';
 import { eventsRoute } from './http/events.ts';
@@ -211,12 +212,20 @@ async function build(config: Config, log: Logger, clock: Clock, teardown: Teardo
     await follower.catchUp();
     if (!published) await awaitPods(service, xid);
   };
+  const bodies = new Bodies();
   const apiPorts = {
     admittance,
     sessions: new SessionAdmittance({ sql: connections.admission, gate: sharing.gate }),
+    bodies,
+    turns,
     routes: apiRoutes({
       reads: (accountId) => connections.reads.of(accountId),
-      writes: (accountId) => ({ sql: connections.writes.of(accountId), versions: sharing.versions, settle }),
+      writes: (accountId) => ({
+        sql: connections.writes.of(accountId),
+        versions: sharing.versions,
+        settle,
+        turns,
+      }),
       logins: (network) => connections.logins.of(network),
       fleet,
       areas,
@@ -278,7 +287,7 @@ export interface RoutePorts extends ReadPorts, ChangePorts {
 
 /** Every route of the public API, whatever its prefix. */
 export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
-  const planner = new ImportPlanner();
+  const planner = new ImportPlanner(ports.turns);
   teardown.add(() => planner.close());
   return [
     nearestRoute(ports),

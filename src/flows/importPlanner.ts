@@ -1,9 +1,15 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
-import type { PlanReply, ProcessReply } from './importProcess.ts';
+import { FairSemaphore } from '../base/fairSemaphore.ts';
+import type { WorkTurns } from '../base/workTurns.ts';
+import type { ProcessReply } from './importProcess.ts';
+import { type PlanReply, planBody } from './planBody.ts';
 
-/** Bodies that may wait, the one that is being read included; each is up to 32 MB. */
-const WAITING_MAX = 8;
+/** Bodies up to this size need no process, unless they hold more values than this. */
+const SMALL_BYTES = 256 * 1024;
+const SMALL_VALUES = 20_000;
+/** Bodies for the process; those that wait are bounded by the bytes that an account and a pod may hold, too. */
+const QUEUE = { running: 1, runningPerKey: 1, waiting: 1_000, waitingPerKey: 200 };
 /** A maximum import takes a third of it; JSON made of empty arrays, fifty times its size, ends the process instead. */
 const HEAP_MAX_MB = 512;
 /** How V8 ends a process that has used up its memory, and how Linux ends one that took too much from all others. */
@@ -13,7 +19,7 @@ const IDLE_MS = 60_000;
 /** A maximum import takes half a second. One that stands still for so long holds up those that wait. */
 const READ_LIMIT_MS = 60_000;
 
-/** More imports at once than this pod takes, or one that it could not read in time. */
+/** An import that this pod could not read in time. */
 export class ImportOverload extends Error {
   override name = 'ImportOverload';
 }
@@ -30,52 +36,76 @@ interface Job {
 }
 
 /**
- * Reads and validates import bodies in a process of its own, one after the other, so that no request waits behind the
- * megabytes of another. Not in a thread: JSON.parse does not keep to the memory of a thread, and V8 then ends the
- * whole process. This one starts with the first import; when it dies, the import that it was reading fails and the
- * next one is read by another.
+ * Reads and validates import bodies. Small ones are read in turns of the event loop; large ones in a process of its own,
+ * one after the other, in turn by account, so that no request waits behind the megabytes of another. Not in a thread:
+ * JSON.parse does not keep to the memory of a thread, and V8 then ends the whole process. This one starts with the
+ * first large import; when it dies, the import that it was reading fails and the next one is read by another.
  */
 export class ImportPlanner {
-  /** The first one is being read. */
-  readonly #jobs: Job[] = [];
+  readonly #turns: WorkTurns<number | string>;
+  readonly #smallBytes: number;
+  readonly #queue = new FairSemaphore<number>(QUEUE);
+  #isClosed = false;
+  /** What the process reads. */
+  #job: Job | null = null;
   #process: ChildProcess | null = null;
   /** While a body is read: until it is given up. Otherwise: until the process ends. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** Plans a body, which may come in pieces. */
-  plan(pieces: readonly Uint8Array[]): Promise<PlanReply> {
-    if (this.#jobs.length >= WAITING_MAX)
-      return Promise.reject(new ImportOverload('too many imports at once'));
+  /** `smallBytes`: up to which size bodies need no process. */
+  constructor(turns: WorkTurns<number | string>, smallBytes: number = SMALL_BYTES) {
+    this.#turns = turns;
+    this.#smallBytes = smallBytes;
+  }
+
+  /** Plans a body of an account, which may come in pieces. Rejects with Overloaded, ImportOverload, ImportTooLarge. */
+  async plan(accountId: number, pieces: readonly Uint8Array[]): Promise<PlanReply> {
+    const lengthBytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+    if (lengthBytes <= this.#smallBytes) {
+      const plan = await this.#turns.run(accountId, planBody(Buffer.concat(pieces), SMALL_VALUES));
+      if (plan.ok || plan.error !== 'too_many_values') return plan;
+    }
+    return this.#queue.run(accountId, () => this.#planThere(pieces));
+  }
+
+  /** In the process, which is free. */
+  #planThere(pieces: readonly Uint8Array[]): Promise<PlanReply> {
+    if (this.#isClosed) return Promise.reject(CLOSED);
     return new Promise((resolve, reject) => {
-      this.#jobs.push({ pieces, resolve, reject });
-      if (this.#jobs.length === 1) this.#read();
+      this.#job = { pieces, resolve, reject };
+      this.#read(this.#job);
     });
   }
 
   async close(): Promise<void> {
-    for (const { reject } of this.#jobs.splice(0)) reject(new Error('the import process was closed'));
+    this.#isClosed = true;
+    this.#takeJob()?.reject(CLOSED);
     await this.#end();
   }
 
-  #read(): void {
+  #read({ pieces }: Job): void {
     clearTimeout(this.#timer);
-    const [job] = this.#jobs;
-    if (job === undefined) {
-      this.#process?.unref(); // an idle one keeps nobody from ending
-      this.#timer = setTimeout(() => void this.#end(), IDLE_MS).unref();
-      return;
-    }
     const child = this.#process ?? this.#start();
     this.#process = child;
     child.ref();
     // What fails ends the process, or never let it begin: either is told of.
-    const lengthBytes = job.pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+    const lengthBytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
     if (child.connected) child.send(lengthBytes, () => undefined);
-    for (const piece of job.pieces) child.stdin?.write(piece);
+    for (const piece of pieces) child.stdin?.write(piece);
     this.#timer = setTimeout(() => {
       this.#lose(child, new ImportOverload('reading the body took too long'));
       child.kill('SIGKILL');
     }, READ_LIMIT_MS).unref();
+  }
+
+  /** The import that was being read, after which the process has nothing to do until the next one comes. */
+  #takeJob(): Job | null {
+    const job = this.#job;
+    this.#job = null;
+    clearTimeout(this.#timer);
+    this.#process?.unref(); // an idle one keeps nobody from ending
+    this.#timer = setTimeout(() => void this.#end(), IDLE_MS).unref();
+    return job;
   }
 
   #start(): ChildProcess {
@@ -93,8 +123,7 @@ export class ImportPlanner {
         this.#lose(child, new Error(`the import process failed: ${fault}`));
         return;
       }
-      this.#jobs.shift()?.resolve(plan);
-      this.#read();
+      this.#takeJob()?.resolve(plan);
     });
     child.stdin?.on('error', () => undefined);
     child.on('error', (cause) =>
@@ -116,8 +145,7 @@ export class ImportPlanner {
   #lose(child: ChildProcess, error: Error): void {
     if (this.#process !== child) return;
     this.#process = null;
-    this.#jobs.shift()?.reject(error);
-    this.#read();
+    this.#takeJob()?.reject(error);
   }
 
   async #end(): Promise<void> {
@@ -132,3 +160,5 @@ export class ImportPlanner {
     await ended;
   }
 }
+
+const CLOSED = new Error('the import process was closed');

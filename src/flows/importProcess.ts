@@ -1,11 +1,5 @@
-import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
-import { type ImportPlan, planImport } from '../areas/importPlan.ts';
 import { invariant } from '../base/invariant.ts';
-import { parseJson } from '../base/parseJson.ts';
-import { fail, type Result } from '../base/result.ts';
-
-/** The answer to the bytes of a body. Plain data: it crosses between processes. */
-export type PlanReply = Result<ImportPlan, readonly FieldError[]>;
+import { MAX_IMPORT_VALUES, type PlanReply, planBody } from './planBody.ts';
 
 /** What the process says: the plan of a body, or by which defect of ours it ends. */
 export type ProcessReply =
@@ -50,9 +44,7 @@ function planWhenComplete(): void {
 }
 
 function planOf(bytes: Uint8Array): PlanReply {
-  const body = parseJson(bytes);
-  if (!body.ok) return fail([FIELD_ERRORS.bodyInvalid]);
-  const steps = planImport(body.value);
+  const steps = planBody(bytes, MAX_IMPORT_VALUES);
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;

@@ -1,12 +1,14 @@
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
+import { NOBODY } from '../access/sessionCaller.ts';
 import type { Answer } from './answer.ts';
 import { answerRoute, judgeCall } from './answerRoute.ts';
+import type { BodyOwner } from './bodies.ts';
 import { methodAnswer } from './methodAnswer.ts';
-import { readBody } from './readBody.ts';
 import type { ApiVersion, Route } from './route.ts';
 import { send } from './send.ts';
+import { type BodyPorts, withBody } from './takeBody.ts';
 
 /** Where the admission middleware leaves the admitted caller for the routes behind it. */
 export interface AdmittedLocals {
@@ -17,7 +19,7 @@ export interface AdmittedLocals {
  * The routes of one version behind its prefix. Each path is mounted once and decides by method itself: GET answers,
  * HEAD like GET without a body, OPTIONS says what there is, anything else is 405.
  */
-export function apiRouter(version: ApiVersion, routes: readonly Route[]): Router {
+export function apiRouter(ports: BodyPorts, version: ApiVersion, routes: readonly Route[]): Router {
   const router = Router({ caseSensitive: true });
   router.use(keepUndecodable);
   const byPath = Map.groupBy(
@@ -28,13 +30,14 @@ export function apiRouter(version: ApiVersion, routes: readonly Route[]): Router
   const paths = [...byPath].sort(([a], [b]) => Number(a.includes(':')) - Number(b.includes(':')));
   for (const [path, atPath] of paths) {
     router.all(mountPoints(path), async (request, response) => {
-      await send(response, await answerAt(version, atPath, request, response), request.method);
+      await send(response, await answerAt(ports, version, atPath, request, response), request.method);
     });
   }
   return router;
 }
 
 async function answerAt(
+  ports: BodyPorts,
   version: ApiVersion,
   routes: readonly Route[],
   request: Request,
@@ -48,10 +51,15 @@ async function answerAt(
   const judged = judgeCall(version, route, admitted.caller, request.originalUrl);
   if ('refusal' in judged) return judged.refusal;
   const params = paramsOf(request, `/api/${version}`, route.path);
-  const body =
-    route.maxBodyBytes === undefined ? null : await readBody(request, response, route.maxBodyBytes);
   const header = (name: string) => request.headers[name]?.toString();
-  return answerRoute(route, { version, params, query: judged.query, body, header, ...admitted });
+  return withBody(ports, request, ownerOf(admitted), route, (body) =>
+    answerRoute(route, { version, params, query: judged.query, body, header, ...admitted }),
+  );
+}
+
+/** Whoever logs in is nobody yet. */
+function ownerOf({ caller, client }: AdmittedLocals['admitted']): BodyOwner {
+  return caller === NOBODY && client !== undefined ? client.network : caller.accountId;
 }
 
 /**

@@ -12,8 +12,9 @@ import type { PollingPorts } from './pollingListener.ts';
 import { probeRoutes } from './probes.ts';
 import type { ApiVersion } from './route.ts';
 import { send } from './send.ts';
+import type { BodyPorts } from './takeBody.ts';
 
-export type AppPorts = PollingPorts & ApplicationPorts;
+export type AppPorts = PollingPorts & ApplicationPorts & BodyPorts;
 
 const VERSIONS: readonly ApiVersion[] = ['v1', 'v2', 'v3', 'webhooks'];
 
@@ -29,7 +30,7 @@ export function createApp(ports: AppPorts): Express {
   docsRoutes(app, apiDocument(ports.routes));
   for (const version of VERSIONS) {
     app.use(`/api/${version}`, admission(ports, version), apiVersionHeader(version));
-    app.use(`/api/${version}`, apiRouter(version, ports.routes));
+    app.use(`/api/${version}`, apiRouter(ports, version, ports.routes));
   }
   app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {

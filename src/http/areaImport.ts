@@ -1,9 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
-import { FIELD_ERRORS } from '../areas/fieldError.ts';
+import { Overloaded } from '../base/fairSemaphore.ts';
 import { importAreas, rehearseImport } from '../flows/importAreas.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from '../flows/importPlanner.ts';
+import { MAX_IMPORT_VALUES, type PlanReply } from '../flows/planBody.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { importAnswer } from './importAnswer.ts';
+import { refuseType } from './jsonBody.ts';
 import { IMPORT_AREAS } from './openapi/areaWriteOperations.ts';
 import { readChoice, refuseChoice } from './parameter.ts';
 import { DRY_RUN } from './parameters.ts';
@@ -25,6 +27,7 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
     scopes: scopeMask('write_areas'),
     versions: ['v3'],
     maxBodyBytes: MAX_BODY_BYTES,
+    takesPieces: true,
     deadlineMs: DEADLINE_MS,
     describe: IMPORT_AREAS,
     handle: (call) => run(ports, call),
@@ -34,25 +37,32 @@ export function areaImportRoute(ports: AreaImportPorts): Route {
 async function run({ writes, planner }: AreaImportPorts, call: Call): Promise<Answer> {
   const queryDryRun = readChoice(call.query, DRY_RUN);
   if (queryDryRun === 'invalid') return refuseChoice(DRY_RUN);
-  if (call.body?.isJson !== true) return validationAnswer([FIELD_ERRORS.bodyInvalid]);
-  const plan = await planOf(planner, call.body.pieces);
+  if (call.body?.isJson !== true) return refuseType(call.body);
+  const plan = await planOf(planner, call.caller.accountId, call.body.pieces);
   if ('status' in plan) return plan;
-  if (!plan.ok) return validationAnswer(plan.error);
+  if (!plan.ok) {
+    return plan.error === 'too_many_values'
+      ? errorAnswer('PAYLOAD_TOO_LARGE', TOO_MANY_VALUES)
+      : validationAnswer(plan.error);
+  }
   const dryRun = queryDryRun === 'true' || plan.value.dryRun;
   const ports = writes(call.caller.accountId);
   const report = await (dryRun ? rehearseImport : importAreas)(ports, call.caller, plan.value);
   return importAnswer(report, dryRun);
 }
 
+const TOO_MANY_VALUES = `the body holds more than ${MAX_IMPORT_VALUES} values and names`;
+
 async function planOf(
   planner: ImportPlanner,
+  accountId: number,
   pieces: readonly Buffer[],
-): Promise<Awaited<ReturnType<ImportPlanner['plan']>> | Answer> {
+): Promise<PlanReply | Answer> {
   try {
-    return await planner.plan(pieces);
+    return await planner.plan(accountId, pieces);
   } catch (error) {
     if (error instanceof ImportTooLarge) return errorAnswer('PAYLOAD_TOO_LARGE', error.message);
-    if (error instanceof ImportOverload)
+    if (error instanceof ImportOverload || error instanceof Overloaded)
       return errorAnswer('SERVICE_UNAVAILABLE', `${error.message}; try again shortly`);
     throw error;
   }

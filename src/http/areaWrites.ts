@@ -1,10 +1,10 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaDraft } from '../areas/areaDraft.ts';
 import { isExternalId } from '../areas/externalId.ts';
-import { FIELD_ERRORS, type FieldError } from '../areas/fieldError.ts';
+import { FIELD_ERRORS } from '../areas/fieldError.ts';
 import { isIdempotencyKey, KEY_MISMATCH } from '../areas/idempotencyKey.ts';
 import { parseDraft } from '../areas/parseDraft.ts';
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, type Result } from '../base/result.ts';
 import type { CreateOnce } from '../flows/createOnce.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from '../flows/saveArea.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
@@ -52,8 +52,8 @@ async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answe
   if (key !== null && !isIdempotencyKey(key)) {
     return errorAnswer('BAD_REQUEST', IDEMPOTENCY_KEY_HEADER.refusal);
   }
-  const body = jsonOf(call.body);
-  if (!body.ok) return validationAnswer(body.error);
+  const body = jsonBody(call.body);
+  if (!body.ok) return body.error;
   const draft = parseDraft(body.value);
   if (!draft.ok) return validationAnswer(draft.error);
   const outcome = await createOnce.create(
@@ -79,7 +79,7 @@ async function upsert({ writes }: AreaWritePorts, call: Call): Promise<Answer> {
     return errorAnswer('BAD_REQUEST', EXTERNAL_ID_REFUSAL);
   }
   const draft = draftOf(call.body);
-  if (!draft.ok) return validationAnswer(draft.error);
+  if (!draft.ok) return draft.error;
   const outcome = await upsertArea(writes(call.caller.accountId), call.caller, externalId, draft.value);
   return saveAnswer(outcome, { upsert: outcome.kind });
 }
@@ -88,7 +88,7 @@ async function patch({ writes }: AreaWritePorts, call: Call): Promise<Answer> {
   const id = idOf(call.params);
   if (id === null) return malformedId();
   const draft = draftOf(call.body);
-  if (!draft.ok) return validationAnswer(draft.error);
+  if (!draft.ok) return draft.error;
   return saveAnswer(await patchArea(writes(call.caller.accountId), call.caller, id, draft.value), {});
 }
 
@@ -122,12 +122,9 @@ function savedBody({ area, warnings }: SavedArea, meta: Readonly<Record<string, 
   return JSON.stringify({ data: areaView(area), meta: warnings.length === 0 ? meta : { ...meta, warnings } });
 }
 
-function draftOf(body: RequestBody | null): Result<AreaDraft, readonly FieldError[]> {
-  const json = jsonOf(body);
-  return json.ok ? parseDraft(json.value) : json;
-}
-
-function jsonOf(body: RequestBody | null): Result<unknown, readonly FieldError[]> {
+function draftOf(body: RequestBody | null): Result<AreaDraft, Answer> {
   const json = jsonBody(body);
-  return json === undefined ? fail([FIELD_ERRORS.bodyInvalid]) : ok(json);
+  if (!json.ok) return json;
+  const draft = parseDraft(json.value);
+  return draft.ok ? draft : fail(validationAnswer(draft.error));
 }

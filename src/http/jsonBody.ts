@@ -1,8 +1,36 @@
-import { parseJson } from '../base/parseJson.ts';
+import { type JsonFault, MAX_JSON_VALUES } from '../base/parseJson.ts';
+import { fail, ok, type Result } from '../base/result.ts';
+import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import type { RequestBody } from './route.ts';
 
-/** The JSON of a body; undefined, which no parser takes for an object, for what is no JSON or does not say so. */
-export function jsonBody(body: RequestBody | null): unknown {
-  const parsed = body?.isJson === true ? parseJson(Buffer.concat(body.pieces)) : null;
-  return parsed?.ok === true ? parsed.value : undefined;
+/** The JSON of a body, or the answer to what is none. */
+export function jsonBody(body: RequestBody | null): Result<unknown, Answer> {
+  if (body?.json?.ok === true) return ok(body.json.value);
+  return fail(body?.json?.ok === false ? refuseJson(body.json.error) : refuseType(body));
+}
+
+/** The answer to a body that does not say that it is JSON, or to none. */
+export function refuseType(body: RequestBody | null): Answer {
+  const isThere = body !== null && body.pieces.length > 0;
+  return invalidBody(
+    isThere ? 'the body must say that it is JSON, by Content-Type: application/json' : NO_OBJECT,
+  );
+}
+
+function refuseJson(fault: JsonFault): Answer {
+  switch (fault) {
+    case 'too_many_values':
+      return errorAnswer('PAYLOAD_TOO_LARGE', TOO_MANY_VALUES);
+    case 'too_deep':
+      return invalidBody('the body is nested deeper than 64 levels');
+    case 'not_json':
+      return invalidBody(NO_OBJECT);
+  }
+}
+
+const TOO_MANY_VALUES = `the body holds more than ${MAX_JSON_VALUES} values and names`;
+const NO_OBJECT = 'the body must be a JSON object';
+
+function invalidBody(message: string): Answer {
+  return validationAnswer([{ field: null, code: 'INVALID_BODY', message }]);
 }

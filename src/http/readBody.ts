@@ -1,50 +1,163 @@
-import { type Request, type Response, raw } from 'express';
-import type { RequestBody } from './route.ts';
+import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { Blocks } from './blocks.ts';
 
-/**
- * Reads a whole body, decompressed, of at most `maxBytes`. Rejects with an error that carries `status` (413 when it
- * is larger, 400 when the client gives up, 415 for an unknown encoding).
- */
-export async function readBody(request: Request, response: Response, maxBytes: number): Promise<RequestBody> {
-  const lengthBytes = plainLength(request);
-  const pieces =
-    lengthBytes >= LARGE_BYTES && lengthBytes <= maxBytes
-      ? await readPieces(request)
-      : [await readWhole(request, response, maxBytes)];
-  return { pieces, isJson: JSON_TYPE.test(request.headers['content-type'] ?? '') };
+/** What a body may need, and how it is asked for. */
+export interface BodyRoom {
+  /** The most that it may have, as sent and unpacked. */
+  readonly maxBytes: number;
+  /** The most that it may have without `more`. */
+  readonly freeBytes: number;
+  /**
+   * Called at most once, before it has more than `freeBytes`, with all that it can come to. Nothing is read until it has
+   * resolved.
+   */
+  more(bytes: number): Promise<void>;
 }
 
-/** A body that is not encoded says its length, unless it comes in chunks (NaN). */
-function plainLength({ headers }: Request): number {
-  return headers['content-encoding'] === undefined ? Number(headers['content-length']) : Number.NaN;
+/** A request whose body cannot be read; `status` says why, as errors of Express do. */
+export class UnreadableBody extends Error {
+  override name = 'UnreadableBody';
+  readonly status: 400 | 413 | 415;
+
+  constructor(status: UnreadableBody['status'], message: string) {
+    super(message);
+    this.status = status;
+  }
 }
 
-const LARGE_BYTES = 1024 * 1024;
-
 /**
- * No more than it says: Node sees to that. To join the pieces takes a millisecond or more for each megabyte; and room
- * for all of it before it is there could be had for the headers alone, at the cost of the collector.
+ * A whole body, decompressed, in blocks. Rejects with UnreadableBody: 413 when it is larger than it may be, 415 for an
+ * encoding that is not known, 400 for bytes that are not in theirs and when the client gives up; and with what `more`
+ * rejects with. Of a compressed body only the bytes as sent are held until all of them are there, so one that never ends
+ * holds no more than its client has sent.
  */
-function readPieces(request: Request): Promise<Buffer[]> {
+export async function readBody(request: IncomingMessage, room: BodyRoom): Promise<readonly Buffer[]> {
+  const decoder = DECODERS.get(encodingOf(request));
+  if (decoder === undefined) throw refuse(request, new UnreadableBody(415, 'the encoding is not known'));
+  if (!hasBody(request)) return [];
+  const declared = declaredBytes(request);
+  if (declared !== null && declared > room.maxBytes) throw refuse(request, TOO_LARGE);
+  if (request.destroyed) throw GAVE_UP; // no event would tell
+  if (decoder === null) return (await receive(request, room, declared ?? room.maxBytes)).pieces();
+  // A body that asks for more while it is received asks for what it unpacks to as well: waiting twice, two bodies could
+  // each hold what the other waits for.
+  const sent = await receive(request, room, (declared ?? room.maxBytes) + room.maxBytes);
+  return unpack(
+    decoder(),
+    sent.pieces(),
+    sent.length > room.freeBytes ? { ...room, freeBytes: room.maxBytes } : room,
+  );
+}
+
+/** The bytes that a body says it has; null when it comes in chunks, and when there is none. */
+export function declaredBytes({ headers }: IncomingMessage): number | null {
+  const length = headers['content-length'];
+  return length === undefined ? null : Number(length);
+}
+
+export function isEncoded(request: IncomingMessage): boolean {
+  return encodingOf(request) !== 'identity';
+}
+
+function encodingOf({ headers }: IncomingMessage): string {
+  return (headers['content-encoding'] ?? 'identity').toLowerCase();
+}
+
+type Decoder = ReturnType<typeof createGunzip | typeof createInflate | typeof createBrotliDecompress>;
+
+/** null: nothing to do. */
+const DECODERS: ReadonlyMap<string, (() => Decoder) | null> = new Map<string, (() => Decoder) | null>([
+  ['identity', null],
+  ['gzip', () => createGunzip({ chunkSize: DECODED_BYTES })],
+  ['deflate', () => createInflate({ chunkSize: DECODED_BYTES })],
+  ['br', () => createBrotliDecompress({ chunkSize: DECODED_BYTES })],
+]);
+
+/** Unpacked at a time, in a thread: so much that few turns are needed, so little that other work gets its turn. */
+const DECODED_BYTES = 64 * 1024;
+
+/** Reads on without keeping anything, so that the connection can go on. */
+function refuse(request: IncomingMessage, error: Error): Error {
+  request.resume();
+  return error;
+}
+
+/** Of a request without one (RFC 9112 section 6.3) Node tells no event. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+}
+
+/** `largestBytes`: what the body can come to. */
+async function receive(request: IncomingMessage, room: BodyRoom, largestBytes: number): Promise<Blocks> {
+  const declared = declaredBytes(request);
+  const blocks = new Blocks(declared ?? room.freeBytes);
+  if (declared === null || declared <= room.freeBytes) return collect(request, blocks, room, largestBytes);
+  // Before the first byte is read: what its client has sent waits in the sockets.
+  await room.more(largestBytes).catch((error: Error) => Promise.reject(refuse(request, error)));
+  if (request.destroyed) throw GAVE_UP;
+  return collect(request, blocks, { ...room, freeBytes: room.maxBytes }, largestBytes);
+}
+
+function collect(
+  request: IncomingMessage,
+  blocks: Blocks,
+  room: BodyRoom,
+  largestBytes: number,
+): Promise<Blocks> {
+  let grantedBytes = room.freeBytes;
   return new Promise((resolve, reject) => {
-    const giveUp = () => reject(Object.assign(new Error('the client gave up'), { status: 400 }));
-    const pieces: Buffer[] = [];
-    request.on('data', (piece: Buffer) => pieces.push(piece));
-    request.once('end', () => resolve(pieces));
-    request.once('error', giveUp);
-    request.once('close', giveUp);
-    if (request.destroyed) giveUp(); // no event would tell
+    const settle = (error?: Error): void => {
+      request.off('data', add).off('end', settle).off('error', giveUp).off('close', giveUp);
+      if (error === undefined) resolve(blocks);
+      else {
+        request.on('error', () => undefined); // it is over: what else happens to it tells nothing new
+        reject(refuse(request, error));
+      }
+    };
+    const giveUp = (): void => settle(GAVE_UP);
+    const add = (piece: Buffer): void => {
+      const length = blocks.length + piece.length;
+      if (length > room.maxBytes) settle(TOO_LARGE);
+      else if (length <= grantedBytes) blocks.add(piece);
+      else {
+        request.pause();
+        void room.more(largestBytes).then(() => {
+          grantedBytes = room.maxBytes;
+          blocks.add(piece);
+          request.resume();
+        }, settle);
+      }
+    };
+    request.on('data', add).once('end', settle).once('error', giveUp).once('close', giveUp);
   });
 }
 
-function readWhole(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    raw({ type: () => true, limit: maxBytes })(request, response, (error: unknown) => {
-      if (error === undefined) resolve(Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0));
-      else reject(error);
-    });
-  });
+async function unpack(decoder: Decoder, sent: readonly Buffer[], room: BodyRoom): Promise<readonly Buffer[]> {
+  let grantedBytes = room.freeBytes;
+  const unpacked = new Blocks(DECODED_BYTES);
+  Readable.from(sent).pipe(decoder);
+  try {
+    for await (const piece of decoder as AsyncIterable<Buffer>) {
+      const length = unpacked.length + piece.length;
+      if (length > room.maxBytes) throw TOO_LARGE;
+      if (length > grantedBytes) {
+        await room.more(room.maxBytes);
+        grantedBytes = room.maxBytes;
+      }
+      unpacked.add(piece);
+    }
+  } catch (cause) {
+    if (isZlibError(cause)) throw new UnreadableBody(400, 'the body is not in its encoding');
+    throw cause;
+  }
+  return unpacked.pieces();
 }
 
-/** application/json and every +json (RFC 6839 section 3.1), such as application/geo+json; with or without parameters. */
-const JSON_TYPE = /^(?:application\/json|[^\s;/]+\/[^\s;/]+\+json)\s*(?:;|$)/i;
+function isZlibError(cause: unknown): boolean {
+  return cause instanceof Error && 'errno' in cause;
+}
+
+const TOO_LARGE = new UnreadableBody(413, 'the body is too large');
+const GAVE_UP = new UnreadableBody(400, 'the client gave up');

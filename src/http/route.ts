@@ -1,5 +1,7 @@
 import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
+import type { JsonFault } from '../base/parseJson.ts';
+import type { Result } from '../base/result.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
 import type { Query } from './query.ts';
@@ -24,10 +26,12 @@ export interface Call {
 
 /** A body, decompressed. */
 export interface RequestBody {
-  /** A large one in the pieces in which it came: to join them would hold up everybody else. */
+  /** A large one in several: to join them would hold up everybody else. */
   readonly pieces: readonly Buffer[];
-  /** False when the Content-Type says that it is something else. */
+  /** False when the Content-Type does not say so. */
   readonly isJson: boolean;
+  /** What it says; null where it does not say that it is JSON, and on routes that take pieces. */
+  readonly json: Result<unknown, JsonFault> | null;
 }
 
 /** One route under a version's prefix: plain functions that know nothing of the server around them. */
@@ -49,6 +53,10 @@ interface RouteBase {
   readonly versions: readonly ApiVersion[];
   /** How large a body may be; without it none is read. */
   readonly maxBodyBytes?: number;
+  /** The route reads the pieces of the body itself. */
+  readonly takesPieces?: true;
+  /** A compressed body is refused. */
+  readonly takesPlainOnly?: true;
   /** Asked so often that it is answered before the router is reached (see pollingListener). Only for reads. */
   readonly isPolled?: true;
   /** How long an answer may take at most, where it is more than usual. */

@@ -51,7 +51,9 @@ async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answe
 }
 
 async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Answer> {
-  const settings = parseKeyCreate(jsonBody(body));
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const settings = parseKeyCreate(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
   const made = await createKey(writes(caller.accountId), caller, settings.value);
   if (made === undefined) return validationAnswer([KEY_FAULTS.limitReached]);
@@ -62,7 +64,9 @@ async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Ans
 async function change({ writes }: KeyPorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const settings = parseKeyChange(jsonBody(body));
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const settings = parseKeyChange(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
   return found(await changeKey(writes(caller.accountId), caller, id, settings.value));
 }

@@ -9,7 +9,8 @@ import { jsonBody } from './jsonBody.ts';
 import type { ChangePorts } from './ports.ts';
 import type { Call, Route } from './route.ts';
 
-const MAX_BODY_BYTES = 1024 * 1024;
+/** An address and a password. Whoever sends it has shown no credentials yet, so it may cost next to nothing. */
+const MAX_BODY_BYTES = 4 * 1024;
 
 /** The application's sessions: log in, log out. */
 export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
@@ -20,6 +21,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       scopes: ANYBODY,
       versions: ['v1'],
       maxBodyBytes: MAX_BODY_BYTES,
+      takesPlainOnly: true,
       handle: (call) => create(ports, call),
     },
     {
@@ -42,7 +44,9 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
  */
 async function create(ports: LogInPorts, { body, client }: Call): Promise<Answer> {
   invariant(client, 'a call of v1 knows its client');
-  const login = parseLogin(jsonBody(body));
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const login = parseLogin(json.value);
   if (!login.ok) return validationAnswer(login.error);
   const outcome = await logIn(ports, login.value, client.network);
   switch (outcome.kind) {

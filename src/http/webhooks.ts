@@ -76,7 +76,9 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
 }
 
 async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answer> {
-  const draft = parseEndpointCreate(jsonBody(body), ports.allowNets);
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const draft = parseEndpointCreate(json.value, ports.allowNets);
   if (!draft.ok) return faultAnswer(draft.error);
   const secret = newSecret();
   const webhook = await writeWorlds(ports.writes(caller.accountId), async ({ tx, changed }) => {
@@ -105,7 +107,9 @@ async function detail({ reads }: WebhookPorts, { caller, params }: Call): Promis
 async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const change = parseEndpointUpdate(jsonBody(body), ports.allowNets);
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const change = parseEndpointUpdate(json.value, ports.allowNets);
   if (!change.ok) return faultAnswer(change.error);
   const webhook = await writeWorlds(ports.writes(caller.accountId), async ({ tx, changed }) => {
     const updated = await updateWebhook(tx, caller.accountId, id, change.value);

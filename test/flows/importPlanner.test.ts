@@ -4,8 +4,11 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
+import { Overloaded } from '../../src/base/fairSemaphore.ts';
+import { WorkTurns } from '../../src/base/workTurns.ts';
 import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../src/flows/importPlanner.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { newTurns } from '../support/workTurns.ts';
 
 const bytesOf = (body: unknown): Uint8Array =>
   new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
@@ -16,13 +19,13 @@ const POINT = {
 };
 const FINE = bytesOf({ type: 'FeatureCollection', features: [POINT] });
 function newPlanner(t: TestContext): ImportPlanner {
-  const planner = new ImportPlanner();
+  const planner = new ImportPlanner(newTurns(), 0);
   t.after(() => planner.close());
   return planner;
 }
 
 async function assertPlans(planner: ImportPlanner): Promise<void> {
-  const plan = await planner.plan([FINE]);
+  const plan = await planner.plan(1, [FINE]);
   assert.ok(plan.ok);
   assert.deepEqual(
     plan.value.items.map(({ index }) => index),
@@ -30,9 +33,57 @@ async function assertPlans(planner: ImportPlanner): Promise<void> {
   );
 }
 
+describe('a small import body is read without a process', () => {
+  const newSmall = (t: TestContext, turns = newTurns()): ImportPlanner => {
+    const planner = new ImportPlanner(turns);
+    t.after(() => planner.close());
+    // A process could not be started.
+    const { execPath } = process;
+    process.execPath = '/nowhere/node';
+    t.after(() => {
+      process.execPath = execPath;
+    });
+    return planner;
+  };
+  const padded = (bytes: number): Uint8Array => {
+    const text = JSON.stringify({ padding: '', type: 'FeatureCollection', features: [POINT] });
+    return bytesOf(text.replace('"padding":""', `"padding":"${'x'.repeat(bytes - text.length)}"`));
+  };
+
+  test('into the same plan or refusal', async (t) => {
+    const planner = newSmall(t);
+    await assertPlans(planner);
+    const refused = await planner.plan(1, [bytesOf('{')]);
+    assert.ok(!refused.ok && refused.error !== 'too_many_values');
+    assert.equal(refused.error[0]?.code, 'INVALID_BODY');
+  });
+
+  test('up to 256 KB and 20 000 values', async (t) => {
+    const planner = newSmall(t);
+    const values = (count: number) => bytesOf(`{"type":"Nothing","x":[${'0,'.repeat(count - 6)}0]}`);
+    assert.ok((await planner.plan(1, [padded(256 * 1024)])).ok);
+    assert.ok(!(await planner.plan(1, [values(20_000)])).ok);
+    for (const large of [padded(256 * 1024 + 1), values(20_001)])
+      await assert.rejects(planner.plan(1, [large]), ImportOverload);
+  });
+
+  test('a hundred at once, feature by feature, in turn by account', async (t) => {
+    const turns = new WorkTurns<number | string>(0); // one step in a turn
+    const planner = newSmall(t, turns);
+    const order: number[] = [];
+    const body = (count: number) =>
+      bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) });
+    const plans = Array.from({ length: 100 }, () => planner.plan(1, [body(50)]));
+    const other = planner.plan(2, [body(1)]).then(() => order.push(2));
+    await Promise.all([...plans.map((plan) => plan.then(() => order.push(1))), other]);
+    assert.equal(order[0], 2);
+    assert.equal(order.length, 101);
+  });
+});
+
 describe('an import body is read in a process of its own', () => {
   test('into a plan whose areas are as complete as in this one', async (t) => {
-    const plan = await newPlanner(t).plan([
+    const plan = await newPlanner(t).plan(1, [
       bytesOf({
         dry_run: true,
         geojson: {
@@ -80,8 +131,8 @@ describe('an import body is read in a process of its own', () => {
   test('and what is none is refused', async (t) => {
     const planner = newPlanner(t);
     for (const [title, body, code] of refused) {
-      const plan = await planner.plan([body]);
-      assert.ok(!plan.ok, title);
+      const plan = await planner.plan(1, [body]);
+      assert.ok(!plan.ok && plan.error !== 'too_many_values', title);
       assert.deepEqual(
         plan.error.map((error) => error.code),
         [code],
@@ -92,20 +143,20 @@ describe('an import body is read in a process of its own', () => {
 
   test('in whatever pieces it comes', async (t) => {
     const planner = newPlanner(t);
-    const whole = await planner.plan([FINE]);
+    const whole = await planner.plan(1, [FINE]);
     for (const length of [1, 7, 100]) {
       const pieces: Uint8Array[] = [];
       for (let at = 0; at < FINE.length; at += length) pieces.push(FINE.subarray(at, at + length));
-      assert.deepEqual(await planner.plan(pieces), whole);
+      assert.deepEqual(await planner.plan(1, pieces), whole);
     }
-    assert.ok(!(await planner.plan([])).ok);
+    assert.ok(!(await planner.plan(1, [])).ok);
   });
 
   test('many at once, each with its own plan, in any order of sizes', async (t) => {
     const planner = newPlanner(t);
     const plans = await Promise.all(
       [3, 0, 150, 1, 40, 2, 0, 5].map((count) =>
-        planner.plan([bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) })]),
+        planner.plan(1, [bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) })]),
       ),
     );
     assert.deepEqual(
@@ -116,21 +167,35 @@ describe('an import body is read in a process of its own', () => {
 });
 
 describe('the planner keeps its bounds', () => {
-  test('the ninth body at once is refused, and taken when there is room again', async (t) => {
+  test('a hundred bodies of one account wait for the process, the two hundred and second at once is refused', async (t) => {
     const planner = newPlanner(t);
-    const eight = Array.from({ length: 8 }, () => assertPlans(planner));
-    await assert.rejects(planner.plan([FINE]), ImportOverload);
-    await Promise.all(eight);
+    const taken = Array.from({ length: 201 }, () => assertPlans(planner));
+    await assert.rejects(planner.plan(1, [FINE]), Overloaded);
+    await Promise.all(taken);
     await assertPlans(planner);
   });
 
+  test('an account whose bodies wait holds up another by one of them', async (t) => {
+    const planner = newPlanner(t);
+    const order: string[] = [];
+    const plan = async (accountId: number) => {
+      await planner.plan(accountId, [FINE]);
+      order.push(`account ${accountId}`);
+    };
+    await Promise.all([1, 1, 1, 1, 1, 2, 3, 2].map(plan));
+    assert.deepEqual(
+      order.slice(0, 5),
+      [1, 2, 3, 1, 2].map((id) => `account ${id}`),
+    );
+  });
+
   test('closing ends what waits, closing again does nothing', async () => {
-    const planner = new ImportPlanner();
-    const waiting = assert.rejects(planner.plan([bytesOf('['.repeat(20_000_000))]));
+    const planner = new ImportPlanner(newTurns(), 0);
+    const waiting = assert.rejects(planner.plan(1, [bytesOf('['.repeat(20_000_000))]));
     await planner.close();
     await waiting;
     await planner.close();
-    await new ImportPlanner().close();
+    await new ImportPlanner(newTurns(), 0).close();
   });
 });
 
@@ -164,7 +229,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     await assertPlans(planner);
     const [pid] = (await children()) as [number];
     process.kill(pid, 'SIGSTOP');
-    const refused = assert.rejects(planner.plan([FINE]), ImportTooLarge);
+    const refused = assert.rejects(planner.plan(1, [FINE]), ImportTooLarge);
     const next = assertPlans(planner);
     process.kill(pid, 'SIGKILL');
     await Promise.all([refused, next]);
@@ -188,8 +253,9 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const [pid] = (await children()) as [number];
     process.kill(pid, 'SIGSTOP');
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const refused = assert.rejects(planner.plan([FINE]), ImportOverload);
+    const refused = assert.rejects(planner.plan(1, [FINE]), ImportOverload);
     const next = assertPlans(planner);
+    await new Promise((resolve) => setImmediate(resolve)); // the process is asked a few promises later
     t.mock.timers.tick(60_000);
     t.mock.timers.reset();
     await Promise.all([refused, next]);
@@ -200,9 +266,9 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const planner = newPlanner(t);
     const { execPath } = process;
     process.execPath = '/nowhere/node';
-    const refused = assert.rejects(planner.plan([FINE]), ImportOverload);
+    await assert.rejects(planner.plan(1, [FINE]), ImportOverload);
     process.execPath = execPath;
-    await Promise.all([refused, assertPlans(planner)]);
+    await assertPlans(planner);
   });
 
   test('ends when it has had nothing to do for a minute, and another one reads the next import', async (t) => {
@@ -222,7 +288,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
     const file = JSON.stringify(new URL('../../src/flows/importPlanner.ts', import.meta.url).href);
     const script = `
       const { ImportPlanner } = await import(${file});
-      await new ImportPlanner().plan([new TextEncoder().encode('{}')]);
+      await new ImportPlanner(null, 0).plan(1, [new TextEncoder().encode('{}')]);
       console.log('planned');
       setInterval(() => undefined, 1_000);`;
     const service = spawn(process.execPath, ['--input-type=module', '-e', script], {

@@ -12,6 +12,7 @@ import type { Operation } from '../../src/http/openapi/operation.ts';
 import { BOTH_VERSIONS, type Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { bareRequest, type Reply } from '../support/pod.ts';
+import { newBodyPorts } from '../support/workTurns.ts';
 
 interface Line {
   readonly level: string;
@@ -29,6 +30,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
   const admittance = { admit: () => ({ kind: 'admitted', caller: { scopes } }) };
   const server = createHttpServer(
     createApp({
+      ...newBodyPorts(),
       admittance: admittance as unknown as Admittance,
       sessions: admittance as unknown as SessionAdmittance,
       routes: [

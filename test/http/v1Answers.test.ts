@@ -19,6 +19,7 @@ import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../sup
 import { exchange, type RawReply, rawRequest } from '../support/http.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
 import { createDatabase } from '../support/postgres.ts';
+import { newBodyPorts } from '../support/workTurns.ts';
 
 const OWNER = 'owner@example.com';
 const SCREEN = { name: 'Depot screen', scopes: ['read_devices'], allowlist: [] };
@@ -29,6 +30,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
   const log = (fields: object) => void lines.push(JSON.stringify(fields));
   const admit = () => ({ kind: 'admitted', caller: NOBODY });
   const ports = {
+    ...newBodyPorts(),
     admittance: { admit } as unknown as Admittance,
     sessions: { admit, admitAnybody: admit } as unknown as SessionAdmittance,
     routes: [{ method: 'POST', path: '/session', scopes: ANYBODY, versions: ['v1'], handle } as const],

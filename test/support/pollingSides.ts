@@ -20,6 +20,7 @@ import type { Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
 import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
+import { newBodyPorts } from './workTurns.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const WORLD = 1;
@@ -182,6 +183,7 @@ export async function serveSide(
   const broken = (path: string, handle: Route['handle']): Route => ({ ...nearest, path, handle });
   const server = createHttpServer(
     make({
+      ...newBodyPorts(),
       admittance: { admit } as unknown as Admittance,
       routes: [
         nearest,
