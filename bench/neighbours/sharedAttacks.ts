@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { newKey } from '../../src/access/apiKey.ts';
+import { OFFSET_MAX } from '../../src/http/deepPage.ts';
 import { type Attack, accountOf, atOnce, headersOf, inTurn, type Scene, sized } from './attack.ts';
 import { featureText, multiPointText } from './featureTexts.ts';
 import { seedDeliveries, seedDevices, seedEvents, seedWebhooks } from './seeds.ts';
@@ -17,6 +18,7 @@ const ROUND_MS = 3_000;
 export const SHARED_ATTACKS: readonly Attack[] = [
   ...[
     ['events at a far offset', `offset=${BEYOND}`],
+    ['events at the greatest offset', `offset=${OFFSET_MAX}&limit=200`],
     ['events of a type that there is not', 'type=alarm&limit=200'],
   ].map(
     ([name = '', query = '']): Attack => ({

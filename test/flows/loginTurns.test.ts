@@ -8,7 +8,8 @@ const OWNER = { email: 'owner@example.com', network: '192.0.2.1' };
 
 /** Checks of passwords that end one by one, and which of them were made. */
 function desk() {
-  const turns = new LoginTurns();
+  let nowMs = 0;
+  const turns = new LoginTurns(() => nowMs);
   const made: string[] = [];
   const ends: (() => void)[] = [];
   let ended = 0;
@@ -34,6 +35,9 @@ function desk() {
       end();
       await turn();
       return true;
+    },
+    pass: (ms: number) => {
+      nowMs += ms;
     },
     get running() {
       return ends.length - ended;
@@ -108,4 +112,17 @@ test('four hundred networks that guess do not hold up an owner at a known addres
   guess(one, 400, 5);
   one.check({ ...OWNER, isKnown: true });
   assert.ok((await turnOf(OWNER.network, one)) <= 3);
+});
+
+test('a turn that comes after ten seconds costs no check: its caller has given up, or is about to', async () => {
+  const one = desk();
+  const outcomes = guess(one, 20, 1);
+  await one.endOne();
+  const checked = one.made.length;
+  one.pass(10_001);
+  const late = one.check({ ...OWNER, isKnown: false });
+  while (await one.endOne());
+  assert.equal(await late, 'checked');
+  assert.equal(one.made.length, checked + 1);
+  assert.equal((await Promise.all(outcomes)).filter((outcome) => outcome === 'refused').length, 20 - checked);
 });
