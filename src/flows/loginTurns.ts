@@ -1,11 +1,9 @@
 import { FairSemaphore, Overloaded } from '../base/fairSemaphore.ts';
 
-/** Two of the four threads that Node has for such work: a check takes one of them for a fifth of a second, and 32 MB. */
-const CHECKS = 2;
-/** As many as are checked in six seconds. */
-const WAITING = 60;
+/** As many as are checked in ten seconds: each takes a thread for a fifth of a second, and 32 MB. */
+const WAITING = 50;
 const WAITING_PER_KEY = 20;
-/** Who has waited for longer, on a machine that is slower or busier than that, is about to be told that it takes too long. */
+/** Who has waited for longer, on a slower or busier machine, is about to be told that it takes too long. */
 const WAIT_LIMIT_MS = 10_000;
 
 /** Whose password is checked. */
@@ -18,19 +16,13 @@ export interface LoginTurn {
 }
 
 /**
- * Who has a password checked next, since somebody may send more to check than there is time for. Two queues take turns:
- * accounts at addresses from which they have logged in before, fair by account; and all others, fair by network. So
- * whoever guesses, from however many networks, keeps an owner out of no usual place; elsewhere an owner waits for one
- * check of each network that guesses.
+ * Who has a password checked next, since somebody may send more to check than there is time for. Two queues, each with
+ * one check at a time, so that guesses take one core at most: accounts at addresses from which they have logged in
+ * before, fair by account; and all others, fair by network. Whoever guesses, from however many networks, keeps an owner
+ * out of no usual place; elsewhere an owner waits for one check of each network that guesses.
  */
 export class LoginTurns {
   readonly #nowMs: () => number;
-  readonly #checks = new FairSemaphore<'known' | 'new'>({
-    running: CHECKS,
-    runningPerKey: CHECKS,
-    waiting: 2 * CHECKS,
-    waitingPerKey: CHECKS,
-  });
   readonly #known = queue();
   readonly #new = queue();
 
@@ -45,20 +37,18 @@ export class LoginTurns {
    */
   run<T>({ email, network, isKnown }: LoginTurn, check: () => Promise<T>): Promise<T> {
     const askedAtMs = this.#nowMs();
-    const checkInTime = (): Promise<T> => {
+    const checkInTime = async (): Promise<T> => {
       if (this.#nowMs() - askedAtMs > WAIT_LIMIT_MS) throw new Overloaded('the turn came too late');
       return check();
     };
-    return isKnown
-      ? this.#known.run(email, () => this.#checks.run('known', checkInTime))
-      : this.#new.run(network, () => this.#checks.run('new', checkInTime));
+    return isKnown ? this.#known.run(email, checkInTime) : this.#new.run(network, checkInTime);
   }
 }
 
 function queue(): FairSemaphore<string> {
   return new FairSemaphore({
-    running: CHECKS,
-    runningPerKey: CHECKS,
+    running: 1,
+    runningPerKey: 1,
     waiting: WAITING,
     waitingPerKey: WAITING_PER_KEY,
   });
