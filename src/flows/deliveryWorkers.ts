@@ -124,9 +124,9 @@ export class DeliveryWorkers {
   }
 
   async #learnAccounts(webhookIds: readonly number[]): Promise<void> {
+    if (this.#accounts.size > ACCOUNTS_MAX) this.#accounts.clear();
     const unknown = webhookIds.filter((webhookId) => !this.#accounts.has(webhookId));
     if (unknown.length === 0) return;
-    if (this.#accounts.size > ACCOUNTS_MAX) this.#accounts.clear();
     const known = await selectWebhookAccounts(this.#ports.sql, unknown);
     for (const { webhookId, accountId } of known) this.#accounts.set(webhookId, accountId);
   }

@@ -13,15 +13,15 @@ export interface LaneLimits {
 const WAITING = { waiting: 4_096, waitingPerKey: 512 };
 
 /**
- * A pod sends to 256 endpoints at once, and to an account's share of them. Endpoints that hang have places of their
- * own, few of an account, so that those of thirty accounts keep nobody waiting but each other; and so have endpoints of
- * which nothing is known yet.
+ * A pod sends to so many endpoints at once, and to an account's share of them. Endpoints that hang have places of their
+ * own, so that those of thirty accounts keep nobody waiting but each other; and so have endpoints of which nothing is
+ * known yet, few of an account, since they may all turn out to hang.
  */
 export const LANE_LIMITS: LaneLimits = {
   places: {
     quick: { running: 128, runningPerKey: 64, ...WAITING },
     new: { running: 64, runningPerKey: 16, ...WAITING },
-    slow: { running: 64, runningPerKey: 8, ...WAITING },
+    slow: { running: 128, runningPerKey: 32, ...WAITING },
   },
   slowAfterMs: 1_000,
 };
