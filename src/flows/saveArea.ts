@@ -105,9 +105,11 @@ export async function upsertArea(
 /** True when there was such an area. */
 export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number): Promise<boolean> {
   return writeWorlds(ports, async ({ tx, changed }) => {
-    const worldId = await deleteArea(tx, writer.worldIds, areaId);
-    if (worldId === undefined) return false;
-    changed({ kind: 'area', worldId, entityIds: [areaId] });
+    const stored = await lockArea(tx, writer.worldIds, areaId);
+    if (stored === undefined) return false;
+    await lockAreaQuota(tx, stored.accountId);
+    await deleteArea(tx, writer.worldIds, areaId);
+    changed({ kind: 'area', worldId: stored.worldId, entityIds: [areaId] });
     return true;
   });
 }
@@ -122,7 +124,7 @@ async function mergeInto(
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
   const { definition, figures, warnings } = valid.value;
   const growth = growthOf(stored.definition, definition);
-  if (growth.vertices > 0) {
+  if (growth.vertices !== 0) {
     const excess = refuseGrowth(await lockAreaQuota(tx, stored.accountId), growth);
     if (excess !== null) return { kind: 'invalid', errors: [excess] };
   }

@@ -10,8 +10,11 @@ interface RawQuota {
 }
 
 /**
- * What an account has and may have. Until the transaction ends nobody else adds to it: what fits now fits then. To be
- * taken after the locks of areas, as the triggers do that count.
+ * What an account has and may have. Until the transaction ends nobody else adds to it: what fits now fits then.
+ *
+ * To be taken after the locks of areas and before any write that the triggers count, deletions and smaller shapes too:
+ * a creation under the same external id holds this lock while it waits for that write to end, and the write must not
+ * need the lock any more.
  */
 export async function lockAreaQuota(tx: Tx, accountId: number): Promise<AreaQuota> {
   const [row] = await lock(tx, accountId);
