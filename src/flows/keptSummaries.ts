@@ -21,11 +21,13 @@ interface Kept {
  */
 export class KeptSummaries {
   readonly #nowMs: () => number;
+  readonly #count: typeof countDeliveries;
   readonly #kept = new Map<number, Kept>();
 
   /** @param nowMs a clock that is never set */
-  constructor(nowMs: () => number = () => performance.now()) {
+  constructor(nowMs: () => number = () => performance.now(), count = countDeliveries) {
     this.#nowMs = nowMs;
+    this.#count = count;
   }
 
   /** `sql`: the share of this account. Rejects when Postgres cannot be asked. */
@@ -36,7 +38,7 @@ export class KeptSummaries {
   }
 
   #read(sql: Sql, accountId: number): Promise<DeliverySummary> {
-    const summary = countDeliveries(sql, accountId, SUMMARY_WINDOW_HOURS).then(summarize);
+    const summary = this.#count(sql, accountId, SUMMARY_WINDOW_HOURS).then(summarize);
     const entry: Kept = { summary, untilMs: Number.POSITIVE_INFINITY };
     this.#kept.delete(accountId);
     this.#kept.set(accountId, entry);

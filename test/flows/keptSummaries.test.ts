@@ -1,25 +1,29 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { DeliveryCounts } from '../../src/delivery/summary.ts';
 import { KeptSummaries } from '../../src/flows/keptSummaries.ts';
 import type { Sql } from '../../src/store/sql.ts';
+
+/** What counts needs none. */
+const NO_SQL = null as unknown as Sql;
 
 /** A store that counts when it is told to, and a clock. */
 function desk() {
   let nowMs = 1_000;
   let reads = 0;
   const ends: ((outcome: number | Error) => void)[] = [];
-  const sql = (() => {
+  const count = (): Promise<DeliveryCounts> => {
     reads++;
     return new Promise((resolve, reject) => {
       ends.push((outcome) => {
         if (outcome instanceof Error) reject(outcome);
-        else resolve([{ status: 'delivered', duration_ms: null, count: outcome, attempts: outcome }]);
+        else resolve({ byStatus: { delivered: outcome }, attempts: outcome, durations: [] });
       });
     });
-  }) as unknown as Sql;
-  const summaries = new KeptSummaries(() => nowMs);
+  };
+  const summaries = new KeptSummaries(() => nowMs, count);
   return {
-    ask: (accountId: number) => summaries.of(sql, accountId),
+    ask: (accountId: number) => summaries.of(NO_SQL, accountId),
     /** The read that is under way finds so many deliveries, or fails. */
     end: (outcome: number | Error) => ends.pop()?.(outcome),
     pass: (ms: number) => {
