@@ -1,4 +1,4 @@
-import type { Steps, WorkTurns } from '../base/workTurns.ts';
+import type { WorkTurns } from '../base/workTurns.ts';
 import type { AreaCatalog } from '../memory/areaCatalog.ts';
 import type { Fleet } from '../memory/fleet.ts';
 import type { Keyring } from '../memory/keyring.ts';
@@ -12,7 +12,8 @@ import type { Sql } from '../store/sql.ts';
 import { selectSubscriptions } from '../store/webhooks.ts';
 import { compileAreas } from './compileAreas.ts';
 import { inTurns } from './inTurns.ts';
-import { decodeMoves } from './moves.ts';
+import { moveDevices } from './moveDevices.ts';
+import { decodeMoves, type Move } from './moves.ts';
 import { putDevices } from './putDevices.ts';
 
 /** What the feed keeps in step with Postgres. */
@@ -39,8 +40,6 @@ export interface ApplyPorts {
 /** So few that Postgres does not seem silent where it must read them from a slow disk. */
 const DEVICES_PER_READ = 2_500;
 const AREAS_PER_READ = 100;
-/** Moves between two looks at the clock: a fraction of a millisecond. */
-const MOVES_PER_STEP = 200;
 
 /**
  * Brings a page of the feed into memory, in turns with the requests. Rows are read again rather than carried in the
@@ -62,25 +61,15 @@ export async function applyChanges(
   await loadDevices(ports, fleet, [...idsOf(changes, 'device')]);
   await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
   await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
-  await loadDevices(ports, fleet, await inTurns(turns, 'feed', moveDevices(fleet, changes)));
+  await loadDevices(ports, fleet, await inTurns(turns, 'feed', moveDevices(fleet, movesOf(changes))));
 }
 
 function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
   return new Set(changes.flatMap((change) => (change.kind === kind ? change.entityIds : [])));
 }
 
-/** Returns the devices that are not known here. */
-export function* moveDevices(fleet: Fleet, changes: readonly Change[]): Steps<number[]> {
-  const unknown: number[] = [];
-  let moved = 0;
-  for (const { payload } of changes) {
-    if (payload === null) continue;
-    for (const { deviceId, position } of decodeMoves(payload)) {
-      if (!fleet.move(deviceId, position)) unknown.push(deviceId);
-      if (++moved % MOVES_PER_STEP === 0) yield;
-    }
-  }
-  return unknown;
+function* movesOf(changes: readonly Change[]): Generator<Move, void> {
+  for (const { payload } of changes) if (payload !== null) yield* decodeMoves(payload);
 }
 
 async function loadDevices(

@@ -9,6 +9,8 @@ import { ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
 import { isUnavailable } from '../store/sql.ts';
 import { selectUnlocked } from '../store/tracks.ts';
 import { type CommitPorts, type CommittedFixes, commitFixes, type FixOutcome } from './commitFixes.ts';
+import { inTurns } from './inTurns.ts';
+import { moveDevices } from './moveDevices.ts';
 import { type Part, type PointRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
@@ -152,14 +154,15 @@ export class Ingest {
         if (outcome !== null) stored.push(outcome);
       }
     }
-    if (committed !== null) this.#tell(committed);
+    if (committed !== null) await this.#tell(committed);
     this.#ports.onOutcomes(stored, committed?.eventCount ?? 0);
     for (const part of parts) this.#goOn(part, committed);
   }
 
-  #tell({ moves, queuedFor, isOutboxFilled }: CommittedFixes): void {
-    const { memory, onMoved, onQueued, onOutboxFilled } = this.#ports;
-    for (const { deviceId, position } of moves) memory.fleet.move(deviceId, position);
+  /** Memory is told in turns with the requests: ten thousand devices may have moved. */
+  async #tell({ moves, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
+    const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
+    await inTurns(turns, 'moves', moveDevices(memory.fleet, moves));
     if (moves.length > 0) onMoved();
     if (queuedFor.length > 0) onQueued(queuedFor);
     if (isOutboxFilled) onOutboxFilled();

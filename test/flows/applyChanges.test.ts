@@ -2,11 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Steps } from '../../src/base/workTurns.ts';
 import type { LatestPosition } from '../../src/engine/device.ts';
-import { moveDevices } from '../../src/flows/applyChanges.ts';
-import { encodeMoves } from '../../src/flows/moves.ts';
+import { moveDevices } from '../../src/flows/moveDevices.ts';
+import type { Move } from '../../src/flows/moves.ts';
 import { putDevices } from '../../src/flows/putDevices.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
-import type { Change } from '../../src/store/changes.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
 const DEVICES = 10_000;
@@ -34,10 +33,8 @@ const fields = (id: number) => ({
   editedAtMs: 0,
 });
 
-function movesOf(transaction: number, deviceIds: readonly number[]): Change {
-  const moves = deviceIds.map((deviceId) => ({ deviceId, position: position(transaction) }));
-  return { kind: 'positions', worldId: null, worldVersion: null, entityIds: [], payload: encodeMoves(moves) };
-}
+const movesOf = (transaction: number, deviceIds: readonly number[]): Move[] =>
+  deviceIds.map((deviceId) => ({ deviceId, position: position(transaction) }));
 
 /** How many calls of `fleet` each step makes, and what the steps return. */
 function countSteps<T>(
@@ -75,8 +72,8 @@ describe('what the feed brings after a lag', () => {
   test('moves are applied a few at a time, however many there are, and the newest stand', () => {
     const fleet = new Fleet();
     for (const id of ids) fleet.putDevice(fields(id));
-    const changes = Array.from({ length: TRANSACTIONS }, (_, n) => movesOf(TRANSACTIONS - n, ids));
-    const { most, result } = countSteps(fleet, 'move', moveDevices(fleet, changes));
+    const moves = Array.from({ length: TRANSACTIONS }, (_, n) => movesOf(TRANSACTIONS - n, ids)).flat();
+    const { most, result } = countSteps(fleet, 'move', moveDevices(fleet, moves));
     assert.ok(most <= 200, `${most} moves in a step`);
     assert.deepEqual(result, []);
     for (const id of ids)
@@ -84,7 +81,7 @@ describe('what the feed brings after a lag', () => {
   });
 
   test('devices that moved and are not known here are told', () => {
-    const { result } = countSteps(new Fleet(), 'move', moveDevices(new Fleet(), [movesOf(1, [7, 8])]));
+    const { result } = countSteps(new Fleet(), 'move', moveDevices(new Fleet(), movesOf(1, [7, 8])));
     assert.deepEqual(result, [7, 8]);
   });
 });

@@ -370,3 +370,32 @@ describe('any trace cut into any batches', () => {
     );
   });
 });
+
+describe('a large batch', () => {
+  test('moves its devices a few in a turn of the event loop, and is answered when all of them are there', async (t) => {
+    const { imeis, sides } = await ingestBench(t, { devices: 2_000 });
+    const [{ fleet, ingest }] = sides as [IngestSide];
+    await ingest.store([fixOf(imeis[0] as string, NOW_MS)]);
+    const move = fleet.move.bind(fleet);
+    let inTurn = 0;
+    let most = 0;
+    fleet.move = (deviceId, position) => {
+      most = Math.max(most, ++inTurn);
+      // As if a device took so long that a step is more than the work of a turn.
+      const endMs = performance.now() + 0.02;
+      while (performance.now() < endMs);
+      return move(deviceId, position);
+    };
+    let isAnswered = false;
+    const stored = ingest.store(imeis.map((imei) => fixOf(imei, NOW_MS + 1))).finally(() => {
+      isAnswered = true;
+    });
+    while (!isAnswered) {
+      await new Promise((resolve) => setImmediate(resolve));
+      inTurn = 0;
+    }
+    assert.equal(count(await stored, 'accepted'), imeis.length);
+    for (const imei of imeis) assert.equal(fleet.anyDevice(imei)?.position?.recordedAtMs, NOW_MS + 1);
+    assert.ok(most <= 600, `${most} devices in a turn`);
+  });
+});
