@@ -10,7 +10,7 @@ import { selectKeyState } from '../store/keyStates.ts';
 import { isUnavailable, type Sql } from '../store/sql.ts';
 
 /**
- * For this long after memory was last known to equal Postgres it is taken for the present: writers wait for pods that
+ * For this long after memory was last known to hold every write it is taken for the present: writers wait for pods that
  * were seen within LIVE_SECONDS (store/pods). Beyond it (a pod that was stopped, a Postgres that is lost) each call
  * first tries to catch up.
  */
@@ -31,7 +31,7 @@ export interface AdmitPorts {
   readonly fleet: Fleet;
   readonly keyring: Keyring;
   readonly gate: Gate;
-  readonly follower: { catchUp(): Promise<void>; lagMs(): number; readonly isSilent: boolean };
+  readonly follower: { catchUp(): Promise<void>; writesLagMs(): number; readonly isSilent: boolean };
   /** Gives Redis back a version that it lost. */
   readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
   /** Told of every admitted call of a key. */
@@ -86,7 +86,7 @@ export class Admittance {
     ip: string | null,
     refundIp: string | null,
   ): Admission | Promise<Admission> {
-    const isFresh = this.#ports.follower.lagMs() <= FRESH_MS;
+    const isFresh = this.#ports.follower.writesLagMs() <= FRESH_MS;
     const refusal = judgeKey(key, call.client);
     const keyId = isFresh && refusal === null ? key.id : null;
     const { worldIds } = key;
@@ -128,7 +128,7 @@ export class Admittance {
       await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change feed');
       return true;
     } catch (error) {
-      if (newerExists || !isUnavailable(error) || follower.lagMs() > TRUST_MEMORY_MS) throw error;
+      if (newerExists || !isUnavailable(error) || follower.writesLagMs() > TRUST_MEMORY_MS) throw error;
       return false;
     }
   }

@@ -83,12 +83,19 @@ export async function recordPositions(tx: Tx, payload: Buffer): Promise<void> {
  * The changes that were committed after `cursor`, a page at a time. How long other transactions stay open (of this
  * database or another: transaction ids are the cluster's) neither holds changes back nor brings them again. Entities
  * are gathered by kind and world here, since a row for each of a million would take longer than all that follows.
+ * `kinds` leaves out the others: a read of 'writes' passes over any number of moves by an index of its own.
  */
 export async function selectChanges(
   sql: Sql,
   cursor: FeedCursor,
   place: PagePlace | null,
+  kinds: 'all' | 'writes' | 'moves' = 'all',
 ): Promise<ChangePage> {
+  const ofKinds = {
+    all: sql``,
+    writes: sql`and kind <> 'positions'`,
+    moves: sql`and kind = 'positions'`,
+  }[kinds];
   const rows = await sql<ChangeRow[]>`
     with asked as materialized (
       select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot()) as up_to, server_history() as history,
@@ -101,6 +108,7 @@ export async function selectChanges(
       where (xid, id) > (${place?.afterXid ?? oldestOf(cursor)}::xid8, ${place?.afterId ?? 0}::bigint)
         and not pg_visible_in_snapshot(xid, ${cursor}::pg_snapshot)
         and pg_visible_in_snapshot(xid, (select up_to from asked)) and not (select pruned from asked)
+        ${ofKinds}
       order by xid, id limit ${PAGE_ROWS}
     ), page as (
       select * from found where bytes_before is null or bytes_before < ${PAGE_BYTES}
@@ -127,6 +135,11 @@ export async function selectChanges(
     next: afterXid === null || afterId === null ? null : { upTo, afterXid, afterId },
     changes: rows.flatMap((row) => (row.kind === null ? [] : [changeOf(row.kind, row)])),
   };
+}
+
+/** Where a read begins that brings what was committed after one cursor and up to another. */
+export function placeBetween(cursor: FeedCursor, upTo: FeedCursor): PagePlace {
+  return { upTo, afterXid: oldestOf(cursor), afterId: 0 };
 }
 
 /**

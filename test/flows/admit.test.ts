@@ -99,7 +99,7 @@ function open(gate: Gate, key: KeyState | null = FINE): Desk {
     keyring,
     gate,
     follower: {
-      lagMs: () => feed.lagMs,
+      writesLagMs: () => feed.lagMs,
       get isSilent() {
         return feed.isSilent;
       },
@@ -242,7 +242,7 @@ describe('judgement, in its order', () => {
       fleet: new Fleet(),
       keyring,
       gate: OPEN,
-      follower: { lagMs: () => 0, isSilent: false, catchUp: () => assert.fail() },
+      follower: { writesLagMs: () => 0, isSilent: false, catchUp: () => assert.fail() },
       restoreVersion: () => assert.fail(),
       noteUse: () => assert.fail('it was not let in'),
     });
