@@ -10,11 +10,11 @@ import { type Pod, startPod } from '../support/pod.ts';
 import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { endpointBody, type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks.ts';
-import { readmeBlock } from './readme.ts';
+import { guideBlock } from './guide.ts';
 import { paste } from './shell.ts';
 import { findSystemPostgres, startSystemPostgres } from './systemPostgres.ts';
 
-// Backup and restore as the README says, by the programs of an installed Postgres, into another cluster.
+// Backup and restore as the guide says, by the programs of an installed Postgres, into another cluster.
 
 const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';
@@ -98,7 +98,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
   const { url, key, receiver, before, hook, waiting, startMs } = await startScene(t);
   const folder = await mkdtemp(join(tmpdir(), 'fleet-backup-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  await run(t, readmeBlock('backup'), folder, url);
+  await run(t, guideBlock('backup'), folder, url);
 
   // What comes after the backup is lost, but receivers have heard of it.
   await before.pod.points([point(startMs + 2_000, { ...INSIDE, rfid: 'lost' })]);
@@ -108,7 +108,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
   const lost = JSON.parse(receiver.to('/hook').find(typed('rfid'))?.body ?? '');
 
   const restoredUrl = await startSystemPostgres(t);
-  await run(t, readmeBlock('restore'), folder, restoredUrl);
+  await run(t, guideBlock('restore'), folder, restoredUrl);
   const { pod, api, read } = await serve(t, restoredUrl, key);
 
   await t.test('devices, history, areas, events and endpoints are there, for the same key', async () => {
@@ -176,8 +176,8 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
     await sql.end();
     const thinUrl = databaseUrl(restoredUrl, 'thin');
     const without = "pg_dump --exclude-table-data='position_w*'";
-    await run(t, readmeBlock('backup').replace('pg_dump', without), folder, url);
-    await run(t, readmeBlock('restore'), folder, thinUrl);
+    await run(t, guideBlock('backup').replace('pg_dump', without), folder, url);
+    await run(t, guideBlock('restore'), folder, thinUrl);
     const thin = await serve(t, thinUrl, key);
     assert.deepEqual(await thin.read(`/devices/${IMEI}/history`), []);
     assert.equal((await thin.read(`/devices/${IMEI}/location`)).latitude, INSIDE.latitude);

@@ -10,7 +10,7 @@ import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { type Nginx, type NginxReply, skipWithoutNginx, startNginx } from './nginxServer.ts';
 
-// The nginx.conf of the README before two pods, with Postgres and Redis.
+// The nginx.conf of the guide before two pods, with Postgres and Redis.
 
 const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';

@@ -8,7 +8,7 @@ import { type ServiceProcess, serviceEnv, startProcess } from '../support/servic
 import { waitFor } from '../support/waitFor.ts';
 import { type Nginx, type NginxCall, skipWithoutNginx, startNginx } from './nginxServer.ts';
 
-// Restarts of pods behind the nginx of the README, one after the other, while clients go on.
+// Restarts of pods behind the nginx of the guide, one after the other, while clients go on.
 
 const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';

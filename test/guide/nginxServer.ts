@@ -12,8 +12,8 @@ import { checkDescribed } from '../support/describedAnswer.ts';
 import { findFreePort } from '../support/ports.ts';
 import { receiverCertificate } from '../support/tlsReceiver.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
-import { readmeBlock } from './readme.ts';
 
 /** What Debian's own nginx.conf brings along, for a process without privileges that keeps to one folder. */
 const MAIN_CONF = `
@@ -60,7 +60,7 @@ export function skipWithoutNginx(): string | false {
   return process.platform === 'linux' ? false : 'only Linux answers on all of 127.0.0.0/8';
 }
 
-/** Starts the nginx of the README before two pods; it ends after the test. */
+/** Starts the nginx of the guide before two pods; it ends after the test. */
 export async function startNginx(
   t: TestContext,
   ports: { readonly api: readonly [number, number]; readonly ingest: number },
@@ -75,7 +75,7 @@ export async function startNginx(
     'certificate.pem': certificatePem,
     'key.pem': privateKeyPem,
     'nginx.conf': MAIN_CONF,
-    'fleet.conf': readmeBlock('fleet.conf', {
+    'fleet.conf': guideBlock('fleet.conf', {
       '10.0.0.11:3000': `127.0.0.1:${ports.api[0]}`,
       '10.0.0.12:3000': `127.0.0.1:${ports.api[1]}`,
       '10.0.0.11:3001': `127.0.0.1:${ports.ingest}`,

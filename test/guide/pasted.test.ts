@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { makeProjectDir, removeDataDir } from '../support/cluster.ts';
 import { findFreePort } from '../support/ports.ts';
+import { guideBlock, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
-import { PROJECT, readmeBlock } from './readme.ts';
 import { paste } from './shell.ts';
 
-// A stranger pastes the commands of the README, in its order, into a folder where nothing has run before.
+// A stranger pastes the commands of the guide, in its order, into a folder where nothing has run before.
 
 const IMEI = '350000000000017';
 const missing = ['bash', 'curl', 'npm', 'date'].filter((name) => findProgram(name) === null);
@@ -27,7 +27,7 @@ async function startClone(t: TestContext) {
   const [api, ingest, receiver] = [await findFreePort(), await findFreePort(), await findFreePort()];
   const env = { PORT: String(api), INGEST_PORT: String(ingest) };
   const open = (name: string) => {
-    const block = readmeBlock(name)
+    const block = guideBlock(name)
       .replace('npm ci && ', '')
       .replaceAll(':3000/', `:${api}/`)
       .replaceAll(':3001/', `:${ingest}/`)
@@ -43,7 +43,7 @@ async function startClone(t: TestContext) {
   return { open, run };
 }
 
-test('what the README says to paste works, in its order', { skip, timeout: 180_000 }, async (t) => {
+test('what the guide says to paste works, in its order', { skip, timeout: 180_000 }, async (t) => {
   const { open, run } = await startClone(t);
   const receiver = open('receive');
   await receiver.said(/^receiving at /);
@@ -64,7 +64,7 @@ test('what the README says to paste works, in its order', { skip, timeout: 180_0
       [body.type, body.data.areaName, body.data.device.imei],
       ['geofence_enter', 'Depot', IMEI],
     );
-    const [documented] = JSON.parse(`[${readmeBlock('first-delivery')}]`);
+    const [documented] = JSON.parse(`[${guideBlock('first-delivery')}]`);
     assert.deepEqual(shapeOf(JSON.parse(await receiver.said(/geofence_enter/))), shapeOf(documented));
   });
 

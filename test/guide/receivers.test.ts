@@ -15,10 +15,10 @@ import { trustedCertificate } from '../support/receiver.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { startWebhookScene, type WebhookScene } from '../support/webhookScene.ts';
 import { endpointBody } from '../support/webhooks.ts';
+import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
-import { readmeBlock } from './readme.ts';
 
-// The receivers of the README, as they stand there, run by their own interpreters.
+// The receivers of the guide, as they stand there, run by their own interpreters.
 
 const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
@@ -71,7 +71,7 @@ async function start(t: TestContext, language: Language, secret: string): Promis
   const folder = await mkdtemp(join(tmpdir(), 'fleet-receiver-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const file = join(folder, language.file);
-  await writeFile(file, readmeBlock(language.file));
+  await writeFile(file, guideBlock(language.file));
   await mkdir(join(folder, 'events'));
   const port = await findFreePort();
   const [program, ...args] = await language.command(file, port);

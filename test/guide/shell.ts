@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import type { TestContext } from 'node:test';
 import { waitFor } from '../support/waitFor.ts';
 
-/** A shell in which somebody has pasted a block of the README. */
+/** A shell in which somebody has pasted a block of the guide. */
 export interface Shell {
   /** What it has said so far, on both streams. */
   readonly lines: readonly string[];

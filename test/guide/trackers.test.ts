@@ -3,9 +3,9 @@ import { after, before, describe, test } from 'node:test';
 import { formatIso } from '../../src/base/isoTime.ts';
 import { type IngestService, startIngestService } from '../support/ingestService.ts';
 import { INGEST_TOKEN, request } from '../support/pod.ts';
-import { readmeBlock } from './readme.ts';
+import { guideBlock } from './guide.ts';
 
-// What a Traccar server that is set up as the README says sends, and the phone app in its versions.
+// What a Traccar server that is set up as the guide says sends, and the phone app in its versions.
 
 let service: IngestService;
 before(async () => {
@@ -16,9 +16,9 @@ after(() => service.pod.stop());
 const atMs = Math.floor(Date.now() / 1000) * 1000 - 60_000;
 const at = formatIso(atMs);
 
-describe('the traccar.xml of the README', () => {
+describe('the traccar.xml of the guide', () => {
   const entries = Object.fromEntries(
-    [...readmeBlock('traccar.xml').matchAll(/<entry key='([^']+)'>([^<]+)<\/entry>/g)].map(
+    [...guideBlock('traccar.xml').matchAll(/<entry key='([^']+)'>([^<]+)<\/entry>/g)].map(
       ([, key = '', value = '']) => [key, value],
     ),
   );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
 import { COMMANDS } from '../../src/cli/commandTable.ts';
@@ -11,10 +11,10 @@ import { REJECTIONS } from '../../src/engine/rejection.ts';
 import { ERRORS } from '../../src/http/errors.ts';
 import { createMetrics } from '../../src/metrics.ts';
 import { describedRoutes } from '../support/describedApi.ts';
+import { guideBlocks, guidePages, guideSection, PROJECT, PROSE } from './guide.ts';
 import { findProgram } from './programs.ts';
-import { PROJECT, PROSE, README, readmeBlocks, readmeSection } from './readme.ts';
 
-// What the README says of the code, held against the code.
+// What the guide says of the code, held against the code.
 
 /** The cells of the tables of a text, a row each, without head and rule. */
 function tableRows(text: string): string[][] {
@@ -36,13 +36,13 @@ const quoted = (text: string, pattern: RegExp): string[] =>
 
 const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort();
 
-describe('the tables of the README', () => {
+describe('the tables of the guide', () => {
   test('name every variable of the configuration, and no other', () => {
     const source = readFileSync(join(PROJECT, 'src', 'config.ts'), 'utf8');
     const read = [...source.matchAll(/\b(?:reader\.\w+|readCidrs)\((?:reader, )?'([A-Z_]+)'/g)].map(
       (match) => match[1] as string,
     );
-    const told = tableRows(readmeSection('Configuration')).flatMap(([names = '']) =>
+    const told = tableRows(guideSection('Configuration')).flatMap(([names = '']) =>
       quoted(names, /^[A-Z_]+$/),
     );
     assert.deepEqual(sorted(told), sorted(read));
@@ -62,7 +62,7 @@ describe('the tables of the README', () => {
       WEBHOOK_MINUTE_MS: String(webhookMinuteMs),
       RATE_LIMIT_KEY_MINUTE: `${rateLimits.keyMinute}, ${rateLimits.keyHour}, ${rateLimits.ipMinute}`,
     };
-    const rows = tableRows(readmeSection('Configuration'));
+    const rows = tableRows(guideSection('Configuration'));
     for (const [name, told] of Object.entries(defaults)) {
       const row = rows.find(([names = '']) => names.startsWith(`\`${name}\``));
       assert.ok(row?.[1]?.startsWith(told), `${name}: ${row?.[1]}, not ${told}`);
@@ -70,7 +70,7 @@ describe('the tables of the README', () => {
   });
 
   test('name every error code with its status, and no other', () => {
-    const told = tableRows(readmeSection('Errors')).map(([code = '', status]) => [
+    const told = tableRows(guideSection('Errors')).map(([code = '', status]) => [
       quoted(code, /./)[0],
       Number(status),
     ]);
@@ -79,7 +79,7 @@ describe('the tables of the README', () => {
   });
 
   test('name every command with each of its options, and no other', () => {
-    const rows = tableRows(readmeSection('Administration'));
+    const rows = tableRows(guideSection('Administration'));
     const told = rows.flatMap(([usages = '']) => quoted(usages, /./));
     const nameOf = (usage: string) => usage.split(' ')[0] as string;
     assert.deepEqual(sorted(told.map(nameOf)), sorted(COMMANDS.map(({ name }) => name)));
@@ -135,7 +135,7 @@ describe('the tables of the README', () => {
   });
 });
 
-describe('the lists of the README', () => {
+describe('the lists of the guide', () => {
   const cases: readonly [what: string, section: string, pattern: RegExp, known: readonly string[]][] = [
     ['permissions', 'Administration', /^(read|write|send|manage)_[a-z_]+$/, SCOPES],
     [
@@ -153,12 +153,12 @@ describe('the lists of the README', () => {
   ];
   for (const [what, section, pattern, known] of cases) {
     test(`${what}: all, and no other`, () => {
-      assert.deepEqual(sorted(quoted(readmeSection(section), pattern)), sorted(known));
+      assert.deepEqual(sorted(quoted(guideSection(section), pattern)), sorted(known));
     });
   }
 
   test('folders of the source: all, and no other', () => {
-    const map = readmeBlocks.find(({ text }) => text.startsWith('src/'))?.text ?? '';
+    const map = guideBlocks.find(({ text }) => text.startsWith('src/'))?.text ?? '';
     const told = [...map.matchAll(/^ {2}([a-z]+)\//gm)].map((match) => match[1] as string);
     const known = readdirSync(join(PROJECT, 'src'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
@@ -167,43 +167,58 @@ describe('the lists of the README', () => {
   });
 });
 
-describe('what the README refers to', () => {
-  test('its own headings exist', () => {
-    const slugs = [...PROSE.matchAll(/^#+ (.+)$/gm)].map((match) =>
+describe('what the guide refers to', () => {
+  const slugsOf = (prose: string): string[] =>
+    [...prose.matchAll(/^#+ (.+)$/gm)].map((match) =>
       (match[1] as string)
         .toLowerCase()
         .replaceAll(/[^\w\s-]/g, '')
         .replaceAll(' ', '-'),
     );
-    const links = [...README.matchAll(/\]\(#([^)]+)\)/g)].map((match) => match[1] as string);
-    assert.ok(links.length > 15);
+  const linksOf = (text: string): string[] =>
+    [...text.matchAll(/\]\(((?!https?:)[^)\s]+)\)/g)].map((match) => match[1] as string);
+  const slugs = new Map(guidePages.map(({ path, prose }) => [path, slugsOf(prose)]));
+
+  for (const { path, text, prose } of guidePages) {
+    test(`${path}: every link leads to a heading or a file`, () => {
+      const broken = linksOf(text).filter((link) => {
+        const [file = '', heading] = link.split('#');
+        const target = file === '' ? path : join(dirname(path), file);
+        if (!existsSync(join(PROJECT, target))) return true;
+        return heading !== undefined && slugs.get(target)?.includes(heading) !== true;
+      });
+      assert.deepEqual(broken, []);
+    });
+
+    test(`${path}: every file of the source that it names exists`, () => {
+      const named = quoted(prose, /^(src|test|bench|sql)\/\S+\.\w+$/);
+      assert.deepEqual(
+        named.filter((file) => !existsSync(join(PROJECT, file))),
+        [],
+      );
+    });
+  }
+
+  test('every page of docs is reached from the README', () => {
+    const [readme] = guidePages;
+    const linked = linksOf(readme?.text ?? '').map((link) => link.split('#')[0]);
     assert.deepEqual(
-      links.filter((link) => !slugs.includes(link)),
+      guidePages.slice(1).flatMap(({ path }) => (linked.includes(path) ? [] : [path])),
       [],
     );
   });
 
-  test('every section is in the table of contents', () => {
-    const [contents = ''] = README.split('\n## ');
-    const headings = [...PROSE.matchAll(/^## (.+)$/gm)].map((match) => match[1] as string);
-    assert.deepEqual(
-      headings.filter((heading) => !contents.includes(`[${heading}](#`)),
-      [],
-    );
-  });
-
-  test('files exist', () => {
-    const linked = [...README.matchAll(/\]\(((?!#|https?:)[^)]+)\)/g)].map((match) => match[1] as string);
-    const named = quoted(PROSE, /^(src|test|bench|sql)\/\S+\.\w+$/);
-    const missing = [...linked, ...named].filter((path) => !existsSync(join(PROJECT, path)));
-    assert.deepEqual(missing, []);
+  test('the README can be read in ten minutes', () => {
+    const [readme] = guidePages;
+    assert.ok((readme?.text.split('\n').length ?? 0) <= 350);
   });
 
   test('no path of one machine, and no host but examples and the pages of others', () => {
-    assert.doesNotMatch(README, /(?<![\w.])\/(home|root|work|tmp|Users|mnt|opt)\//);
-    const hosts = [...README.matchAll(/https?:\/\/([^/\s"'`):;]+)/g)].map((match) => match[1] as string);
+    const text = guidePages.map((page) => page.text).join('\n');
+    assert.doesNotMatch(text, /(?<![\w.])\/(home|root|work|tmp|Users|mnt|opt)\//);
+    const hosts = [...text.matchAll(/https?:\/\/([^/\s"'`):;]+)/g)].map((match) => match[1] as string);
     const fine =
-      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|fleet_api|([a-z]+\.)?example\.com|github\.com|www\.(traccar\.org|standardwebhooks\.com))$/;
+      /^(127\.0\.0\.1|10\.0\.0\.\d+|HOST|fleet_api|([a-z]+\.)?example\.com|github\.com|tile38\.com|www\.(traccar\.org|standardwebhooks\.com))$/;
     assert.deepEqual(
       hosts.filter((host) => !fine.test(host)),
       [],
@@ -211,11 +226,13 @@ describe('what the README refers to', () => {
   });
 });
 
-describe('the blocks of the README', () => {
+describe('the blocks of the guide', () => {
   const skip = findProgram('bash') === null && 'there is no bash on this machine';
-  for (const { language, name, text, line } of readmeBlocks) {
+  for (const { language, name, text, page, line } of guideBlocks) {
     if (language === 'sh') {
-      test(`the commands in line ${line} (${name ?? 'no name'}) can be read by a shell`, { skip }, () => {
+      test(`${page}: the commands in line ${line} (${name ?? 'no name'}) can be read by a shell`, {
+        skip,
+      }, () => {
         // Where answers are shown too, commands stand behind a dollar sign.
         const commands = text.split('\n').filter((each) => each.startsWith('$ '));
         const script = commands.length > 0 ? commands.map((each) => each.slice(2)).join('\n') : text;
@@ -229,7 +246,7 @@ describe('the blocks of the README', () => {
     const tests = readdirSync(import.meta.dirname)
       .map((file) => readFileSync(join(import.meta.dirname, file), 'utf8'))
       .join('\n');
-    const unused = readmeBlocks.filter(({ name }) => name !== null && !tests.includes(`'${name}'`));
+    const unused = guideBlocks.filter(({ name }) => name !== null && !tests.includes(`'${name}'`));
     assert.deepEqual(
       unused.map(({ name }) => name),
       [],
@@ -237,6 +254,7 @@ describe('the blocks of the README', () => {
   });
 
   test('every fence that is opened is closed', () => {
-    assert.equal((README.match(/^```/gm) ?? []).length, readmeBlocks.length * 2);
+    const fences = guidePages.flatMap(({ text }) => text.match(/^```/gm) ?? []);
+    assert.equal(fences.length, guideBlocks.length * 2);
   });
 });
