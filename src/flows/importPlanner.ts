@@ -1,6 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
+import type { ImportItem } from '../areas/importPlan.ts';
 import { FairSemaphore } from '../base/fairSemaphore.ts';
+import { ok } from '../base/result.ts';
 import type { WorkTurns } from '../base/workTurns.ts';
 import type { ProcessReply } from './importProcess.ts';
 import { type PlanReply, planBody } from './planBody.ts';
@@ -31,6 +33,8 @@ export class ImportTooLarge extends Error {
 
 interface Job {
   readonly pieces: readonly Uint8Array[];
+  /** Of the plan, as far as the process has told of it. */
+  readonly items: ImportItem[];
   readonly resolve: (plan: PlanReply) => void;
   readonly reject: (error: Error) => void;
 }
@@ -72,7 +76,7 @@ export class ImportPlanner {
   #planThere(pieces: readonly Uint8Array[]): Promise<PlanReply> {
     if (this.#isClosed) return Promise.reject(CLOSED);
     return new Promise((resolve, reject) => {
-      this.#job = { pieces, resolve, reject };
+      this.#job = { pieces, items: [], resolve, reject };
       this.#read(this.#job);
     });
   }
@@ -118,12 +122,7 @@ export class ImportPlanner {
     });
     child.on('message', (reply) => {
       if (this.#process !== child) return; // given up
-      const { plan, fault } = reply as ProcessReply;
-      if (plan === undefined) {
-        this.#lose(child, new Error(`the import process failed: ${fault}`));
-        return;
-      }
-      this.#takeJob()?.resolve(plan);
+      this.#hear(child, reply as ProcessReply);
     });
     child.stdin?.on('error', () => undefined);
     child.on('error', (cause) =>
@@ -140,6 +139,22 @@ export class ImportPlanner {
     child.channel?.unref();
     (child.stdin as Socket | null)?.unref();
     return child;
+  }
+
+  #hear(child: ChildProcess, reply: ProcessReply): void {
+    switch (reply.kind) {
+      case 'items':
+        for (const item of reply.items) this.#job?.items.push(item);
+        return;
+      case 'plan': {
+        const job = this.#takeJob();
+        const { plan } = reply;
+        job?.resolve(plan.ok ? ok({ ...plan.value, items: job.items }) : plan);
+        return;
+      }
+      case 'fault':
+        this.#lose(child, new Error(`the import process failed: ${reply.fault}`));
+    }
   }
 
   #lose(child: ChildProcess, error: Error): void {

@@ -1,10 +1,19 @@
+import type { ImportItem } from '../areas/importPlan.ts';
 import { invariant } from '../base/invariant.ts';
+import { ok } from '../base/result.ts';
 import { MAX_IMPORT_VALUES, type PlanReply, planBody } from './planBody.ts';
 
-/** What the process says: the plan of a body, or by which defect of ours it ends. */
+/**
+ * What the process says of a body: some of the plan's items, then some more, at last the plan without them. Each message
+ * is read by the service in one go, and ten thousand areas in one would hold up everybody. Or the defect by which it ends.
+ */
 export type ProcessReply =
-  | { readonly plan: PlanReply; readonly fault?: undefined }
-  | { readonly plan?: undefined; readonly fault: string };
+  | { readonly kind: 'items'; readonly items: readonly ImportItem[] }
+  | { readonly kind: 'plan'; readonly plan: PlanReply }
+  | { readonly kind: 'fault'; readonly fault: string };
+
+/** A few milliseconds of reading for the service, also when each has 2 000 vertices. */
+const MESSAGE_ITEMS = 100;
 
 invariant(process.send !== undefined, 'this file is the entry of a process that the import planner starts');
 
@@ -27,7 +36,7 @@ process.on('disconnect', () => process.exit());
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => undefined);
 
 process.on('uncaughtException', (error) =>
-  reply({ fault: error.stack ?? error.message }, () => process.exit(1)),
+  reply({ kind: 'fault', fault: error.stack ?? error.message }, () => process.exit(1)),
 );
 
 function reply(said: ProcessReply, sent: () => void = () => undefined): void {
@@ -40,7 +49,19 @@ function planWhenComplete(): void {
   pieces = [];
   bytesHere = 0;
   bytesWanted = null;
-  reply({ plan: planOf(body) });
+  replyPlan(planOf(body));
+}
+
+function replyPlan(plan: PlanReply): void {
+  if (!plan.ok) {
+    reply({ kind: 'plan', plan });
+    return;
+  }
+  const { items } = plan.value;
+  for (let at = 0; at < items.length; at += MESSAGE_ITEMS) {
+    reply({ kind: 'items', items: items.slice(at, at + MESSAGE_ITEMS) });
+  }
+  reply({ kind: 'plan', plan: ok({ ...plan.value, items: [] }) });
 }
 
 function planOf(bytes: Uint8Array): PlanReply {
