@@ -7,7 +7,9 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --omit=dev --omit=optional
 
 FROM node:24.21.0-bookworm-slim
-ENV NODE_ENV=production HOST=0.0.0.0 INGEST_HOST=0.0.0.0
+# docker build --build-arg BUILD_COMMIT=$(git rev-parse HEAD) . lets /metrics and the log say which commit runs.
+ARG BUILD_COMMIT
+ENV NODE_ENV=production HOST=0.0.0.0 INGEST_HOST=0.0.0.0 BUILD_COMMIT=$BUILD_COMMIT
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json ./

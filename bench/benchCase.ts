@@ -1,42 +1,42 @@
-import type { Profile } from './profile.ts';
+import type { Profile } from './measure/profile.ts';
 
-/** One thing that is measured: a file of bench/cases, which exports it as `bench` and gives it its name. */
+/** A bench: each file of bench/cases exports one as `bench`. The name of the file is the name of the case. */
 export interface BenchCase {
-  /** One line for the list of cases. */
+  /** One line that describes the case. */
   readonly about: string;
   run(context: CaseContext): Promise<CaseOutcome>;
 }
 
-/** What a case may use. It runs in a process of its own. */
+/** What a case gets. Each case runs in its own process. */
 export interface CaseContext {
-  /** Only that it works is looked at: little data, two seconds at most. */
+  /** Only shows that the case works: little data, two seconds at most. */
   readonly smoke: boolean;
-  /** How long each thing is measured, in seconds, all rounds together. */
+  /** Seconds for each measurement, all rounds together. */
   readonly seconds: number;
-  /** Afterwards the same is done again under a profiler. */
+  /** Measures again under a profiler. */
   readonly profile: boolean;
-  /** The sizes of the command line, ascending; null: the case's own. */
+  /** The sizes of the command line, ascending. Null: the case chooses. */
   readonly sizes: readonly number[] | null;
-  /** An empty database for this case alone. */
+  /** An empty database for this case. */
   readonly databaseUrl: string;
-  /** A line of progress. */
+  /** Prints a line of progress. */
   say(line: string): void;
 }
 
 export type CaseOutcome =
   | {
       readonly kind: 'measured';
-      /** What the world holds, in words: `100 000 devices`. */
+      /** The amount of data in words: `100 000 devices`. */
       readonly size: string;
       readonly rows: readonly Row[];
-      /** What budgets are held against, by name; ratios wherever possible. */
-      readonly figures: Readonly<Record<string, number>>;
+      /** Named results that budgets apply to. Ratios wherever possible. */
+      readonly metrics: Readonly<Record<string, number>>;
       readonly notes?: readonly string[];
-      /** How something grows with its size: drawn by the runner. */
+      /** How a time grows with the size of the data. The runner draws them. */
       readonly curves?: readonly Curve[];
       readonly profiles?: readonly Profile[];
     }
-  /** Something is missing on this machine, which is said aloud. */
+  /** The machine lacks something that the case needs. */
   | { readonly kind: 'skipped'; readonly reason: string };
 
 /** Microseconds of one call by the number of devices or areas. */
@@ -45,22 +45,22 @@ export interface Curve {
   readonly points: readonly (readonly [size: number, us: number])[];
 }
 
-/** A line of the table. What is not there was not measured. */
+/** A row of the table of a case. Absent values were not measured. */
 export interface Row {
   readonly what: string;
   readonly perSecond?: number;
-  /** What `perSecond` counts; requests when not given. */
+  /** What `perSecond` counts. Default: requests. */
   readonly unit?: string;
   readonly p50Ms?: number;
   readonly p975Ms?: number;
   readonly p99Ms?: number;
   readonly worstMs?: number;
-  /** Processor time of the serving process for one of `unit`. */
+  /** Processor time of the serving process for one `unit`. */
   readonly cpuUs?: number;
   readonly rssMb?: number;
-  /** Share of one processor that the serving process and the load generator used, 0 to 1 and more with threads. */
+  /** Share of one processor that the serving process and the load generator used. Above 1 with threads. */
   readonly serverBusy?: number;
   readonly loadBusy?: number;
-  /** For what happens once. */
+  /** Duration of something that happens once. */
   readonly seconds?: number;
 }

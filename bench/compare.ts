@@ -4,10 +4,10 @@ import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
-import { type Comparison, compareFigures, formatComparison, readFigures } from './compareFigures.ts';
+import { type Comparison, compareMetrics, formatComparison, readMetrics } from './compareMetrics.ts';
 
 // npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]
-// Measures the working tree and another version of it in turn, and prints the medians of their figures side by side.
+// Measures another version and the working tree in turn, and prints the medians of their metrics side by side.
 
 const PROJECT = join(import.meta.dirname, '..');
 const CASES = ['nearest', 'contains', 'location', 'devices'];
@@ -40,7 +40,7 @@ async function main(): Promise<number> {
     await symlink(join(PROJECT, 'node_modules'), join(other, 'node_modules'));
     const chosen = cases.length === 0 ? CASES : cases;
     const runs = await alternate(other, commit, chosen, rounds, values.seconds);
-    console.log(`\n${formatComparison(compareFigures(runs), commit)}`);
+    console.log(`\n${formatComparison(compareMetrics(runs), commit)}`);
     return 0;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
@@ -51,7 +51,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** The one first in one round, the other in the next: whoever is first may find a cooler machine. */
+/** The versions take turns at going first, since the first may find a cooler machine. */
 async function alternate(
   other: string,
   commit: string,
@@ -62,7 +62,7 @@ async function alternate(
   const runs: Comparison[] = [];
   const measure = async (folder: string, name: string) => {
     console.error(`  ${name} …`);
-    return readFigures(await runBench(folder, cases, seconds));
+    return readMetrics(await runBench(folder, cases, seconds));
   };
   for (let round = 0; round < rounds; round++) {
     console.error(`round ${round + 1} of ${rounds}`);
@@ -74,7 +74,7 @@ async function alternate(
   return runs;
 }
 
-/** What a version's own bench prints. A broken budget is no reason to stop: it is what may be looked for. */
+/** Runs a version's own bench and returns its output. A broken budget does not stop the comparison. */
 async function runBench(folder: string, cases: readonly string[], seconds: string): Promise<string> {
   const args = [join(folder, 'bench', 'run.ts'), ...cases, '--seconds', seconds];
   const child = spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'ignore'] });
@@ -83,7 +83,7 @@ async function runBench(folder: string, cases: readonly string[], seconds: strin
     out += String(data);
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  if (code === null || /^FAILED: /m.test(out) || readFigures(out).size === 0) {
+  if (code === null || /^FAILED: /m.test(out) || readMetrics(out).size === 0) {
     throw new Error(`the bench of ${folder} ended with ${code}:\n${out}`);
   }
   return out;

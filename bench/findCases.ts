@@ -3,10 +3,11 @@ import { join } from 'node:path';
 
 const FOLDER = join(import.meta.dirname, 'cases');
 
-/** Every file of bench/cases by the name of its case: nearestRedis.ts is nearest-redis. */
+/** The files of bench/cases and its folders by the name of their case: nearestRedis.ts is nearest-redis. */
 export async function findCases(): Promise<ReadonlyMap<string, string>> {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith('.ts')).sort();
-  return new Map(files.map((file) => [caseName(file), join(FOLDER, file)]));
+  const entries = await readdir(FOLDER, { recursive: true, withFileTypes: true });
+  const files = entries.filter(({ name }) => name.endsWith('.ts')).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return new Map(files.map(({ name, parentPath }) => [caseName(name), join(parentPath, name)]));
 }
 
 function caseName(file: string): string {

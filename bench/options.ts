@@ -5,7 +5,10 @@ export interface BenchOptions {
   /** In the order given; all when none is. */
   readonly cases: readonly string[];
   readonly smoke: boolean;
+  /** Adds a record of the run, and writes the results from all records. */
   readonly record: boolean;
+  /** Only writes the results from the records. */
+  readonly results: boolean;
   readonly profile: boolean;
   readonly seconds: number;
   readonly sizes: readonly number[] | null;
@@ -15,7 +18,7 @@ const SECONDS = 9;
 const SECONDS_MAX = 3_600;
 const SIZE_MAX = 1_000_000;
 
-/** Parses the arguments; `known` are the names of all cases. The error lists all problems. */
+/** Parses the arguments; `known` are the names of all cases. Fails with all errors at once. */
 export function parseOptions(
   argv: readonly string[],
   known: readonly string[],
@@ -23,25 +26,35 @@ export function parseOptions(
   const given = split(argv);
   if (!given.ok) return given;
   const { values, positionals } = given.value;
-  const problems: string[] = [];
+  const errors: string[] = [];
   const seconds = Number(values.seconds ?? SECONDS);
   if (!(seconds > 0 && seconds <= SECONDS_MAX))
-    problems.push(`--seconds must be above 0, at most ${SECONDS_MAX}`);
+    errors.push(`--seconds must be above 0, at most ${SECONDS_MAX}`);
   const sizes = values.sizes === undefined ? null : values.sizes.split(',').map(Number);
   if (sizes?.some((size) => !Number.isInteger(size) || size < 1 || size > SIZE_MAX)) {
-    problems.push(`--sizes must be whole numbers from 1 to ${SIZE_MAX}, separated by commas`);
+    errors.push(`--sizes must be whole numbers from 1 to ${SIZE_MAX}, separated by commas`);
   }
   for (const name of positionals) {
-    if (!known.includes(name)) problems.push(`there is no case ${name}; there are ${known.join(', ')}`);
+    if (!known.includes(name)) errors.push(`there is no case ${name}; there are ${known.join(', ')}`);
   }
-  const { smoke = false, record = false, profile = false } = values;
-  if (smoke && record) problems.push('--record is not for --smoke, which measures too little');
+  const { smoke = false, record = false, results = false, profile = false } = values;
+  if (smoke && record) errors.push('--record is not for --smoke, which measures too little');
+  if (record && sizes !== null) errors.push('--record is for the sizes that cases choose themselves');
+  if (results && argv.length > 1) errors.push('--results measures nothing, so it stands alone');
   if (smoke && (values.seconds !== undefined || sizes !== null)) {
-    problems.push('--smoke has its own sizes and times');
+    errors.push('--smoke has its own sizes and times');
   }
-  if (problems.length > 0) return fail(problems);
+  if (errors.length > 0) return fail(errors);
   const cases = positionals.length === 0 ? known : positionals;
-  return ok({ cases, smoke, record, profile, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
+  return ok({
+    cases,
+    smoke,
+    record,
+    results,
+    profile,
+    seconds,
+    sizes: sizes?.toSorted((a, b) => a - b) ?? null,
+  });
 }
 
 function split(argv: readonly string[]) {
@@ -53,6 +66,7 @@ function split(argv: readonly string[]) {
         options: {
           smoke: { type: 'boolean' },
           record: { type: 'boolean' },
+          results: { type: 'boolean' },
           profile: { type: 'boolean' },
           seconds: { type: 'string' },
           sizes: { type: 'string' },

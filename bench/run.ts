@@ -1,20 +1,16 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import type { Curve } from './benchCase.ts';
-import { judge, readBudgets } from './budgets.ts';
-import { type BenchCluster, openCluster } from './cluster.ts';
 import { findCases } from './findCases.ts';
-import { describeMachine } from './machine.ts';
+import { describeMachine } from './measure/machine.ts';
 import { type BenchOptions, parseOptions } from './options.ts';
-import { plot } from './plot.ts';
-import { addRecord } from './record.ts';
-import { formatMachine, formatRun, formatVerdicts } from './report.ts';
+import { evaluateBudgets, readBudgets } from './report/budgets.ts';
+import { RECORDS, type RecordedCase, writeRecord } from './report/record.ts';
+import { formatMachine, formatRun, formatVerdicts } from './report/report.ts';
+import { writeResults } from './report/results.ts';
 import { runCase } from './runCase.ts';
+import { type BenchCluster, openCluster } from './setup/cluster.ts';
 
-// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--profile] [--record]]
-// Measures each case in a fresh process and holds it against budgets.json. --smoke only looks whether all work.
+// npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--profile] | --record [--profile] | --results]
+// Measures each case in a new process and compares it with budgets.json. --smoke only shows that the cases work.
 
-const RESULTS = new URL('./RESULTS.md', import.meta.url);
-const GROWTH = new URL('./growth.svg', import.meta.url);
 const EXIT_INTERRUPTED = 130;
 
 const interrupted = new AbortController();
@@ -25,24 +21,25 @@ async function main(): Promise<number> {
   const cases = await findCases();
   const options = parseOptions(process.argv.slice(2), [...cases.keys()]);
   if (!options.ok) {
-    for (const problem of options.error) console.error(problem);
+    for (const error of options.error) console.error(error);
     return 2;
   }
-  const machine = await describeMachine();
+  if (options.value.results) {
+    await writeResults();
+    return 0;
+  }
+  const before = await describeMachine();
   const cluster = await openCluster(process.env);
   try {
-    const about = formatMachine(machine, cluster.about);
-    console.log(about);
-    const { sections, curves, isGood, isComplete } = await runAll(options.value, cases, cluster);
+    const machine = { ...before, postgres: cluster.about };
+    console.log(formatMachine(machine));
+    const { measured, isGood, isComplete } = await runAll(options.value, cases, cluster);
     if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
-    // Also when a budget was broken: a record that leaves out bad hours would say nothing.
-    if (options.value.record && isComplete) {
-      const title = `## ${new Date().toISOString().slice(0, 16).replace('T', ' ')} UTC, ${machine.commit}`;
-      await writeFile(
-        RESULTS,
-        addRecord(await readIfThere(RESULTS), [title, about, ...sections].join('\n\n')),
-      );
-      if (curves.length > 0) await writeFile(GROWTH, plot(curves, about));
+    const { record, seconds } = options.value;
+    // A run that breaks a budget is recorded too: results without bad hours would mean nothing.
+    if (record && isComplete) {
+      await writeRecord(RECORDS, { takenAt: new Date().toISOString(), machine, seconds, cases: measured });
+      await writeResults();
     }
     return isGood ? 0 : 1;
   } finally {
@@ -50,16 +47,15 @@ async function main(): Promise<number> {
   }
 }
 
-/** Each case in turn, told as soon as it is done. */
+/** Runs the cases in turn and prints each result at once. Complete: no case failed. Good: no budget was broken either. */
 async function runAll(
   options: BenchOptions,
   cases: ReadonlyMap<string, string>,
   cluster: BenchCluster,
-): Promise<{ sections: string[]; curves: Curve[]; isGood: boolean; isComplete: boolean }> {
+): Promise<{ measured: RecordedCase[]; isGood: boolean; isComplete: boolean }> {
   const budgets = await readBudgets();
   const { smoke, seconds, sizes, profile } = options;
-  const sections: string[] = [];
-  const curves: Curve[] = [];
+  const measured: RecordedCase[] = [];
   let isGood = true;
   let isComplete = true;
   for (const name of options.cases) {
@@ -70,25 +66,16 @@ async function runAll(
     );
     if (interrupted.signal.aborted) break;
     // Budgets are for the sizes and times that cases choose themselves.
-    const isJudged = run.kind === 'measured' && !smoke && sizes === null;
-    const verdicts = isJudged ? judge(budgets[name] ?? {}, run.figures) : [];
+    const hasBudgets = run.kind === 'measured' && !smoke && sizes === null;
+    const verdicts = hasBudgets ? evaluateBudgets(budgets[name] ?? {}, run.metrics) : [];
     if (run.kind === 'failed') isComplete = false;
     if (run.kind === 'failed' || verdicts.some(({ isKept }) => !isKept)) isGood = false;
-    const section = [`### ${name}`, formatRun(run), formatVerdicts(verdicts)]
-      .filter((part) => part !== '')
-      .join('\n\n');
-    console.log(`\n${section}`);
-    sections.push(section);
-    if (run.kind === 'measured') curves.push(...(run.curves ?? []));
+    const parts = [`### ${name}`, formatRun(run), formatVerdicts(verdicts)];
+    console.log(`\n${parts.filter((part) => part !== '').join('\n\n')}`);
+    if (run.kind === 'measured') {
+      const { kind: _, ...result } = run;
+      measured.push({ name, ...result });
+    }
   }
-  return { sections, curves, isGood, isComplete };
-}
-
-async function readIfThere(file: URL): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    throw error;
-  }
+  return { measured, isGood, isComplete };
 }

@@ -7,7 +7,7 @@ export type CaseRun = CaseOutcome | { readonly kind: 'failed'; readonly reason: 
 const LIMIT_MS = 30 * 60_000;
 const SMOKE_LIMIT_MS = 60_000;
 
-/** Runs a case in a process of its own; one that fails or does not end is told of, never thrown. */
+/** Runs a case in its own process. Never throws: a case that fails or does not end gives a result of kind `failed`. */
 export async function runCase(question: CaseQuestion, interrupted: AbortSignal): Promise<CaseRun> {
   const limitMs = question.context.smoke ? SMOKE_LIMIT_MS : LIMIT_MS;
   const worker = openWorker<CaseQuestion, CaseOutcome>(new URL('./workers/caseProcess.ts', import.meta.url));

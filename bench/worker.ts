@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { basename } from 'node:path';
 
-/** A process of its own that answers questions, one after the other. It ends with the one that started it. */
+/** A child process that answers questions, one after the other. It ends when its parent ends. */
 export interface Worker<Question, Answer> {
   readonly process: ChildProcess;
   ask(question: Question): Promise<Answer>;
@@ -11,7 +11,7 @@ export interface Worker<Question, Answer> {
 
 type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
 
-/** Starts a worker by the address of its file. What it writes to its output appears in the error output. */
+/** Starts the worker in `file`. Its output goes to the error output. */
 export function openWorker<Question, Answer>(file: URL): Worker<Question, Answer> {
   const child = fork(file, { stdio: ['ignore', 2, 2, 'ipc'] });
   const ended = once(child, 'exit').then(([code, signal]) => String(signal ?? code));
@@ -35,7 +35,7 @@ export function openWorker<Question, Answer>(file: URL): Worker<Question, Answer
   };
 }
 
-/** The other side: answers every question until the process that asks is gone. */
+/** In the child process: answers questions until the parent disconnects. */
 export function answerQuestions<Question, Answer>(answer: (question: Question) => Promise<Answer>): void {
   process.on('message', (question) => {
     const reply = (message: Reply<Answer>) => process.send?.(message);
@@ -46,6 +46,6 @@ export function answerQuestions<Question, Answer>(answer: (question: Question) =
     );
   });
   process.on('disconnect', () => process.exit());
-  // Ctrl-C reaches the whole group; who started this process decides when it ends.
+  // Ctrl-C reaches all processes of the terminal. The parent decides when this one ends.
   process.on('SIGINT', () => undefined);
 }

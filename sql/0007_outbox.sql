@@ -1,6 +1,6 @@
 -- Where the deliveries of large transactions wait to be made. One point inside of thousands of areas, times a hundred
 -- endpoints, is hundreds of thousands of deliveries: too many for the transaction of a point. It stores what happened and
--- who receives it; the deliveries are made of that afterwards, a chunk in a statement (src/store/outbox.ts). Pods of the
+-- who receives it; the deliveries are made of that afterwards, a chunk in a statement (src/store/delivery/outbox.ts). Pods of the
 -- version before queue theirs as ever; what waits here waits for the first delivering pod of this version.
 
 -- Events of one transaction, in the order of production, each with the body that all its deliveries have.

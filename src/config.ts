@@ -1,6 +1,7 @@
-import { CidrSet, parseCidrs } from './access/cidrSet.ts';
+import { type CleanedEnv, customCleanEnv } from 'envalid';
+import { CidrSet } from './access/cidrSet.ts';
 import { fail, ok, type Result } from './base/result.ts';
-import { EnvReader } from './envReader.ts';
+import { base64, cidrs, oneOf, someOf, text, tokens, url, wholeNumber } from './envValidators.ts';
 
 type Role = 'api' | 'ingest' | 'delivery';
 type LogLevel = (typeof LOG_LEVELS)[number];
@@ -28,9 +29,11 @@ export interface Config {
   readonly webhookAllowNets: CidrSet;
   readonly webhookMinuteMs: number;
   readonly logLevel: LogLevel;
+  /** The commit that an image was built from. Null: what git says of the folder. */
+  readonly buildCommit: string | null;
 }
 
-/** What the administrative commands need to know of the environment. */
+/** What the administrative commands use of it. */
 export type AdminConfig = Pick<
   Config,
   'databaseUrl' | 'redisUrl' | 'dataDir' | 'logLevel' | 'ingestHost' | 'ingestPort' | 'ingestTokens'
@@ -40,121 +43,121 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 const ROLES: readonly Role[] = ['api', 'ingest', 'delivery'];
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export const DEFAULT_DATA_DIR = '.data';
+const LOOPBACK = '127.0.0.1';
+const NO_NETWORKS = new CidrSet([]);
 
-const PORT = { fallback: 3000, min: 0, max: 65_535 };
-const INGEST_PORT = { fallback: 3001, min: 0, max: 65_535 };
-const MAX_CALLS = 1_000_000_000;
-const MINUTE_MS = { fallback: 60_000, min: 1, max: 86_400_000 };
-const SECRETS_KEY_BYTES = 32;
-const INGEST_TOKEN_MIN = 16;
+const portNumber = wholeNumber(0, 65_535);
+const callsPerWindow = wholeNumber(0, 1_000_000_000);
+
+const ADMIN_VARIABLES = {
+  DATABASE_URL: url('postgres:', 'postgresql:')({ default: undefined }),
+  REDIS_URL: url('redis:', 'rediss:')({ default: undefined }),
+  DATA_DIR: text({ default: DEFAULT_DATA_DIR }),
+  LOG_LEVEL: oneOf(LOG_LEVELS)({ default: 'info' }),
+  INGEST_HOST: text({ default: LOOPBACK }),
+  INGEST_PORT: portNumber({ default: 3001 }),
+  INGEST_TOKEN: tokens(16)({ default: undefined }),
+};
+
+/** Every variable of the service, with its rule and its default. */
+export const VARIABLES = {
+  ...ADMIN_VARIABLES,
+  HOST: text({ default: LOOPBACK }),
+  PORT: portNumber({ default: 3000 }),
+  ROLES: someOf(ROLES)({ default: new Set(ROLES) }),
+  TRUST_PROXY: cidrs({ default: NO_NETWORKS }),
+  RATE_LIMIT_KEY_MINUTE: callsPerWindow({ default: 120 }),
+  RATE_LIMIT_KEY_HOUR: callsPerWindow({ default: 1000 }),
+  RATE_LIMIT_IP_MINUTE: callsPerWindow({ default: 120 }),
+  SECRETS_KEY: base64(32)({ default: undefined }),
+  WEBHOOK_ALLOW_NETS: cidrs({ default: NO_NETWORKS }),
+  WEBHOOK_MINUTE_MS: wholeNumber(1, 86_400_000)({ default: 60_000 }),
+  BUILD_COMMIT: text({ default: undefined }),
+};
+
+/** What only a service with an embedded Postgres generates for itself. */
+const NEEDED_WITH_DATABASE_URL = {
+  INGEST_TOKEN: 'must be set with DATABASE_URL',
+  SECRETS_KEY: 'must be set with DATABASE_URL; make one: openssl rand -base64 32',
+};
 
 /**
- * Reads every variable of the service. The error lists all problems, one line each, and says what to do; it never
- * repeats the value of a secret or of a URL, which may carry a password. An empty variable counts as not set.
+ * Reads every variable of the service. The error lists all that is wrong, one line for each variable, and says what to
+ * do; it never repeats the value of a secret or of a URL, which may carry a password. A blank variable counts as not
+ * set.
  */
 export function readConfig(env: Env): Result<Config, string[]> {
-  const reader = new EnvReader(env);
-  const admin = readAdmin(reader);
-  const needed = reader.optional('DATABASE_URL') === null ? null : 'with DATABASE_URL';
-  const config: Config = {
-    ...admin,
-    host: reader.text('HOST', '127.0.0.1'),
-    port: reader.integer('PORT', PORT),
-    ingestTokens:
-      needed === null ? admin.ingestTokens : reader.required('INGEST_TOKEN', admin.ingestTokens, needed),
-    roles: readRoles(reader),
-    trustedProxies: readCidrs(reader, 'TRUST_PROXY'),
-    rateLimits: Object.freeze({
-      keyMinute: reader.integer('RATE_LIMIT_KEY_MINUTE', { fallback: 120, min: 0, max: MAX_CALLS }),
-      keyHour: reader.integer('RATE_LIMIT_KEY_HOUR', { fallback: 1000, min: 0, max: MAX_CALLS }),
-      ipMinute: reader.integer('RATE_LIMIT_IP_MINUTE', { fallback: 120, min: 0, max: MAX_CALLS }),
-    }),
-    secretsKey: readSecretsKey(reader, needed),
-    webhookAllowNets: readCidrs(reader, 'WEBHOOK_ALLOW_NETS'),
-    webhookMinuteMs: reader.integer('WEBHOOK_MINUTE_MS', MINUTE_MS),
-  };
-  checkPorts(reader, config);
-  return reader.problems.length > 0 ? fail(reader.problems) : ok(Object.freeze(config));
+  const { values, errors } = readVariables(env, VARIABLES);
+  if (isSet(env['DATABASE_URL'])) {
+    for (const [name, error] of Object.entries(NEEDED_WITH_DATABASE_URL)) {
+      if (!isSet(env[name])) errors.push(`${name} ${error}`);
+    }
+  }
+  if (errors.length > 0) return fail(errors);
+  const config = configOf(values);
+  return opensOnePortTwice(config)
+    ? fail([`INGEST_PORT must differ from PORT: ingest has a listener of its own (it is "${config.port}")`])
+    : ok(config);
 }
 
 /** Reads only the variables that the commands use; the same rules and messages as `readConfig`. */
 export function readAdminConfig(env: Env): Result<AdminConfig, string[]> {
-  const reader = new EnvReader(env);
-  const config = readAdmin(reader);
-  return reader.problems.length > 0 ? fail(reader.problems) : ok(Object.freeze(config));
+  const { values, errors } = readVariables(env, ADMIN_VARIABLES);
+  return errors.length > 0 ? fail(errors) : ok(Object.freeze(adminConfigOf(values)));
 }
 
-function readAdmin(reader: EnvReader): AdminConfig {
+/** The values can be used when there are no errors. */
+function readVariables<S>(env: Env, variables: S): { values: Readonly<CleanedEnv<S>>; errors: string[] } {
+  const trimmed = Object.entries(env).flatMap(([name, value]) =>
+    isSet(value) ? [[name, value.trim()]] : [],
+  );
+  const lines: string[] = [];
+  const values = customCleanEnv(Object.fromEntries(trimmed), variables, (cleaned) => cleaned, {
+    reporter({ errors }) {
+      for (const [name, error] of Object.entries(errors as Record<string, Error>)) {
+        lines.push(`${name} ${error.message}`);
+      }
+    },
+  });
+  return { values, errors: lines };
+}
+
+function isSet(value: string | undefined): value is string {
+  return value !== undefined && value.trim() !== '';
+}
+
+function opensOnePortTwice({ roles, port, ingestPort, host, ingestHost }: Config): boolean {
+  return roles.has('api') && port !== 0 && port === ingestPort && host === ingestHost;
+}
+
+function adminConfigOf(values: CleanedEnv<typeof ADMIN_VARIABLES>): AdminConfig {
   return {
-    databaseUrl: reader.url('DATABASE_URL', ['postgres:', 'postgresql:']),
-    redisUrl: reader.url('REDIS_URL', ['redis:', 'rediss:']),
-    dataDir: reader.text('DATA_DIR', '.data'),
-    logLevel: reader.oneOf('LOG_LEVEL', LOG_LEVELS, 'info'),
-    ingestHost: reader.text('INGEST_HOST', '127.0.0.1'),
-    ingestPort: reader.integer('INGEST_PORT', INGEST_PORT),
-    ingestTokens: readIngestTokens(reader),
+    databaseUrl: values.DATABASE_URL ?? null,
+    redisUrl: values.REDIS_URL ?? null,
+    dataDir: values.DATA_DIR,
+    logLevel: values.LOG_LEVEL,
+    ingestHost: values.INGEST_HOST,
+    ingestPort: values.INGEST_PORT,
+    ingestTokens: values.INGEST_TOKEN ?? null,
   };
 }
 
-/** A token travels in a header, or in a URL whose owner may be anywhere: no blanks, and too long to be guessed. */
-function readIngestTokens(reader: EnvReader): readonly string[] | null {
-  if (reader.optional('INGEST_TOKEN') === null) return null;
-  const tokens = reader.list('INGEST_TOKEN', []);
-  if (!tokens.every((token) => /^[\x21-\x7e]*$/.test(token))) {
-    reader.problem(
-      'INGEST_TOKEN',
-      'must be printable ASCII characters without blanks; a comma separates tokens',
-    );
-  }
-  if (tokens.some((token) => token.length < INGEST_TOKEN_MIN)) {
-    const rule = `must have at least ${INGEST_TOKEN_MIN} characters, each token of it; make one: openssl rand -hex 16`;
-    reader.problem('INGEST_TOKEN', rule);
-  }
-  return Object.freeze(tokens);
-}
-
-function readSecretsKey(reader: EnvReader, needed: string | null): Buffer | null {
-  const text = reader.optional('SECRETS_KEY');
-  if (text === null) {
-    if (needed !== null) reader.required('SECRETS_KEY', null, `${needed}; make one: openssl rand -base64 32`);
-    return null;
-  }
-  const key = Buffer.from(text, 'base64');
-  const canonical = key.toString('base64').replace(/={1,2}$/, '') === text.replace(/={1,2}$/, '');
-  if (key.length !== SECRETS_KEY_BYTES || !canonical) {
-    reader.problem('SECRETS_KEY', 'must be 32 bytes in base64; make one: openssl rand -base64 32');
-  }
-  return key;
-}
-
-function readRoles(reader: EnvReader): ReadonlySet<Role> {
-  const names = reader.list('ROLES', ROLES);
-  const roles = ROLES.filter((role) => names.includes(role));
-  const known = names.every((name) => roles.some((role) => role === name));
-  if (!known || roles.length === 0) {
-    reader.problem('ROLES', 'must be a comma list of api, ingest and delivery', names.join(','));
-  }
-  return new Set(roles);
-}
-
-function readCidrs(reader: EnvReader, name: string): CidrSet {
-  const parsed = parseCidrs(reader.text(name, ''));
-  if (parsed.ok) return parsed.value;
-  reader.problem(
-    name,
-    'must be a comma list of addresses and networks such as 10.0.0.0/8',
-    parsed.error.join(','),
-  );
-  return new CidrSet([]);
-}
-
-function checkPorts(reader: EnvReader, config: Config): void {
-  const clash = config.port !== 0 && config.port === config.ingestPort && config.host === config.ingestHost;
-  if (clash && config.roles.has('api')) {
-    reader.problem(
-      'INGEST_PORT',
-      'must differ from PORT: ingest has a listener of its own',
-      String(config.port),
-    );
-  }
+function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
+  return Object.freeze({
+    ...adminConfigOf(values),
+    host: values.HOST,
+    port: values.PORT,
+    roles: values.ROLES,
+    trustedProxies: values.TRUST_PROXY,
+    rateLimits: Object.freeze({
+      keyMinute: values.RATE_LIMIT_KEY_MINUTE,
+      keyHour: values.RATE_LIMIT_KEY_HOUR,
+      ipMinute: values.RATE_LIMIT_IP_MINUTE,
+    }),
+    secretsKey: values.SECRETS_KEY ?? null,
+    webhookAllowNets: values.WEBHOOK_ALLOW_NETS,
+    webhookMinuteMs: values.WEBHOOK_MINUTE_MS,
+    buildCommit: values.BUILD_COMMIT ?? null,
+  });
 }

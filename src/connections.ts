@@ -1,14 +1,14 @@
-import { openSql, type Sql } from './store/sql.ts';
-import { SqlShares } from './store/sqlShares.ts';
+import { openSql, type Sql } from './store/sql/sql.ts';
+import { SqlShares } from './store/sql/sqlShares.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the feed is
- * followed, callers are admitted and points are stored whatever anybody reads. With the one that listens for doorbells
+ * followed, callers are authorized and points are stored whatever anybody reads. With the one that listens for notifications
  * they are 32.
  */
 const CONNECTIONS = {
   follower: 2,
-  admission: 3,
+  access: 3,
   ingest: 6,
   delivery: 4,
   reads: 6,
@@ -30,7 +30,7 @@ export interface Connections {
   /** Follows the change feed. */
   readonly follower: Sql;
   /** Reads keys and sessions. */
-  readonly admission: Sql;
+  readonly access: Sql;
   readonly ingest: Sql;
   readonly delivery: Sql;
   /** Reads of callers, by account: two at once for each. */
@@ -46,12 +46,12 @@ export interface Connections {
 
 /** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
 export function openConnections(url: string): Connections {
-  const open = (task: 'follower' | 'admission' | 'ingest' | 'delivery' | 'service') =>
+  const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service') =>
     openSql(url, { maxConnections: CONNECTIONS[task], name: `fleet ${task}` });
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING };
   const all = {
     follower: open('follower'),
-    admission: open('admission'),
+    access: open('access'),
     ingest: open('ingest'),
     delivery: open('delivery'),
     service: open('service'),

@@ -1,5 +1,7 @@
-import { pino } from 'pino';
-import { readConfig } from './config.ts';
+import { destination, pino } from 'pino';
+import { type Config, readConfig } from './config.ts';
+import { openLog } from './log.ts';
+import { readyText } from './readyText.ts';
 import { type Service, startService } from './wiring.ts';
 
 /** A stop that hangs in spite of all limits is cut off; what is embedded ends with this process. */
@@ -9,15 +11,17 @@ const IDLE_MS = 1_000;
 /** A stop while starting lets the start finish for this long: loading memory has nothing that could be lost. */
 const START_LIMIT_MS = 5_000;
 
-const config = readConfig(process.env);
-if (!config.ok) {
-  for (const problem of config.error) console.error(problem);
+const read = readConfig(process.env);
+if (!read.ok) {
+  for (const line of read.error) console.error(line);
   process.exit(1);
 }
 
-const log = pino({ level: config.value.logLevel });
+const config = read.value;
+const inTerminal = process.stdout.isTTY;
+const log = await openLog(config.logLevel, inTerminal);
 let stopping: Promise<void> | null = null;
-const starting = startService(config.value, log);
+const starting = startService(config, log);
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop(signal, 0));
 
@@ -25,7 +29,7 @@ try {
   const service = await starting;
   if (stopping === null) announce(service);
 } catch (error) {
-  log.fatal({ err: error }, error instanceof Error ? error.message : 'the service cannot start');
+  reportFailure(error instanceof Error ? error.message : 'the service cannot start', error);
   process.exitCode = 1;
 }
 
@@ -46,20 +50,30 @@ function stop(reason: string, exitCode: number): void {
       log.info({}, 'stopped');
       process.exit(exitCode);
     },
-    () => clearTimeout(startLimit), // it could not start, which was said
+    () => clearTimeout(startLimit), // it could not start, which was reported
   );
 }
 
-function announce({ generatedIngestToken, port, ingestPort, failed }: Service): void {
-  if (generatedIngestToken !== null) {
-    // For the person who started this, not for the log: it goes where logs are not collected from.
-    console.error(
-      `Ingest token (generated, kept in ${config.ok ? config.value.dataDir : ''}): ${generatedIngestToken}`,
-    );
-  }
-  log.info({ port, ingest_port: ingestPort }, 'listening');
-  void failed.then((error) => {
-    log.fatal({ err: error }, 'the embedded Postgres ended; the service cannot go on');
+function announce(service: Service): void {
+  log.info({ port: service.port, ingest_port: service.ingestPort }, 'listening');
+  if (inTerminal) console.log(readyText(config, service));
+  else if (service.generatedIngestToken !== null) printToken(config, service.generatedIngestToken);
+  void service.failed.then((error) => {
+    reportFailure('the embedded Postgres ended; the service cannot go on', error);
     stop('embedded Postgres ended', 1);
   });
+}
+
+/** For the person who started this, not for the log: it goes where logs are not collected from. */
+function printToken({ dataDir }: Config, token: string): void {
+  pino(destination({ fd: 2, sync: true })).info(
+    { ingest_token: token, kept_in: `${dataDir}/secrets.json` },
+    'ingest token, generated',
+  );
+}
+
+/** A person reads one line; LOG_LEVEL=debug adds the rest. */
+function reportFailure(message: string, error: unknown): void {
+  log.fatal(inTerminal ? {} : { err: error }, message);
+  if (inTerminal) log.debug({ err: error }, 'the error in full');
 }

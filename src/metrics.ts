@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { FixOutcome } from './flows/commitFixes.ts';
+import type { FixOutcome } from './flows/ingest/commitFixes.ts';
 import { RequestDurations } from './requestDurations.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
@@ -10,7 +10,7 @@ export interface Metrics {
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
   observeOutbox(deliveries: number): void;
-  countRedis(event: 'back' | 'lost' | 'ring_lost' | 'subscribe_failed'): void;
+  countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
 
@@ -27,8 +27,14 @@ const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
+/** What runs: `fleet_build_info`. */
+export interface Build {
+  readonly version: string;
+  readonly commit: string;
+}
+
 /** A registry of its own for each pod, so that two can run in one process. */
-export function createMetrics(gauges: Gauges): Metrics {
+export function createMetrics(gauges: Gauges, build: Build): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
@@ -44,7 +50,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   const events = new Counter({ name: 'fleet_events_total', help: 'Fleet events produced.', registers });
   const redis = new Counter({
     name: 'fleet_redis_events_total',
-    help: 'Redis lost and back, rings that reached no other pod.',
+    help: 'Redis lost and back, notifications and subscriptions that failed.',
     labelNames: ['event'],
     registers,
   });
@@ -80,6 +86,12 @@ export function createMetrics(gauges: Gauges): Metrics {
     help: 'Duration of the last rebuild of the delivery schedule.',
     registers,
   });
+  new Gauge({
+    name: 'fleet_build_info',
+    help: 'Always 1; its labels say which version and commit runs.',
+    labelNames: ['version', 'commit'],
+    registers,
+  }).set({ ...build }, 1);
   gauge(registry, 'fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
   gauge(
     registry,

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { hasCode } from './base/hasCode.ts';
+import { parseJsonText } from './base/parseJson.ts';
 import { fail, ok, type Result } from './base/result.ts';
-import { hasCode } from './store/embeddedProcess.ts';
 
 /** What a service without outside configuration makes for itself, once. */
 export interface Secrets {
@@ -31,20 +32,12 @@ export async function loadSecrets(dataDir: string): Promise<Result<Secrets, stri
 }
 
 function parseSecrets(text: string): Secrets | null {
-  const value = parseJson(text);
+  const value = parseJsonText(text);
   if (typeof value !== 'object' || value === null) return null;
   const { ingest_token: ingestToken, secrets_key: key } = value as Record<string, unknown>;
   if (typeof ingestToken !== 'string' || ingestToken === '' || typeof key !== 'string') return null;
   const secretsKey = Buffer.from(key, 'base64');
   return secretsKey.length === KEY_BYTES ? { ingestToken, secretsKey } : null;
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null; // parseSecrets reports it
-  }
 }
 
 /** Written aside and linked into place: readers see the whole file or none, and of two writers the first wins. */

@@ -10,15 +10,40 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   base: [],
   geometry: ['base'],
   access: ['base'],
+  feeds: ['base'],
   areas: ['base', 'geometry'],
   engine: ['base', 'geometry', 'areas'],
   delivery: ['base', 'access'],
   memory: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery'],
-  store: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery'],
+  store: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'feeds'],
   queue: ['base', 'access', 'delivery'],
   net: ['base', 'access', 'delivery'],
-  flows: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'memory', 'store', 'queue', 'net'],
-  http: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'memory', 'store', 'flows', '.'],
+  flows: [
+    'base',
+    'geometry',
+    'areas',
+    'engine',
+    'access',
+    'delivery',
+    'feeds',
+    'memory',
+    'store',
+    'queue',
+    'net',
+  ],
+  http: [
+    'base',
+    'geometry',
+    'areas',
+    'engine',
+    'access',
+    'delivery',
+    'feeds',
+    'memory',
+    'store',
+    'flows',
+    '.',
+  ],
   cli: [
     'base',
     'geometry',
@@ -34,7 +59,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     '.',
   ],
   '.': [
-    ...Array.from(['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'memory']),
+    ...Array.from(['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'feeds', 'memory']),
     'store',
     'queue',
     'net',
@@ -44,10 +69,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Folders whose code decides and does nothing else: no I/O, no express, no environment, no clock. */
-const PURE = ['base', 'geometry', 'areas', 'engine', 'delivery', 'access', 'memory'];
+const PURE = ['base', 'geometry', 'areas', 'engine', 'delivery', 'access', 'feeds', 'memory'];
 const PURE_BUILTINS = ['node:crypto', 'node:net', 'node:util'];
 /** The one clock, and files whose business is an operating-system process. */
 const CLOCK = 'base/clock.ts';
+
+/** More cannot be taken in at a glance. */
+const FILES_MAX = 20;
 
 interface Source {
   readonly path: string;
@@ -76,6 +104,17 @@ function readSource(path: string): Source {
   };
 }
 
+function foldersUnder(root: string): string[] {
+  const folders = readdirSync(root, { withFileTypes: true, recursive: true }).filter((entry) =>
+    entry.isDirectory(),
+  );
+  return [root, ...folders.map((entry) => join(entry.parentPath, entry.name))];
+}
+
+function filesIn(folder: string): number {
+  return readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).length;
+}
+
 function folderOf(path: string): string {
   const [first = '', ...rest] = path.split('/');
   return rest.length === 0 ? '.' : first;
@@ -94,6 +133,27 @@ describe('the structure of src', () => {
         .filter((folder) => folder !== source.folder && !(ALLOWED[source.folder] ?? []).includes(folder))
         .map((folder) => `${source.path} -> ${folder}`),
     );
+    assert.deepEqual(wrong, []);
+  });
+
+  test('a folder has at most twenty files', () => {
+    const crowded = ['src', 'test', 'bench'].flatMap((root) =>
+      foldersUnder(join(SRC, '..', root))
+        .map((folder) => ({ folder: relative(join(SRC, '..'), folder), files: filesIn(folder) }))
+        .filter(({ files }) => files > FILES_MAX),
+    );
+    assert.deepEqual(crowded, []);
+  });
+
+  test('routes read from the store and leave every write to a flow', () => {
+    const wrong = sources
+      .filter(({ folder }) => folder === 'http')
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/import \{([^}]*)\} from '[./]*\/store\/[^']*'/g)]
+          .flatMap(([, names = '']) => names.split(',').map((name) => name.trim()))
+          .filter((name) => /^(insert|update|delete|lock|requeue|rotate|revoke|remove|record)/.test(name))
+          .map((name) => `${path} imports ${name}`),
+      );
     assert.deepEqual(wrong, []);
   });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import ts from 'typescript-5';
+import ts from 'typescript';
 
 const SRC = new URL('../src/', import.meta.url).pathname;
 
@@ -37,7 +37,7 @@ describe('the regular expressions of src', () => {
 
   test('are found', () => {
     assert.ok(literals.length > 40);
-    assert.ok(literals.some(({ place }) => place.startsWith('http/query.ts')));
+    assert.ok(literals.some(({ place }) => place.startsWith('http/parameters/query.ts')));
   });
 
   for (const { place, source, flags } of literals) {
@@ -66,9 +66,18 @@ describe('an expression that is not linear is found', () => {
   }
 });
 
+/** What was found, since many expressions stand in several places. */
+const known = new Map<string, string>();
+
 function growthOf(source: string, flags: string): string {
-  const { status, complexity } = check(source, flags);
-  return status === 'safe' ? 'linear' : (complexity?.summary ?? status);
+  const literal = `/${source}/${flags}`;
+  let growth = known.get(literal);
+  if (growth === undefined) {
+    const { status, complexity } = check(source, flags);
+    growth = status === 'safe' ? 'linear' : (complexity?.summary ?? status);
+    known.set(literal, growth);
+  }
+  return growth;
 }
 
 function expressionsOf(path: string, text: string): Expression[] {

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '../src/base/deadline.ts';
-import { openSql } from '../src/store/sql.ts';
-import { adminOf } from './support/admin.ts';
-import { makeDataDir, removeDataDir } from './support/cluster.ts';
-import { eventually, processesIn } from './support/embedded.ts';
-import { startOwnPostgres } from './support/ownPostgres.ts';
+import { openSql } from '../src/store/sql/sql.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
-import { createDatabase } from './support/postgres.ts';
-import { type ServiceProcess, serviceEnv, startProcess } from './support/service.ts';
+import { adminOf } from './support/postgres/admin.ts';
+import { makeDataDir, removeDataDir } from './support/postgres/cluster.ts';
+import { eventually, processesIn } from './support/postgres/embedded.ts';
+import { startOwnPostgres } from './support/postgres/ownPostgres.ts';
+import { createDatabase } from './support/postgres/postgres.ts';
+import { MAIN, PROJECT, type ServiceProcess, serviceEnv, startProcess } from './support/service.ts';
+import { NO_TERMINAL, spawnInTerminal } from './support/terminal.ts';
 import { waitFor } from './support/waitFor.ts';
 
 const STOP_LIMIT_MS = 15_000;
@@ -166,16 +169,28 @@ describe('the service as a process', { concurrency: 3 }, () => {
     assert.deepEqual(await outcomeOf(second), HANG_UP);
   });
 
-  test('the end of its embedded Postgres is its own: it says so and exits with 1', async (t) => {
+  test('with what it makes for itself', async (t) => {
     const dataDir = await makeDataDir();
     t.after(() => removeDataDir(dataDir));
-    const { DATABASE_URL: _, ...env } = serviceEnv('');
+    const { DATABASE_URL: _, INGEST_TOKEN: __, ...env } = serviceEnv('');
     const service = startProcess(t, { ...env, DATA_DIR: dataDir });
-    await withDeadline(service.listening, EMBEDDED_LIMIT_MS, 'the start');
-    for (const pid of await processesIn(`${dataDir}/cluster`)) process.kill(pid, 'SIGKILL');
-    assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
-    assert.match(said(service), /the embedded Postgres ended; the service cannot go on/);
-    await eventually('nothing is left', async () => (await processesIn(`${dataDir}/cluster`)).length === 0);
+    const { ingest } = await withDeadline(service.listening, EMBEDDED_LIMIT_MS, 'the start');
+
+    await t.test('the generated token is a line of JSON on stderr, and works', async () => {
+      await waitFor(() => service.errors.length > 0);
+      const { ingest_token: token, kept_in: file } = JSON.parse(service.errors.join('\n'));
+      assert.equal(file, `${dataDir}/secrets.json`);
+      const headers = { 'X-Ingest-Token': token };
+      const reply = await request(`${ingest}/positions`, { method: 'POST', headers, body: '[]' });
+      assert.equal(reply.status, 200);
+    });
+
+    await t.test('the end of its embedded Postgres is its own: it says so and exits with 1', async () => {
+      for (const pid of await processesIn(`${dataDir}/cluster`)) process.kill(pid, 'SIGKILL');
+      assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
+      assert.match(said(service), /the embedded Postgres ended; the service cannot go on/);
+      await eventually('nothing is left', async () => (await processesIn(`${dataDir}/cluster`)).length === 0);
+    });
   });
 
   test('its log has no key, no token and no password in it, whatever goes wrong', async (t) => {
@@ -214,6 +229,60 @@ describe('the service as a process', { concurrency: 3 }, () => {
     ];
     for (const secret of secrets) assert.ok(!said(service).includes(secret), `the log has ${secret}`);
     assert.deepEqual(service.errors, []);
+  });
+});
+
+describe('the service in a terminal', { skip: NO_TERMINAL }, () => {
+  const start = (t: TestContext, env: Readonly<Record<string, string>>) =>
+    spawnInTerminal(t, [process.execPath, MAIN], { ...env, NO_COLOR: '1' });
+
+  test('it prints lines to read: where everything is, the place of the token, what to do next', async (t) => {
+    const { url } = await createDatabase(t);
+    const [port, ingestPort] = [await findFreePort(), await findFreePort()];
+    const service = start(t, { ...serviceEnv(url), PORT: String(port), INGEST_PORT: String(ingestPort) });
+    await service.said(/Ctrl-C stops the service/);
+    const { version } = JSON.parse(await readFile(join(PROJECT, 'package.json'), 'utf8'));
+    const lines = service.output().split(/\r?\n/);
+    const log = lines.filter((line) => /^\[\d\d:\d\d:\d\d\] INFO: /.test(line));
+    assert.match(log[0] ?? '', new RegExp(`starting \\{"version":"${version}","commit":"\\w+"\\}$`));
+    assert.match(log.at(-1) ?? '', new RegExp(`listening \\{"port":${port},"ingest_port":${ingestPort}\\}$`));
+    assert.deepEqual(lines.slice(lines.indexOf(log.at(-1) ?? '') + 1), [
+      '',
+      `Fleet Tracking Service ${version} is ready.`,
+      '',
+      `  API      http://127.0.0.1:${port}/api/v3`,
+      `  Docs     http://127.0.0.1:${port}/api/v3/docs`,
+      `  Ingest   http://127.0.0.1:${ingestPort}/positions`,
+      '  Token    the value of INGEST_TOKEN; send it as X-Ingest-Token',
+      `  Metrics  http://127.0.0.1:${ingestPort}/metrics`,
+      '',
+      'Next, in another terminal: create an account, a key to call the API with, and a device.',
+      '',
+      '  DATABASE_URL=… npm run -s fleet -- account:create --email you@example.com --name You',
+      '  DATABASE_URL=… npm run -s fleet -- key:create --email you@example.com --scopes all',
+      '  DATABASE_URL=… npm run -s fleet -- device:create --email you@example.com --imei 350000000000017',
+      '',
+      'All commands: DATABASE_URL=… npm run -s fleet -- help. The guide begins in README.md.',
+      '',
+      'Ctrl-C stops the service.',
+      '',
+      '',
+    ]);
+    service.type('\x03');
+    await service.ended;
+    assert.match(service.output(), /INFO: stopped/);
+  });
+
+  test('a port that is taken is one line', async (t) => {
+    const { url } = await createDatabase(t);
+    const port = await stayOnPort(t);
+    const service = start(t, { ...serviceEnv(url), PORT: String(port) });
+    assert.equal(await service.ended, 1);
+    const [, failure, ...more] = service.output().split(/(?=\[\d\d:\d\d:\d\d\] FATAL: )/);
+    assert.deepEqual(
+      [failure?.slice('[00:00:00] FATAL: '.length).trimEnd(), more],
+      [`cannot listen on 127.0.0.1, port ${port}: another process listens there`, []],
+    );
   });
 });
 

@@ -1,118 +1,107 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { startTestCluster, type TestCluster } from './support/cluster.ts';
+import { join } from 'node:path';
+import { HELP, parseOptions, type RunOptions } from './runner/options.ts';
+import { Report } from './runner/report.ts';
+import { findTestFiles, selectTestFiles } from './runner/testFiles.ts';
+import { Workers } from './runner/workers.ts';
+import { startTestCluster, type TestCluster } from './support/postgres/cluster.ts';
 import { findRedisServer } from './support/redis.ts';
 
-// npm test [-- [--torture] [options of node --test] [files]]
+// npm test [-- [options] [words]]; options.ts has the help.
 // Runs the tests against one embedded Postgres, started here: neither Postgres nor Redis need to be installed.
 
-const LIMITS = { testSeconds: 60, runSeconds: 600 };
-const TORTURE_LIMITS = { testSeconds: 1800, runSeconds: 7200 };
-const END_GRACE_MS = 5_000;
+const LIMITS = { testSeconds: 60, openLimitMs: 10_000, runSeconds: 600 };
+const TORTURE_LIMITS = { testSeconds: 1800, openLimitMs: 10_000, runSeconds: 7200 };
 /** More than two cores: many tests wait for leases, time-outs and processes rather than for a processor. */
-const FILES_AT_A_TIME = 3;
-
-/** What all processes of a run have in common. */
-interface Shared {
-  readonly cluster: TestCluster;
-  /**
-   * A folder in which Node keeps what it has compiled. Hundreds of processes load the same sources, and to strip their
-   * types is more than half of what a small test file costs.
-   */
-  readonly compileCache: string;
-}
+const WORKERS = 3;
+const USAGE_ERROR = 2;
 
 async function main(): Promise<number> {
-  const torture = process.argv.includes('--torture');
-  const given = process.argv.slice(2).filter((argument) => argument !== '--torture');
-  const missing = given.filter(
-    (argument) => /\.ts$/.test(argument) && !/[*?[{]/.test(argument) && !existsSync(argument),
-  );
-  if (missing.length > 0) return complain(`There is no ${missing.join(', ')}.`);
+  const options = parseOptions(process.argv.slice(2));
+  if (!options.ok) return complain(`${options.error}\n\n${HELP}`, USAGE_ERROR);
+  if (options.value.help) {
+    console.log(HELP);
+    return 0;
+  }
+  const files = selectTestFiles(findTestFiles(), options.value.words);
+  if (!files.ok) return complain(files.error, USAGE_ERROR);
   if (process.env['CI'] === 'true' && !findRedisServer()) {
     return complain('CI=true, and there is no redis-server in PATH: the Redis tests would not run.');
   }
   // `on`, not `once`: a second Ctrl-C must not keep the cluster from being removed.
-  const interrupted = new Promise<number>((resolve) => {
-    process.on('SIGINT', () => resolve(130));
-    process.on('SIGTERM', () => resolve(143));
+  const interrupted = new Promise<Ending>((resolve) => {
+    process.on('SIGINT', () => resolve({ code: 130, note: 'The tests were ended by SIGINT.' }));
+    process.on('SIGTERM', () => resolve({ code: 143, note: 'The tests were ended by SIGTERM.' }));
   });
   const cluster = await startTestCluster();
-  const compileCache = await mkdtemp(join(tmpdir(), 'fleet-compiled-'));
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-test-run-'));
   try {
-    return await runTests({ cluster, compileCache }, given, torture, interrupted);
+    return await runTests(files.value, options.value, { cluster, folder }, interrupted);
   } finally {
     await cluster.stop();
-    await rm(compileCache, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   }
 }
 
-/** The exit code: that of the tests, unless they are ended from here. */
+/** Why a run ends before all files have run, with its exit code. */
+interface Ending {
+  readonly code: number;
+  readonly note: string;
+}
+
+/** What all processes of a run have in common. */
+interface Shared {
+  readonly cluster: TestCluster;
+  /** Of this run alone: for what Node has compiled, and for what the processes know of coverage. */
+  readonly folder: string;
+}
+
+/** Runs the files and prints the report. The exit code is that of the tests, unless something else ends them. */
 async function runTests(
-  shared: Shared,
-  given: readonly string[],
-  torture: boolean,
-  interrupted: Promise<number>,
+  files: readonly string[],
+  options: RunOptions,
+  { cluster, folder }: Shared,
+  interrupted: Promise<Ending>,
 ): Promise<number> {
-  const limits = torture ? TORTURE_LIMITS : LIMITS;
-  const tests = spawnTests(shared, given, torture, limits.testSeconds);
-  const ended = new Promise<number>((resolve, reject) => {
-    tests.once('error', reject);
-    tests.once('exit', (code) => resolve(code ?? 1));
-  });
-  let timer: NodeJS.Timeout | undefined;
-  const overdue = new Promise<number>((resolve) => {
-    timer = setTimeout(() => {
-      resolve(complain(`The tests were ended: they took longer than ${limits.runSeconds} s.`));
-    }, limits.runSeconds * 1000);
-  });
-  const lost = shared.cluster.exited.then((error) =>
-    error ? complain(`The tests were ended. ${error.message}`) : 1,
+  const startMs = performance.now();
+  const { testSeconds, openLimitMs, runSeconds } = options.torture ? TORTURE_LIMITS : LIMITS;
+  const coverageFolder = options.coverage ? join(folder, 'coverage') : null;
+  if (coverageFolder !== null) await mkdir(coverageFolder);
+  const report = new Report(files.length, (text) => void process.stdout.write(text));
+  const env = {
+    ...process.env,
+    FLEET_TEST_POSTGRES: cluster.adminUrl,
+    FLEET_TEST_TEMPLATE: cluster.template,
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+    ...(coverageFolder !== null && { NODE_V8_COVERAGE: coverageFolder }),
+    ...(options.torture && { FLEET_TORTURE: '1' }),
+    ...(options.seed !== null && { FLEET_SEED: options.seed }),
+  };
+  const workers = new Workers(
+    files,
+    { workers: Math.min(WORKERS, files.length), testSeconds, openLimitMs, name: options.name, env },
+    (result) => report.take(result),
   );
-  const outcome = await Promise.race([ended, interrupted, overdue, lost]);
-  clearTimeout(timer);
-  await endTests(tests, ended);
-  return outcome;
-}
-
-function spawnTests(
-  { cluster, compileCache }: Shared,
-  given: readonly string[],
-  torture: boolean,
-  testSeconds: number,
-): ChildProcess {
-  const files = given.filter((argument) => argument.endsWith('.ts'));
-  if (files.length === 0) files.push(relative(process.cwd(), join(import.meta.dirname, '**', '*.test.ts')));
-  const options = ['--test', `--test-concurrency=${FILES_AT_A_TIME}`, `--test-timeout=${testSeconds * 1000}`];
-  options.push(...given.filter((argument) => !argument.endsWith('.ts')));
-  return spawn(process.execPath, [...options, ...files], {
-    stdio: 'inherit',
-    detached: true, // a process group, to end the tests together with everything they have started
-    env: {
-      ...process.env,
-      FLEET_TEST_POSTGRES: cluster.adminUrl,
-      FLEET_TEST_TEMPLATE: cluster.template,
-      NODE_COMPILE_CACHE: compileCache,
-      ...(torture && { FLEET_TORTURE: '1' }),
-    },
+  let timer: NodeJS.Timeout | undefined;
+  const overdue = new Promise<Ending>((resolve) => {
+    const note = `The tests were ended: they took longer than ${runSeconds} s.`;
+    timer = setTimeout(() => resolve({ code: 1, note }), runSeconds * 1_000);
   });
-}
-
-async function endTests(tests: ChildProcess, ended: Promise<number>): Promise<void> {
-  if (tests.exitCode !== null || tests.signalCode !== null || tests.pid === undefined) return;
-  const group = -tests.pid;
-  process.kill(group, 'SIGINT');
-  const timer = setTimeout(() => process.kill(group, 'SIGKILL'), END_GRACE_MS);
-  await ended;
+  const lost = cluster.exited.then((error): Ending => {
+    return { code: 1, note: `The tests were ended. ${error?.message ?? 'Postgres has stopped.'}` };
+  });
+  const ending = await Promise.race([workers.run(), interrupted, overdue, lost]);
   clearTimeout(timer);
+  await workers.end();
+  report.end((performance.now() - startMs) / 1_000, ending?.note ?? null);
+  if (coverageFolder !== null) await (await import('./runner/coverage.ts')).printCoverage(coverageFolder);
+  return ending?.code ?? (report.isGreen ? 0 : 1);
 }
 
-function complain(message: string): number {
+function complain(message: string, code = 1): number {
   console.error(message);
-  return 1;
+  return code;
 }
 
 process.exitCode = await main();

@@ -1,7 +1,7 @@
-import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../areas.ts';
 import type { BenchCase } from '../benchCase.ts';
-import { containsPaths, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
-import { runHttpCase } from '../httpCase.ts';
+import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
+import { containsPaths, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../setup/containsPaths.ts';
+import { runHttpCase } from '../setup/httpCase.ts';
 
 const VERTICES = [20, 200, 2_000];
 const AREAS = 100_000;
@@ -9,7 +9,7 @@ const SMOKE_AREAS = 200;
 const DEVICES = 1_000;
 
 export const bench: BenchCase = {
-  about: 'whether a place is in an area and how far its edge is, over HTTP',
+  about: 'whether an area contains a place, and the distance to its edge, over HTTP',
   run: async (context) => {
     const count = context.sizes?.at(-1) ?? (context.smoke ? SMOKE_AREAS : AREAS);
     const { databaseUrl, say } = context;

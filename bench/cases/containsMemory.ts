@@ -1,14 +1,13 @@
-import { areaFigures } from '../../src/areas/areaFigures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import { distanceM } from '../../src/geometry/distance.ts';
-import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { distanceM } from '../../src/geometry/geodesic/distance.ts';
+import type { AreaCatalog } from '../../src/memory/areaCatalog.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import { jaggedRing, polygonArea, smallAreas } from '../areas.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
-import { POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
-import { measureCalls } from '../measureCalls.ts';
-import { placeSource } from '../places.ts';
-import { type Profile, profileCalls } from '../profile.ts';
+import { measureCalls } from '../measure/measureCalls.ts';
+import { type Profile, profileCalls } from '../measure/profile.ts';
+import { fillCatalog, jaggedRing, polygonArea, smallAreas } from '../setup/areas.ts';
+import { POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../setup/containsPaths.ts';
+import { placeSource } from '../setup/places.ts';
 
 const VERTICES = [20, 200, 2_000];
 const AREAS = [1_000, 10_000, 100_000];
@@ -17,12 +16,12 @@ const QUERIES = 4_096;
 const WORLD = 1;
 
 export const bench: BenchCase = {
-  about: 'whether a place is in a polygon and how far its edge is, in process',
+  about: 'whether a polygon contains a place, and the distance to its edge, in process',
   run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const areas = sizes ?? (smoke ? SMOKE_AREAS : AREAS);
     const share = smoke ? 0.05 : seconds / (2 * VERTICES.length + 2 * areas.length + 1);
     const rows: Row[] = [];
-    const figures: Record<string, number> = {};
+    const metrics: Record<string, number> = {};
     const profiles: Profile[] = [];
     const queries = queryPlaces();
     const asking = (call: (lat: number, lng: number) => unknown) => (n: number) => {
@@ -39,19 +38,19 @@ export const bench: BenchCase = {
         polygonArea('Bench', jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)),
       );
       const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
-      // The route answers both.
-      figures[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
+      // The route computes both.
+      metrics[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
       if (isProfiled && vertices === VERTICES.at(-1)) {
         const both = asking((lat, lng) => Number(shape.contains(lat, lng)) + shape.signedDistanceM(lat, lng));
         profiles.push(await profileCalls(`contains with its distance, ${vertices} vertices`, both));
       }
     }
-    figures['growth'] = (figures['us_2000'] as number) / (figures['us_20'] as number);
+    metrics['growth'] = (metrics['us_2000'] as number) / (metrics['us_20'] as number);
     const asked: [number, number][] = [];
     const candidates: [number, number][] = [];
     for (const count of areas) {
       say(`${count} areas`);
-      const catalog = fillCatalog(count);
+      const catalog = fillCatalog(smallAreas(count), WORLD);
       asked.push([count, measureById(catalog, count, share, rows)]);
       candidates.push([count, measureCandidates(catalog, count, share, rows)]);
     }
@@ -63,11 +62,11 @@ export const bench: BenchCase = {
       distanceM(lat, lng, POLYGON_CENTRE.lat, POLYGON_CENTRE.lng),
     );
     const size = `polygons of ${VERTICES.join(', ')} vertices`;
-    return { kind: 'measured', size, rows, figures, curves, profiles };
+    return { kind: 'measured', size, rows, metrics, curves, profiles };
   },
 };
 
-/** What the engine asks for every point: the areas of its world that may contain it. */
+/** What the engine looks up for every point: the areas of its world that may contain it. */
 function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
   const place = placeSource('towns', 2);
   const places = new Float64Array(2 * QUERIES);
@@ -84,7 +83,7 @@ function measureCandidates(catalog: AreaCatalog, count: number, seconds: number,
   return found.cpuUs;
 }
 
-/** What the contains route asks: the area of an id, any of them, and how far its edge is. */
+/** What the contains route looks up: an area by id, and the distance to its edge. */
 function measureById(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
   const random = seededRandom(8);
   const ids = Int32Array.from({ length: QUERIES }, () => 1 + Math.floor(random() * count));
@@ -96,17 +95,6 @@ function measureById(catalog: AreaCatalog, count: number, seconds: number, rows:
   });
   rows.push({ what: `contains of any of ${count} areas`, unit: 'calls', ...found });
   return found.cpuUs;
-}
-
-function fillCatalog(count: number): AreaCatalog {
-  const catalog = new AreaCatalog();
-  let id = 0;
-  for (const definition of smallAreas(count)) {
-    const figures = areaFigures(definition.geometry);
-    const stored = { worldId: WORLD, accountId: 1, definition, figures, createdAtMs: 0, revision: 1 };
-    catalog.put({ ...stored, id: ++id, shape: compileShape(definition) });
-  }
-  return catalog;
 }
 
 /** Evenly in and around the polygon: about half of them inside. */

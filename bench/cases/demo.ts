@@ -2,16 +2,16 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { childEnv } from '../../test/support/childEnv.ts';
-import { makeProjectDir, removeDataDir } from '../../test/support/cluster.ts';
-import { askCurl, curlLines } from '../../test/support/demoCurls.ts';
+import { askCurl, curlLines } from '../../test/support/http/demoCurls.ts';
+import { makeProjectDir, removeDataDir } from '../../test/support/postgres/cluster.ts';
 import type { BenchCase } from '../benchCase.ts';
-import { median } from '../median.ts';
+import { median } from '../measure/median.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
 const ROUNDS = 3;
 
 export const bench: BenchCase = {
-  about: 'npm run demo until the first of its lines is answered, in an empty folder and once more',
+  about: 'npm run demo until the first printed command gets its answer, in an empty folder and again',
   run: async ({ smoke, say }) => {
     const first: number[] = [];
     const again: number[] = [];
@@ -32,17 +32,17 @@ export const bench: BenchCase = {
       kind: 'measured',
       size: 'a town of driving vehicles',
       rows,
-      figures: { seconds: median(first) },
+      metrics: { seconds: median(first) },
     };
   },
 };
 
-/** From the command to the answer; ends the demo as Ctrl-C does. */
+/** Seconds from the command to the answer. Ends the demo as Ctrl-C does. */
 async function secondsToFirstAnswer(dataDir: string): Promise<number> {
   const startMs = performance.now();
   const demo = spawn('npm', ['run', 'demo'], {
     cwd: PROJECT,
-    // A group of its own, since a terminal tells npm and the demo of Ctrl-C.
+    // Its own process group, since a terminal sends Ctrl-C to npm and to the demo.
     detached: true,
     env: childEnv({ PORT: '0', INGEST_PORT: '0', DATA_DIR: dataDir }),
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -69,6 +69,6 @@ async function firstLine(stdout: NodeJS.ReadableStream, closed: Promise<unknown>
   const ended = closed.then(() => {
     throw new Error(`the demo ended: ${text}`);
   });
-  ended.catch(() => undefined); // also when it ends as it should, later
+  ended.catch(() => undefined); // it also rejects when the demo ends as it should
   return Promise.race([printed, ended]);
 }

@@ -1,6 +1,6 @@
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
-import { runHttpCase } from '../httpCase.ts';
+import { runHttpCase } from '../setup/httpCase.ts';
 
 const PAGE = 50;
 

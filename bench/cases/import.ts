@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BenchCase, Row } from '../benchCase.ts';
-import { Latencies } from '../latencies.ts';
-import { median } from '../median.ts';
-import { nearestPaths } from '../nearestCase.ts';
-import { profile } from '../profile.ts';
-import { startBenchService } from '../service.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { median } from '../measure/median.ts';
+import { profile } from '../measure/profile.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { ImportOrder, ImportReply } from '../workers/importClient.ts';
 import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
-import { createWorld } from '../world.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
-/** The largest import there is. */
+/** The largest import that is allowed. */
 const FEATURES = 200;
 const VERTICES = 2_000;
 const SMOKE_FEATURES = 10;
@@ -22,7 +22,7 @@ const PROBES_PER_SECOND = 500;
 const SMOKE_SECONDS = 0.3;
 
 export const bench: BenchCase = {
-  about: 'the largest import of areas, and what nearest calls notice of it',
+  about: 'the largest import of areas, and its effect on nearest calls',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
     const devices = context.sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
@@ -68,7 +68,7 @@ export const bench: BenchCase = {
           await probing(async () => void (await post()));
           return ROUNDS;
         };
-        profiles.push(await profile('an import beside nearest calls, in the process that answers,', work));
+        profiles.push(await profile('an import during nearest calls, in the serving process,', work));
       }
       return {
         kind: 'measured',
@@ -91,11 +91,11 @@ function summarize(seconds: number, parseSeconds: number, alone: Latencies, mean
     { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
     { what: `nearest meanwhile, ${PROBES_PER_SECOND} a second`, ...meanwhile.percentiles() },
   ];
-  const figures = {
+  const metrics = {
     seconds,
     of_parsing: seconds / parseSeconds,
     p99_ms: meanwhile.percentile(0.99),
     longest_ms: meanwhile.percentile(1),
   };
-  return { rows, figures };
+  return { rows, metrics };
 }

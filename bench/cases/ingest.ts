@@ -1,38 +1,38 @@
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { list } from '../../src/store/tracks.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { arrayLiteral } from '../../src/store/sql/sqlText.ts';
 import type { Service } from '../../src/wiring.ts';
-import { jaggedRing, smallAreas, storeAreas } from '../areas.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
-import { Latencies } from '../latencies.ts';
-import { median } from '../median.ts';
-import { POINTS_CENTRE, PointSource } from '../pointSource.ts';
-import { type Profile, profile } from '../profile.ts';
-import { INGEST_TOKEN, startBenchService } from '../service.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { median } from '../measure/median.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { jaggedRing, smallAreas, storeAreas } from '../setup/areas.ts';
+import { POINTS_CENTRE, PointSource } from '../setup/pointSource.ts';
+import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type BenchWorld, createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
-import { type BenchWorld, createWorld } from '../world.ts';
 
 const DEVICES = 10_000;
-/** In the world; those of the first phase lie elsewhere, as most areas do for most points. */
+/** In the world. No point of the first phase is in any of them, like most points and most areas. */
 const AREAS = 10_000;
-/** How many areas each point lies in, phase by phase. */
+/** How many areas contain each point, phase by phase. */
 const MATCHED = [0, 1, 10];
-/** The phase whose profile is taken. */
+/** The phase that is profiled. */
 const PROFILED = 1;
 const TOWN_VERTICES = 200;
 /** The town is 9 km wide. */
 const TOWN_RADIUS_DEG = 0.2;
-const LANES = 8;
+const SENDERS = 8;
 const BATCH = 1_000;
-/** Rows of one plain insert: what the service puts into one transaction at most. */
+/** Rows of one plain insert: the most that the service puts into one transaction. */
 const FLOOR_BATCH = 10_000;
 const ROUNDS = 3;
 const WARMUP_BATCHES = 10;
-/** The past that the points come from. */
+/** How far in the past the points begin. */
 const SPAN_MS = 6 * 3_600_000;
 
 export const bench: BenchCase = {
-  about: 'points over HTTP into Postgres, judged against areas, each answer after the commit',
+  about: 'points over HTTP into Postgres, evaluated against areas, each answer after the commit',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
     const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES / 10 : DEVICES);
@@ -43,10 +43,10 @@ export const bench: BenchCase = {
     const service = await startBenchService(databaseUrl);
     const load = openWorker<IngestLoad, IngestResult>(new URL('../workers/ingestLoad.ts', import.meta.url));
     try {
-      // Points of the past must be newer than the positions of the world.
+      // The positions of the world must be older than the points.
       await sql`update device_state set recorded_at = null`;
       const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
-      if (fsync?.fsync !== 'on') throw new Error('fsync is off: what is acknowledged would not be durable');
+      if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
       return await measure(context, { devices, areas }, { load, sql, service, world });
     } finally {
       await load.close();
@@ -75,11 +75,11 @@ async function measure(
   ports: IngestPorts,
 ): Promise<CaseOutcome> {
   const startMs = Date.now() - SPAN_MS;
-  const source = { devices, lanes: LANES, batch: context.smoke ? BATCH / 10 : BATCH, startMs };
+  const source = { devices, senders: SENDERS, batch: context.smoke ? BATCH / 10 : BATCH, startMs };
   const url = `http://127.0.0.1:${ports.service.ingestPort}`;
-  const ask = (batchesPerLane: number) =>
-    ports.load.ask({ url, token: INGEST_TOKEN, source, batchesPerLane });
-  const floor = await openFloor(ports, { ...source, lanes: 1, batch: Math.min(devices, FLOOR_BATCH) });
+  const ask = (batchesPerSender: number) =>
+    ports.load.ask({ url, token: INGEST_TOKEN, source, batchesPerSender });
+  const floor = await openFloor(ports, { ...source, senders: 1, batch: Math.min(devices, FLOOR_BATCH) });
   const rounds = context.smoke ? 1 : ROUNDS;
   const seconds = context.smoke ? 0.2 : context.seconds / rounds;
 
@@ -89,22 +89,22 @@ async function measure(
   for (const matched of MATCHED) {
     await coverTown(ports, matched);
     const warmup = await ask(context.smoke ? 1 : WARMUP_BATCHES);
-    const batchesPerLane = Math.max(1, Math.round((seconds * warmup.completed) / warmup.seconds / LANES));
+    const batchesPerSender = Math.max(1, Math.round((seconds * warmup.completed) / warmup.seconds / SENDERS));
     stored += warmup.points;
     const phase: Round[] = [];
     for (let round = 0; round < rounds; round++) {
       const floorPerSecond = await floor(seconds);
       const before = process.cpuUsage();
-      const load = await ask(batchesPerLane);
+      const load = await ask(batchesPerSender);
       const { user, system } = process.cpuUsage(before);
       phase.push({ load, cpuUs: (user + system) / load.points, floorPerSecond });
       stored += load.points;
     }
     phases.push(phase);
     if (context.profile && matched === PROFILED) {
-      const work = async () => (await ask(batchesPerLane)).points;
+      const work = async () => (await ask(batchesPerSender)).points;
       profiles.push(await profile(`a point, ${matched} area around it,`, work));
-      stored += batchesPerLane * LANES * source.batch;
+      stored += batchesPerSender * SENDERS * source.batch;
     }
   }
   const [row] = await ports.sql<{ count: number }[]>`select count(*) from position`;
@@ -114,7 +114,7 @@ async function measure(
   const [none, one, ten] = phases.map((phase) => median(phase.map(({ load }) => load.points / load.seconds)));
   return {
     kind: 'measured',
-    size: `${devices} devices, ${areas} areas, ${LANES} connections, ${source.batch} points a request`,
+    size: `${devices} devices, ${areas} areas, ${SENDERS} connections, ${source.batch} points a request`,
     rows: [
       ...phases.map((phase, n) => ingestRow(`ingest, ${MATCHED[n]} areas around each point`, phase)),
       {
@@ -123,7 +123,7 @@ async function measure(
         perSecond: median(all.map(({ floorPerSecond }) => floorPerSecond)),
       },
     ],
-    figures: {
+    metrics: {
       points_per_second: one as number,
       of_unnest: median(
         (phases[1] ?? []).map(({ load, floorPerSecond }) => load.points / load.seconds / floorPerSecond),
@@ -135,7 +135,7 @@ async function measure(
   };
 }
 
-/** Areas over the whole town that the points come from, until there are so many; made as anybody makes them. */
+/** Makes `count` areas over the whole town that the points come from, through the API. */
 async function coverTown({ service, world }: IngestPorts, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const points = jaggedRing(TOWN_VERTICES, POINTS_CENTRE, TOWN_RADIUS_DEG, n);
@@ -163,7 +163,7 @@ function ingestRow(what: string, results: readonly Round[]): Row {
   };
 }
 
-/** The same rows, straight into a table with the same columns and key, one statement after the other. */
+/** Inserts the same rows into a table with the same columns and key, one statement after the other. */
 async function openFloor(
   { sql, world: { deviceIds } }: IngestPorts,
   options: ConstructorParameters<typeof PointSource>[0],
@@ -182,11 +182,11 @@ async function openFloor(
         insert into bench_floor
           (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
         select a, to_timestamp(b / 1000), c, d, e, f, g, h, i from unnest(
-          ${list(ids)}::bigint[], ${list(points.map((p) => Date.parse(p.recorded_at)))}::float8[],
-          ${list(points.map((p) => p.latitude))}::float8[], ${list(points.map((p) => p.longitude))}::float8[],
-          ${list(points.map((p) => p.altitude_m))}::float8[], ${list(points.map((p) => p.speed_kmh))}::float8[],
-          ${list(points.map((p) => p.heading))}::float8[], ${list(points.map((p) => p.satellites))}::int[],
-          ${list(points.map((p) => p.odometer_km))}::float8[]) as r (a, b, c, d, e, f, g, h, i)`;
+          ${arrayLiteral(ids)}::bigint[], ${arrayLiteral(points.map((p) => Date.parse(p.recorded_at)))}::float8[],
+          ${arrayLiteral(points.map((p) => p.latitude))}::float8[], ${arrayLiteral(points.map((p) => p.longitude))}::float8[],
+          ${arrayLiteral(points.map((p) => p.altitude_m))}::float8[], ${arrayLiteral(points.map((p) => p.speed_kmh))}::float8[],
+          ${arrayLiteral(points.map((p) => p.heading))}::float8[], ${arrayLiteral(points.map((p) => p.satellites))}::int[],
+          ${arrayLiteral(points.map((p) => p.odometer_km))}::float8[]) as r (a, b, c, d, e, f, g, h, i)`;
       ms += performance.now() - startMs;
       rows += points.length;
     }

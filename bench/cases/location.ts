@@ -1,7 +1,7 @@
-import { simulatedImei } from '../../src/cli/simulatedImei.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
-import { runHttpCase } from '../httpCase.ts';
+import { runHttpCase } from '../setup/httpCase.ts';
 
 export const bench: BenchCase = {
   about: 'the latest location of a device over HTTP',

@@ -1,5 +1,5 @@
 import type { BenchCase } from '../benchCase.ts';
-import { nearestCase } from '../nearestCase.ts';
+import { nearestCase } from '../setup/nearestCase.ts';
 
 export const bench: BenchCase = nearestCase({
   about: 'the nearest device over HTTP, limits and versions in this process',

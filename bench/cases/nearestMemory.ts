@@ -1,17 +1,17 @@
-import { simulatedImei } from '../../src/cli/simulatedImei.ts';
-import { distanceM } from '../../src/geometry/distance.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { distanceM } from '../../src/geometry/geodesic/distance.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
-import { type CallFigures, measureCalls, medianFigures } from '../measureCalls.ts';
-import { median } from '../median.ts';
-import { measureTies } from '../nearestTies.ts';
-import { placeSource, type Spread } from '../places.ts';
-import { type Profile, profileCalls } from '../profile.ts';
+import { type CallTimes, measureCalls, medianTimes } from '../measure/measureCalls.ts';
+import { median } from '../measure/median.ts';
+import { type Profile, profileCalls } from '../measure/profile.ts';
+import { measureTies } from '../setup/nearestTies.ts';
+import { placeSource, type Spread } from '../setup/places.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
-/** Devices that are equally near. */
+/** Devices at the same distance. */
 const TIES = 100_000;
 const SMOKE_TIES = 5_000;
 const SPREADS: readonly Spread[] = ['towns', 'globe'];
@@ -22,13 +22,12 @@ const QUERIES = 4_096;
 const NOW_MS = 1_700_000_000_000;
 
 export const bench: BenchCase = {
-  about:
-    'the nearest device in process, 10 % of all moved since they were loaded; and where thousands are equally near',
+  about: 'the nearest device in process, 10 % of them moved since the start; and with thousands equally near',
   run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const rows: Row[] = [];
     const curves: Curve[] = [];
     const profiles: Profile[] = [];
-    const figures: Record<string, number> = {};
+    const metrics: Record<string, number> = {};
     const growth: number[] = [];
     const all = sizes ?? (smoke ? SMOKE_SIZES : SIZES);
     const rounds = smoke ? 1 : ROUNDS;
@@ -41,11 +40,11 @@ export const bench: BenchCase = {
       takeTurns(asked, rounds, share);
       const points: [number, number][] = [];
       for (const { size, ask, near, move } of asked) {
-        const found = medianFigures(near);
+        const found = medianTimes(near);
         rows.push({ what: `nearest k=1, ${size} devices, ${spread}`, unit: 'calls', ...found });
-        rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...medianFigures(move) });
+        rows.push({ what: `move, ${size} devices, ${spread}`, unit: 'moves', ...medianTimes(move) });
         const name = `us_${size}`;
-        figures[name] = Math.max(figures[name] ?? 0, found.cpuUs);
+        metrics[name] = Math.max(metrics[name] ?? 0, found.cpuUs);
         points.push([size, found.cpuUs]);
         if (isProfiled && size === all.at(-1))
           profiles.push(await profileCalls(`nearest among ${size}, ${spread}`, ask));
@@ -58,27 +57,27 @@ export const bench: BenchCase = {
     say('devices that are equally near');
     const ties = measureTies(smoke ? SMOKE_TIES : TIES, share);
     rows.push(...ties.rows);
-    figures['spot_of_ordinary'] = ties.spotOfOrdinary;
-    figures['step_ms'] = ties.stepMs;
-    figures['growth'] = Math.max(...growth);
-    figures['distances'] = (figures[`us_${all.at(-1)}`] as number) / floor.cpuUs;
-    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, figures, curves, profiles };
+    metrics['spot_of_ordinary'] = ties.spotOfOrdinary;
+    metrics['step_ms'] = ties.stepMs;
+    metrics['growth'] = Math.max(...growth);
+    metrics['distances'] = (metrics[`us_${all.at(-1)}`] as number) / floor.cpuUs;
+    return { kind: 'measured', size: `${all.join(', ')} devices`, rows, metrics, curves, profiles };
   },
 };
 
-interface AskedFleet {
+interface MeasuredFleet {
   readonly size: number;
   readonly ask: (n: number) => unknown;
   readonly moveAny: () => void;
-  readonly near: CallFigures[];
-  readonly move: CallFigures[];
+  readonly near: CallTimes[];
+  readonly move: CallTimes[];
 }
 
 /**
- * All sizes in short rounds, in turn, so that whatever else the machine does meets each of them. The moves come last:
- * V8's collector threads look through a million devices for what moves leave, which is none of a question's time.
+ * Measures all sizes in short rounds, in turn, so that other work on the machine affects each of them. Moves come
+ * last: the garbage that they leave would be collected during the questions.
  */
-function takeTurns(asked: readonly AskedFleet[], rounds: number, seconds: number): void {
+function takeTurns(asked: readonly MeasuredFleet[], rounds: number, seconds: number): void {
   for (let round = 0; round < rounds; round++) {
     for (const { ask, near } of asked) near.push(measureCalls(seconds / rounds, ask));
   }
@@ -87,13 +86,13 @@ function takeTurns(asked: readonly AskedFleet[], rounds: number, seconds: number
   }
 }
 
-/** How many times the time of the smallest fleet the largest takes: the median of the rounds. */
-function growthOf(asked: readonly AskedFleet[]): number {
-  const [smallest, largest] = [asked[0], asked.at(-1)] as [AskedFleet, AskedFleet];
-  return median(largest.near.map(({ cpuUs }, round) => cpuUs / (smallest.near[round] as CallFigures).cpuUs));
+/** The time in the largest fleet divided by that in the smallest: the median of the rounds. */
+function growthOf(asked: readonly MeasuredFleet[]): number {
+  const [smallest, largest] = [asked[0], asked.at(-1)] as [MeasuredFleet, MeasuredFleet];
+  return median(largest.near.map(({ cpuUs }, round) => cpuUs / (smallest.near[round] as CallTimes).cpuUs));
 }
 
-function fillFleet(spread: Spread, size: number): AskedFleet {
+function fillFleet(spread: Spread, size: number): MeasuredFleet {
   const fleet = new Fleet();
   const place = placeSource(spread, 1);
   const out = new Float64Array(2);

@@ -1,14 +1,14 @@
 import type { BenchCase } from '../benchCase.ts';
-import { runHttpCase } from '../httpCase.ts';
-import { nearestPaths } from '../nearestCase.ts';
-import { splitAmong } from '../tenants.ts';
+import { runHttpCase } from '../setup/httpCase.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { splitAmong } from '../setup/tenants.ts';
 
-/** Ten devices an account, in the usual world. */
+/** Ten devices for each account. */
 const ACCOUNTS = 10_000;
 const SMOKE_ACCOUNTS = 50;
 
 export const bench: BenchCase = {
-  about: 'nearest k=1 as asked by many small accounts',
+  about: 'nearest k=1 for many small accounts',
   run: (context) =>
     runHttpCase(
       {

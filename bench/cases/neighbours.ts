@@ -1,20 +1,20 @@
 import type { BenchCase, CaseContext } from '../benchCase.ts';
 import type { Attack } from '../neighbours/attack.ts';
+import { AttackBench } from '../neighbours/attackBench.ts';
 import { ATTACKS } from '../neighbours/attacks.ts';
 import type { AttackResult, Times } from '../neighbours/measureAttacks.ts';
-import { Neighbourhood } from '../neighbours/neighbourhood.ts';
 import { summarize } from '../neighbours/summary.ts';
 
 const SMOKE_TIMES: Times = { calmMs: 60, duringMs: 60, limitMs: 1_000 };
-/** Long enough for whatever is meant to end. */
+/** Long enough for every attack that ends by itself. */
 const LIMIT_MS = 60_000;
 
 export const bench: BenchCase = {
-  about: 'what one customer notices of the worst that another may do',
+  about: 'the worst effect of one customer on another, within the limits of its key',
   run: async (context) => {
     const { databaseUrl, smoke, seconds } = context;
     const measured = { calmMs: seconds * 333, duringMs: seconds * 1_000, limitMs: LIMIT_MS };
-    const neighbourhood = await Neighbourhood.open({
+    const attackBench = await AttackBench.open({
       databaseUrl,
       scale: smoke ? 'smoke' : 'full',
       times: smoke ? SMOKE_TIMES : measured,
@@ -22,27 +22,27 @@ export const bench: BenchCase = {
     });
     try {
       const results = smoke
-        ? await neighbourhood.together(ATTACKS)
-        : await measureApart(neighbourhood, context.say);
-      const size = `${results.length} attacks, each beside a customer that polls every 25 ms and sends 200 points a second`;
+        ? await attackBench.together(ATTACKS)
+        : await measureApart(attackBench, context.say);
+      const size = `${results.length} attacks, each while a customer polls every 25 ms and sends 200 points a second`;
       return { kind: 'measured', size, ...summarize(results) };
     } finally {
-      await neighbourhood.close();
+      await attackBench.close();
     }
   },
 };
 
-async function measureApart(neighbourhood: Neighbourhood, say: CaseContext['say']): Promise<AttackResult[]> {
+async function measureApart(attackBench: AttackBench, say: CaseContext['say']): Promise<AttackResult[]> {
   const results: AttackResult[] = [];
   for (const attack of chosen()) {
-    const result = await neighbourhood.apart([attack]);
+    const result = await attackBench.apart([attack]);
     say(summarize([result]).notes.join('; '));
     results.push(result);
   }
   return results;
 }
 
-/** FLEET_BENCH_ATTACKS names a part of them, by words of their names separated by commas. */
+/** FLEET_BENCH_ATTACKS selects attacks by words of their names, separated by commas. */
 function chosen(): readonly Attack[] {
   const words = (process.env['FLEET_BENCH_ATTACKS'] ?? '').split(',').filter(Boolean);
   return words.length === 0

@@ -1,17 +1,22 @@
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
-import { jaggedRing, polygonArea, storeAreas } from '../areas.ts';
 import type { BenchCase, CaseContext } from '../benchCase.ts';
-import { withPostgis } from '../cluster.ts';
-import { containsPaths, containsQueries, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../containsPaths.ts';
-import { type Contender, ownUsage, ratioOf, rowOf, takeTurns } from '../contenders.ts';
-import type { LoadResult } from '../measureLoad.ts';
-import { nearestPaths } from '../nearestCase.ts';
-import { fillPostgis, fillRedis } from '../peerWorld.ts';
-import { startBenchService } from '../service.ts';
+import type { LoadResult } from '../measure/measureLoad.ts';
+import { jaggedRing, polygonArea, storeAreas } from '../setup/areas.ts';
+import { withPostgis } from '../setup/cluster.ts';
+import {
+  containsPaths,
+  containsQueries,
+  POLYGON_CENTRE,
+  POLYGON_RADIUS_DEG,
+} from '../setup/containsPaths.ts';
+import { type MeasuredServer, measureInTurn, ownUsage, ratioOf, rowOf } from '../setup/measuredServer.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { fillPostgis, fillRedis } from '../setup/peerWorld.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 import type { PeerQuestion, PeerReply } from '../workers/peerServer.ts';
-import { createWorld } from '../world.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
@@ -20,7 +25,7 @@ const VERTICES = 2_000;
 const RING = jaggedRing(VERTICES, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1);
 
 export const bench: BenchCase = {
-  about: 'what one would build instead: PostGIS and Redis behind Express, asked the same',
+  about: 'the same questions to PostGIS and Redis behind Express',
   run: async (context) => {
     const { databaseUrl, say } = context;
     const devices = context.sizes?.at(-1) ?? (context.smoke ? SMOKE_DEVICES : DEVICES);
@@ -45,14 +50,14 @@ export const bench: BenchCase = {
       const reason = 'no PostGIS: FLEET_BENCH_POSTGIS_URL must name a server where it can be created';
       return { kind: 'skipped', reason } as const;
     }
-    const { rows, figures } = outcome;
+    const { rows, metrics } = outcome;
     const size = `${devices} devices, a polygon of ${VERTICES} vertices`;
-    return { kind: 'measured', size, rows, figures } as const;
+    return { kind: 'measured', size, rows, metrics } as const;
   },
 };
 
 interface Peers {
-  readonly api: Pick<Contender, 'url' | 'headers'>;
+  readonly api: Pick<MeasuredServer, 'url' | 'headers'>;
   readonly areaId: number;
   readonly postgisUrl: string;
   readonly redisUrl: string;
@@ -67,15 +72,15 @@ async function measure(context: CaseContext, { api, areaId, postgisUrl, redisUrl
   const own = { ...api, usage: ownUsage };
   const row = (
     what: string,
-    server: Omit<Contender, 'what' | 'paths' | 'rounds'>,
+    server: Omit<MeasuredServer, 'what' | 'paths' | 'rounds'>,
     paths: string[],
-  ): Contender => ({
+  ): MeasuredServer => ({
     what,
     ...server,
     paths,
     rounds: [],
   });
-  const contenders = {
+  const servers = {
     nearest: row('nearest', own, asked),
     postgisNearest: row(
       'PostGIS KNN, Express',
@@ -95,14 +100,14 @@ async function measure(context: CaseContext, { api, areaId, postgisUrl, redisUrl
     ),
   };
   try {
-    await takeTurns(load, Object.values(contenders), context);
-    const perSecond = (a: Contender, b: Contender) => ratioOf(a, b, (round) => round.perSecond);
+    await measureInTurn(load, Object.values(servers), context);
+    const perSecond = (a: MeasuredServer, b: MeasuredServer) => ratioOf(a, b, (round) => round.perSecond);
     return {
-      rows: Object.values(contenders).map(rowOf),
-      figures: {
-        nearest_of_postgis: perSecond(contenders.nearest, contenders.postgisNearest),
-        nearest_of_redis: perSecond(contenders.nearest, contenders.redisNearest),
-        contains_of_postgis: perSecond(contenders.contains, contenders.postgisContains),
+      rows: Object.values(servers).map(rowOf),
+      metrics: {
+        nearest_of_postgis: perSecond(servers.nearest, servers.postgisNearest),
+        nearest_of_redis: perSecond(servers.nearest, servers.redisNearest),
+        contains_of_postgis: perSecond(servers.contains, servers.postgisContains),
       },
     };
   } finally {

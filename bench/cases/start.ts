@@ -1,19 +1,19 @@
 import { invariant } from '../../src/base/invariant.ts';
-import { copyDevices } from '../../src/store/deviceRows.ts';
-import { openSql } from '../../src/store/sql.ts';
-import { smallAreas, storeAreas } from '../areas.ts';
+import { copyDevices } from '../../src/store/devices/deviceRows.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
 import type { BenchCase } from '../benchCase.ts';
+import { smallAreas, storeAreas } from '../setup/areas.ts';
+import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { StartAnswer, StartQuestion } from '../workers/startProbe.ts';
-import { createWorld } from '../world.ts';
 
 const DEVICES = 1_000_000;
 const SMOKE_DEVICES = 1_000;
-/** As many devices to an area as in the largest world. */
+/** As in the largest world. */
 const DEVICES_PER_AREA = 10;
 
 export const bench: BenchCase = {
-  about: 'start of a process until it serves, with everything in memory',
+  about: 'start of a process until it is ready, with everything in memory',
   run: async ({ databaseUrl, sizes, smoke, profile, say }) => {
     const devices = sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
     await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
@@ -32,19 +32,19 @@ export const bench: BenchCase = {
         { what: 'start until ready', seconds, rssMb },
         { what: 'floor: reading the rows of the devices', seconds: floorSeconds },
       ],
-      figures: { seconds, rss_mb: rssMb, of_reading: seconds / floorSeconds },
+      metrics: { seconds, rss_mb: rssMb, of_reading: seconds / floorSeconds },
       profiles: profiled?.kind === 'profiled' ? [profiled.profile] : [],
     };
   },
 };
 
-/** In a fresh process. */
+/** Asks a new process. */
 async function askProbe(question: StartQuestion): Promise<StartAnswer> {
   const probe = openWorker<StartQuestion, StartAnswer>(new URL('../workers/startProbe.ts', import.meta.url));
   return probe.ask(question).finally(() => probe.close());
 }
 
-/** What reading the rows alone takes, in the way in which the service reads them. */
+/** Seconds to read the rows of the devices as the service reads them, without using them. */
 async function readAll(databaseUrl: string): Promise<number> {
   const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
   try {

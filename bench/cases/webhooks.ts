@@ -2,65 +2,65 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
-import { simulatedImei } from '../../src/cli/simulatedImei.ts';
-import { migrate } from '../../src/store/migrate.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { adminOf } from '../../test/support/admin.ts';
+import { DAY_MS } from '../../src/base/durations.ts';
+import { selfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { migrate } from '../../src/store/sql/migrate.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
-import { Latencies } from '../latencies.ts';
-import { postgresCpuUs } from '../postgresCpu.ts';
-import type { Profile } from '../profile.ts';
-import { INGEST_TOKEN } from '../service.ts';
-import { HANGING_PATH, HEALTHY_PATH } from '../webhookPaths.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { postgresCpuUs } from '../measure/postgresCpu.ts';
+import type { Profile } from '../measure/profile.ts';
+import { INGEST_TOKEN } from '../setup/service.ts';
+import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
 import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../workers/webhookRoundTrip.ts';
 
 const ACCOUNTS = 8;
-/** Of each account, 96 in all. The first account has one that is dead and one that is slow among them. */
+/** For each account, 96 in all. One of the first account is dead, one is slow. */
 const ENDPOINTS = 12;
-/** Later, of each account: 24 in all; then one of them hangs. */
+/** Later, for each account: 24 in all. In the last round one of each account hangs. */
 const FEW_ENDPOINTS = 3;
 const DEVICES = 1_000;
 const POINTS_PER_SECOND = 1_000;
 /**
- * Every so many-th point is an event: 15 a second, each for all endpoints of its account, so 180 deliveries a second.
- * A prime, so that the events wander through all devices and accounts.
+ * Every 67th point is an event: 15 a second, each for all endpoints of its account, so 180 deliveries a second. A
+ * prime, so that the events come from all devices and accounts.
  */
 const EVENT_EVERY = 67;
-/** With few endpoints: 200 deliveries a second. A prime, likewise. */
+/** With few endpoints: 200 deliveries a second. Also a prime. */
 const FEW_POINTS_PER_SECOND = 200;
 const FEW_EVENT_EVERY = 3;
-/** Points of a request, as a gateway that forwards a few trackers sends them. */
+/** Points of a request, like those of a gateway that forwards a few trackers. */
 const BATCH = 10;
-/** Each has half a second for a request until it falls behind: shorter stalls hold back no point that would see them. */
-const LANES = 50;
-/** Points of the backlog, all of them events, by the seconds that the case may take; sent as fast as they are taken. */
+/** A request of each may take half a second before it falls behind, so shorter stalls do not delay later points. */
+const SENDERS = 50;
+/** Points of the backlog for each second of the case. All are events. They are sent as fast as possible. */
 const BACKLOG_PER_SECOND = 50;
 const SMOKE_BACKLOG = 500;
-/** A prime, likewise. */
+/** Also a prime. */
 const SMOKE_EVENT_EVERY = 11;
 const AT_ONCE_PER_SECOND = 1e6;
 const WARMUP_SECONDS = 3;
 const SMOKE_SECONDS = 1;
-/** Of the past that the points come from. */
+/** How far in the past the points begin. */
 const SPAN_MS = 6 * 3_600_000;
-const DAY_MS = 86_400_000;
-/** Nothing listens there. */
+/** Nothing listens here. */
 const DEAD_URL = 'https://127.0.0.1:1/';
 
 export const bench: BenchCase = {
   about:
-    'from a point to the webhooks of its event, with endpoints that are dead, slow or hang, and a backlog of them',
+    'from a point to the deliveries of its event, with endpoints that are dead, slow or hang, and with a backlog',
   run: async (context) => {
     const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-webhooks-'));
     const redis = findRedisServer() === null ? null : await startRedis();
-    const certificate = selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
+    const certificate = await selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
     const trusted = join(folder, 'receiver.pem');
     await writeFile(trusted, certificate.certificatePem);
-    // Read by Node when a process starts: the pods inherit it.
+    // Node reads it when a process starts. The pods inherit it.
     process.env['NODE_EXTRA_CA_CERTS'] = trusted;
     const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
       openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
@@ -73,7 +73,7 @@ export const bench: BenchCase = {
       const { port } = await client.ask({ kind: 'listen', certificate });
       return await measure(context, { sql, pods, client, receiverPort: port, redisUrl: redis?.url ?? null });
     } finally {
-      // First of all, so that no pod waits for the slow endpoint when it stops.
+      // Closed first, so that no pod waits for the slow endpoint when it stops.
       await client.close();
       await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
       await Promise.all(pods.map((pod) => pod.close()));
@@ -92,7 +92,7 @@ interface WebhookPorts {
   readonly redisUrl: string | null;
 }
 
-/** One load: what came of it, and what the pods spent on it. */
+/** One load: its deliveries and what they cost the pods. */
 interface Round {
   readonly healthy: number;
   readonly seconds: number;
@@ -114,8 +114,8 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
       kind: 'send',
       urls: world.pods.map(({ ingestPort }) => `http://127.0.0.1:${ingestPort}`),
       token: INGEST_TOKEN,
-      source: { devices: DEVICES, lanes: LANES, batch: BATCH, startMs: Date.now() - SPAN_MS },
-      batchesPerLane: Math.max(1, Math.round(points / BATCH / LANES)),
+      source: { devices: DEVICES, senders: SENDERS, batch: BATCH, startMs: Date.now() - SPAN_MS },
+      batchesPerSender: Math.max(1, Math.round(points / BATCH / SENDERS)),
       pointsPerSecond,
       eventEvery,
     });
@@ -174,7 +174,7 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
       },
       { what: 'the same, a third of them hang', ...load(hanging), ...hanging.latencies.percentiles() },
     ],
-    figures: {
+    metrics: {
       p99_ms: steady.latencies.percentile(0.99),
       points_per_second: steady.pointsPerSecond,
       deliveries_per_second: full.healthy / full.seconds,
@@ -185,9 +185,9 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
       hanging_p99_ms: hanging.latencies.percentile(0.99),
     },
     notes: [
-      'Counted are the healthy endpoints; time runs from just before a point is posted until the request reaches its ' +
-        `receiver. The processor time of a delivery is that of the pod${full.postgresCpuUs === null ? '' : ' and of Postgres'}, ` +
-        'the points and the queueing included; trackers and receivers share the machine with them.',
+      'Only healthy endpoints count. Time runs from just before a point is posted until the request reaches its receiver. ' +
+        `The processor time of a delivery is that of the pod${full.postgresCpuUs === null ? '' : ' and of Postgres'}, ` +
+        'points and queueing included. Trackers and receivers run on the same machine.',
     ],
   };
 }
@@ -202,16 +202,16 @@ function load({ healthy, seconds, cpuUs, clientCpuUs, rssMb }: Round) {
   };
 }
 
-/** Endpoints of all accounts alike: how many an account has, and those that are not counted. */
+/** Every account has the same number of endpoints. Those of `unhealthyIds` do not count. */
 interface Endpoints {
   readonly perAccount: number;
   readonly unhealthyIds: readonly number[];
 }
 
 interface World {
-  /** Those that run. */
+  /** The pods that run. */
   pods: readonly PodReply[];
-  /** Makes so many endpoints for each account, at the addresses that `url` gives, and deletes those of before. */
+  /** Makes `perAccount` endpoints for each account, with the addresses that `url` gives. Deletes the earlier ones. */
   makeEndpoints(
     perAccount: number,
     url: (of: { index: number; receiver: string }) => string,
@@ -219,7 +219,7 @@ interface World {
   keepOnePod(): Promise<void>;
 }
 
-/** The accounts with their devices, and the pods. */
+/** Makes the accounts with their devices, and starts the pods. */
 async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promise<World> {
   const { sql, pods, redisUrl, receiverPort } = ports;
   await migrate(sql, () => undefined);
@@ -276,7 +276,7 @@ async function call(url: string, method: string, key: string, body?: object): Pr
   return text === '' ? { id: 0 } : (JSON.parse(text) as { data: { id: number } }).data;
 }
 
-/** Sends the points and waits until every delivery that Postgres holds for the healthy endpoints has come. */
+/** Sends the points and waits until every delivery for healthy endpoints has arrived. */
 async function runRound(
   { sql, pods, client }: WebhookPorts,
   { perAccount, unhealthyIds }: Endpoints,
@@ -296,7 +296,7 @@ async function runRound(
   return {
     healthy,
     seconds,
-    pointsPerSecond: (order.batchesPerLane * BATCH * LANES) / sentSeconds,
+    pointsPerSecond: (order.batchesPerSender * BATCH * SENDERS) / sentSeconds,
     latencies: new Latencies(latencies),
     cpuUs: sumUs(podsAfter) - sumUs(podsBefore),
     postgresCpuUs:
@@ -306,7 +306,7 @@ async function runRound(
   };
 }
 
-/** Large ones are queued a moment after their points were answered. */
+/** Deliveries of large events are queued some time after their points were answered. */
 const QUEUED_LIMIT_MS = 10_000;
 const QUEUED_POLL_MS = 50;
 
@@ -320,7 +320,7 @@ async function countAllQueued(sql: Sql, unhealthyIds: readonly number[], all: nu
   }
 }
 
-/** Of endpoints that are there: the deliveries of others are being removed. */
+/** Only of existing endpoints: the deliveries of deleted ones are being removed. */
 async function countQueued(sql: Sql, unhealthyIds: readonly number[]) {
   const [row] = await sql<{ all: number; healthy: number }[]>`
     select count(*)::int as all, (count(*) filter (where webhook_id <> all(${[...unhealthyIds]}::bigint[])))::int as healthy

@@ -1,25 +1,25 @@
-import type { Sql } from '../../src/store/sql.ts';
+import type { Sql } from '../../src/store/sql/sql.ts';
 
 /**
- * What one caller, inside its limits, may do to everybody else. The table of them is attacks.ts. Each has accounts,
- * devices and addresses of its own, so any of them can run beside any other.
+ * The worst that one caller can do to others within its limits. attacks.ts lists them all. Each attack has its own
+ * accounts, devices and addresses, so any two can run at the same time.
  */
 export interface Attack {
-  /** Its name in the record. */
+  /** As it appears in the results. */
   readonly name: string;
-  /** How many accounts take part, each with a key; none when it needs no credentials. */
+  /** The number of accounts that take part, each with a key. 0 when it needs no credentials. */
   readonly accounts: number;
-  /** Puts into the database what the accounts own, before any pod has started. */
-  readonly seed?: (seeding: Seeding) => Promise<void>;
-  /** Runs in a process of its own and ends when the last answer is there or `scene.stopped` says so. */
-  readonly run: (scene: Scene) => Promise<void>;
-  /** Goes on until it is stopped. */
+  /** Stores what the accounts own, before any pod starts. */
+  readonly seed?: (seeding: AttackSeeding) => Promise<void>;
+  /** Runs in its own process. Ends after the last answer, or when `attacker.stopped` fires. */
+  readonly run: (attacker: Attacker) => Promise<void>;
+  /** Runs until it is stopped. */
   readonly lasts?: true;
-  /** What the polling victim asks beside its usual calls. */
+  /** What the victim calls in addition to its usual calls. */
   readonly asks?: 'login' | 'small import';
 }
 
-/** How large: to see that it works; as a hostile caller would; as a hostile caller with more time would. */
+/** smoke: only shows that it works. full: a hostile caller. torture: a hostile caller with more time. */
 export type Scale = 'smoke' | 'full' | 'torture';
 
 export interface AttackAccount {
@@ -27,34 +27,34 @@ export interface AttackAccount {
   readonly accountId: number;
   readonly worldId: number;
   readonly key: string;
-  /** Addresses in 10/8 that only this account calls from. */
+  /** An address in 10/8 that only this account uses. */
   readonly address: string;
 }
 
-/** What an attack is seeded and run with. */
-export interface Stage {
+/** What an attack gets when it is seeded and when it runs. */
+export interface AttackSetup {
   readonly scale: Scale;
   readonly accounts: readonly AttackAccount[];
-  /** Where the receiver of the attacker listens: `https://127.0.0.1:<port>`. Paths below /hang are never answered. */
+  /** The attacker's webhook receiver: `https://127.0.0.1:<port>`. It never answers paths below /hang. */
   readonly receiverUrl: string;
-  /** The first of ten million IMEIs that are this attack's. */
+  /** The first of ten million IMEIs that belong to this attack. */
   readonly firstImei: number;
 }
 
-export interface Seeding extends Stage {
+export interface AttackSeeding extends AttackSetup {
   readonly sql: Sql;
 }
 
-export interface Scene extends Stage {
+export interface Attacker extends AttackSetup {
   readonly apiUrl: string;
   readonly ingestUrl: string;
   readonly token: string;
   readonly databaseUrl: string;
-  /** Fires when the time of the attack is over: open calls are cut then. */
+  /** Fires when the time of the attack is over. Open calls are aborted then. */
   readonly stopped: AbortSignal;
   /** Sends a call and counts its answer; null when there was none. */
   call(call: AttackCall): Promise<number | null>;
-  /** Counts what is no answer to a call. */
+  /** Counts something that is not an answer to a call. */
   count(what: string): void;
 }
 
@@ -64,17 +64,17 @@ export interface AttackCall {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string;
-  /** `unread`: takes nothing of the answer's body. `unfinished`: never ends the request's body. Both last until `stopped`. */
+  /** `unread`: does not read the body of the answer. `unfinished`: never ends the body of the request. Both last until `stopped`. */
   readonly manner?: 'unread' | 'unfinished';
 }
 
-/** The size of something at each scale; under torture as in full where no other is given. */
-export function sized({ scale }: Stage, smoke: number, full: number, torture: number = full): number {
+/** The size of something at each scale. */
+export function sized({ scale }: AttackSetup, smoke: number, full: number, torture: number = full): number {
   return { smoke, full, torture }[scale];
 }
 
 /** The first account's, or that of index `n`. */
-export function accountOf({ accounts }: Stage, n = 0): AttackAccount {
+export function accountOf({ accounts }: AttackSetup, n = 0): AttackAccount {
   const account = accounts[n];
   if (account === undefined) throw new Error(`the attack has no account ${n}`);
   return account;
@@ -85,14 +85,14 @@ export function headersOf({ key, address }: AttackAccount): Record<string, strin
   return { 'X-API-Key': key, 'X-Forwarded-For': address };
 }
 
-/** Does it `times` times, all at once, and waits for all. */
+/** Starts `times` calls of `work` at once and waits for all. */
 export async function atOnce(times: number, work: (n: number) => Promise<unknown>): Promise<void> {
   await Promise.all(Array.from({ length: times }, (_, n) => work(n)));
 }
 
-/** Does it `times` times, at most `parallel` at once; no more after `stopped`. */
+/** Calls `work` `times` times, at most `parallel` at once. Starts none after `stopped`. */
 export async function inTurn(
-  { stopped }: Scene,
+  { stopped }: Attacker,
   times: number,
   parallel: number,
   work: (n: number) => Promise<unknown>,

@@ -1,6 +1,6 @@
-import { jaggedRing } from '../areas.ts';
+import { jaggedRing } from '../setup/areas.ts';
 
-/** A polygon as GeoJSON text; with an external id, an import locks the account's codes for it. */
+/** A polygon as GeoJSON text. With an external id, an import locks the external ids of the account. */
 export function featureText(externalId: string | null, vertices: number): string {
   const properties = { name: 'Imported', ...(externalId === null ? {} : { external_id: externalId }) };
   return `{"type":"Feature","properties":${JSON.stringify(properties)},"geometry":${polygonText(vertices)}}`;
@@ -14,7 +14,7 @@ export function multiPointText(parts: number): string {
 
 const texts = new Map<number, string>();
 
-/** Kept, since to write out two thousand numbers for each of 200 features would be the attacker's own load. */
+/** Cached: writing 2 000 numbers for each of 200 features would cost the attacker too much time. */
 function polygonText(vertices: number): string {
   const known = texts.get(vertices);
   if (known !== undefined) return known;

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { INGEST_TOKEN } from '../service.ts';
+import { INGEST_TOKEN } from '../setup/service.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
-import type { Attack, Stage } from './attack.ts';
+import type { Attack, AttackSetup } from './attack.ts';
 import { PodMemory } from './podMemory.ts';
-import { extraOf, type Victim } from './street.ts';
+import { extraOf, type Victim } from './victim.ts';
 
-/** What the victim noticed before and during an attack (or several at once), and the memory of the pod in MB, its largest. */
+/** What the victim measured before and during one or more attacks, and the largest memory of the pod in MB. */
 export interface AttackResult {
   readonly name: string;
   readonly calm: VictimReport & { readonly rssMb: number };
@@ -16,10 +16,10 @@ export interface AttackResult {
   readonly attacks: readonly AttackerReply[];
 }
 
-/** The processes beside the pod. */
+/** The processes that call the pod. */
 export interface Callers {
   readonly victim: Worker<VictimQuestion, VictimReport>;
-  /** Each makes one attack at a time. */
+  /** Each runs one attack at a time. */
   readonly attackers: readonly Worker<AttackerQuestion, AttackerReply>[];
   /** Where the receiver of each listens. */
   readonly urls: readonly string[];
@@ -28,16 +28,16 @@ export interface Callers {
 export interface Times {
   readonly calmMs: number;
   /**
-   * At least so long the victim goes on beside an attack: much of it comes after its last answer. An attack that goes
-   * on for ever is cut then.
+   * The victim goes on for at least this long during an attack, since effects may come after its last answer. An
+   * attack that does not end by itself is stopped then.
    */
   readonly duringMs: number;
-  /** Then what any other attack still waits for is cut. */
+  /** Calls that any other attack still waits for are aborted then. */
   readonly limitMs: number;
 }
 
-/** A pod as it is deployed, behind a proxy and with its limits. */
-export interface StreetPod {
+/** A pod as it is deployed: behind a proxy, with its limits on. */
+export interface AttackedPod {
   readonly worker: Worker<PodQuestion, PodReply>;
   readonly apiUrl: string;
   readonly ingestUrl: string;
@@ -51,7 +51,7 @@ const VARIABLES = {
   RATE_LIMIT_IP_MINUTE: '120',
 };
 
-export async function startStreetPod(databaseUrl: string): Promise<StreetPod> {
+export async function startAttackedPod(databaseUrl: string): Promise<AttackedPod> {
   const worker = openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url));
   try {
     const start = { kind: 'start', databaseUrl, redisUrl: null, variables: VARIABLES } as const;
@@ -64,46 +64,46 @@ export async function startStreetPod(databaseUrl: string): Promise<StreetPod> {
   }
 }
 
-/** Ends it at once: what an attack has left behind would take its time. */
-export async function endStreetPod({ worker }: StreetPod): Promise<void> {
+/** Kills it, since a clean stop would first finish what the attack left behind. */
+export async function endAttackedPod({ worker }: AttackedPod): Promise<void> {
   worker.process.kill('SIGKILL');
   await worker.close();
 }
 
-/** Attacks on a pod, all at once, beside the victim, who polls and sends before and meanwhile. */
+/** Runs attacks on a pod, all at once. The victim polls and sends points before and during them. */
 export async function measureAttacks(
   { victim, attackers }: Callers,
-  { worker, databaseUrl, ...pod }: StreetPod,
-  household: Victim,
-  staged: readonly { readonly attack: Attack; readonly stage: Stage }[],
+  { worker, databaseUrl, ...pod }: AttackedPod,
+  customer: Victim,
+  prepared: readonly { readonly attack: Attack; readonly setup: AttackSetup }[],
   { calmMs, duringMs, limitMs }: Times,
 ): Promise<AttackResult> {
   const memory = new PodMemory(worker.process.pid ?? 0);
   const places = { ...pod, token: INGEST_TOKEN };
   try {
-    const asking = staged.find(({ attack }) => attack.asks !== undefined);
+    const asking = prepared.find(({ attack }) => attack.asks !== undefined);
     const extra = asking === undefined ? null : extraOf(asking.attack);
-    await victim.ask({ kind: 'start', ...places, ...household, extra });
+    await victim.ask({ kind: 'start', ...places, ...customer, extra });
     await sleep(calmMs / 2);
-    // The first calls compile what they need.
+    // The first calls include compilation.
     await victim.ask({ kind: 'mark' });
     await memory.take();
     await sleep(calmMs);
     const calm = { ...(await victim.ask({ kind: 'mark' })), rssMb: await memory.take() };
-    const over = staged.map(({ attack, stage }, n) =>
+    const running = prepared.map(({ attack, setup }, n) =>
       attackers[n]?.ask({
         kind: 'attack',
         name: attack.name,
-        ...stage,
+        ...setup,
         ...places,
         databaseUrl,
         limitMs: attack.lasts === true ? duringMs : limitMs,
       }),
     );
-    const [reports] = await Promise.all([Promise.all(over), sleep(duringMs)]);
+    const [reports] = await Promise.all([Promise.all(running), sleep(duringMs)]);
     await sleep(calmMs / 4);
     const during = { ...(await victim.ask({ kind: 'stop' })), rssMb: await memory.take() };
-    const name = staged.map(({ attack }) => attack.name).join(' and ');
+    const name = prepared.map(({ attack }) => attack.name).join(' and ');
     return { name, calm, during, attacks: reports.filter((report) => report !== undefined) };
   } finally {
     memory.stop();

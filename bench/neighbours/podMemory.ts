@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const EVERY_MS = 50;
 
-/** Watches the resident memory of a process and all that it started, in MB. */
+/** Samples the resident memory of a process and its descendants, in MB. */
 export class PodMemory {
   readonly #pid: number;
   readonly #stop = new AbortController();
@@ -14,7 +14,7 @@ export class PodMemory {
     void this.#watch();
   }
 
-  /** The largest until now; counts anew from here. */
+  /** The largest value since the last call. */
   async take(): Promise<number> {
     const largestMb = Math.max(this.#largestMb, await residentMb(this.#pid));
     this.#largestMb = 0;
@@ -33,7 +33,7 @@ export class PodMemory {
   }
 }
 
-/** Of a process and its descendants, from /proc; 0 where there is none. */
+/** Of a process and its descendants, from /proc. 0 where there is no /proc. */
 async function residentMb(pid: number): Promise<number> {
   const status = await textOf(`/proc/${pid}/status`);
   const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
@@ -42,7 +42,7 @@ async function residentMb(pid: number): Promise<number> {
   return theirs.reduce((sum, mb) => sum + mb, own);
 }
 
-/** Processes end at any moment, and not every system has /proc. */
+/** Empty when the process has ended, or the system has no /proc. */
 async function textOf(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');

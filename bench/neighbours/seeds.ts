@@ -1,19 +1,20 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
-import { areaFigures } from '../../src/areas/areaFigures.ts';
+import { areaMeasures } from '../../src/areas/areaMeasures.ts';
+import { HOUR_MS } from '../../src/base/durations.ts';
 import { newSecret, seal } from '../../src/delivery/secretBox.ts';
 import { deliveryWeeks } from '../../src/flows/housekeeping.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
-import { insertAreas } from '../../src/store/areas.ts';
-import { insertKey } from '../../src/store/keys.ts';
-import { DELIVERIES, ensureWeeks } from '../../src/store/partitions.ts';
-import type { Sql } from '../../src/store/sql.ts';
-import { RawSql } from '../../src/store/sqlText.ts';
-import { jaggedRing, polygonArea } from '../areas.ts';
-import { SECRETS_KEY } from '../service.ts';
+import { insertKey } from '../../src/store/access/keys.ts';
+import { insertAreas } from '../../src/store/areas/areas.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/store/sql/partitions.ts';
+import type { Sql } from '../../src/store/sql/sql.ts';
+import { RawSql } from '../../src/store/sql/sqlText.ts';
+import { jaggedRing, polygonArea } from '../setup/areas.ts';
+import { SECRETS_KEY } from '../setup/service.ts';
 
-/** An account by SQL, which takes no command and no process. */
+/** Inserts an account with SQL, which is faster than the command. */
 export async function seedAccount(
   sql: Sql,
   email: string,
@@ -27,7 +28,7 @@ export async function seedAccount(
   return row;
 }
 
-/** A key for everything, in clear text. */
+/** A key with all scopes, in clear text. */
 export async function seedKey(sql: Sql, accountId: number): Promise<string> {
   const key = newKey(randomBytes);
   await sql.begin((tx) =>
@@ -42,13 +43,13 @@ export async function seedKey(sql: Sql, accountId: number): Promise<string> {
   return key;
 }
 
-/** Where a device is, as SQL that knows `n` (from 0). */
+/** The position of device `n` (from 0), as SQL expressions. */
 export interface PlaceSql {
   readonly lat: string;
   readonly lng: string;
 }
 
-/** Devices with a position each, in one statement; the IMEI of the n-th is `firstImei + n`. */
+/** Inserts devices with positions in one statement. The IMEI of device n is `firstImei + n`. */
 export async function seedDevices(
   sql: Sql,
   worldId: number,
@@ -66,7 +67,7 @@ export async function seedDevices(
   await sql.unsafe('analyze device; analyze device_state');
 }
 
-/** Equal polygons around a place. */
+/** Inserts equal polygons around a place. */
 export async function seedAreas(
   sql: Sql,
   owner: { accountId: number; worldId: number },
@@ -79,7 +80,7 @@ export async function seedAreas(
 ): Promise<void> {
   const definition = polygonArea('Area', jaggedRing(vertices, centre, radiusDeg, 1));
   const ids = await sql.begin((tx) =>
-    insertAreas(tx, owner, [{ definition, figures: areaFigures(definition.geometry) }]),
+    insertAreas(tx, owner, [{ definition, measures: areaMeasures(definition.geometry) }]),
   );
   await sql`
     insert into area (world_id, account_id, name, color, type, center_lat, center_lng, points, dwell_seconds, area_m2,
@@ -89,7 +90,7 @@ export async function seedAreas(
     from area, generate_series(2, ${count}::int) as n where id = ${ids?.[0] ?? 0}`;
 }
 
-/** Ignition events of one device, a second apart, the newest now. */
+/** Inserts ignition events of one device, a second apart, the newest now. */
 export async function seedEvents(sql: Sql, worldId: number, imei: number, count: number): Promise<void> {
   await inChunks(
     count,
@@ -103,7 +104,7 @@ export async function seedEvents(sql: Sql, worldId: number, imei: number, count:
   await sql.unsafe('analyze fleet_event');
 }
 
-/** Endpoints that want everything, at these addresses; returns their ids. */
+/** Inserts endpoints that subscribe to all events. Returns their ids. */
 export async function seedWebhooks(sql: Sql, accountId: number, urls: readonly string[]): Promise<number[]> {
   const secret = seal(createSecretKey(SECRETS_KEY), newSecret());
   const rows = await sql<{ id: number }[]>`
@@ -113,9 +114,7 @@ export async function seedWebhooks(sql: Sql, accountId: number, urls: readonly s
   return rows.map((row) => row.id);
 }
 
-const HOUR_MS = 3_600_000;
-
-/** Delivered deliveries of an endpoint, a millisecond apart, the newest now. */
+/** Inserts completed deliveries of an endpoint, a millisecond apart, the newest now. */
 export async function seedDeliveries(
   sql: Sql,
   accountId: number,
@@ -137,7 +136,7 @@ export async function seedDeliveries(
 
 const CHUNK = 50_000;
 
-/** Rows 1 to `count`, some at a time: a statement of the service may not take long. */
+/** Inserts rows 1 to `count` in chunks, since the statement timeout applies. */
 async function inChunks(count: number, insert: (first: number, last: number) => PromiseLike<unknown>) {
   for (let first = 1; first <= count; first += CHUNK) await insert(first, Math.min(count, first + CHUNK - 1));
 }

@@ -1,44 +1,44 @@
 import type { Row } from '../benchCase.ts';
-import { Latencies } from '../latencies.ts';
+import { Latencies } from '../measure/latencies.ts';
 import type { AttackResult } from './measureAttacks.ts';
 
-/** What the victim's worst answer may be in any case, and else as a multiple of the worst when calm. */
+/** The victim's worst answer may always take this long, or this many times the worst answer before the attack. */
 const WORST_MS = 100;
 const WORST_OF_CALM = 3;
-/** What the pod may hold: so much of what it held when calm, and so many MB. */
+/** The pod may hold this many times what it held before the attack, plus this many MB. */
 const MEMORY_OF_CALM = 1.5;
 const MEMORY_MB = 300;
 
-/** The limits of an attack, each as a share of what is allowed: above 1 it is broken. */
-export interface Burden {
+/** What an attack does to the victim, each value as a share of what is allowed. Above 1 the limit is broken. */
+export interface LimitUse {
   readonly polls: number;
   readonly points: number;
   readonly memory: number;
-  /** Calls of the victim that were not answered as they should be. */
-  readonly refused: number;
+  /** Calls of the victim that did not get the expected answer. */
+  readonly failedCalls: number;
 }
 
-export function burdenOf({ calm, during }: AttackResult): Burden {
+export function limitUseOf({ calm, during }: AttackResult): LimitUse {
   return {
     polls: worstOf(during.polls) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.polls)),
     points: worstOf(during.points) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.points)),
     memory: during.rssMb / (MEMORY_OF_CALM * calm.rssMb + MEMORY_MB),
-    refused: total(during.refusedPolls) + total(during.refusedPoints),
+    failedCalls: total(during.failedPolls) + total(during.failedPoints),
   };
 }
 
-/** Rows, figures and a line for each attack that says what was answered. */
+/** Rows, metrics, and one line for each attack with the answers that it got. */
 export function summarize(results: readonly AttackResult[]): {
   rows: Row[];
-  figures: Record<string, number>;
+  metrics: Record<string, number>;
   notes: string[];
 } {
-  const burdens = results.map(burdenOf);
-  const largest = (of: (burden: Burden) => number) => Math.max(...burdens.map(of));
+  const uses = results.map(limitUseOf);
+  const largest = (of: (use: LimitUse) => number) => Math.max(...uses.map(of));
   return {
     rows: results.flatMap(rowsOf),
-    figures: {
-      refused: burdens.reduce((sum, { refused }) => sum + refused, 0),
+    metrics: {
+      failed_calls: uses.reduce((sum, { failedCalls }) => sum + failedCalls, 0),
       worst_poll_of_limit: largest(({ polls }) => polls),
       worst_point_of_limit: largest(({ points }) => points),
       memory_of_limit: largest(({ memory }) => memory),
@@ -49,12 +49,12 @@ export function summarize(results: readonly AttackResult[]): {
 
 function rowsOf({ name, during: { polls, points, rssMb } }: AttackResult): Row[] {
   return [
-    { what: `${name}: polls`, ...figuresOf(polls), rssMb },
-    { what: `${name}: points`, ...figuresOf(points) },
+    { what: `${name}: polls`, ...percentilesOf(polls), rssMb },
+    { what: `${name}: points`, ...percentilesOf(points) },
   ];
 }
 
-function figuresOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
+function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
   const latencies = new Latencies(counts);
   if (Number.isNaN(latencies.percentile(1))) return {};
   return {
@@ -66,12 +66,14 @@ function figuresOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'wo
 
 function noteOf(result: AttackResult): string {
   const { name, calm, during, attacks } = result;
-  const burden = burdenOf(result);
+  const use = limitUseOf(result);
   const broken = [
-    ...(burden.refused > 0 ? [`refused ${tally(during.refusedPolls)} ${tally(during.refusedPoints)}`] : []),
-    ...(burden.polls > 1 ? ['polls'] : []),
-    ...(burden.points > 1 ? ['points'] : []),
-    ...(burden.memory > 1 ? ['memory'] : []),
+    ...(use.failedCalls > 0
+      ? [`failed calls ${formatCounts(during.failedPolls)} ${formatCounts(during.failedPoints)}`]
+      : []),
+    ...(use.polls > 1 ? ['polls'] : []),
+    ...(use.points > 1 ? ['points'] : []),
+    ...(use.memory > 1 ? ['memory'] : []),
   ];
   const span = (of: 'polls' | 'points' | 'deliveries') =>
     `${Math.round(worstOf(calm[of]))} → ${Math.round(worstOf(during[of]))} ms`;
@@ -81,7 +83,7 @@ function noteOf(result: AttackResult): string {
     attacks
       .map(
         ({ answers, seconds }) =>
-          `the attacker got ${tally(answers) || 'no answer'} in ${seconds.toFixed(1)} s`,
+          `the attacker got ${formatCounts(answers) || 'no answer'} in ${seconds.toFixed(1)} s`,
       )
       .join('; ')
   );
@@ -91,7 +93,7 @@ function noteOf(result: AttackResult): string {
 const worstOf = (counts: readonly number[]): number => new Latencies(counts).percentile(1) || 0;
 const total = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
-const tally = (counts: Readonly<Record<string, number>>): string =>
+const formatCounts = (counts: Readonly<Record<string, number>>): string =>
   Object.entries(counts)
     .map(([what, count]) => `${count} × ${what}`)
     .join(', ');

@@ -26,7 +26,7 @@ export interface FloorReply {
   readonly rssMb: number;
 }
 
-// A worker: the least that a server can do for the same bytes, headers included, in a process of its own.
+// A worker: a minimal server that answers the same bytes, headers included.
 let port = 0;
 answerQuestions(async (question: FloorQuestion): Promise<FloorReply> => {
   if (question.kind === 'start') {
@@ -35,7 +35,7 @@ answerQuestions(async (question: FloorQuestion): Promise<FloorReply> => {
   return { port, usage: process.cpuUsage(), rssMb: process.memoryUsage.rss() / 2 ** 20 };
 });
 
-/** A bare Express with helmet and one route; what helmet does not say is said by the route. */
+/** A bare Express with helmet and one route. The route sets the headers that helmet does not. */
 function expressFloor({ route, answer }: Extract<FloorQuestion, { kind: 'start' }>): RequestListener {
   const app = express();
   app.disable('x-powered-by').disable('etag');

@@ -1,19 +1,19 @@
-import { type LoadResult, measureLoad } from '../measureLoad.ts';
+import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
 import { answerQuestions } from '../worker.ts';
 
 /** A load on one server: as many GET requests as it answers, over connections that stay open. */
 export interface HttpLoad {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** Asked in turn by every connection. */
+  /** Every connection asks them in turn. */
   readonly paths: readonly string[];
-  /** API keys that ask in turn, in place of the one of the headers. */
+  /** API keys to use in turn, instead of the key in `headers`. */
   readonly keys: readonly string[];
   readonly connections: number;
   readonly seconds: number;
 }
 
-// A worker: the load is made in a process of its own, so that the server has its processor for itself.
+// A worker: makes the load in its own process, so that the server has a processor to itself.
 answerQuestions(
   ({ url, headers, paths, keys, connections, seconds }: HttpLoad): Promise<LoadResult> =>
     measureLoad({

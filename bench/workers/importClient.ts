@@ -1,10 +1,10 @@
-import { jaggedRing } from '../areas.ts';
-import { median } from '../median.ts';
-import { placeSource } from '../places.ts';
+import { median } from '../measure/median.ts';
+import { jaggedRing } from '../setup/areas.ts';
+import { placeSource } from '../setup/places.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ImportOrder =
-  /** Make the bodies of so many imports, each of other polygons. */
+  /** Make the bodies of `times` imports, each with other polygons. */
   | { readonly kind: 'make'; readonly times: number; readonly features: number; readonly vertices: number }
   /** Send them, one after the other. */
   | { readonly kind: 'post'; readonly url: string; readonly headers: Readonly<Record<string, string>> };
@@ -12,7 +12,7 @@ export type ImportOrder =
 export interface ImportReply {
   /** Of the largest body. */
   readonly bytes: number;
-  /** What JSON.parse of a body takes. */
+  /** Duration of JSON.parse of a body. */
   readonly parseSeconds: number;
   /** Of each import that was sent. */
   readonly seconds: readonly number[];
@@ -22,7 +22,7 @@ const RADIUS_DEG = 0.2;
 let made = 0;
 let bodies: { bytes: Buffer<ArrayBuffer>; features: number }[] = [];
 
-// A worker, since making and sending megabytes would hold up the service that is measured.
+// A worker, since making and sending megabytes would block the measured service.
 answerQuestions(async (order: ImportOrder): Promise<ImportReply> => {
   if (order.kind === 'make') {
     const { times, features, vertices } = order;
@@ -41,7 +41,7 @@ function parseSeconds({ bytes }: { bytes: Buffer }): number {
   return (performance.now() - startMs) / 1_000;
 }
 
-/** The duration of one import in seconds. Every feature has to become an area. */
+/** Sends one import and returns its duration in seconds. Throws unless every feature became an area. */
 async function post(
   { url, headers }: Extract<ImportOrder, { kind: 'post' }>,
   { bytes, features }: { bytes: Buffer<ArrayBuffer>; features: number },

@@ -1,14 +1,14 @@
 import { invariant } from '../../src/base/invariant.ts';
-import { type LoadResult, measureLoad } from '../measureLoad.ts';
-import { PointSource, type PointSourceOptions } from '../pointSource.ts';
+import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
+import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { answerQuestions } from '../worker.ts';
 
-/** Batches to POST to /positions, each connection its own lane of the source; later questions go on with it. */
+/** Batches to POST to /positions. Each connection is one sender of the source. Later questions continue the source. */
 export interface IngestLoad {
   readonly url: string;
   readonly token: string;
   readonly source: PointSourceOptions;
-  readonly batchesPerLane: number;
+  readonly batchesPerSender: number;
 }
 
 export interface IngestResult extends LoadResult {
@@ -17,22 +17,22 @@ export interface IngestResult extends LoadResult {
 
 let source: PointSource | null = null;
 
-// A worker. The bodies are made before the time counts: making them is the trackers' work.
+// A worker. The bodies are made before the measurement: trackers make them in reality.
 answerQuestions(async (load: IngestLoad): Promise<IngestResult> => {
   source ??= new PointSource(load.source);
-  const { lanes, batch } = load.source;
-  const bodies = Array.from({ length: lanes }, (_, lane) =>
-    Array.from({ length: load.batchesPerLane }, () => JSON.stringify(source?.next(lane))),
+  const { senders, batch } = load.source;
+  const bodies = Array.from({ length: senders }, (_, sender) =>
+    Array.from({ length: load.batchesPerSender }, () => JSON.stringify(source?.next(sender))),
   );
   let accepted = 0;
-  let lane = 0;
+  let sender = 0;
   const result = await measureLoad({
     url: load.url,
-    connections: lanes,
-    amount: lanes * load.batchesPerLane,
+    connections: senders,
+    amount: senders * load.batchesPerSender,
     setupClient: (client) => {
       client.setRequests(
-        (bodies[lane++] ?? []).map((body) => ({
+        (bodies[sender++] ?? []).map((body) => ({
           method: 'POST',
           path: '/positions',
           headers: { 'content-type': 'application/json', 'x-ingest-token': load.token },
@@ -44,7 +44,7 @@ answerQuestions(async (load: IngestLoad): Promise<IngestResult> => {
       );
     },
   });
-  const points = lanes * load.batchesPerLane * batch;
+  const points = senders * load.batchesPerSender * batch;
   invariant(accepted === points, `${accepted} of ${points} points were accepted`);
   return { ...result, points };
 });

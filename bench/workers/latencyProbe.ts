@@ -1,5 +1,5 @@
 import { Agent, get } from 'node:http';
-import { Latencies } from '../latencies.ts';
+import { Latencies } from '../measure/latencies.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ProbeQuestion =
@@ -22,8 +22,8 @@ const CONNECTIONS = 64;
 
 let finish: (() => Promise<ProbeResult>) | null = null;
 
-// A worker that asks at a steady rate, whether or not answers come: time runs from when a request was due, so a
-// server that stands still for a moment is seen by every request of that moment.
+// A worker: sends requests at a steady rate, whether or not answers come. Time runs from when a request was due, so
+// a pause of the server affects every request of that time.
 answerQuestions(async (question: ProbeQuestion): Promise<ProbeResult> => {
   if (question.kind === 'start') {
     finish = startProbe(question);
@@ -38,12 +38,12 @@ function startProbe({ url, headers, paths, perSecond }: Extract<ProbeQuestion, {
   const latencies = new Latencies();
   const open = new Set<Promise<void>>();
   const startMs = performance.now();
-  let problem: string | null = null;
+  let error: string | null = null;
   let sent = 0;
   const ask = (dueMs: number): Promise<void> =>
     new Promise((resolve) => {
       const fail = (reason: string) => {
-        problem ??= reason;
+        error ??= reason;
         resolve();
       };
       get(`${url}${paths[sent % paths.length]}`, { agent, headers }, (response) => {
@@ -67,7 +67,7 @@ function startProbe({ url, headers, paths, perSecond }: Extract<ProbeQuestion, {
     clearInterval(timer);
     await Promise.all(open);
     agent.destroy();
-    if (problem !== null) throw new Error(`the probe failed: ${problem}`);
+    if (error !== null) throw new Error(`the probe failed: ${error}`);
     return { completed: sent, latencies: latencies.counts };
   };
 }

@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http';
-import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
-import type { AttackCall, Stage } from '../neighbours/attack.ts';
+import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import type { AttackCall, AttackSetup } from '../neighbours/attack.ts';
 import { ATTACKS } from '../neighbours/attacks.ts';
-import { openReceiver } from '../neighbours/tlsPeer.ts';
+import { openReceiver } from '../neighbours/receiver.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type AttackerQuestion =
@@ -14,26 +14,26 @@ export type AttackerQuestion =
       readonly ingestUrl: string;
       readonly token: string;
       readonly databaseUrl: string;
-      /** Open calls are cut then. */
+      /** Open calls are aborted then. */
       readonly limitMs: number;
-    } & Stage);
+    } & AttackSetup);
 
 export interface AttackerReply {
   /** Of its receiver of webhooks. */
   readonly url: string;
   readonly seconds: number;
-  /** How many answers it got, by status; what was cut or failed by its reason. */
+  /** Number of answers by status. Calls without an answer are counted by reason. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
 let url = '';
 
-// A worker: the hostile caller, whose own work is not measured as the pod's.
+// A worker: the hostile caller.
 answerQuestions(async (question: AttackerQuestion): Promise<AttackerReply> => {
   if (question.kind === 'listen') {
     url = await openReceiver(question.certificate, (request, response) => {
       request.resume();
-      request.on('error', () => undefined); // given up by the sender
+      request.on('error', () => undefined); // the sender gave up
       if (request.url?.startsWith('/hang') !== true) response.end();
     });
     return { url, seconds: 0, answers: {} };
@@ -41,7 +41,7 @@ answerQuestions(async (question: AttackerQuestion): Promise<AttackerReply> => {
   return attack(question);
 });
 
-async function attack({ name, limitMs, ...scene }: Extract<AttackerQuestion, { kind: 'attack' }>) {
+async function attack({ name, limitMs, ...setup }: Extract<AttackerQuestion, { kind: 'attack' }>) {
   const answers: Record<string, number> = {};
   const count = (what: string) => {
     answers[what] = (answers[what] ?? 0) + 1;
@@ -56,7 +56,7 @@ async function attack({ name, limitMs, ...scene }: Extract<AttackerQuestion, { k
       count(String(status));
       return typeof status === 'number' ? status : null;
     };
-    const ports = { ...scene, stopped: stop.signal, call, count };
+    const ports = { ...setup, stopped: stop.signal, call, count };
     const ended = ATTACKS.find((attack) => attack.name === name)?.run(ports);
     const cut = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
     await Promise.race([ended, cut]);

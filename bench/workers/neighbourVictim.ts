@@ -1,13 +1,13 @@
 import { Agent, request } from 'node:http';
-import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
-import { Latencies } from '../latencies.ts';
-import { openReceiver } from '../neighbours/tlsPeer.ts';
+import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { openReceiver } from '../neighbours/receiver.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type VictimQuestion =
   | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
   | ({ readonly kind: 'start' } & VictimOrder)
-  /** What was noticed since the start or the last mark. */
+  /** What was measured since the start or the last mark. */
   | { readonly kind: 'mark' }
   | { readonly kind: 'stop' };
 
@@ -15,18 +15,18 @@ export interface VictimOrder {
   readonly apiUrl: string;
   readonly ingestUrl: string;
   readonly token: string;
-  /** They ask in turn, each from an address of its own, so that none comes near its limits. */
+  /** Used in turn, each from its own address, so that none reaches its limits. */
   readonly keys: readonly string[];
-  /** Asked in turn, one every POLL_EVERY_MS. */
+  /** Called in turn, one every POLL_EVERY_MS. */
   readonly polls: readonly string[];
-  /** Asked in turn, one every READ_EVERY_MS: what Postgres is asked for. */
+  /** Called in turn, one every READ_EVERY_MS. They read from Postgres. */
   readonly reads: readonly string[];
   readonly extra: VictimCall | null;
   readonly firstImei: number;
   readonly devices: number;
 }
 
-/** Asked every EXTRA_EVERY_MS; only refusals count, since it may take long by itself. */
+/** Made every EXTRA_EVERY_MS. Only errors count, since it may take long by itself. */
 export interface VictimCall {
   readonly path: string;
   readonly method: string;
@@ -35,15 +35,15 @@ export interface VictimCall {
 }
 
 export interface VictimReport {
-  /** Of its receiver of webhooks. */
+  /** Address of its webhook receiver. */
   readonly url: string;
-  /** Buckets of Latencies, for polls and reads, batches of points, and deliveries since their points. */
+  /** Buckets of Latencies: polls and reads, batches of points, and the time from a point to its delivery. */
   readonly polls: readonly number[];
   readonly points: readonly number[];
   readonly deliveries: readonly number[];
-  /** How many calls were not answered as they should be, by what came instead. */
-  readonly refusedPolls: Readonly<Record<string, number>>;
-  readonly refusedPoints: Readonly<Record<string, number>>;
+  /** Calls that did not get the expected answer, by what they got instead. */
+  readonly failedPolls: Readonly<Record<string, number>>;
+  readonly failedPoints: Readonly<Record<string, number>>;
 }
 
 const POLL_EVERY_MS = 25;
@@ -51,18 +51,18 @@ const READ_EVERY_MS = 250;
 const EXTRA_EVERY_MS = 1_000;
 const POINTS_EVERY_MS = 50;
 const BATCH = 10;
-/** Every so many-th batch carries an event. */
+/** Every tenth batch has an event. */
 const EVENT_EVERY = 10;
-/** A caller gives up then, and so does every proxy. */
-const PATIENCE_MS = 30_000;
+/** Callers and proxies give up after this time. */
+const CALL_TIMEOUT_MS = 30_000;
 const CONNECTIONS = 256;
 
 let url = '';
 let period = newPeriod();
 let end: (() => Promise<void>) | null = null;
 
-// A worker: the other customer. Calls go out at a steady rate, whether or not answers come, so that a pod that stands
-// still is noticed by every call of that time.
+// A worker: the victim. Calls go out at a steady rate, whether or not answers come, so that a pause of the pod affects
+// every call of that time.
 answerQuestions(async (question: VictimQuestion): Promise<VictimReport> => {
   if (question.kind === 'listen') url = await openReceiver(question.certificate, receive);
   if (question.kind === 'start') end = await start(question);
@@ -72,24 +72,24 @@ answerQuestions(async (question: VictimQuestion): Promise<VictimReport> => {
   return report;
 });
 
-type Tally = Record<string, number>;
+type Counts = Record<string, number>;
 
 function newPeriod() {
   const [polls, points, deliveries] = [new Latencies(), new Latencies(), new Latencies()];
-  const refusedPolls: Tally = {};
-  const refusedPoints: Tally = {};
+  const failedPolls: Counts = {};
+  const failedPoints: Counts = {};
   return {
     polls,
     points,
     deliveries,
-    refusedPolls,
-    refusedPoints,
+    failedPolls,
+    failedPoints,
     report: () => ({
       polls: polls.counts,
       points: points.counts,
       deliveries: deliveries.counts,
-      refusedPolls,
-      refusedPoints,
+      failedPolls,
+      failedPoints,
     }),
   };
 }
@@ -124,7 +124,7 @@ async function start(order: VictimOrder): Promise<() => Promise<void>> {
   };
 }
 
-/** Steady: what is late is done at once, nothing is left out. */
+/** Calls `work` at a steady rate. Late calls are made at once, none is skipped. */
 function every(ms: number, work: (n: number) => void): () => void {
   const startMs = performance.now();
   let done = 0;
@@ -135,10 +135,10 @@ function every(ms: number, work: (n: number) => void): () => void {
 }
 
 async function poll(agent: Agent, url: string, headers: Record<string, string>): Promise<void> {
-  const { polls, refusedPolls } = period;
+  const { polls, failedPolls } = period;
   const atMs = performance.now();
   const { status } = await exchange(agent, url, 'GET', headers);
-  if (status !== '200') refusedPolls[status] = (refusedPolls[status] ?? 0) + 1;
+  if (status !== '200') failedPolls[status] = (failedPolls[status] ?? 0) + 1;
   polls.add(performance.now() - atMs);
 }
 
@@ -148,15 +148,15 @@ async function askExtra(
   { path, method, headers, body }: VictimCall,
   caller: Record<string, string>,
 ): Promise<void> {
-  const { refusedPolls } = period;
+  const { failedPolls } = period;
   const { status } = await exchange(agent, order.apiUrl + path, method, { ...caller, ...headers }, body);
   const what = `${status} to ${path}`;
-  if (!status.startsWith('2')) refusedPolls[what] = (refusedPolls[what] ?? 0) + 1;
+  if (!status.startsWith('2')) failedPolls[what] = (failedPolls[what] ?? 0) + 1;
 }
 
-/** A second or more lies between two points of a device, so none overtakes the one before. */
+/** At least a second passes between two points of a device, so they arrive in order. */
 async function sendBatch(agent: Agent, order: VictimOrder, n: number): Promise<void> {
-  const { points, refusedPoints } = period;
+  const { points, failedPoints } = period;
   const atMs = performance.now();
   const batch = Array.from({ length: BATCH }, (_, place) => ({
     imei: String(order.firstImei + ((n * BATCH + place) % order.devices)),
@@ -174,8 +174,8 @@ async function sendBatch(agent: Agent, order: VictimOrder, n: number): Promise<v
     headers,
     JSON.stringify(batch),
   );
-  const problem = status === '200' ? leftOut(text) : status;
-  if (problem !== null) refusedPoints[problem] = (refusedPoints[problem] ?? 0) + 1;
+  const error = status === '200' ? leftOut(text) : status;
+  if (error !== null) failedPoints[error] = (failedPoints[error] ?? 0) + 1;
   points.add(performance.now() - atMs);
 }
 
@@ -184,7 +184,7 @@ function leftOut(text: string): string | null {
   return data.accepted === BATCH ? null : 'points left out';
 }
 
-/** An answer, or in place of its status why there was none. */
+/** The answer. Without one, `status` is the reason. */
 function exchange(
   agent: Agent,
   url: string,
@@ -193,15 +193,15 @@ function exchange(
   body?: string,
 ): Promise<{ status: string; text: string }> {
   return new Promise((resolve) => {
-    const patience = AbortSignal.timeout(PATIENCE_MS);
+    const timeout = AbortSignal.timeout(CALL_TIMEOUT_MS);
     const fail = (error: NodeJS.ErrnoException) =>
-      resolve({ status: patience.aborted ? 'no answer' : (error.code ?? error.name), text: '' });
+      resolve({ status: timeout.aborted ? 'no answer' : (error.code ?? error.name), text: '' });
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
     const asked = request(url, {
       agent,
       method,
       headers: { ...headers, ...length },
-      signal: patience,
+      signal: timeout,
     });
     asked.once('error', fail);
     asked.once('response', (response) => {
@@ -225,7 +225,7 @@ async function makeEndpoint(order: VictimOrder, caller: Record<string, string>):
   if (response.status !== 201) throw new Error(`an endpoint cannot be made: ${await response.text()}`);
 }
 
-/** The tag says when its point was sent. */
+/** The RFID tag holds the time at which its point was sent. */
 function receive(
   request: Parameters<Parameters<typeof openReceiver>[1]>[0],
   response: Parameters<Parameters<typeof openReceiver>[1]>[1],

@@ -22,7 +22,7 @@ const POOL = 8;
 const RADII_KM = [10, 100, 1_000, 21_000];
 
 // A worker: what one would build instead, behind the same Express + helmet. Database and Redis are processes of their
-// own, whose processor time is not in the figures of this one.
+// own, whose processor time is not counted here.
 let port = 0;
 answerQuestions(async (question: PeerQuestion): Promise<PeerReply> => {
   if (question.kind === 'postgis') port = await serve(await postgisRoutes(question.databaseUrl));

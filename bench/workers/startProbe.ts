@@ -1,5 +1,5 @@
-import { type Profile, profile } from '../profile.ts';
-import { startBenchService } from '../service.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { startBenchService } from '../setup/service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export interface StartQuestion {
@@ -8,11 +8,11 @@ export interface StartQuestion {
 }
 
 export type StartAnswer =
-  /** `readyAtMs`: epoch time at which it served. */
+  /** `readyAtMs`: epoch time at which it was ready. */
   | { readonly kind: 'measured'; readonly rssMb: number; readonly readyAtMs: number }
   | { readonly kind: 'profiled'; readonly profile: Profile };
 
-// A worker: starts the service on a database and says when it is ready, or what took how long on the way.
+// A worker: starts the service on a database, and measures or profiles the start.
 answerQuestions(async ({ kind, databaseUrl }: StartQuestion): Promise<StartAnswer> => {
   if (kind === 'profile') {
     const start = async () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jaggedRing } from '../areas.ts';
-import { POLYGON_CENTRE } from '../containsPaths.ts';
-import { PointSource, type PointSourceOptions } from '../pointSource.ts';
+import { jaggedRing } from '../setup/areas.ts';
+import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
+import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type TrafficQuestion = TrafficOrder | { readonly kind: 'stop' };
@@ -14,7 +14,7 @@ export interface TrafficOrder {
   readonly key: string;
   readonly source: PointSourceOptions;
   readonly pointsPerSecond: number;
-  /** They get other vertices in turn. */
+  /** Their vertices are changed in turn. */
   readonly areaIds: readonly number[];
   readonly areasPerSecond: number;
 }
@@ -30,14 +30,14 @@ const RADIUS_DEG = 0.005;
 
 let running: { readonly stop: AbortController; readonly done: Promise<TrafficReply> } | null = null;
 
-// A worker: what goes on beside the polling, at a steady rate. What is late is sent at once, nothing is left out.
+// A worker: sends points and changes areas at steady rates. Late ones are sent at once, none is skipped.
 answerQuestions(async (question: TrafficQuestion): Promise<TrafficReply> => {
   if (question.kind === 'start') {
     const stop = new AbortController();
-    // Made before the time counts: it is the trackers' work.
+    // Made before the measurement: trackers make points in reality.
     const source = new PointSource(question.source);
     running = { stop, done: run(question, source, stop.signal) };
-    running.done.catch(() => undefined); // told by the answer to `stop`
+    running.done.catch(() => undefined); // reported by the answer to `stop`
     return { points: 0, areas: 0, seconds: 0 };
   }
   if (running === null) throw new Error('the traffic was not started');
@@ -55,7 +55,7 @@ async function run(order: TrafficOrder, source: PointSource, stopped: AbortSigna
   return { points: batches * batch, areas, seconds: (performance.now() - startMs) / 1_000 };
 }
 
-/** Does it once after the other, each when it is due; how often. */
+/** Calls `act` one after the other, each when it is due. Returns how often. */
 async function atRate(
   perSecond: number,
   stopped: AbortSignal,

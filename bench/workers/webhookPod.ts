@@ -1,6 +1,6 @@
 import type { Service } from '../../src/wiring.ts';
-import { type Profile, profile } from '../profile.ts';
-import { startBenchService } from '../service.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { startBenchService } from '../setup/service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PodQuestion =
@@ -8,18 +8,18 @@ export type PodQuestion =
       readonly kind: 'start';
       readonly databaseUrl: string;
       readonly redisUrl: string | null;
-      /** Variables of the pod beside those of every bench. */
+      /** Further environment variables of the pod. */
       readonly variables?: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'usage' }
-  /** Profiles what is done from now on … */
+  /** Starts to profile. */
   | { readonly kind: 'profile'; readonly of: string }
-  /** … until this, which says how many calls it were. */
+  /** Ends the profile. `calls` is the number of calls since its start. */
   | { readonly kind: 'profiled'; readonly calls: number }
   | { readonly kind: 'stop' };
 
 export interface PodReply {
-  /** 0 while nothing is served. */
+  /** 0 while the service does not run. */
   readonly port: number;
   readonly ingestPort: number;
   /** Processor time of this process so far. */
@@ -29,8 +29,8 @@ export interface PodReply {
   readonly profile: Profile | null;
 }
 
-// A worker: one pod as it is deployed, that may send to the loopback. Which certificates it trusts beyond the
-// well-known ones is decided by NODE_EXTRA_CA_CERTS, before this process starts.
+// A worker: one pod as it is deployed, except that it may send to the loopback. NODE_EXTRA_CA_CERTS, set before this
+// process starts, adds trusted certificates.
 let service: Service | null = null;
 let profiling: { readonly profile: Promise<Profile>; readonly end: (calls: number) => void } | null = null;
 answerQuestions(async (question: PodQuestion): Promise<PodReply> => {

@@ -3,35 +3,35 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SelfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
-import { Latencies } from '../latencies.ts';
-import { PointSource, type PointSourceOptions } from '../pointSource.ts';
-import { HANGING_PATH, HEALTHY_PATH } from '../webhookPaths.ts';
+import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
+import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type RoundTripQuestion =
-  /** Listen for deliveries. */
+  /** Listens for deliveries. */
   | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
-  /** Send points at a steady rate. What was received so far is forgotten. */
+  /** Sends points at a steady rate. Earlier deliveries are forgotten. */
   | PointOrder
-  /** Wait until so many deliveries of the points have come. */
+  /** Waits until this many deliveries have arrived. */
   | { readonly kind: 'receive'; readonly deliveries: number };
 
 export interface PointOrder {
   readonly kind: 'send';
-  /** Of the ingest listeners; the lanes take turns. */
+  /** Addresses of the ingest listeners. The senders use them in turn. */
   readonly urls: readonly string[];
   readonly token: string;
   readonly source: PointSourceOptions;
-  readonly batchesPerLane: number;
+  readonly batchesPerSender: number;
   readonly pointsPerSecond: number;
-  /** Every so many-th point is an event: it carries a new RFID tag. */
+  /** One in so many points is an event: it has a new RFID tag. */
   readonly eventEvery: number;
 }
 
 export interface RoundTripReply {
   readonly port: number;
-  /** Points sent that are an event each. */
+  /** How many points were events. */
   readonly events: number;
   /** From the first point to the answer of the last. */
   readonly sentSeconds: number;
@@ -44,7 +44,7 @@ export interface RoundTripReply {
 }
 
 const SLOW_MS = 5_000;
-/** Without any delivery for so long, those that are missing are lost. */
+/** Missing deliveries are lost when none has arrived for this long. */
 const SILENCE_LIMIT_MS = 20_000;
 const POLL_MS = 10;
 
@@ -57,12 +57,12 @@ let lastMs = 0;
 let sentPoints = 0;
 let events = 0;
 let latencies = new Latencies();
-/** Path and event id of what has come, so that a delivery that comes twice counts once. */
+/** Path and event id of each delivery, so that one that arrives twice counts once. */
 const received = new Set<string>();
 const openPaths = new Set<string>();
-let problem: string | null = null;
+let error: string | null = null;
 
-// A worker: the trackers and the receivers in one process, whose one clock times the whole way.
+// A worker: the trackers and the receivers in one process, so that one clock measures the whole way.
 answerQuestions(async (question: RoundTripQuestion): Promise<RoundTripReply> => {
   if (question.kind === 'listen') port = await listen(question.certificate);
   if (question.kind === 'send') await send(question);
@@ -83,20 +83,20 @@ async function send(order: PointOrder): Promise<void> {
   cpuBefore = process.cpuUsage();
   startMs = performance.now();
   lastMs = startMs;
-  const lanes = Array.from({ length: order.source.lanes }, (_, lane) => lane);
-  await Promise.all(lanes.map((lane) => sendLane(order, source as PointSource, lane)));
+  const senders = Array.from({ length: order.source.senders }, (_, sender) => sender);
+  await Promise.all(senders.map((sender) => sendBatches(order, source as PointSource, sender)));
   sentMs = performance.now();
 }
 
-/** A lane sends one request after the other, so that the points of a device stay in order. */
-async function sendLane(order: PointOrder, source: PointSource, lane: number): Promise<void> {
-  const { lanes, batch } = order.source;
-  const url = `${order.urls[lane % order.urls.length]}/positions`;
+/** Sends the batches of one sender one after the other, so that the points of a device stay in order. */
+async function sendBatches(order: PointOrder, source: PointSource, sender: number): Promise<void> {
+  const { senders, batch } = order.source;
+  const url = `${order.urls[sender % order.urls.length]}/positions`;
   const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': order.token };
-  for (let n = 0; n < order.batchesPerLane; n++) {
-    const dueMs = startMs + ((n * lanes + lane) * batch * 1_000) / order.pointsPerSecond;
+  for (let n = 0; n < order.batchesPerSender; n++) {
+    const dueMs = startMs + ((n * senders + sender) * batch * 1_000) / order.pointsPerSecond;
     await sleep(Math.max(0, dueMs - performance.now()));
-    const points = source.next(lane);
+    const points = source.next(sender);
     const atMs = performance.now();
     const body = JSON.stringify(points.map((point) => ({ ...point, rfid: tag(order, atMs) })));
     const response = await fetch(url, { method: 'POST', headers, body });
@@ -106,7 +106,7 @@ async function sendLane(order: PointOrder, source: PointSource, lane: number): P
   }
 }
 
-/** When the point was posted, and a number, since the same tag twice would be no event. */
+/** The time of posting, and a number, since the same tag twice would not be an event. */
 function tag({ eventEvery }: PointOrder, atMs: number): string | undefined {
   if (sentPoints++ % eventEvery !== 0) return undefined;
   return `${atMs} ${events++}`;
@@ -114,15 +114,16 @@ function tag({ eventEvery }: PointOrder, atMs: number): string | undefined {
 
 async function receive(deliveries: number): Promise<void> {
   const isSilent = () => performance.now() - Math.max(sentMs, lastMs) > SILENCE_LIMIT_MS;
-  while (received.size < deliveries && !isSilent() && problem === null) await sleep(POLL_MS);
-  if (problem !== null) throw new Error(problem);
-  if (received.size !== deliveries) throw new Error(`${received.size} of ${deliveries} deliveries have come`);
+  while (received.size < deliveries && !isSilent() && error === null) await sleep(POLL_MS);
+  if (error !== null) throw new Error(error);
+  if (received.size !== deliveries)
+    throw new Error(`${received.size} of ${deliveries} deliveries have arrived`);
 }
 
 function listen({ certificatePem, privateKeyPem }: SelfSignedCertificate): Promise<number> {
   const server = createServer({ cert: certificatePem, key: privateKeyPem }, (request, response) => {
     void answer(request, response).catch((error: unknown) => {
-      problem ??= `a delivery could not be received: ${String(error)}`;
+      error ??= `a delivery could not be received: ${String(error)}`;
     });
   });
   return new Promise((resolve) => {
@@ -133,7 +134,7 @@ function listen({ certificatePem, privateKeyPem }: SelfSignedCertificate): Promi
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const atMs = performance.now();
   const path = request.url ?? '';
-  if (openPaths.has(path)) problem ??= `two requests at once to ${path}`;
+  if (openPaths.has(path)) error ??= `two requests at once to ${path}`;
   openPaths.add(path);
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);

@@ -22,20 +22,20 @@ export class Allowlist {
 }
 
 /** `bad_entry` names an entry by its index; `too_many` says how many there were. */
-export type AllowlistProblem =
+export type AllowlistError =
   | { readonly kind: 'too_many'; readonly count: number }
   | { readonly kind: 'bad_entry'; readonly index: number };
 
 export const ALLOWLIST_MAX_ENTRIES = 50;
 
 /** Reads up to 50 entries: an IPv4 address, an IPv4 block in CIDR notation, or an exact IPv6 address. */
-export function parseAllowlist(entries: readonly string[]): Result<Allowlist, readonly AllowlistProblem[]> {
+export function parseAllowlist(entries: readonly string[]): Result<Allowlist, readonly AllowlistError[]> {
   if (entries.length > ALLOWLIST_MAX_ENTRIES) return fail([{ kind: 'too_many', count: entries.length }]);
   const networks = entries.map((entry) => (isIpv6Block(entry) ? null : parseNetwork(entry)));
-  const problems = networks.flatMap((network, index) =>
+  const errors = networks.flatMap((network, index) =>
     network === null ? [{ kind: 'bad_entry' as const, index }] : [],
   );
-  if (problems.length > 0) return fail(problems);
+  if (errors.length > 0) return fail(errors);
   return ok(new Allowlist(new CidrSet(networks.filter((network) => network !== null))));
 }
 

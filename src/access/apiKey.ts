@@ -36,7 +36,7 @@ export function prefix(key: string): string {
   return key.slice(0, STORED_CHARS);
 }
 
-/** What a call shows as its key. What could not be one is refused without a look into the database. */
+/** What a call shows as its key. What could not be one is denied without a query. */
 export type ShownKey =
   | { readonly kind: 'none' | 'malformed' }
   | { readonly kind: 'key'; readonly fingerprint: string };

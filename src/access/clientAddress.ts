@@ -3,8 +3,8 @@ import type { CidrSet } from './cidrSet.ts';
 import { type IpAddress, parseForwardedHop, parseIpAddress } from './ipAddress.ts';
 
 /**
- * Whose call this is. Not `certain`: the true caller is unknown and `address` is the nearest address that is known,
- * good for counting calls against, never for letting anybody in.
+ * Whose call this is. Not `certain`: the caller is unknown, and `address` is the nearest known address. Calls may be
+ * counted by it, but nobody may be authorized by it.
  */
 export interface ClientAddress {
   readonly address: IpAddress;
@@ -16,12 +16,12 @@ export interface ClientAddress {
 /** More trusted proxies in a row than any real chain has; a longer chain is not followed to its end. */
 const MAX_HOPS = 16;
 
-/** Stands for a peer whose address the system no longer tells (its connection is gone): all of them count as one. */
+/** Stands for callers whose address is no longer known (the connection is gone): all of them count as one. */
 const NOWHERE: IpAddress = { family: 4, text: '0.0.0.0', bits: 0 };
 
 /**
  * The caller behind the trusted proxies. Each proxy appends the address it was called from to X-Forwarded-For, so
- * the header is read from its right end, and only as far as trusted addresses vouch for it: what stands further
+ * the header is read from its right end, and only as far as its addresses are trusted: what stands further
  * left may have been written by anybody. Without trusted proxies the header is not looked at.
  *
  * @param socketAddress the peer as the socket names it

@@ -9,8 +9,8 @@ export class IngestTokens {
   }
 
   /**
-   * Which of the tokens was given, or -1. Digests are compared, each with all of them, so neither content nor length of
-   * a token, nor which of them it was, shows in the time taken.
+   * The index of the token that was given, or -1. Its digest is compared with those of all tokens, so the time taken
+   * shows neither the content nor the length of a token, nor which one it was.
    */
   indexOf(given: string): number {
     const digest = digestOf(given);

@@ -1,7 +1,8 @@
+import { BODY_INVALID, type FieldError } from '../base/fieldError.ts';
+import { isJsonObject, isMissing } from '../base/jsonObject.ts';
 import { parseNameText } from '../base/nameText.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from './allowlist.ts';
-import { BODY_INVALID, type BodyFault, isMissing, isObject } from './bodyFault.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from './scopes.ts';
 
 /** What an owner decides about a key. */
@@ -19,7 +20,7 @@ export const KEY_LIMITS = {
   perOwner: 1_000,
 } as const;
 
-export const KEY_FAULTS = {
+export const KEY_ERRORS = {
   limitReached: {
     field: null,
     code: 'LIMIT_REACHED',
@@ -52,14 +53,14 @@ export const KEY_FAULTS = {
     code: 'TOO_LONG',
     message: `allowlist has more than ${ALLOWLIST_MAX_ENTRIES} entries`,
   },
-} as const satisfies Readonly<Record<string, BodyFault>>;
+} as const satisfies Readonly<Record<string, FieldError>>;
 
 /**
  * The body that creates a key; the error lists every invalid field. null acts as not sent, unknown fields are
  * ignored, an allowlist that is not sent is empty. Never throws, whatever the body.
  */
-export function parseKeyCreate(body: unknown): Result<KeySettings, readonly BodyFault[]> {
-  if (!isObject(body)) return fail([BODY_INVALID]);
+export function parseKeyCreate(body: unknown): Result<KeySettings, readonly FieldError[]> {
+  if (!isJsonObject(body)) return fail([BODY_INVALID]);
   const name = readName(body['name'] ?? '');
   const scopes = readScopes(body['scopes'] ?? []);
   const allowlist = readAllowlist(body['allowlist'] ?? []);
@@ -70,20 +71,20 @@ export function parseKeyCreate(body: unknown): Result<KeySettings, readonly Body
 }
 
 /** The body that changes a key: only what is sent changes; otherwise as at creation. */
-export function parseKeyChange(body: unknown): Result<Partial<KeySettings>, readonly BodyFault[]> {
-  if (!isObject(body)) return fail([BODY_INVALID]);
-  const faults: BodyFault[] = [];
-  const read = <T>(value: unknown, reader: (sent: unknown) => Result<T, BodyFault>): T | undefined => {
+export function parseKeyChange(body: unknown): Result<Partial<KeySettings>, readonly FieldError[]> {
+  if (!isJsonObject(body)) return fail([BODY_INVALID]);
+  const errors: FieldError[] = [];
+  const read = <T>(value: unknown, reader: (sent: unknown) => Result<T, FieldError>): T | undefined => {
     if (isMissing(value)) return undefined;
     const result = reader(value);
     if (result.ok) return result.value;
-    faults.push(result.error);
+    errors.push(result.error);
     return undefined;
   };
   const name = read(body['name'], readName);
   const scopes = read(body['scopes'], readScopes);
   const allowlist = read(body['allowlist'], readAllowlist);
-  if (faults.length > 0) return fail(faults);
+  if (errors.length > 0) return fail(errors);
   return ok({
     ...(name !== undefined && { name }),
     ...(scopes !== undefined && { scopes }),
@@ -91,31 +92,31 @@ export function parseKeyChange(body: unknown): Result<Partial<KeySettings>, read
   });
 }
 
-function readName(value: unknown): Result<string, BodyFault> {
+function readName(value: unknown): Result<string, FieldError> {
   const name = typeof value === 'string' ? parseNameText(value, KEY_LIMITS.nameMaxCodePoints) : fail('blank');
   return name.ok ? name : fail(NAME_FAULTS[name.error as keyof typeof NAME_FAULTS]);
 }
 
 const NAME_FAULTS = {
-  blank: KEY_FAULTS.nameRequired,
-  not_plain: KEY_FAULTS.nameInvalid,
-  too_long: KEY_FAULTS.nameTooLong,
+  blank: KEY_ERRORS.nameRequired,
+  not_plain: KEY_ERRORS.nameInvalid,
+  too_long: KEY_ERRORS.nameTooLong,
 } as const;
 
-function readScopes(value: unknown): Result<readonly Scope[], BodyFault> {
-  if (!isTextList(value)) return fail(KEY_FAULTS.scopesInvalid);
-  if (value.length === 0) return fail(KEY_FAULTS.scopesRequired);
+function readScopes(value: unknown): Result<readonly Scope[], FieldError> {
+  if (!isTextList(value)) return fail(KEY_ERRORS.scopesInvalid);
+  if (value.length === 0) return fail(KEY_ERRORS.scopesRequired);
   const mask = parseScopes(value);
-  return mask.ok ? ok(scopeNames(mask.value)) : fail(KEY_FAULTS.scopesInvalid);
+  return mask.ok ? ok(scopeNames(mask.value)) : fail(KEY_ERRORS.scopesInvalid);
 }
 
-function readAllowlist(value: unknown): Result<readonly string[], BodyFault> {
-  if (!isTextList(value)) return fail(KEY_FAULTS.allowlistInvalid);
-  if (value.length > ALLOWLIST_MAX_ENTRIES) return fail(KEY_FAULTS.allowlistTooLong);
+function readAllowlist(value: unknown): Result<readonly string[], FieldError> {
+  if (!isTextList(value)) return fail(KEY_ERRORS.allowlistInvalid);
+  if (value.length > ALLOWLIST_MAX_ENTRIES) return fail(KEY_ERRORS.allowlistTooLong);
   const parsed = parseAllowlist(value);
   if (parsed.ok) return ok(value);
   // The entries are named by their places: what was sent is not repeated.
-  const places = parsed.error.flatMap((problem) => (problem.kind === 'bad_entry' ? [problem.index + 1] : []));
+  const places = parsed.error.flatMap((error) => (error.kind === 'bad_entry' ? [error.index + 1] : []));
   return fail({
     field: 'allowlist',
     code: 'INVALID',

@@ -1,7 +1,7 @@
 import type { Allowlist } from './allowlist.ts';
 import type { ScopeMask } from './scopes.ts';
 
-/** All that memory holds of an API key: enough to judge a call without asking the database. */
+/** All that memory has of an API key: enough to decide on a call without a query. */
 export interface KeyState {
   readonly id: number;
   readonly accountId: number;

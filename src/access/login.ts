@@ -1,6 +1,7 @@
+import { BODY_INVALID, type FieldError } from '../base/fieldError.ts';
+import { isJsonObject, isMissing } from '../base/jsonObject.ts';
 import { isPlainText } from '../base/nameText.ts';
 import { fail, ok, type Result } from '../base/result.ts';
-import { BODY_INVALID, type BodyFault, isMissing, isObject } from './bodyFault.ts';
 
 export interface Login {
   /** As accounts spell it. */
@@ -12,15 +13,15 @@ const EMAIL_MAX_CHARS = 254;
 export const PASSWORD_MAX_CHARS = 1_000;
 
 /**
- * The body of a login. What no account could have is refused here; that tells nothing of the accounts there are.
+ * The body of a login. What no account could have is an error here; that says nothing about the accounts that exist.
  * Never throws, whatever the body.
  */
-export function parseLogin(body: unknown): Result<Login, readonly BodyFault[]> {
-  if (!isObject(body)) return fail([BODY_INVALID]);
+export function parseLogin(body: unknown): Result<Login, readonly FieldError[]> {
+  if (!isJsonObject(body)) return fail([BODY_INVALID]);
   const email = typeof body['email'] === 'string' ? readEmail(body['email']) : null;
   const password = body['password'];
-  const faults = [...emailFaults(body['email'], email), ...passwordFaults(password)];
-  if (faults.length > 0 || email === null || typeof password !== 'string') return fail(faults);
+  const errors = [...emailErrors(body['email'], email), ...passwordErrors(password)];
+  if (errors.length > 0 || email === null || typeof password !== 'string') return fail(errors);
   return ok({ email, password });
 }
 
@@ -33,14 +34,14 @@ export function readEmail(text: string): string | null {
   return isEmail ? email : null;
 }
 
-function emailFaults(sent: unknown, email: string | null): BodyFault[] {
+function emailErrors(sent: unknown, email: string | null): FieldError[] {
   if (email !== null) return [];
   return isMissing(sent) || sent === ''
     ? [{ field: 'email', code: 'REQUIRED', message: 'email is required' }]
     : [{ field: 'email', code: 'INVALID', message: 'email must be an e-mail address' }];
 }
 
-function passwordFaults(sent: unknown): BodyFault[] {
+function passwordErrors(sent: unknown): FieldError[] {
   if (isMissing(sent) || sent === '') {
     return [{ field: 'password', code: 'REQUIRED', message: 'password is required' }];
   }

@@ -9,19 +9,22 @@ export interface LoginSubjects {
 }
 
 /**
- * Attempts per window; a successful one is given back. Three counters, because two goals pull apart (OWASP
- * Authentication Cheat Sheet, "Account Lockout"; its "device cookies" are the model): guessing must end soon, and nobody
- * may shut an owner out by guessing.
+ * Attempts per window; a successful one is given back. There are three counters, because guessing must be stopped and
+ * an owner must not be locked out by somebody who guesses (OWASP Authentication Cheat Sheet, "Account Lockout"; its
+ * "device cookies" are the model):
+ *
  * - address: one machine cannot try many accounts.
- * - pair: one machine cannot use up what an account allows to all others.
- * - account: many machines cannot guess at one account together. Addresses from which it has logged in before are left
- *   out of this one, so whoever fills it keeps its owner out of no usual place; elsewhere for a window at most at a time.
+ * - pair: one machine cannot use up the attempts that an account allows to all others.
+ * - account: many machines cannot guess at one account together.
+ *
+ * Addresses from which the account has logged in before are not limited by the last counter. So its owner can still log
+ * in from the usual places, and from others in the next window.
  */
 export const LOGIN_LIMITS = { windowMinutes: 15, perAddress: 20, perPair: 10, perAccount: 20 } as const;
 
 /**
- * The subjects of an attempt from `network` (see addressNetwork). `email` may be anybody's or nobody's: an unknown one
- * is counted like any other.
+ * What an attempt from `network` (see addressNetwork) is counted by. `email` may belong to nobody: an unknown one is
+ * counted like any other.
  */
 export function loginSubjects(email: string, network: string): LoginSubjects {
   return {

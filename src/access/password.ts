@@ -7,8 +7,8 @@ const HASH_BYTES = 32;
 const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
 
 /**
- * A stored password that no password fits: checking against it takes as long as against a real one, so that an answer
- * does not tell by its time whether there is an account.
+ * A stored password that no password matches. A login with an unknown e-mail address is checked against it, so that it
+ * takes as long as one with a known address.
  */
 export const NOBODYS_PASSWORD = [
   'scrypt',

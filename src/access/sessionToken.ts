@@ -9,9 +9,9 @@ export function newSessionToken(randomBytes: RandomSource): string {
 }
 
 /**
- * The session token of the Authorization headers of a request, or null when there is none that could be one: no
- * header or several (which of them counts would be up to each reader), another scheme, an API key, anything
- * malformed. "Bearer", in any case, blanks, the token (RFC 6750 section 2.1, RFC 9110 section 11.1).
+ * The session token in the Authorization headers of a request. Null when there is none: no header, several headers
+ * (readers would differ in which one counts), another scheme, an API key, or anything malformed. The form is "Bearer"
+ * in any case, blanks, the token (RFC 6750 section 2.1, RFC 9110 section 11.1).
  */
 export function bearerToken(authorization: readonly string[]): string | null {
   const [value] = authorization;

@@ -2,7 +2,7 @@ import type { LatLng } from '../geometry/latLng.ts';
 
 /**
  * An area as its owner defined it: validated, complete and normalised (no closing repetition, no nearly coincident
- * vertices). Everything else about it is computed, see areaFigures.ts and shape.ts.
+ * vertices). Everything else about it is computed, see areaMeasures.ts and shape.ts.
  */
 export interface AreaDefinition {
   /** Trimmed, 1 to 100 code points. */

@@ -1,11 +1,11 @@
+import type { FieldError } from '../base/fieldError.ts';
 import type { Result } from '../base/result.ts';
 import type { LatLng } from '../geometry/latLng.ts';
 import type { AreaType, Vertices } from './area.ts';
-import type { FieldError } from './fieldError.ts';
 
 /**
- * The fields of one request body, read but not yet an area: which of them belong to it, and which were left out with
- * good reason, is known when the stored area is (mergeDraft.ts). Plain data, so that a worker can hand it over.
+ * The fields of one request body, parsed. Which of them belong to the area is known only with the stored area
+ * (mergeDraft.ts). Plain data, so that another process can send it.
  */
 export interface AreaDraft {
   readonly name: Sent<string>;
@@ -34,7 +34,7 @@ export type Sent<T> = Result<T, FieldError> | undefined;
 export interface DraftPoints {
   readonly points: Vertices;
   /** The type by whose rules the points were normalised and found sound; null while the type is unknown. */
-  readonly judgedAs: 'polygon' | 'polyline' | null;
+  readonly validatedAs: 'polygon' | 'polyline' | null;
   /** Nearly coincident vertices were dropped. */
   readonly simplified: boolean;
 }

@@ -1,5 +1,6 @@
+import type { FieldError } from '../base/fieldError.ts';
 import type { AreaDefinition } from './area.ts';
-import { FIELD_ERRORS, type FieldError } from './fieldError.ts';
+import { AREA_ERRORS } from './areaErrors.ts';
 
 /** What an account has and may have, counted over the areas that it made, shared ones too. */
 export interface AreaQuota extends AreaSize {
@@ -20,13 +21,13 @@ export function growthOf(before: AreaDefinition | null, after: AreaDefinition): 
 }
 
 /**
- * Why a growth does not fit; null when it does. What takes nothing more fits always, also where a plan was made
- * smaller than what there is.
+ * Why a growth does not fit; null when it does. A change that needs no more always fits, also where the plan now allows
+ * less than there is.
  */
-export function refuseGrowth(quota: AreaQuota, growth: AreaSize): FieldError | null {
-  if (growth.areas > 0 && quota.areas + growth.areas > quota.maxAreas) return FIELD_ERRORS.tooManyAreas;
+export function quotaErrorOf(quota: AreaQuota, growth: AreaSize): FieldError | null {
+  if (growth.areas > 0 && quota.areas + growth.areas > quota.maxAreas) return AREA_ERRORS.tooManyAreas;
   if (growth.vertices > 0 && quota.vertices + growth.vertices > quota.maxVertices)
-    return FIELD_ERRORS.tooManyVertices;
+    return AREA_ERRORS.tooManyVertices;
   return null;
 }
 

@@ -1,9 +1,9 @@
 import { formatIso } from '../base/isoTime.ts';
-import { cutLine } from '../geometry/cutLine.ts';
-import { cutRing } from '../geometry/cutRing.ts';
+import { cutLine } from '../geometry/antimeridian/cutLine.ts';
+import { cutRing } from '../geometry/antimeridian/cutRing.ts';
 import type { LatLng } from '../geometry/latLng.ts';
-import { unwrapLine } from '../geometry/path.ts';
-import { unwrapRing } from '../geometry/ring.ts';
+import { unwrapLine } from '../geometry/ring/path.ts';
+import { unwrapRing } from '../geometry/ring/ring.ts';
 import { type AreaGeometry, type AreaType, toLatLngs } from './area.ts';
 import type { StoredArea } from './storedArea.ts';
 
@@ -43,9 +43,9 @@ export type GeoJsonGeometry =
   | { readonly type: 'MultiPolygon'; readonly coordinates: readonly (readonly (readonly Position[])[])[] };
 
 export function areaFeature(
-  area: Pick<StoredArea, 'id' | 'definition' | 'figures' | 'createdAtMs'>,
+  area: Pick<StoredArea, 'id' | 'definition' | 'measures' | 'createdAtMs'>,
 ): AreaFeature {
-  const { id, definition, figures, createdAtMs } = area;
+  const { id, definition, measures, createdAtMs } = area;
   const { geometry } = definition;
   return {
     type: 'Feature',
@@ -60,7 +60,7 @@ export function areaFeature(
       bufferDistance: 'bufferM' in geometry ? geometry.bufferM : null,
       external_id: definition.externalId,
       dwell_seconds: definition.dwellSeconds,
-      metrics: { area_m2: figures.areaM2, perimeter_m: figures.perimeterM, length_m: figures.lengthM },
+      metrics: { area_m2: measures.areaM2, perimeter_m: measures.perimeterM, length_m: measures.lengthM },
       created_at: formatIso(createdAtMs),
     },
   };

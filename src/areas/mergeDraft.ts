@@ -1,22 +1,23 @@
+import type { FieldError } from '../base/fieldError.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import type { AreaDefinition } from './area.ts';
 import type { AreaDraft } from './areaDraft.ts';
-import { type AreaFigures, areaFigures } from './areaFigures.ts';
+import { AREA_ERRORS } from './areaErrors.ts';
 import { DEFAULT_COLOR } from './areaLimits.ts';
+import { type AreaMeasures, areaMeasures } from './areaMeasures.ts';
 import { type AreaWarning, sizeWarnings } from './areaWarning.ts';
-import { FIELD_ERRORS, type FieldError } from './fieldError.ts';
-import { settleGeometry, takeField } from './settleGeometry.ts';
+import { resolveGeometry, takeField } from './resolveGeometry.ts';
 
-/** An area as it may be saved, what is computed from it, and what to tell its owner about it. */
+/** An area as it may be saved, what is computed from it, and the warnings for its owner. */
 export interface ValidArea {
   readonly definition: AreaDefinition;
-  readonly figures: AreaFigures;
+  readonly measures: AreaMeasures;
   readonly warnings: readonly AreaWarning[];
 }
 
 /** The draft as a new area, with defaults for what was not sent; or every invalid field. */
 export function completeDraft(draft: AreaDraft): Result<ValidArea, readonly FieldError[]> {
-  return settle(null, draft);
+  return resolveDraft(null, draft);
 }
 
 /**
@@ -28,23 +29,26 @@ export function mergeDraft(
   stored: AreaDefinition,
   draft: AreaDraft,
 ): Result<ValidArea, readonly FieldError[]> {
-  return settle(stored, draft);
+  return resolveDraft(stored, draft);
 }
 
-function settle(stored: AreaDefinition | null, draft: AreaDraft): Result<ValidArea, readonly FieldError[]> {
+function resolveDraft(
+  stored: AreaDefinition | null,
+  draft: AreaDraft,
+): Result<ValidArea, readonly FieldError[]> {
   const errors: FieldError[] = [];
   const name = takeField(draft.name, errors) ?? stored?.name;
-  if (name === undefined && draft.name === undefined) errors.push(FIELD_ERRORS.nameRequired);
+  if (name === undefined && draft.name === undefined) errors.push(AREA_ERRORS.nameRequired);
   const color = takeField(draft.color, errors) ?? stored?.color ?? DEFAULT_COLOR;
-  const settled = settleGeometry(stored?.geometry ?? null, draft, errors);
+  const resolved = resolveGeometry(stored?.geometry ?? null, draft, errors);
   const sentId = takeField(draft.externalId, errors);
   const externalId = sentId === undefined ? (stored?.externalId ?? null) : sentId;
   const dwellSeconds = takeField(draft.dwellSeconds, errors) ?? stored?.dwellSeconds ?? 0;
-  if (errors.length > 0 || name === undefined || settled === null) return fail(errors);
+  if (errors.length > 0 || name === undefined || resolved === null) return fail(errors);
 
-  const { geometry } = settled;
-  const figures = areaFigures(geometry);
-  const warnings = [...settled.warnings];
-  if (geometry !== stored?.geometry) warnings.push(...sizeWarnings(figures.areaM2));
-  return ok({ definition: { name, color, geometry, externalId, dwellSeconds }, figures, warnings });
+  const { geometry } = resolved;
+  const measures = areaMeasures(geometry);
+  const warnings = [...resolved.warnings];
+  if (geometry !== stored?.geometry) warnings.push(...sizeWarnings(measures.areaM2));
+  return ok({ definition: { name, color, geometry, externalId, dwellSeconds }, measures, warnings });
 }

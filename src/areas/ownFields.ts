@@ -1,15 +1,7 @@
+import { isJsonObject, isMissing, type JsonObject } from '../base/jsonObject.ts';
 import type { AreaType } from './area.ts';
 import type { Sent } from './areaDraft.ts';
-import { isJsonObject, type JsonObject } from './jsonObject.ts';
-import {
-  isMissing,
-  sentColor,
-  sentDwellSeconds,
-  sentExternalId,
-  sentName,
-  sentNumber,
-  sentType,
-} from './sentFields.ts';
+import { sentColor, sentDwellSeconds, sentExternalId, sentName, sentNumber, sentType } from './sentFields.ts';
 
 /** The fields that both forms of a body have beside the geometry: v3 JSON, and a Feature's properties. */
 export interface OwnFields {
@@ -35,9 +27,9 @@ export function readBodyFields(body: JsonObject): OwnFields {
 }
 
 /**
- * A Feature's properties. They come from programs that know nothing of areas, so a name that is no text, a colour in
- * another notation or a type of something else is not sent rather than wrong, and null is always "not sent"; what
- * only an area has (radius, bufferDistance, external_id, dwell_seconds) is judged.
+ * The properties of a Feature. They may come from programs that know nothing of areas. So a name that is not text, a
+ * colour in another notation and a type of something else count as not sent, and so does null. Properties that only
+ * areas have (radius, bufferDistance, external_id, dwell_seconds) are validated.
  */
 export function readProperties(value: unknown): OwnFields {
   const properties: JsonObject = isJsonObject(value) ? value : {};
@@ -56,7 +48,7 @@ export function readProperties(value: unknown): OwnFields {
 const isText = (value: unknown) => typeof value === 'string' && value.trim() !== '';
 
 /** Field by field what `above` says, else what `below` says. */
-export function layFields(above: OwnFields, below: OwnFields): OwnFields {
+export function mergeFields(above: OwnFields, below: OwnFields): OwnFields {
   return {
     name: above.name ?? below.name,
     color: above.color ?? below.color,

@@ -1,21 +1,22 @@
+import type { FieldError } from '../base/fieldError.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../base/jsonObject.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import { toVertices } from './area.ts';
 import type { AreaDraft, DraftPoints, Sent } from './areaDraft.ts';
-import { featureDraft } from './featureDraft.ts';
-import { FIELD_ERRORS, type FieldError } from './fieldError.ts';
-import { readGeometry } from './geojsonIn.ts';
-import { isJsonObject, type JsonObject } from './jsonObject.ts';
-import { judgePoints } from './judgePoints.ts';
-import { layFields, type OwnFields, readBodyFields, readProperties } from './ownFields.ts';
-import { isMissing, sentCenter, sentPositions } from './sentFields.ts';
+import { AREA_ERRORS } from './areaErrors.ts';
+import { featureDraft } from './import/featureDraft.ts';
+import { readGeometry } from './import/geojsonIn.ts';
+import { mergeFields, type OwnFields, readBodyFields, readProperties } from './ownFields.ts';
+import { sentCenter, sentPositions } from './sentFields.ts';
+import { validatePoints } from './validatePoints.ts';
 
 /**
  * A body of POST, PUT or PATCH: the v3 JSON shape, or { geojson: Feature or Geometry } with fields beside it that win
  * over the Feature's properties. Never throws, whatever the body. Fails only for what is no JSON object; every other
- * fault stays in the draft, to be reported by completeDraft or mergeDraft all at once.
+ * error stays in the draft, to be reported by completeDraft or mergeDraft all at once.
  */
 export function parseDraft(body: unknown): Result<AreaDraft, readonly FieldError[]> {
-  if (!isJsonObject(body)) return fail([FIELD_ERRORS.bodyInvalid]);
+  if (!isJsonObject(body)) return fail([AREA_ERRORS.bodyInvalid]);
   const fields = readBodyFields(body);
   return ok(isMissing(body['geojson']) ? jsonDraft(body, fields) : wrappedDraft(body['geojson'], fields));
 }
@@ -28,7 +29,7 @@ export function addressDraft(draft: AreaDraft, externalId: string): AreaDraft {
   const sent = draft.externalId;
   if (sent && !sent.ok) return draft;
   const same = sent === undefined || sent.value === externalId;
-  return { ...draft, externalId: same ? ok(externalId) : fail(FIELD_ERRORS.externalIdMismatch) };
+  return { ...draft, externalId: same ? ok(externalId) : fail(AREA_ERRORS.externalIdMismatch) };
 }
 
 function jsonDraft(body: JsonObject, fields: OwnFields): AreaDraft {
@@ -42,14 +43,14 @@ function jsonDraft(body: JsonObject, fields: OwnFields): AreaDraft {
   };
 }
 
-/** Judged at once where the body names a type that has points, and left alone where it names another. */
+/** Validated at once where the body names a type that has points, and ignored where it names another. */
 function sentPoints(value: unknown, { type }: OwnFields): Sent<DraftPoints> {
   const known = type?.ok ? type.value : null;
   if (known === 'circle' || known === 'point') return undefined;
   const positions = sentPositions(value);
   if (!positions?.ok) return positions;
-  if (known) return judgePoints(known, positions.value);
-  return ok({ points: toVertices(positions.value), judgedAs: null, simplified: false });
+  if (known) return validatePoints(known, positions.value);
+  return ok({ points: toVertices(positions.value), validatedAs: null, simplified: false });
 }
 
 function wrappedDraft(geojson: unknown, fields: OwnFields): AreaDraft {
@@ -59,11 +60,11 @@ function wrappedDraft(geojson: unknown, fields: OwnFields): AreaDraft {
   const part = parts.ok && parts.value.length === 1 ? parts.value[0] : undefined;
   if (part) return featureDraft(part, properties, fields);
   return {
-    ...layFields(fields, properties),
+    ...mergeFields(fields, properties),
     typeIsAssumed: false,
     center: undefined,
     points: undefined,
-    geojsonError: FIELD_ERRORS.geojsonInvalid,
+    geojsonError: AREA_ERRORS.geojsonInvalid,
     hadHoles: false,
   };
 }

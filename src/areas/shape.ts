@@ -1,9 +1,9 @@
 import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geometry/bounds.ts';
-import { buildEdgeIndex } from '../geometry/edgeIndex.ts';
-import { unwrapLine } from '../geometry/path.ts';
-import { unwrapRing } from '../geometry/ring.ts';
-import { buildRingIndex, ringSide } from '../geometry/ringSide.ts';
-import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../geometry/signedDistance.ts';
+import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../geometry/geodesic/signedDistance.ts';
+import { buildEdgeIndex } from '../geometry/ring/edgeIndex.ts';
+import { unwrapLine } from '../geometry/ring/path.ts';
+import { unwrapRing } from '../geometry/ring/ring.ts';
+import { buildRingIndex, ringSide } from '../geometry/ring/ringSide.ts';
 import { type AreaDefinition, type Disc, type Polygon, type Track, toLatLngs } from './area.ts';
 
 /**

@@ -1,5 +1,5 @@
 import type { AreaDefinition } from './area.ts';
-import type { AreaFigures } from './areaFigures.ts';
+import type { AreaMeasures } from './areaMeasures.ts';
 
 /** An area as Postgres holds it. */
 export interface StoredArea {
@@ -8,7 +8,7 @@ export interface StoredArea {
   /** Who made it: the namespace of its external id. */
   readonly accountId: number;
   readonly definition: AreaDefinition;
-  readonly figures: AreaFigures;
+  readonly measures: AreaMeasures;
   readonly createdAtMs: number;
   /** Rises with every write. */
   readonly revision: number;

@@ -1,5 +1,5 @@
 export interface BatchPorts<Item, Answer> {
-  /** Answers every item, in their order. When it fails, so does each of them. */
+  /** Answers all items, in their order. If it rejects, every item rejects. */
   readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>;
   /** Items of one batch. */
   readonly size: number;
@@ -8,8 +8,8 @@ export interface BatchPorts<Item, Answer> {
 }
 
 /**
- * Does together what is asked for in one turn of the event loop, or while the batches before are running: alone and at
- * once when it is calm, in ever larger batches the more there is to do.
+ * Groups items into batches. A batch contains what was asked for in one turn of the event loop, or while earlier batches
+ * were running. So an item runs alone and at once when there is little to do, and batches grow with the load.
  */
 export class Batches<Item, Answer> {
   readonly #ports: BatchPorts<Item, Answer>;

@@ -2,7 +2,7 @@ import { Overloaded } from './fairSemaphore.ts';
 import { invariant } from './invariant.ts';
 
 export interface ByteLimits {
-  /** Bytes that may be held at a time, of all keys together. */
+  /** Bytes that may be reserved at a time, by all keys together. */
   readonly bytes: number;
   /** The same for one key; also the most that one reservation may ask for. */
   readonly bytesPerKey: number;
@@ -20,7 +20,7 @@ interface Share {
   readonly waiting: Waiting[];
 }
 
-/** Bytes that are kept free for their holder, until they are given back. */
+/** Bytes that are reserved until they are given back. */
 export class Reservation {
   #bytes: number;
   readonly #giveBack: (bytes: number) => void;
@@ -30,7 +30,7 @@ export class Reservation {
     this.#giveBack = giveBack;
   }
 
-  /** Gives back what is beyond `bytes`: so many turned out to be enough. */
+  /** Gives back all but `bytes`: that many turned out to be enough. */
   keep(bytes: number): void {
     const surplus = this.#bytes - bytes;
     if (surplus <= 0) return;
@@ -38,16 +38,16 @@ export class Reservation {
     this.#giveBack(surplus);
   }
 
-  /** Gives all of it back; again does nothing. */
+  /** Gives all of it back. A second call does nothing. */
   release(): void {
     this.keep(0);
   }
 }
 
 /**
- * A bound on the bytes that are held at a time, fair by key (an account, an address): room that becomes free goes to
- * the next key in turn, and a key never has more than its share. A reservation gets all that it asks for at once, so
- * none holds a part while it waits for the rest, which would let two of them wait for each other.
+ * A limit on the bytes held at a time, fair by key (an account, an address). Free bytes go to the next key in turn, and
+ * no key has more than its share. A reservation gets all its bytes at once. None holds a part while it waits for the
+ * rest, so two can never wait for each other.
  */
 export class ByteBudget<Key> {
   readonly #limits: ByteLimits;
@@ -72,11 +72,11 @@ export class ByteBudget<Key> {
   }
 
   /**
-   * Room for so many bytes, as soon as there is. Rejects with Overloaded when too many of this key wait already, and
-   * with the signal's reason when that is given before the room is there.
+   * Reserves this many bytes as soon as they are free. Rejects with Overloaded when too many reservations of this key
+   * wait already, and with the signal's reason when the signal aborts first.
    */
   reserve(key: Key, bytes: number, signal: AbortSignal): Promise<Reservation> {
-    invariant(bytes <= this.#limits.bytesPerKey, 'more than a share is never there');
+    invariant(bytes <= this.#limits.bytesPerKey, 'more than the share of a key can never be reserved');
     if (signal.aborted) return Promise.reject(signal.reason as Error);
     const share = this.#shares.get(key) ?? { held: 0, waiting: [] };
     if (share.waiting.length >= this.#limits.waitingPerKey)
@@ -87,7 +87,7 @@ export class ByteBudget<Key> {
         share.waiting.splice(share.waiting.indexOf(waiting), 1);
         this.#forgetIdle(key, share);
         reject(signal.reason as Error);
-        this.#grant(); // what it kept from the others in turn
+        this.#grant(); // others may have waited behind this one
       };
       const waiting: Waiting = {
         bytes,
@@ -104,8 +104,9 @@ export class ByteBudget<Key> {
   }
 
   /**
-   * In turn: what does not fit into the room of all of them is waited for, lest small ones take it for ever; what does
-   * not fit into the share of its own key holds up nobody else.
+   * Grants reservations in turn. If one does not fit into the free bytes of all keys, the others wait behind it:
+   * otherwise small ones could take the bytes every time. If it does not fit into the share of its own key, the others
+   * go on.
    */
   #grant(): void {
     for (const key of this.#turns) {

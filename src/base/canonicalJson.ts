@@ -4,9 +4,9 @@ import type { Steps } from './workTurns.ts';
 const STEP_VALUES = 500;
 
 /**
- * JSON text of a parsed value, with the members of every object in one order: equal for values that parse equal. Keys
- * that are array indexes come first, as in every object, then the others by their code units. Texts are compared across
- * versions of this service, by their hashes, so no byte of it may ever change.
+ * JSON text of a parsed value, with the members of every object in one order: values that parse equal give equal text.
+ * Keys that are array indexes come first, as in every object, then the others by their code units. Hashes of these
+ * texts are stored, so no byte of them may ever change.
  */
 export function* canonicalJson(value: unknown): Steps<string> {
   if (!isContainer(value)) return JSON.stringify(value);

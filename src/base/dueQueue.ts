@@ -3,16 +3,16 @@ interface Entry<Item> {
   readonly dueAt: number;
 }
 
-/** Entries that are passed over are cleared away when there are so many more of them than of the others. */
+/** Outdated entries are removed when there are this many more of them than of the others. */
 const STALE_MAX = 1_000;
 
-/** What is due when, each once, by the time that was asked for first. Adding and taking cost the logarithm of its size. */
+/** Items by the time at which they are due, each once, at the earliest time asked for. Adding and taking are O(log n). */
 export class DueQueue<Item> {
   readonly #dueAt = new Map<Item, number>();
-  /** A binary heap by time; an entry whose time is no longer that of its item is passed over. */
+  /** A binary heap by time. An entry is outdated when its time is no longer that of its item. */
   #heap: Entry<Item>[] = [];
 
-  /** An earlier time that was asked for stands. */
+  /** An earlier time that was asked for before is kept. */
   add(item: Item, dueAt: number): void {
     const known = this.#dueAt.get(item);
     if (known !== undefined && known <= dueAt) return;
@@ -22,7 +22,7 @@ export class DueQueue<Item> {
     if (this.#heap.length > 2 * this.#dueAt.size + STALE_MAX) this.#clearStale();
   }
 
-  /** Up to `limit` items that are due by `now`, the longest due first; they are forgotten. */
+  /** Removes and returns up to `limit` items that are due by `now`, the longest due first. */
   take(now: number, limit: number): Item[] {
     const taken: Item[] = [];
     while (taken.length < limit && (this.#heap[0]?.dueAt ?? Number.POSITIVE_INFINITY) <= now) {
@@ -34,7 +34,7 @@ export class DueQueue<Item> {
     return taken;
   }
 
-  /** What is sorted is a heap. */
+  /** A sorted array is a heap. */
   #clearStale(): void {
     const entries = this.#heap.filter(({ item, dueAt }) => this.#dueAt.get(item) === dueAt);
     this.#heap = entries.sort((a, b) => a.dueAt - b.dueAt);

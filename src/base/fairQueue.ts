@@ -1,13 +1,13 @@
 interface Line<T> {
   readonly items: T[];
-  /** Items before this one are taken; they are dropped now and then, together. */
+  /** Items before this one are taken. They are removed from the array now and then, together. */
   next: number;
 }
 
-/** Taken items that a line keeps before it is cut: so that taking one costs the same however many wait. */
+/** Taken items that stay in the array at most, so that taking one costs the same however many wait. */
 const TAKEN_MAX = 1_024;
 
-/** A queue for each key, taken from in turns: a key with a hundred thousand items holds up another by one at a time. */
+/** A queue for each key. The keys take turns, so a key with a hundred thousand items delays another by one at a time. */
 export class FairQueue<Key, T> {
   /** In the order of their turns. */
   readonly #lines = new Map<Key, Line<T>>();
@@ -18,13 +18,13 @@ export class FairQueue<Key, T> {
     else line.items.push(item);
   }
 
-  /** The item whose turn it is, which stays where it is. */
+  /** The item whose turn it is, without taking it. */
   peek(): T | undefined {
     for (const line of this.#lines.values()) return line.items[line.next];
     return undefined;
   }
 
-  /** Takes the item whose turn it is; its key goes to the end. */
+  /** Takes the item whose turn it is. Its key goes to the end. */
   take(): T | undefined {
     for (const [key, line] of this.#lines) {
       const item = line.items[line.next++] as T;

@@ -1,4 +1,4 @@
-/** More work waits already, for this key or for all of them, than may wait. */
+/** Too much work waits already, of this key or of all keys. */
 export class Overloaded extends Error {
   override name = 'Overloaded';
 }
@@ -21,13 +21,13 @@ interface Share {
 
 interface Waiter {
   readonly resume: () => void;
-  readonly refuse: (error: Overloaded) => void;
+  readonly reject: (error: Overloaded) => void;
 }
 
 /**
- * A semaphore that is fair by key (an account, an address): a place that becomes free goes to the next key in turn, not
- * to whoever has queued the most. A key never runs more than its share, and its surplus waits behind nobody else's.
- * Where there is no room to wait, the newest of the key that waits with the most gives way to a key with less.
+ * A semaphore that is fair by key (an account, an address). A permit that becomes free goes to the next key in turn, not
+ * to the key with the most work. No key runs more than its share. When the queue is full, a key with little work
+ * displaces the newest work of the key with the most.
  */
 export class FairSemaphore<Key> {
   readonly #limits: FairLimits;
@@ -45,7 +45,7 @@ export class FairSemaphore<Key> {
     return this.#waiting;
   }
 
-  /** What `work` resolves to. Rejects with Overloaded, without beginning it, when too much waits, now or later. */
+  /** Runs `work`. Rejects with Overloaded, without beginning it, when too much work waits, now or later. */
   async run<T>(key: Key, work: () => Promise<T>): Promise<T> {
     await this.acquire(key);
     try {
@@ -55,7 +55,7 @@ export class FairSemaphore<Key> {
     }
   }
 
-  /** Takes a place, which `release` gives back. Rejects with Overloaded. */
+  /** Takes a permit, which `release` gives back. Rejects with Overloaded. */
   acquire(key: Key): Promise<void> {
     const share = this.#shares.get(key) ?? { running: 0, waiting: [] };
     this.#shares.set(key, share);
@@ -69,7 +69,7 @@ export class FairSemaphore<Key> {
     }
     this.#waiting++;
     if (share.running < this.#limits.runningPerKey) this.#turns.add(key);
-    return new Promise((resume, refuse) => share.waiting.push({ resume, refuse }));
+    return new Promise((resume, reject) => share.waiting.push({ resume, reject }));
   }
 
   release(key: Key): void {
@@ -91,7 +91,7 @@ export class FairSemaphore<Key> {
     this.#running++;
   }
 
-  /** True when one more may wait for `share`; another's that waits with more than it would then gives way. */
+  /** True when one more may wait for `share`. May reject work of a key that waits with more. */
   #makeRoom(share: Share): boolean {
     if (this.#waiting < this.#limits.waiting) return true;
     let longest = share;
@@ -99,12 +99,12 @@ export class FairSemaphore<Key> {
       if (other.waiting.length > longest.waiting.length) longest = other;
     }
     if (longest.waiting.length <= share.waiting.length + 1) return false;
-    longest.waiting.pop()?.refuse(new Overloaded('others wait with less'));
+    longest.waiting.pop()?.reject(new Overloaded('keys with less work wait'));
     this.#waiting--;
     return true;
   }
 
-  /** A key that goes on waiting goes to the end of the turns. */
+  /** A key that still waits afterwards goes to the end of the turns. */
   #startNext(): void {
     for (const key of this.#turns) {
       if (this.#running >= this.#limits.running) return;

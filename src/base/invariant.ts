@@ -1,4 +1,4 @@
-/** States what must hold; a failure is a bug of this program, never the caller's fault. */
+/** States what must hold; a false condition is a bug of this program, never an error of the caller. */
 export function invariant(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InvariantError(message);
 }

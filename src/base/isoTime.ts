@@ -1,7 +1,6 @@
+import { DAY_MS, HOUR_MS, MINUTE_MS } from './durations.ts';
+
 const SECOND_MS = 1_000;
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 86_400_000;
 
 /** Longest accepted text: seconds with a fraction of 30 digits and an offset fit easily. */
 const MAX_LENGTH = 64;
@@ -16,7 +15,7 @@ const MAX_MS = 253_402_300_799_999;
  *   YYYY-MM-DDThh:mm[:ss[.fraction]][zone]       T may be t or one blank (RFC 3339 section 5.6), the point a comma
  *   zone: Z, z, ±hh:mm, ±hhmm or ±hh             missing: UTC, so that a date and its midnight are the same instant
  *
- * A fraction has any number of digits and is cut to milliseconds. Refused: days that do not exist, hour 24,
+ * A fraction has any number of digits and is cut to milliseconds. Invalid: days that do not exist, hour 24,
  * second 60 (Unix time has no room for it), offsets beyond 23:59, expanded years, and instants outside the
  * years 0001 to 9999 UTC. Written by hand since it runs for every ingested point and Date.parse also reads
  * "2026", "2026-02-30" and RFC 2822 dates, some of them in the zone of the machine.
@@ -29,9 +28,9 @@ export function parseIsoMs(text: string): number | null {
 }
 
 /**
- * Epoch milliseconds → `YYYY-MM-DDThh:mm:ss.sssZ`. Throws RangeError outside the range of Date. Date's own takes three
- * times as long, which a list of positions feels; here the day is the last one asked for, nearly always, and the rest
- * stands in tables.
+ * Epoch milliseconds → `YYYY-MM-DDThh:mm:ss.sssZ`. Throws RangeError outside the range of Date. The method of Date
+ * takes three times as long, which is measurable in a list of positions. Here the day is nearly always the one
+ * formatted last, and the rest comes from tables.
  */
 export function formatIso(ms: number): string {
   const wholeMs = Math.trunc(ms);
@@ -59,7 +58,7 @@ const MINUTES = Array.from(
 const SECONDS = Array.from({ length: 60 }, (_, at) => `${padded(at, 2)}.`);
 const MILLIS = Array.from({ length: 1_000 }, (_, at) => `${padded(at, 3)}Z`);
 
-// The parsers below answer NaN for "not that", which every sum keeps and every comparison refuses.
+// The parsers below return NaN for "not that": a sum with it is NaN, and a comparison with it is false.
 
 function parseDayMs(text: string): number {
   if (text[4] !== '-' || text[7] !== '-') return Number.NaN;

@@ -2,7 +2,7 @@
 export class KeyedQueue {
   readonly #tails = new Map<string, Promise<unknown>>();
 
-  /** The result of `work`, which starts when all earlier work of `key` has settled, however it did. */
+  /** The result of `work`, which starts when all earlier work of `key` has settled, with or without an error. */
   run<T>(key: string, work: () => Promise<T>): Promise<T> {
     const before = this.#tails.get(key) ?? Promise.resolve();
     const own = before.then(work, work);

@@ -1,9 +1,9 @@
 import { fail, ok, type Result } from './result.ts';
 
-export type NameFault = 'blank' | 'not_plain' | 'too_long';
+export type NameError = 'blank' | 'not_plain' | 'too_long';
 
 /** A name as people write it, trimmed; lengths count code points. */
-export function parseNameText(text: string, maxCodePoints: number): Result<string, NameFault> {
+export function parseNameText(text: string, maxCodePoints: number): Result<string, NameError> {
   const name = text.trim();
   if (name === '') return fail('blank');
   if (!isPlainText(name)) return fail('not_plain');

@@ -1,7 +1,7 @@
 /**
- * Room for `length` numbers, all 0, which is held for long. Small pieces are cut from common pages: V8 keeps account
- * of every ArrayBuffer by itself, and with a few hundred thousand of them a collection was seen to stop the process
- * for more than half a second. A page lives as long as any piece of it, so a piece must never be transferred.
+ * A zeroed array of `length` numbers that is kept for long. Small arrays are cut from common pages, because V8 tracks
+ * every ArrayBuffer by itself: with a few hundred thousand of them, a garbage collection stopped the process for more
+ * than half a second. A page is kept as long as any array in it, so an array must never be transferred.
  */
 export function numbers(length: number): Float64Array {
   if (length > MAX_PIECE) return new Float64Array(length);

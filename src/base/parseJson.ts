@@ -4,17 +4,17 @@ import { fail, ok, type Result } from './result.ts';
 const MAX_DEPTH = 64;
 
 /**
- * Values and names of members in one body, unless its reader allows more: four times those of an area of 2000 points.
- * Each takes time and memory to build, however few bytes it was: a megabyte of `{"a":1},` with another name each time
- * would keep the event loop for a tenth of a second.
+ * How many values and names one body may have, unless its reader allows more: four times those of an area of 2000
+ * points. Each takes time and memory to build, however few bytes it has: a megabyte of `{"a":1},` with a new name each
+ * time would block the event loop for a tenth of a second.
  */
 export const MAX_JSON_VALUES = 40_000;
 
-/** Throws on bytes that are no UTF-8, passes over a byte order mark (RFC 8259 section 8.1 allows both). */
+/** Throws on bytes that are not UTF-8 and skips a byte order mark (RFC 8259 section 8.1 allows both). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Why bytes give no value. */
-export type JsonFault = 'not_json' | 'too_deep' | 'too_many_values';
+export type JsonError = 'not_json' | 'too_deep' | 'too_many_values';
 
 /**
  * The value of JSON text in UTF-8; fails for what is no JSON, for what is nested deeper than 64 levels, and for what
@@ -23,11 +23,11 @@ export type JsonFault = 'not_json' | 'too_deep' | 'too_many_values';
 export function parseJson(
   bytes: Uint8Array,
   maxValues: number = MAX_JSON_VALUES,
-): Result<unknown, JsonFault> {
+): Result<unknown, JsonError> {
   try {
     const text = UTF8.decode(bytes);
-    const fault = structureFault(text, maxValues);
-    return fault === null ? ok(JSON.parse(text)) : fail(fault);
+    const error = structureError(text, maxValues);
+    return error === null ? ok(JSON.parse(text)) : fail(error);
   } catch {
     return fail('not_json'); // decode throws nothing but TypeError, JSON.parse nothing but SyntaxError
   }
@@ -39,11 +39,11 @@ const COMMA = 0x2c;
 const COLON = 0x3a;
 
 /**
- * Every value and name stands first in the text, behind a comma or a colon, or first in an array or object, so to count
- * these is never too little. An array or object that is empty counts twice. Of a text that is no JSON either fault may
- * be told.
+ * Counts the values and names of a text. Each of them follows a comma or a colon or comes first in an array or object,
+ * so the count is never too low; an empty array or object counts twice. For text that is not JSON, either error may be
+ * returned.
  */
-function structureFault(text: string, maxValues: number): JsonFault | null {
+function structureError(text: string, maxValues: number): JsonError | null {
   let depth = 0;
   let values = 1;
   for (let i = 0; i < text.length; i++) {
@@ -67,4 +67,16 @@ function endOfString(text: string, start: number): number {
     if (backslashes % 2 === 0) return end;
   }
   return text.length;
+}
+
+/**
+ * The value of JSON text; undefined, which no JSON text gives, when it is not JSON. For text of our own, and for text
+ * whose values were counted before: it has none of the limits of parseJson. Never throws.
+ */
+export function parseJsonText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // JSON.parse throws nothing but SyntaxError
+  }
 }

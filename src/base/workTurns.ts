@@ -1,7 +1,7 @@
-/** A computation that stops after every small step, of a millisecond at most, and is resumed for the next. */
+/** A computation that pauses after every small step, of a millisecond at most. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/** What `steps` returns, done without a pause. */
+/** Runs all steps without a pause, and returns the result. */
 export function inOneGo<T>(steps: Steps<T>): T {
   for (;;) {
     const step = steps.next();
@@ -15,9 +15,9 @@ interface Task {
 }
 
 /**
- * One budget of work for each turn of the event loop, shared by all long computations of the process: fifty of them at
- * once hold up a request for as long as one does. Turns go round the keys (an account, or a task of the service
- * itself); the computations of one key run one after the other.
+ * Runs long computations in turns between which the process reads its sockets. All of them share one time budget per
+ * turn, so fifty at once delay a request as little as one does. The keys (an account, or a task of the service itself)
+ * take turns; the computations of one key run one after the other.
  */
 export class WorkTurns<Key> {
   readonly #budgetMs: number;
@@ -28,14 +28,14 @@ export class WorkTurns<Key> {
     this.#budgetMs = budgetMs;
   }
 
-  /** How many computations are not done yet. */
+  /** How many computations have not finished. */
   get size(): number {
     let size = 0;
     for (const tasks of this.#tasks.values()) size += tasks.length;
     return size;
   }
 
-  /** What `steps` returns, or a rejection with what it throws. Its first step runs in a later turn. */
+  /** Resolves to what `steps` returns, or rejects with what it throws. Its first step runs in a later turn. */
   run<T>(key: Key, steps: Steps<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const step = (): boolean => {
@@ -55,7 +55,7 @@ export class WorkTurns<Key> {
     });
   }
 
-  /** What `work` returns, which is one step: for what cannot be stopped half way, such as JSON.parse. */
+  /** Runs `work` as one step: for what cannot pause, such as JSON.parse. */
   once<T>(key: Key, work: () => T): Promise<T> {
     return this.run(key, oneStep(work));
   }
@@ -63,7 +63,7 @@ export class WorkTurns<Key> {
   #schedule(): void {
     if (this.#isScheduled || this.#tasks.size === 0) return;
     this.#isScheduled = true;
-    // Sockets are read between two of these, so every request that is there is answered first.
+    // The process reads its sockets before this runs, so every request that has arrived is answered first.
     setImmediate(() => this.#turn());
   }
 

@@ -1,23 +1,23 @@
-import { parseArgs } from 'node:util';
-import { fail, ok, type Result } from '../base/result.ts';
+import { type Command as Parser, Option as ParserOption } from 'commander';
+import type { Result } from '../base/result.ts';
 import type { CommandContext } from './context.ts';
-import type { Option, OptionValues } from './option.ts';
+import type { Option, Options, OptionValues } from './option.ts';
 
-/** What a command prints on success: one JSON document. The error is a text that says what to do next. */
+/** What a command prints on success, as JSON; undefined when it has printed all. The error says what to do next. */
 export type CommandOutcome = Result<unknown, string>;
 
-/** A command as the table knows it: its options are parsed before anything is opened. */
-export interface Command {
+/** A command line that was understood. */
+export type PreparedCommand = (context: CommandContext) => Promise<CommandOutcome>;
+
+export interface FleetCommand {
   readonly name: string;
-  readonly summary: string;
+  /** Its options: "--email E [--name N]". */
   readonly usage: string;
-  /** Usage, what it does, and a line for each option. */
-  readonly help: string;
-  /** Parses the arguments after the command's name; the error lists all problems with them. */
-  prepare(args: readonly string[]): Result<(context: CommandContext) => Promise<CommandOutcome>, string[]>;
+  /** Adds the parser of its arguments, which calls `run` when all of them are right. */
+  addTo(program: Parser, run: (command: PreparedCommand) => Promise<void>): Parser;
 }
 
-interface CommandSpec<O extends Readonly<Record<string, Option<unknown>>>> {
+interface CommandSpec<O extends Options> {
   readonly name: string;
   readonly summary: string;
   readonly options: O;
@@ -26,88 +26,67 @@ interface CommandSpec<O extends Readonly<Record<string, Option<unknown>>>> {
   run(context: CommandContext, values: OptionValues<O>): Promise<CommandOutcome>;
 }
 
-export function defineCommand<O extends Readonly<Record<string, Option<unknown>>>>(
-  spec: CommandSpec<O>,
-): Command {
-  const usage = ['fleet', spec.name, ...mapOptions(spec.options, (name, option) => option.usage(name))].join(
-    ' ',
-  );
+export function defineCommand<O extends Options>(spec: CommandSpec<O>): FleetCommand {
+  const { name, summary, options, notes = [] } = spec;
+  const usage = usageOf(options);
   return {
-    name: spec.name,
-    summary: spec.summary,
+    name,
     usage,
-    help: helpText(spec, usage),
-    prepare(args) {
-      const values = readValues(spec.options, args);
-      return values.ok ? ok((context) => spec.run(context, values.value)) : values;
+    addTo(program, run) {
+      const parser = program.command(name).description(summary).usage(usage);
+      parser.addHelpText('after', notes.map((line) => `\n${line}`).join(''));
+      for (const [optionName, option] of Object.entries(options)) addOption(parser, optionName, option);
+      return parser.action(async () => {
+        const values = parseValues(parser, options);
+        await run((context) => spec.run(context, values));
+      });
     },
   };
 }
 
-function readValues<O extends Readonly<Record<string, Option<unknown>>>>(
-  options: O,
-  args: readonly string[],
-): Result<OptionValues<O>, string[]> {
-  const given = splitArgs(options, args);
-  if (!given.ok) return given;
-  const problems: string[] = [];
+/** Every text of an option is collected and none is required here: parseValues reports all errors together. */
+function addOption(parser: Parser, name: string, { kind, placeholder, help }: Option<unknown>): void {
+  const collect = (text: string, earlier: string[] = []) => [...earlier, text];
+  if (kind === 'operand') parser.argument(`[${placeholder}]`, help);
+  else if (kind === 'flag') parser.option(`--${kebabCase(name)}`, help);
+  else parser.addOption(new ParserOption(`--${kebabCase(name)} <${placeholder}>`, help).argParser(collect));
+}
+
+/** The value of every option. Ends the parsing with all errors, one a line. */
+function parseValues<O extends Options>(parser: Parser, options: O): OptionValues<O> {
+  const errors: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [name, option] of Object.entries(options)) {
-    const shown = option.kind === 'operand' ? option.placeholder : `--${name}`;
-    const texts = given.value[name] ?? [];
-    const read = texts.length > 1 ? fail('is given more than once') : option.read(texts[0]);
-    if (read.ok) values[name] = read.value;
-    else problems.push(`${shown} ${read.error}`);
+    const label = option.kind === 'operand' ? option.placeholder : `--${kebabCase(name)}`;
+    const texts = textsOf(parser, name, option);
+    const value = option.parse(texts[0]);
+    if (texts.length > 1) errors.push(`${label} is given more than once`);
+    else if (value.ok) values[name] = value.value;
+    else errors.push(`${label} ${value.error}`);
   }
-  // Each value was read by the option of its name, which is what OptionValues says.
-  return problems.length > 0 ? fail(problems) : ok(values as OptionValues<O>);
+  if (errors.length > 0) parser.error(errors.join('\n'));
+  // Each value was parsed by the option of its name, which is what OptionValues says.
+  return values as OptionValues<O>;
 }
 
-/** The texts given for each option. node:util reports the first argument that fits no option. */
-function splitArgs(
-  options: Readonly<Record<string, Option<unknown>>>,
-  args: readonly string[],
-): Result<Record<string, string[]>, string[]> {
-  const named = Object.entries(options).filter(([, option]) => option.kind !== 'operand');
-  const operand = Object.entries(options).find(([, option]) => option.kind === 'operand')?.[0];
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      strict: true,
-      allowPositionals: operand !== undefined,
-      options: Object.fromEntries(
-        named.map(([name, { kind }]) => [
-          name,
-          { type: kind === 'flag' ? 'boolean' : 'string', multiple: true },
-        ]),
-      ),
-    });
-    const texts = Object.entries(values).map(([name, list]) => [name, [list].flat().map(String)] as const);
-    return ok({ ...Object.fromEntries(texts), ...(operand !== undefined && { [operand]: positionals }) });
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (error instanceof Error && code.startsWith('ERR_PARSE_ARGS')) return fail([error.message]);
-    throw error;
-  }
+function textsOf(parser: Parser, name: string, { kind }: Option<unknown>): string[] {
+  if (kind === 'operand') return parser.args;
+  const given: unknown = parser.opts()[name];
+  if (kind === 'flag') return given === true ? [''] : [];
+  return (given as string[] | undefined) ?? [];
 }
 
-function helpText(spec: CommandSpec<Readonly<Record<string, Option<unknown>>>>, usage: string): string {
-  const lines = mapOptions(spec.options, (name, option) => {
-    const label =
-      option.kind === 'operand' ? option.placeholder : `--${[name, option.placeholder].join(' ').trim()}`;
-    return `  ${label.padEnd(LABEL_WIDTH)} ${option.help}`;
+/** Which options there are and which may be left out: commander itself would write "[options]". */
+function usageOf(options: Options): string {
+  const words = Object.entries(options).map(([name, { kind, placeholder, isOptional }]) => {
+    if (kind === 'operand') return placeholder;
+    const word = kind === 'flag' ? `--${kebabCase(name)}` : `--${kebabCase(name)} ${placeholder}`;
+    return isOptional ? `[${word}]` : word;
   });
-  const notes = spec.notes === undefined ? [] : ['', ...spec.notes];
-  return [`usage: ${usage}`, '', spec.summary, ...(lines.length > 0 ? ['', ...lines] : []), ...notes].join(
-    '\n',
-  );
+  return words.join(' ');
 }
 
-const LABEL_WIDTH = 20;
-
-function mapOptions<T>(
-  options: Readonly<Record<string, Option<unknown>>>,
-  map: (name: string, option: Option<unknown>) => T,
-): T[] {
-  return Object.entries(options).map(([name, option]) => map(name, option));
+/** `dryRun` → `dry-run`; commander stores the value under the name in camel case. */
+function kebabCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }

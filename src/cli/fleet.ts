@@ -1,13 +1,20 @@
+import { once } from 'node:events';
+import { isatty } from 'node:tty';
 import { systemClock } from '../base/clock.ts';
 import { readAdminConfig } from '../config.ts';
+import { askSecret } from './askSecret.ts';
 import { COMMANDS } from './commandTable.ts';
 import type { CommandContext } from './context.ts';
+import { interruption } from './interruption.ts';
 import { runCommand } from './runCommand.ts';
 import { withSession } from './session.ts';
 
-const EXIT_INTERRUPTED = 130;
-/** npm passes Ctrl-C on to a command that the terminal has told of it already. */
-const SAME_INTERRUPTION_MS = 500;
+const STDIN = 0;
+
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader of a pipe has ended: see print.
+  if (error.code !== 'EPIPE') throw error;
+});
 
 // Administration: npm run -s fleet -- <command>
 process.exitCode = await runCommand(process.argv.slice(2), {
@@ -24,30 +31,23 @@ function createContext(): CommandContext | string[] {
   return {
     config: config.value,
     withSession: (work) => withSession(config.value, say, work),
+    print,
     say,
-    // Opened only by who reads it.
+    // A getter: to look at stdin is to open it.
     get stdin() {
       return process.stdin;
     },
-    interrupted: interruption(say),
+    askSecret: isatty(STDIN) ? askSecret : null,
+    interrupted: interruption(() => say('ending; once more to end at once')),
     nowMs: systemClock,
   };
 }
 
-/** Aborted by the first Ctrl-C (or SIGTERM); one more ends the process. */
-function interruption(say: (line: string) => void): AbortSignal {
-  const controller = new AbortController();
-  let firstMs = 0;
-  const interrupt = () => {
-    if (controller.signal.aborted) {
-      if (systemClock() - firstMs > SAME_INTERRUPTION_MS) process.exit(EXIT_INTERRUPTED);
-      return;
-    }
-    firstMs = systemClock();
-    say('ending; once more to end at once');
-    controller.abort();
-  };
-  process.on('SIGINT', interrupt);
-  process.on('SIGTERM', interrupt);
-  return controller.signal;
+/** Prints no faster than it is read. */
+async function print(value: unknown): Promise<boolean> {
+  if (!process.stdout.writable) return false;
+  if (!process.stdout.write(`${JSON.stringify(value)}\n`)) {
+    await once(process.stdout, 'drain').catch(() => undefined); // what happened shows in `writable`
+  }
+  return process.stdout.writable;
 }

@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from '../base/result.ts';
-import { parseName } from './parseText.ts';
+import { parseName } from './optionParsers.ts';
 
 const GROUPS_MAX = 50;
 

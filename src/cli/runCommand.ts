@@ -1,9 +1,11 @@
-import { isUnavailable } from '../store/sql.ts';
-import type { Command } from './command.ts';
+import { CommanderError, Command as Parser } from 'commander';
+import { isUnavailable } from '../store/sql/sqlErrors.ts';
+import { VERSION } from '../version.ts';
+import type { FleetCommand, PreparedCommand } from './command.ts';
 import type { CommandContext } from './context.ts';
 
 export interface RunPorts {
-  readonly commands: readonly Command[];
+  readonly commands: readonly FleetCommand[];
   /** Called once the arguments are understood. The error lists what is wrong with the environment. */
   context(): CommandContext | string[];
   stdout(text: string): void;
@@ -13,56 +15,71 @@ export interface RunPorts {
 const DONE = 0;
 const FAILED = 1;
 const MISUSED = 2;
+const HELP_COLUMNS = 110;
 
 /**
- * Runs one command line and returns the exit code: 0 with one JSON document on stdout, 1 when the command failed,
- * 2 when it was not understood; then stdout stays empty and stderr says what to do. Help goes to stdout.
+ * Runs one command line and returns the exit code: 0 when it is done, 1 when the command failed, 2 when it was not
+ * understood; then stdout stays empty and stderr says what to do. Help goes to stdout.
  */
 export async function runCommand(argv: readonly string[], ports: RunPorts): Promise<number> {
-  const [name, ...args] = argv;
-  if (name === undefined) {
-    ports.stderr(overview(ports.commands));
-    return MISUSED;
+  let exitCode = DONE;
+  const program = createProgram(ports);
+  for (const command of ports.commands) {
+    const { name } = command;
+    const parser = command.addTo(program, async (prepared) => {
+      exitCode = await run(prepared, name, ports);
+    });
+    parser.configureOutput({ outputError: (text, write) => write(prefixed(name, text)) });
+    parser.showHelpAfterError(`\nusage: fleet ${name} ${command.usage}\nMore: fleet ${name} --help`);
   }
-  if (name === 'help' || name === '--help' || name === '-h') {
-    ports.stdout(overview(ports.commands));
-    return DONE;
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED;
+    throw error;
   }
-  const command = ports.commands.find((candidate) => candidate.name === name);
-  if (command === undefined) {
-    ports.stderr(`fleet: there is no command ${JSON.stringify(name)}\n\n${overview(ports.commands)}`);
-    return MISUSED;
-  }
-  if (args.includes('--help') || args.includes('-h')) {
-    ports.stdout(`${command.help}\n`);
-    return DONE;
-  }
-  const prepared = command.prepare(args);
-  if (prepared.ok) return await run(prepared.value, command, ports);
-  ports.stderr(
-    `${prepared.error.map((problem) => `${command.name}: ${problem}\n`).join('')}\nusage: ${command.usage}\n` +
-      `More: fleet ${command.name} --help\n`,
-  );
-  return MISUSED;
 }
 
-async function run(
-  prepared: (context: CommandContext) => Promise<{ ok: true; value: unknown } | { ok: false; error: string }>,
-  command: Command,
-  ports: RunPorts,
-): Promise<number> {
+function createProgram({ stdout, stderr }: RunPorts): Parser {
+  return new Parser('fleet')
+    .usage('<command> [options]')
+    .version(VERSION)
+    .helpCommand(true)
+    .addHelpText(
+      'after',
+      '\nRun it as npm run -s fleet -- <command> [options]. Each command prints JSON on stdout.',
+    )
+    .showHelpAfterError()
+    .exitOverride()
+    .configureHelp({ subcommandTerm: (command) => command.name() })
+    .configureOutput({
+      writeOut: stdout,
+      writeErr: stderr,
+      outputError: (text, write) => write(prefixed('fleet', text)),
+      getOutHelpWidth: () => HELP_COLUMNS,
+      getErrHelpWidth: () => HELP_COLUMNS,
+    });
+}
+
+/** Each line of an error under the name of the command. */
+function prefixed(name: string, text: string): string {
+  return text.replace(/^error: /, '').replace(/^(?=.)/gm, `${name}: `);
+}
+
+async function run(command: PreparedCommand, name: string, ports: RunPorts): Promise<number> {
   const context = ports.context();
   if (Array.isArray(context)) {
-    ports.stderr(context.map((problem) => `${problem}\n`).join(''));
+    ports.stderr(context.map((line) => `${line}\n`).join(''));
     return FAILED;
   }
   try {
-    const outcome = await prepared(context);
-    if (outcome.ok) ports.stdout(`${JSON.stringify(outcome.value)}\n`);
-    else ports.stderr(`${command.name}: ${outcome.error}\n`);
+    const outcome = await command(context);
+    if (!outcome.ok) ports.stderr(`${name}: ${outcome.error}\n`);
+    else if (outcome.value !== undefined) await context.print(outcome.value);
     return outcome.ok ? DONE : FAILED;
   } catch (error) {
-    ports.stderr(`${command.name}: ${explain(error)}\n`);
+    ports.stderr(`${name}: ${explain(error)}\n`);
     return FAILED;
   }
 }
@@ -72,17 +89,4 @@ function explain(error: unknown): string {
     return 'the database was lost or did not answer in time; try again';
   }
   return `unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`;
-}
-
-function overview(commands: readonly Command[]): string {
-  const width = Math.max(...commands.map(({ name }) => name.length));
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`);
-  return [
-    'usage: npm run -s fleet -- <command> [options]',
-    '',
-    ...lines,
-    '',
-    'Each prints one JSON document. Options of a command: fleet <command> --help',
-    '',
-  ].join('\n');
 }

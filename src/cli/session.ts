@@ -1,12 +1,12 @@
 import { fail, type Result } from '../base/result.ts';
 import { WorkTurns } from '../base/workTurns.ts';
 import type { AdminConfig } from '../config.ts';
-import { awaitPods } from '../flows/awaitPods.ts';
-import type { WritePorts } from '../flows/writeWorlds.ts';
-import { withEmbedded } from '../store/embedded.ts';
-import { type Log, migrate } from '../store/migrate.ts';
-import { openSql, type Sql } from '../store/sql.ts';
-import { connectVersions } from './worldVersions.ts';
+import { awaitPods } from '../flows/feed/awaitPods.ts';
+import type { WritePorts } from '../flows/feed/writeWorlds.ts';
+import { withEmbedded } from '../store/embedded/embedded.ts';
+import { type Log, migrate } from '../store/sql/migrate.ts';
+import { openSql, type Sql } from '../store/sql/sql.ts';
+import { connectVersionPublisher } from './versionPublisher.ts';
 
 /** The database of a command, with its schema up to date. */
 export interface Session extends WritePorts {
@@ -15,13 +15,12 @@ export interface Session extends WritePorts {
 }
 
 const CONNECTIONS = 2;
-/** Nobody waits beside a command. */
+/** No requests wait beside a command, so its turns may be long. */
 const TURN_BUDGET_MS = 100;
 
 /**
- * Does `work` on the database that the service uses: DATABASE_URL, else the embedded Postgres, which is started for
- * the time of the work when no service runs it. The error says why there is no database; what `work` throws is
- * thrown.
+ * Does `work` on the database that the service uses: DATABASE_URL, or the embedded Postgres, which is started for the
+ * work when no service runs it. The error says why there is no database; what `work` throws is thrown.
  */
 export async function withSession<T>(
   config: AdminConfig,
@@ -36,9 +35,11 @@ export async function withSession<T>(
     try {
       const applied = await migrate(sql, log);
       const turns = new WorkTurns<number | string>(TURN_BUDGET_MS);
-      const { versions, close } = await connectVersions(sql, config.redisUrl, say);
+      const { versions, close } = await connectVersionPublisher(sql, config.redisUrl, say);
       opened = true;
-      return await work({ sql, applied, versions, settle: settleByFeed(sql, say), turns }).finally(close);
+      return await work({ sql, applied, versions, awaitEverywhere: awaitEveryPod(sql, say), turns }).finally(
+        close,
+      );
     } finally {
       await sql.end();
     }
@@ -53,15 +54,15 @@ export async function withSession<T>(
 }
 
 /**
- * For many writes in a row: each returns only when the running pods have followed it, whoever was told of it. So what a
- * pod has to catch up with, and everybody waits for who needs its newest, is never more than one of them.
+ * For many writes in a row: each returns only when the running pods have applied it, also where its version could be
+ * published. So a pod is never more than one of them behind, and a caller who needs its newest state waits for no more.
  */
 export function paced(session: Session): Session {
-  return { ...session, settle: (write) => session.settle({ ...write, published: false }) };
+  return { ...session, awaitEverywhere: (write) => session.awaitEverywhere({ ...write, published: false }) };
 }
 
 /** Waits until every running pod has applied the write, when its versions could not be published. */
-function settleByFeed(sql: Sql, say: (line: string) => void): WritePorts['settle'] {
+function awaitEveryPod(sql: Sql, say: (line: string) => void): WritePorts['awaitEverywhere'] {
   return async ({ xid, published }) => {
     if (published || (await awaitPods(sql, xid))) return;
     say('done, but a running service has not noticed it yet; it will');

@@ -25,8 +25,8 @@ export function parseSafeAddress(text: string, allowNets: CidrSet): IpAddress | 
 }
 
 /**
- * An address that DNS answered → the address to connect to, or null when it is refused. As parseSafeAddress, but a
- * translated one (64:ff9b::/96, RFC 6052) is judged by the IPv4 address inside: a DNS64 resolver makes it of every
+ * An address that DNS answered → the address to connect to, or null when it is unsafe. As parseSafeAddress, but a
+ * translated one (64:ff9b::/96, RFC 6052) is decided by the IPv4 address inside: a DNS64 resolver makes it of every
  * public A record.
  */
 export function parseSafeAnswer(text: string, allowNets: CidrSet): IpAddress | null {

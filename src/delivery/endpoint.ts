@@ -1,7 +1,9 @@
 import type { CidrSet } from '../access/cidrSet.ts';
+import { BODY_INVALID, type FieldError } from '../base/fieldError.ts';
+import { isJsonObject, isMissing } from '../base/jsonObject.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './retrySchedule.ts';
-import { judgeWebhookUrl, urlFaultMessage } from './urlSafety.ts';
+import { urlErrorMessage, validateWebhookUrl } from './urlSafety.ts';
 import { isSubscription, type Subscription } from './webhookTypes.ts';
 
 /** What an owner decides about an endpoint. */
@@ -20,18 +22,10 @@ export interface EndpointDraft {
 /** An endpoint's fields to change; those not sent are missing. */
 export type EndpointChange = Partial<EndpointDraft>;
 
-/** One invalid field of a body: an element of details[]. `field` and `code` are on the wire and fixed. */
-export interface EndpointFieldError {
-  /** null: the body as a whole. */
-  readonly field: string | null;
-  readonly code: 'REQUIRED' | 'INVALID' | 'TOO_LONG' | 'OUT_OF_RANGE' | 'LIMIT_REACHED' | 'INVALID_BODY';
-  readonly message: string;
-}
-
-/** Why a body is refused: its url alone (400 WEBHOOK_URL_INVALID), or every other invalid field at once (422). */
-export type EndpointFault =
+/** What is wrong with a body: its url alone (400 WEBHOOK_URL_INVALID), or every other invalid field at once (422). */
+export type EndpointError =
   | { readonly kind: 'url_invalid'; readonly message: string }
-  | { readonly kind: 'invalid'; readonly errors: readonly EndpointFieldError[] };
+  | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] };
 
 export const ENDPOINT_LIMITS = {
   perOwner: 100,
@@ -41,7 +35,7 @@ export const ENDPOINT_LIMITS = {
 } as const;
 
 export const ENDPOINT_ERRORS = {
-  bodyInvalid: { field: null, code: 'INVALID_BODY', message: 'the body must be a JSON object' },
+  bodyInvalid: BODY_INVALID,
   limitReached: {
     field: null,
     code: 'LIMIT_REACHED',
@@ -75,13 +69,13 @@ export const ENDPOINT_ERRORS = {
     message: `max_retries must be a whole number from 0 to ${ENDPOINT_LIMITS.maxRetries}`,
   },
   activeInvalid: { field: 'active', code: 'INVALID', message: 'active must be true or false' },
-} as const satisfies Readonly<Record<string, EndpointFieldError>>;
+} as const satisfies Readonly<Record<string, FieldError>>;
 
 /**
- * The body that creates an endpoint. A url that is sent is judged before all else; a missing one is reported with the
- * other fields. null acts as not sent, unknown fields are ignored. Never throws, whatever the body.
+ * The body that creates an endpoint. If a url is sent, it is validated first. A missing one is reported
+ * with the other fields. null counts as not sent; unknown fields are ignored. Never throws.
  */
-export function parseEndpointCreate(body: unknown, allowNets: CidrSet): Result<EndpointDraft, EndpointFault> {
+export function parseEndpointCreate(body: unknown, allowNets: CidrSet): Result<EndpointDraft, EndpointError> {
   const fields = readFields(body, allowNets);
   if (!fields.ok) return fields;
   const { url, description, events, retryPolicy, maxRetries, active } = fields.value;
@@ -101,14 +95,11 @@ export function parseEndpointCreate(body: unknown, allowNets: CidrSet): Result<E
   });
 }
 
-/**
- * The body that changes an endpoint: only what is sent changes. As at creation, and a description of null removes the
- * stored one.
- */
+/** The body that changes an endpoint. The same rules, but nothing is required, and a description of null removes it. */
 export function parseEndpointUpdate(
   body: unknown,
   allowNets: CidrSet,
-): Result<EndpointChange, EndpointFault> {
+): Result<EndpointChange, EndpointError> {
   const fields = readFields(body, allowNets);
   if (!fields.ok) return fields;
   const errors = errorsOf(fields.value);
@@ -124,8 +115,8 @@ export function parseEndpointUpdate(
   });
 }
 
-/** A field of a body: undefined when not sent, else its value, or what is wrong with it. */
-type Sent<T> = Result<T, EndpointFieldError> | undefined;
+/** A field of a body: undefined when not sent, otherwise its value or its error. */
+type Sent<T> = Result<T, FieldError> | undefined;
 
 interface SentFields {
   readonly url: string | undefined;
@@ -136,25 +127,22 @@ interface SentFields {
   readonly active: Sent<boolean>;
 }
 
-function readFields(body: unknown, allowNets: CidrSet): Result<SentFields, EndpointFault> {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return fail({ kind: 'invalid', errors: [ENDPOINT_ERRORS.bodyInvalid] });
-  }
-  const sent = body as Readonly<Record<string, unknown>>;
-  const url = sentUrl(sent['url'], allowNets);
+function readFields(body: unknown, allowNets: CidrSet): Result<SentFields, EndpointError> {
+  if (!isJsonObject(body)) return fail({ kind: 'invalid', errors: [ENDPOINT_ERRORS.bodyInvalid] });
+  const url = sentUrl(body['url'], allowNets);
   if (url?.ok === false) return fail({ kind: 'url_invalid', message: url.error });
   return ok({
     url: url?.value,
-    description: sentDescription(sent['description']),
-    events: sentEvents(sent['events']),
-    retryPolicy: sentRetryPolicy(sent['retry_policy']),
-    maxRetries: sentMaxRetries(sent['max_retries']),
-    active: sentActive(sent['active']),
+    description: sentDescription(body['description']),
+    events: sentEvents(body['events']),
+    retryPolicy: sentRetryPolicy(body['retry_policy']),
+    maxRetries: sentMaxRetries(body['max_retries']),
+    active: sentActive(body['active']),
   });
 }
 
-function errorsOf({ url: _, ...judged }: SentFields): EndpointFieldError[] {
-  return Object.values(judged).flatMap((sent) => (sent?.ok === false ? [sent.error] : []));
+function errorsOf({ url: _, ...validated }: SentFields): FieldError[] {
+  return Object.values(validated).flatMap((sent) => (sent?.ok === false ? [sent.error] : []));
 }
 
 function sentValue<T>(sent: Sent<T>): T | undefined {
@@ -163,12 +151,12 @@ function sentValue<T>(sent: Sent<T>): T | undefined {
 
 function sentUrl(value: unknown, allowNets: CidrSet): Result<string, string> | undefined {
   if (isMissing(value)) return undefined;
-  if (typeof value !== 'string') return fail(urlFaultMessage('not_a_url'));
-  const judged = judgeWebhookUrl(value, allowNets);
-  return judged.ok ? judged : fail(urlFaultMessage(judged.error));
+  if (typeof value !== 'string') return fail(urlErrorMessage('not_a_url'));
+  const validated = validateWebhookUrl(value, allowNets);
+  return validated.ok ? validated : fail(urlErrorMessage(validated.error));
 }
 
-/** Text that Postgres can store, kept as it is; it may have several lines. */
+/** Text that Postgres can store, unchanged. It may have several lines. */
 function sentDescription(value: unknown): Sent<string | null> {
   if (value === undefined) return undefined;
   if (value === null) return ok(null);
@@ -204,8 +192,4 @@ function sentMaxRetries(value: unknown): Sent<number> {
 function sentActive(value: unknown): Sent<boolean> {
   if (isMissing(value)) return undefined;
   return typeof value === 'boolean' ? ok(value) : fail(ENDPOINT_ERRORS.activeInvalid);
-}
-
-function isMissing(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
 }

@@ -3,10 +3,10 @@ import { formatIso } from '../base/isoTime.ts';
 import type { WebhookType } from './webhookTypes.ts';
 
 const ID_HEX_CHARS = 32;
-/** Of a delivery id, its last; 96 random bits stand before them. */
+/** The last characters of a delivery id are a number. 96 random bits come before it. */
 export const ORDINAL_HEX_CHARS = 8;
 
-/** A fleet event with what webhooks say beyond it. */
+/** A fleet event with everything else that its webhook message contains. */
 export interface FleetEventMessage {
   /** The webhook event id, not the one of the fleet event. */
   readonly id: string;
@@ -20,8 +20,8 @@ export interface FleetEventMessage {
 }
 
 /**
- * The body of a fleet event's deliveries: JSON text, made once and then sent, signed and stored as it is. Key order
- * is fixed; lone surrogates are escaped (well-formed JSON.stringify), so the text survives UTF-8 unchanged.
+ * The body of a fleet event's deliveries: JSON text that is made once, then stored, signed and sent unchanged. The order
+ * of keys is fixed. JSON.stringify escapes lone surrogates, so the text survives UTF-8 unchanged.
  */
 export function fleetEventBody(message: FleetEventMessage): string {
   const { id, type, createdAtMs, fleetEventId, occurredAtMs, device, data } = message;
@@ -47,12 +47,12 @@ export function fleetEventWebhookId(instanceId: string, fleetEventId: number): s
   return `evt_${hash.slice(0, ID_HEX_CHARS)}`;
 }
 
-/** A fresh event id, for an event that is no fleet event. */
+/** A new event id, for an event that is not a fleet event. */
 export function newEventId(): string {
   return `evt_${randomHex()}`;
 }
 
-/** Fresh delivery ids that rise: those of one transaction carry one time, and lists show them in this order. */
+/** New delivery ids in ascending order. Deliveries of one transaction have the same time, and lists order them by id. */
 export function newDeliveryIds(count: number): string[] {
   const common = randomHex().slice(ORDINAL_HEX_CHARS);
   return Array.from(

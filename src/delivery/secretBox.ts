@@ -8,14 +8,14 @@ const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** A fresh signing secret: `whsec_` and the standard, padded base64 of 32 random bytes. */
+/** A new signing secret: `whsec_` and the standard, padded base64 of 32 random bytes. */
 export function newSecret(): string {
   return SECRET_PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
 /**
- * `secret` encrypted with `key` (32 bytes, SECRETS_KEY): iv (12) | tag (16) | ciphertext, AES-256-GCM. A key object, since
- * Node takes five times as long with a Buffer.
+ * `secret` encrypted with `key` (32 bytes, SECRETS_KEY): iv (12) | tag (16) | ciphertext, AES-256-GCM. `key` is a key
+ * object, because Node takes five times as long with a Buffer.
  */
 export function seal(key: KeyObject, secret: string): Buffer {
   const iv = randomBytes(IV_BYTES);
@@ -24,7 +24,7 @@ export function seal(key: KeyObject, secret: string): Buffer {
   return Buffer.concat([iv, cipher.getAuthTag(), ciphertext]);
 }
 
-/** What `seal` was given, or null when it was sealed with another key or was changed since. */
+/** The secret that was sealed, or null when it was sealed with another key or changed since. */
 export function open(key: KeyObject, sealed: Uint8Array): string | null {
   if (sealed.length < IV_BYTES + TAG_BYTES) return null;
   const iv = sealed.subarray(0, IV_BYTES);
@@ -34,6 +34,6 @@ export function open(key: KeyObject, sealed: Uint8Array): string | null {
   try {
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {
-    return null; // final throws only when the tag does not fit
+    return null; // final throws only when the tag does not match
   }
 }

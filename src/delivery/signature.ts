@@ -4,7 +4,7 @@ import { SECRET_PREFIX } from './secretBox.ts';
 /** The scheme of X-Service-Signature. */
 export const SIGNATURE_VERSION = 'v1';
 
-/** One attempt to be signed. */
+/** An attempt that is about to be signed. */
 export interface AttemptToSign {
   readonly endpointId: number;
   readonly eventId: string;
@@ -15,15 +15,15 @@ export interface AttemptToSign {
   readonly body: string;
   /** `whsec_…` as shown to the owner. */
   readonly secret: string;
-  /** The secret before a rotation, while it still signs; else null. */
+  /** The secret before a rotation, while it still signs; otherwise null. */
   readonly previousSecret: string | null;
   readonly nowMs: number;
 }
 
 /**
- * The headers of a delivery attempt. X-Service-Signature is keyed with the UTF-8 bytes of the whole secret; the
- * Standard Webhooks headers (github.com/standard-webhooks, spec 1.0.0) with the 32 bytes it encodes, where an old
- * secret signs beside the new one. Both sign the body's bytes as sent.
+ * The headers of a delivery attempt. The key of X-Service-Signature is the UTF-8 bytes of the whole secret. The key of
+ * the Standard Webhooks headers (github.com/standard-webhooks, spec 1.0.0) is the 32 bytes that the secret encodes;
+ * there a previous secret signs too. Both sign the bytes of the body as sent.
  */
 export function deliveryHeaders(attempt: AttemptToSign): Record<string, string> {
   const { endpointId, eventId, deliveryId, body, secret, previousSecret, nowMs } = attempt;
@@ -50,7 +50,7 @@ function keyBytes(secret: string): KeyObject {
   return createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64');
 }
 
-/** Takes a key object: with a Buffer for a key Node takes six times as long. */
+/** Takes a key object, because Node takes six times as long with a Buffer. */
 function hmacSha256(key: KeyObject, text: string): Buffer {
   return createHmac('sha256', key).update(text, 'utf8').digest();
 }

@@ -1,9 +1,9 @@
 import type { DeliveryStatus } from './transition.ts';
 
-/** The window that a summary looks back on. */
+/** A summary covers this many hours before now. */
 export const SUMMARY_WINDOW_HOURS = 24;
 
-/** Deliveries of the window as counted by the store. */
+/** Deliveries of these hours, as counted by the store. */
 export interface DeliveryCounts {
   /** A status without deliveries may be missing. */
   readonly byStatus: Readonly<Partial<Record<DeliveryStatus, number>>>;
@@ -33,15 +33,15 @@ export interface DeliverySummary {
 
 export function summarize({ byStatus, attempts, durations }: DeliveryCounts): DeliverySummary {
   const { delivered = 0, failed = 0, exhausted = 0, pending = 0, requeued = 0 } = byStatus;
-  const settled = delivered + exhausted;
+  const finished = delivered + exhausted;
   const ascending = durations.toSorted((a, b) => a.durationMs - b.durationMs);
   return {
-    total: settled + failed + pending + requeued,
+    total: finished + failed + pending + requeued,
     delivered,
     failed,
     exhausted,
     pending: pending + requeued,
-    successRate: settled === 0 ? null : delivered / settled,
+    successRate: finished === 0 ? null : delivered / finished,
     attempts,
     durationMs: {
       p50: percentile(ascending, 50),

@@ -4,31 +4,31 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'exhausted',
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** How an attempt ended; `unsafe` ones sent no packet, `cut_off` ones were in flight when their process died. */
-export type AttemptOutcome = 'delivered' | 'failed' | 'unsafe' | 'cut_off';
+/** How an attempt ended. `unsafe`: no packet was sent. `interrupted`: its process died while it was in flight. */
+export type AttemptOutcome = 'delivered' | 'failed' | 'unsafe' | 'interrupted';
 
 /** What happens to a delivery. */
 export type Trigger =
   | {
       readonly kind: 'attempt';
       readonly outcome: AttemptOutcome;
-      /** Attempts of the present budget, with this one: it was counted before it was sent. */
-      readonly attemptsSpent: number;
+      /** Attempts of the current budget, this one included: it was counted before it was sent. */
+      readonly attemptsUsed: number;
     }
   | { readonly kind: 'replay'; readonly inFlight: boolean };
 
-/** Where a delivery goes. */
+/** What becomes of a delivery. */
 export interface Transition {
   readonly status: DeliveryStatus;
   /** From now to the next automatic attempt; null: there is none. */
   readonly nextAttemptDelayMs: number | null;
-  /** The budget starts again: no attempt of it is spent. The number of the attempts goes on. */
+  /** True when a new budget of attempts begins. The attempt number goes on. */
   readonly freshBudget: boolean;
 }
 
 /**
- * The state table of deliveries in the API document, with its gaps filled: a retry of a failed or requeued delivery
- * ends as a first attempt does. Null where the table has no row: the caller may not do this now.
+ * The state table of deliveries in the API document. Where it has a gap, a retry of a failed or requeued delivery ends
+ * as a first attempt does. Null when the table has no row: this may not happen in this state.
  */
 export function transition(
   status: DeliveryStatus,
@@ -49,13 +49,13 @@ export function transition(
   }
 }
 
-/** How an answered attempt ended: 2xx delivers, all else (redirects too) does not. */
+/** How an answered attempt ended: only 2xx is delivered. A redirect is not. */
 export function outcomeOfStatus(statusCode: number): 'delivered' | 'failed' {
   return statusCode >= 200 && statusCode <= 299 ? 'delivered' : 'failed';
 }
 
 function afterAttempt(
-  { outcome, attemptsSpent }: Extract<Trigger, { kind: 'attempt' }>,
+  { outcome, attemptsUsed }: Extract<Trigger, { kind: 'attempt' }>,
   rule: RetryRule,
   minuteMs: number,
 ): Transition {
@@ -65,8 +65,8 @@ function afterAttempt(
     case 'unsafe':
       return { status: 'failed', nextAttemptDelayMs: null, freshBudget: false };
     case 'failed':
-    case 'cut_off': {
-      const delayMs = nextAttemptDelayMs(rule, attemptsSpent, minuteMs);
+    case 'interrupted': {
+      const delayMs = nextAttemptDelayMs(rule, attemptsUsed, minuteMs);
       const status = delayMs === null ? 'exhausted' : 'failed';
       return { status, nextAttemptDelayMs: delayMs, freshBudget: false };
     }

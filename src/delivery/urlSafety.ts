@@ -2,8 +2,8 @@ import type { CidrSet } from '../access/cidrSet.ts';
 import { fail, ok, type Result } from '../base/result.ts';
 import { parseSafeAddress } from './addressSafety.ts';
 
-/** Why a URL cannot be the one of a webhook. */
-export type UrlFault =
+/** Why a URL cannot be a webhook URL. */
+export type UrlError =
   | 'not_a_url'
   | 'too_long'
   | 'blank_or_control'
@@ -17,14 +17,19 @@ export const URL_MAX_CHARS = 2048;
 const MAX_HOST_CHARS = 253;
 
 /**
- * The rule for webhook URLs at creation and update, without any look-up: https, at most 2048 characters, no user info,
- * no control characters, blanks around it or backslash, not port 0, the host a dotted public name or an allowed
- * address, whatever its spelling (decimal, octal, hex, percent-encoded, wide digits: the parser of the WHATWG URL
- * standard reads them all as the connection would). What lies in `allowNets` passes; when that is not empty, names
- * that are not public pass too and are judged by their addresses at delivery.
- * The value is the URL as sent with its host normalised: lower case, punycode, without one trailing dot.
+ * The rule for webhook URLs at creation and update, without any lookup. The URL must
+ *
+ * - use https and have at most 2048 characters;
+ * - have no user info, no control characters, no backslash and no blanks around it;
+ * - not have port 0;
+ * - have as host a public name with a dot, or a public address in any spelling (decimal, octal, hex, percent-encoded,
+ *   wide digits): the parser of the WHATWG URL standard reads all of them as the connection would.
+ *
+ * Addresses in `allowNets` are allowed too. If it is not empty, names that are not public are allowed as well: their
+ * addresses are checked at each delivery. The value is the URL with its host normalised: lower case, punycode, without
+ * one trailing dot.
  */
-export function judgeWebhookUrl(text: string, allowNets: CidrSet): Result<string, UrlFault> {
+export function validateWebhookUrl(text: string, allowNets: CidrSet): Result<string, UrlError> {
   if (isTooLong(text)) return fail('too_long');
   if (text.trim() !== text || /[\p{Cc}\\]/u.test(text) || !text.isWellFormed()) {
     return fail('blank_or_control');
@@ -36,7 +41,7 @@ export function judgeWebhookUrl(text: string, allowNets: CidrSet): Result<string
   const parsed = URL.parse(text);
   if (parsed === null) return fail('not_a_url');
   if (parsed.port === '0') return fail('port_zero');
-  const host = judgeHost(parsed.hostname, allowNets);
+  const host = validateHost(parsed.hostname, allowNets);
   if (!host.ok) return host;
   const port = parsed.port === '' ? '' : `:${parsed.port}`;
   const normalised = `https://${host.value}${port}${rest}`;
@@ -44,11 +49,11 @@ export function judgeWebhookUrl(text: string, allowNets: CidrSet): Result<string
 }
 
 /** One sentence for the owner. */
-export function urlFaultMessage(fault: UrlFault): string {
-  return MESSAGES[fault];
+export function urlErrorMessage(error: UrlError): string {
+  return MESSAGES[error];
 }
 
-const MESSAGES: Readonly<Record<UrlFault, string>> = {
+const MESSAGES: Readonly<Record<UrlError, string>> = {
   not_a_url: 'url must be a valid URL',
   too_long: `url must have at most ${URL_MAX_CHARS} characters`,
   blank_or_control: 'url must not have blanks around it, control characters or backslashes',
@@ -59,11 +64,11 @@ const MESSAGES: Readonly<Record<UrlFault, string>> = {
   address_not_public: 'url must not name a private, local or otherwise special address',
 };
 
-/** Scheme, authority and the rest: stricter than the parser, which also reads `https:host` and `https:///host`. */
+/** Scheme, authority and the rest. Stricter than the parser, which also accepts `https:host` and `https:///host`. */
 const SPLIT = /^https:\/\/([^/?#]+)(.*)$/isu;
 
 /** `hostname` as the parser leaves it: lower case, an IPv4 address dotted decimal, an IPv6 address in brackets. */
-function judgeHost(hostname: string, allowNets: CidrSet): Result<string, UrlFault> {
+function validateHost(hostname: string, allowNets: CidrSet): Result<string, UrlError> {
   if (hostname.startsWith('[')) {
     const isSafe = parseSafeAddress(hostname.slice(1, -1), allowNets) !== null;
     return isSafe ? ok(hostname) : fail('address_not_public');
@@ -85,7 +90,7 @@ function isLocalName(name: string): boolean {
   return !name.includes('.') || /\.(localhost|local|internal)$/.test(name);
 }
 
-/** Counts no further than it must: a body may hold a megabyte of url. */
+/** Does not count all characters of a long text: a body may contain a megabyte of url. */
 function isTooLong(text: string): boolean {
   return text.length > 2 * URL_MAX_CHARS || [...text].length > URL_MAX_CHARS;
 }

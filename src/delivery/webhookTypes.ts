@@ -14,7 +14,7 @@ export const WEBHOOK_TYPES = [
 
 export type WebhookType = (typeof WEBHOOK_TYPES)[number];
 
-/** Stands for every type, present and future. */
+/** Subscribes to every type, present and future. */
 export const ALL_TYPES = '*';
 
 /** What an endpoint subscribes to: an element of its `events`. */
@@ -24,7 +24,7 @@ export function isSubscription(value: unknown): value is Subscription {
   return value === ALL_TYPES || WEBHOOK_TYPES.some((type) => type === value);
 }
 
-/** The types that fleet events have where they do not tell an entry from an exit. */
+/** The types of fleet events, which have one type for entry and exit. */
 type FleetEventType = Exclude<WebhookType, 'geofence_enter' | 'geofence_exit' | 'ping'> | 'geofence';
 
 /** The type under which webhooks receive a fleet event; `direction` is the one of its area, null without one. */

@@ -1,4 +1,5 @@
-import { distanceM } from '../geometry/distance.ts';
+import { MINUTE_MS } from '../base/durations.ts';
+import { distanceM } from '../geometry/geodesic/distance.ts';
 
 /** A place at a time; recordedAtMs null: there is none. */
 interface Passage {
@@ -7,7 +8,7 @@ interface Passage {
   readonly lng: number;
 }
 
-const LONGEST_GAP_MS = 10 * 60_000;
+const LONGEST_GAP_MS = 10 * MINUTE_MS;
 const KMH_PER_M_MS = 3_600;
 
 /**

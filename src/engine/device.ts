@@ -11,6 +11,20 @@ export interface LatestPosition {
   readonly movedAtMs: number;
 }
 
+/** What a device said last beside its position. */
+export interface Motion {
+  /** Degrees, clockwise from north. */
+  readonly headingDeg: number;
+  readonly ignition: boolean | null;
+  /** Rises with each message that changed the state of the device: orders what messages say of one position. */
+  readonly revision: number;
+  /** The transaction that stored it. */
+  readonly xid: number;
+}
+
+/** Of a device that never moved, and where nobody asks. */
+export const NO_MOTION: Motion = { headingDeg: 0, ignition: null, revision: 0, xid: 0 };
+
 /** What an administrator says about a device. */
 export interface DeviceFields {
   readonly id: number;

@@ -6,10 +6,10 @@ import type { Fix } from './fix.ts';
 import { addRepeat, firstRepeats, type Repeats } from './repeats.ts';
 
 /**
- * What is kept of a device between two of its points: the newest point evaluated, and since when it stands.
- * recordedAtMs is null before the first point (NO_TRACK).
+ * What is kept of a device between two of its points: the newest evaluated point, and since when the device stands
+ * still. recordedAtMs is null before the first point (NO_STATE).
  */
-export interface DeviceTrack {
+export interface DeviceState {
   readonly recordedAtMs: number | null;
   readonly lat: number;
   readonly lng: number;
@@ -17,13 +17,13 @@ export interface DeviceTrack {
   readonly speedKmh: number;
   readonly heading: number;
   readonly satellites: number;
-  /** The last value known, from this point or an earlier one; so is ignition. */
+  /** The last known value, from this point or an earlier one. The same holds for ignition. */
   readonly odometerKm: number | null;
   readonly ignition: boolean | null;
-  /** Of the newest point and its repeats alone; so is rfid. */
+  /** From the newest point and its repeats only. The same holds for rfid. */
   readonly alarms: readonly string[];
   readonly rfid: string | null;
-  /** null: nothing beyond the point itself. */
+  /** What repeats of the newest point have reported; null: nothing beyond the point itself. */
   readonly repeats: Repeats | null;
   /** The first of the slow points up to now; null while the newest point is fast. */
   readonly slowSinceMs: number | null;
@@ -31,7 +31,7 @@ export interface DeviceTrack {
   readonly parkedAtMs: number | null;
 }
 
-export const NO_TRACK: DeviceTrack = {
+export const NO_STATE: DeviceState = {
   recordedAtMs: null,
   lat: 0,
   lng: 0,
@@ -48,10 +48,7 @@ export const NO_TRACK: DeviceTrack = {
   parkedAtMs: null,
 };
 
-/** A fix whose speed is known: as reported, or derived. */
-export type SpeedFix = Fix & { readonly speedKmh: number };
-
-/** What one point tells about its device; `position` is the point's. */
+/** Something that one point shows about its device; `position` is the point's. */
 export type DeviceEvent = { readonly position: LatLng } & (
   | { readonly type: 'ignition_on' | 'ignition_off' }
   | { readonly type: 'parking_start' | 'parking_end'; readonly parkedAtMs: number }
@@ -60,40 +57,39 @@ export type DeviceEvent = { readonly position: LatLng } & (
 );
 
 export interface DeviceStep {
-  readonly track: DeviceTrack;
-  readonly fix: SpeedFix;
-  /** All of the time of the fix, in the order of the table below. */
+  readonly state: DeviceState;
+  /** In the order of the table below. */
   readonly events: readonly DeviceEvent[];
 }
 
-/** How long a device stands, by GPS time, before it counts as parked. */
-const PARKING_MS = 120_000;
+/** How long a device stands still, by GPS time, before it counts as parked. */
+export const PARKING_MS = 120_000;
 
 const TAMPER_ALARMS: ReadonlySet<string> = new Set(['tampering', 'tamper', 'removing']);
 
 /**
- * One point later than the device's newest one (an invariant: late points never come here) → the new track, the
- * point with its speed, and the events it produces. "Slow" is under 5 km/h, "the previous point" the track's.
+ * One point later than the device's newest one → the new state, and the events that the point produces. Late points
+ * must not come here: that is an invariant. A missing speed is derived. "Slow" is under 5 km/h; "the previous point" is
+ * the one in `before`.
  *
  *   event                  when
- *   ignition_on, _off      the ignition is reported and differs from its last known value (no first value)
+ *   ignition_on, _off      the ignition is reported and differs from its last known value (a first value is no event)
  *   parking_end            the point is fast and the device was parked
  *   parking_start          the point is slow and completes 120 s since the first slow point, once per stay
  *   tamper_alert           an alarm tampering, tamper or removing that the previous point did not carry
  *   alarm                  any other alarm that the previous point did not carry
  *   rfid                   a tag is reported and the previous point did not carry the same
  */
-export function stepDevice(track: DeviceTrack, reported: Fix): DeviceStep {
-  const { recordedAtMs } = reported;
+export function stepDevice(before: DeviceState, fix: Fix): DeviceStep {
+  const { recordedAtMs } = fix;
   invariant(
-    track.recordedAtMs === null || recordedAtMs > track.recordedAtMs,
+    before.recordedAtMs === null || recordedAtMs > before.recordedAtMs,
     'a late point must not be stepped',
   );
-  const speedKmh = reported.speedKmh ?? derivedSpeedKmh(track, reported);
-  const fix = { ...reported, speedKmh };
-  const slowSinceMs = speedKmh < MOVING_FROM_KMH ? (track.slowSinceMs ?? recordedAtMs) : null;
-  const parked = slowSinceMs !== null && recordedAtMs - slowSinceMs >= PARKING_MS;
-  const next: DeviceTrack = {
+  const speedKmh = fix.speedKmh ?? derivedSpeedKmh(before, fix);
+  const slowSinceMs = speedKmh < MOVING_FROM_KMH ? (before.slowSinceMs ?? recordedAtMs) : null;
+  const isParked = slowSinceMs !== null && recordedAtMs - slowSinceMs >= PARKING_MS;
+  const state: DeviceState = {
     recordedAtMs,
     lat: fix.lat,
     lng: fix.lng,
@@ -101,29 +97,31 @@ export function stepDevice(track: DeviceTrack, reported: Fix): DeviceStep {
     speedKmh,
     heading: fix.heading,
     satellites: fix.satellites,
-    odometerKm: fix.odometerKm ?? track.odometerKm,
-    ignition: fix.ignition ?? track.ignition,
+    odometerKm: fix.odometerKm ?? before.odometerKm,
+    ignition: fix.ignition ?? before.ignition,
     alarms: fix.alarms,
     rfid: fix.rfid,
     repeats: fix.sentAtMs === null ? null : { ...firstRepeats(fix), sentAtMs: fix.sentAtMs },
     slowSinceMs,
-    parkedAtMs: parked ? slowSinceMs : null,
+    parkedAtMs: isParked ? slowSinceMs : null,
   };
-  return { track: next, fix, events: eventsBetween(track, next) };
+  return { state, events: eventsBetween(before, state) };
 }
 
 /**
- * A message that carries the newest point again (an invariant) → the track with what it lacked (see addRepeat), and the
- * events of that, at the place of the point. Nothing else of the track changes, and the very `track` is returned where
- * nothing does.
+ * A message that carries the newest point again → the state with what it lacked (see addRepeat), and the events of
+ * that, at the position of the point. That the times are equal is an invariant. Nothing else of the state changes;
+ * where nothing changes at all, the given object is returned.
  */
-export function stepRepeat(track: DeviceTrack, repeat: Fix): Pick<DeviceStep, 'track' | 'events'> {
-  invariant(repeat.recordedAtMs === track.recordedAtMs, 'only the newest point is repeated');
-  const next = addRepeat(track, repeat);
-  return { track: next, events: next === track ? [] : eventsBetween(track, next) };
+export function stepRepeat(before: DeviceState, repeat: Fix): DeviceStep {
+  invariant(repeat.recordedAtMs === before.recordedAtMs, 'only the newest point is repeated');
+  const state = addRepeat(before, repeat);
+  return { state, events: state === before ? NO_EVENTS : eventsBetween(before, state) };
 }
 
-function eventsBetween(before: DeviceTrack, after: DeviceTrack): readonly DeviceEvent[] {
+const NO_EVENTS: readonly DeviceEvent[] = [];
+
+function eventsBetween(before: DeviceState, after: DeviceState): readonly DeviceEvent[] {
   const events: DeviceEvent[] = [];
   const position = { lat: after.lat, lng: after.lng };
   if (before.ignition !== null && after.ignition !== before.ignition) {

@@ -1,3 +1,4 @@
+import { DAY_MS, MINUTE_MS } from '../base/durations.ts';
 export const DEVICE_STATUSES = ['moving', 'parked', 'offline', 'unknown'] as const;
 
 export type DeviceStatus = (typeof DEVICE_STATUSES)[number];
@@ -5,8 +6,8 @@ export type DeviceStatus = (typeof DEVICE_STATUSES)[number];
 /** Below this a device stands; GPS reports a few km/h of noise for a parked vehicle. */
 export const MOVING_FROM_KMH = 5;
 
-const PARKED_FOR_MS = 24 * 3_600_000;
-const MOVING_FOR_MS = 10 * 60_000;
+const PARKED_FOR_MS = DAY_MS;
+const MOVING_FOR_MS = 10 * MINUTE_MS;
 
 /**
  * The status of a device, computed when it is read from its newest point and the server's clock.

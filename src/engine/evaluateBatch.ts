@@ -1,109 +1,119 @@
-import { type DeviceEvent, type DeviceTrack, type SpeedFix, stepDevice, stepRepeat } from './deviceEvents.ts';
+import { type DeviceEvent, type DeviceState, stepDevice, stepRepeat } from './deviceEvents.ts';
 import type { Fix } from './fix.ts';
-import { FUTURE_TOLERANCE_MS } from './rejection.ts';
+import { FUTURE_TOLERANCE_MS } from './parse/rejection.ts';
 
 /** A parsed point and the device that sent it. */
-export interface BatchEntry {
+export interface BatchPoint {
   readonly deviceId: number;
   readonly fix: Fix;
 }
 
-export interface DeviceEventAt {
-  readonly deviceId: number;
+/** A point that is newer than everything evaluated for its device before it. */
+export interface InOrderPoint<Point extends BatchPoint = BatchPoint> {
+  readonly point: Point;
+  /** As reported, or derived from the previous point. */
+  readonly speedKmh: number;
+  /** How many device events it produced. */
+  readonly eventCount: number;
+}
+
+export interface DeviceEventAt<Point extends BatchPoint = BatchPoint> {
+  readonly point: Point;
   readonly occurredAtMs: number;
   readonly event: DeviceEvent;
 }
 
 /**
- * What a batch does, before anything is stored:
- * - `ahead`: points newer than everything evaluated for their device, together and in time order per device, speeds
- *   decided, with how many events they `told`; devices in the order of their first points;
- * - `behind`: points not newer than the newest one: late, or stored already (only the database can tell);
- * - `repeats`: points with the device and time of an earlier one in the batch;
- * - `tracks`: the new state of every device that moved;
- * - `repeated`: that of every other device of whose newest point a repeat has told something new;
- * - `events`: in the order of production;
- * - `left`: points that are not evaluated, since there are too many events. Of a device they are its newest.
- * Numbers are indexes into the batch.
+ * What a batch does, before anything is stored. Every point of the batch is in exactly one of the first four lists:
+ * - `inOrder`: newer than everything evaluated for its device. Sorted by device, then time; devices are in the order of
+ *   their first points in the batch.
+ * - `late`: not newer than the newest evaluated point. Only the database knows whether it is stored already.
+ * - `repeats`: same device and time as an earlier point of the batch.
+ * - `deferred`: not evaluated, because there are too many events. Of a device these are its newest points.
+ *
+ * The rest is what the points changed:
+ * - `moved`: the new state of every device with a point in order.
+ * - `amended`: the new state of every other device to whose newest point a repeat has added something.
+ * - `events`: in the order of production.
  */
-export interface BatchEvaluation {
-  readonly ahead: readonly { readonly entry: number; readonly fix: SpeedFix; readonly told: number }[];
-  readonly behind: readonly number[];
-  readonly repeats: readonly number[];
-  readonly tracks: ReadonlyMap<number, DeviceTrack>;
-  readonly repeated: ReadonlyMap<number, DeviceTrack>;
-  readonly events: readonly DeviceEventAt[];
-  readonly left: readonly number[];
+export interface BatchEvaluation<Point extends BatchPoint = BatchPoint> {
+  readonly inOrder: readonly InOrderPoint<Point>[];
+  readonly late: readonly Point[];
+  readonly repeats: readonly Point[];
+  readonly deferred: readonly Point[];
+  readonly moved: ReadonlyMap<number, DeviceState>;
+  readonly amended: ReadonlyMap<number, DeviceState>;
+  readonly events: readonly DeviceEventAt<Point>[];
 }
 
 /**
- * Evaluates a batch against the states that its devices had before it; the first of equal points stands. A repeat of the
- * newest point is told at the time when it was sent, unless that is further ahead of `nowMs` than a point may be. Ends
- * with the point that brings the events to `eventsMax`.
+ * Evaluates a batch against the states that its devices had before it. Of points with equal device and time the first
+ * counts. What a repeat of the newest point adds has the time at which the repeat was sent, unless that is further
+ * ahead of `nowMs` than a point may be. Evaluation ends with the point that brings the events to `eventsMax`.
  */
-export function evaluateBatch(
-  entries: readonly BatchEntry[],
-  before: ReadonlyMap<number, DeviceTrack>,
+export function evaluateBatch<Point extends BatchPoint>(
+  points: readonly Point[],
+  before: ReadonlyMap<number, { readonly state: DeviceState }>,
   nowMs: number,
   eventsMax = Number.POSITIVE_INFINITY,
-): BatchEvaluation {
-  const ahead: { entry: number; fix: SpeedFix; told: number }[] = [];
-  const behind: number[] = [];
-  const repeats: number[] = [];
-  const tracks = new Map<number, DeviceTrack>();
-  const repeated = new Map<number, DeviceTrack>();
-  const events: DeviceEventAt[] = [];
-  const left: number[] = [];
-  let previous: BatchEntry | undefined;
-  for (const n of inTimeOrder(entries)) {
-    const entry = entries[n] as BatchEntry;
-    const { deviceId, fix } = entry;
+): BatchEvaluation<Point> {
+  const inOrder: InOrderPoint<Point>[] = [];
+  const late: Point[] = [];
+  const repeats: Point[] = [];
+  const deferred: Point[] = [];
+  const moved = new Map<number, DeviceState>();
+  const amended = new Map<number, DeviceState>();
+  const events: DeviceEventAt<Point>[] = [];
+  let previous: Point | undefined;
+  for (const n of inTimeOrder(points)) {
+    const point = points[n] as Point;
+    const { deviceId, fix } = point;
     if (events.length >= eventsMax) {
-      left.push(n);
+      deferred.push(point);
       continue;
     }
-    const isSecond =
+    const isRepeat =
       previous !== undefined &&
       previous.deviceId === deviceId &&
       previous.fix.recordedAtMs === fix.recordedAtMs;
-    previous = entry;
-    const track = tracks.get(deviceId) ?? repeated.get(deviceId) ?? before.get(deviceId);
-    if (track === undefined) throw new Error(`device ${deviceId} has no track`);
-    if (track.recordedAtMs !== null && fix.recordedAtMs <= track.recordedAtMs) {
-      (isSecond ? repeats : behind).push(n);
-      if (fix.recordedAtMs < track.recordedAtMs) continue;
-      const step = stepRepeat(track, fix);
-      if (step.track !== track) (tracks.has(deviceId) ? tracks : repeated).set(deviceId, step.track);
-      const occurredAtMs = repeatedAtMs(fix, nowMs);
-      for (const event of step.events) events.push({ deviceId, occurredAtMs, event });
+    previous = point;
+    const state = moved.get(deviceId) ?? amended.get(deviceId) ?? before.get(deviceId)?.state;
+    if (state === undefined) throw new Error(`device ${deviceId} has no state`);
+    if (state.recordedAtMs === null || fix.recordedAtMs > state.recordedAtMs) {
+      const step = stepDevice(state, fix);
+      moved.set(deviceId, step.state);
+      amended.delete(deviceId);
+      inOrder.push({ point, speedKmh: step.state.speedKmh, eventCount: step.events.length });
+      for (const event of step.events) events.push({ point, occurredAtMs: fix.recordedAtMs, event });
       continue;
     }
-    const step = stepDevice(track, fix);
-    tracks.set(deviceId, step.track);
-    repeated.delete(deviceId);
-    ahead.push({ entry: n, fix: step.fix, told: step.events.length });
-    for (const event of step.events) events.push({ deviceId, occurredAtMs: fix.recordedAtMs, event });
+    (isRepeat ? repeats : late).push(point);
+    if (fix.recordedAtMs < state.recordedAtMs) continue;
+    const step = stepRepeat(state, fix);
+    if (step.state !== state) (moved.has(deviceId) ? moved : amended).set(deviceId, step.state);
+    const occurredAtMs = repeatedAtMs(fix, nowMs);
+    for (const event of step.events) events.push({ point, occurredAtMs, event });
   }
-  return { ahead, behind, repeats, tracks, repeated, events, left };
+  return { inOrder, late, repeats, deferred, moved, amended, events };
 }
 
 function repeatedAtMs({ recordedAtMs, sentAtMs }: Fix, nowMs: number): number {
   return sentAtMs !== null && sentAtMs <= nowMs + FUTURE_TOLERANCE_MS ? sentAtMs : recordedAtMs;
 }
 
-/** Indexes by device, in the order of their first points in the batch, then time, then place in the batch. */
-function inTimeOrder(entries: readonly BatchEntry[]): Uint32Array {
+/** Indexes by device, in the order of their first points in the batch, then by time, then by index. */
+function inTimeOrder(points: readonly BatchPoint[]): Uint32Array {
   const firstOf = new Map<number, number>();
-  const first = Uint32Array.from(entries, ({ deviceId }, n) => {
+  const first = Uint32Array.from(points, ({ deviceId }, n) => {
     const known = firstOf.get(deviceId);
     if (known !== undefined) return known;
     firstOf.set(deviceId, n);
     return n;
   });
-  const order = Uint32Array.from(entries, (_, n) => n);
+  const order = Uint32Array.from(points, (_, n) => n);
   return order.sort((a, b) => {
-    const x = entries[a] as BatchEntry;
-    const y = entries[b] as BatchEntry;
+    const x = points[a] as BatchPoint;
+    const y = points[b] as BatchPoint;
     return first[a]! - first[b]! || x.fix.recordedAtMs - y.fix.recordedAtMs || a - b;
   });
 }

@@ -1,110 +1,113 @@
 import type { Steps } from '../base/workTurns.ts';
-import type { SpeedFix } from './deviceEvents.ts';
+import type { BatchPoint, InOrderPoint } from './evaluateBatch.ts';
 import { type GeofenceEvent, geofenceSteps, type WatchedAreas } from './geofences.ts';
 import { NO_STAYS, type Stay } from './stays.ts';
 
-export interface GeofenceEventOf {
-  readonly deviceId: number;
+/** A geofence event and the point that produced it. */
+export interface GeofenceEventAt<Point extends BatchPoint = BatchPoint> {
+  readonly point: Point;
   readonly event: GeofenceEvent;
 }
 
 /** What the points of a batch did to the stays of their devices. */
-export interface GeofenceEvaluation {
-  /** Of the devices whose stays changed. */
+export interface GeofenceEvaluation<Point extends BatchPoint = BatchPoint> {
+  /** New stays, by device, where they changed. */
   readonly stays: ReadonlyMap<number, readonly Stay[]>;
-  /** In the order of the points; of one point exits first, then entries, each by area. */
-  readonly events: readonly GeofenceEventOf[];
-  /** The devices whose points were not all evaluated. Nothing of those left out is in `stays` and `events`. */
-  readonly left: ReadonlyMap<number, LeftPoints>;
+  /** In the order of the points; for one point exits first, then entries, each by area. */
+  readonly events: readonly GeofenceEventAt<Point>[];
+  /** The devices whose points were not all evaluated. `stays` and `events` contain nothing of the points left out. */
+  readonly deferred: ReadonlyMap<number, DeferredPoints>;
 }
 
-/** Points of one device that were left out: those from this place on (an index into the points). */
-export interface LeftPoints {
-  readonly from: number;
-  /** True when the device is more than may be evaluated together with others. */
-  readonly isHeavy: boolean;
+/** Points of one device that are left for a later batch. */
+export interface DeferredPoints {
+  /** The time of the first point left out; null: the whole device is left out. */
+  readonly fromMs: number | null;
+  /** True when the device is more work than may be done together with others. */
+  readonly isOversized: boolean;
 }
 
-/** How much work is done for one batch, and for one device of it; null: the one device of the batch may have it all. */
+/**
+ * How much work is done for one batch, and for one device of it; null: the only device of the batch may use all of it.
+ */
 export interface GeofenceLimits {
   readonly ofDevice: number | null;
   readonly ofBatch: number;
 }
 
-/** A point to judge; what its device alone has `told` by it is part of the work. */
-export interface JudgedPoint {
-  readonly deviceId: number;
-  readonly fix: SpeedFix;
-  readonly told: number;
-}
-
-/** Work is counted in areas judged. An event costs this much more: it is stored, and waits in memory until then. */
+/** Work is counted in areas evaluated. An event costs this much more: it is stored, and waits in memory until then. */
 export const EVENT_WORK = 25;
-/** Points without anything to judge are done with before others have their turn. */
-const POINTS_IN_ONE_GO = 256;
+/** Points without areas to evaluate that are processed before other work has its turn. */
+const POINTS_PER_STEP = 256;
 
 /**
- * Points newer than all before them, in time order and together per device, against the areas that watch their devices.
- * What is too much is left out: all devices once the work of the batch is done, and a device that is too much by itself.
- * Of the one device of a batch the first points are evaluated, so none that is left out is older than one that is not.
+ * Evaluates points against the areas that watch their devices. The points are newer than all before them, sorted by
+ * device and time (BatchEvaluation.inOrder); the events of the device itself count as work too.
+ *
+ * What exceeds the limits is deferred: all devices after the one that uses up the work of the batch, and any device
+ * that is too much by itself. When the batch has only one device, its first points are evaluated, so no deferred point
+ * is older than an evaluated one.
  */
-export function* evaluateGeofences(
-  points: readonly JudgedPoint[],
-  before: ReadonlyMap<number, readonly Stay[]>,
+export function* evaluateGeofences<Point extends BatchPoint>(
+  points: readonly InOrderPoint<Point>[],
+  before: ReadonlyMap<number, { readonly stays: readonly Stay[] }>,
   watchOf: (deviceId: number) => WatchedAreas,
   limits: GeofenceLimits,
-): Steps<GeofenceEvaluation> {
+): Steps<GeofenceEvaluation<Point>> {
   const stays = new Map<number, readonly Stay[]>();
-  const events: GeofenceEventOf[] = [];
-  const left = new Map<number, LeftPoints>();
+  const events: GeofenceEventAt<Point>[] = [];
+  const deferred = new Map<number, DeferredPoints>();
   let work = 0;
-  let untilPause = POINTS_IN_ONE_GO;
+  let untilPause = POINTS_PER_STEP;
   for (let start = 0, end = 0; start < points.length; start = end) {
-    const { deviceId } = points[start]!;
+    const { deviceId } = points[start]!.point;
     end = endOfDevice(points, start);
     if (work >= limits.ofBatch) {
-      left.set(deviceId, { from: start, isHeavy: false });
+      deferred.set(deviceId, { fromMs: null, isOversized: false });
       continue;
     }
     const watch = watchOf(deviceId);
-    const own: GeofenceEvent[] = [];
-    let held = before.get(deviceId) ?? NO_STAYS;
+    const eventsBefore = events.length;
+    let current = before.get(deviceId)?.stays ?? NO_STAYS;
     let isChanged = false;
-    let ownWork = 0;
+    let deviceWork = 0;
+    let isOversized = false;
     for (let n = start; n < end; n++) {
-      if (limits.ofDevice === null && ownWork >= limits.ofBatch) {
-        left.set(deviceId, { from: n, isHeavy: true });
+      const { point, eventCount } = points[n]!;
+      if (limits.ofDevice === null && deviceWork >= limits.ofBatch) {
+        deferred.set(deviceId, { fromMs: point.fix.recordedAtMs, isOversized: true });
         break;
       }
       if (--untilPause === 0) {
-        untilPause = POINTS_IN_ONE_GO;
+        untilPause = POINTS_PER_STEP;
         yield;
       }
-      const { fix, told } = points[n]!;
-      ownWork += EVENT_WORK * told;
-      const near = watch.near(fix.lat, fix.lng);
-      if (near.length > 0 || held.length > 0) {
-        const step = yield* geofenceSteps(held, fix, watch, near);
-        ownWork += near.length + held.length + EVENT_WORK * step.events.length;
-        if (step.stays !== held) isChanged = true;
-        held = step.stays;
-        for (const event of step.events) own.push(event);
+      deviceWork += EVENT_WORK * eventCount;
+      const near = watch.near(point.fix.lat, point.fix.lng);
+      if (near.length > 0 || current.length > 0) {
+        const step = yield* geofenceSteps(current, point.fix, watch, near);
+        deviceWork += near.length + current.length + EVENT_WORK * step.events.length;
+        if (step.stays !== current) isChanged = true;
+        current = step.stays;
+        for (const event of step.events) events.push({ point, event });
       }
-      if (limits.ofDevice !== null && ownWork > limits.ofDevice) {
-        left.set(deviceId, { from: start, isHeavy: true });
-        break;
-      }
+      isOversized = limits.ofDevice !== null && deviceWork > limits.ofDevice;
+      if (isOversized) break;
     }
-    work += ownWork;
-    if (left.get(deviceId)?.from === start) continue;
-    if (isChanged) stays.set(deviceId, held);
-    for (const event of own) events.push({ deviceId, event });
+    work += deviceWork;
+    if (isOversized) {
+      deferred.set(deviceId, { fromMs: null, isOversized });
+      events.length = eventsBefore;
+    } else if (isChanged) {
+      stays.set(deviceId, current);
+    }
   }
-  return { stays, events, left };
+  return { stays, events, deferred };
 }
 
-function endOfDevice(points: readonly { readonly deviceId: number }[], start: number): number {
+function endOfDevice(points: readonly InOrderPoint[], start: number): number {
+  const { deviceId } = points[start]!.point;
   let end = start + 1;
-  while (end < points.length && points[end]!.deviceId === points[start]!.deviceId) end++;
+  while (end < points.length && points[end]!.point.deviceId === deviceId) end++;
   return end;
 }

@@ -18,7 +18,7 @@ export interface StayStep {
  *   pending     outside                                      none        -          3: the count resets; 5: no exit
  *   pending     inside      elapsed <  dwellSeconds          pending     -          2: by GPS time
  *   pending     inside      elapsed >= dwellSeconds          confirmed   entry      2: equality is enough
- *   confirmed   inside      whatever dwellSeconds is now     confirmed   -          an entry is told once
+ *   confirmed   inside      whatever dwellSeconds is now     confirmed   -          an entry is reported once
  *   confirmed   outside                                      none        exit       5: after an entry only
  *
  * No timer ever confirms a stay. A threshold that was changed while a stay is pending holds from the next point on,

@@ -4,7 +4,7 @@ import { inOneGo, type Steps } from '../base/workTurns.ts';
 import type { LatLng } from '../geometry/latLng.ts';
 import type { Fix } from './fix.ts';
 import { stepStay } from './geofenceStep.ts';
-import { NO_STAYS, type Stay } from './stays.ts';
+import { indexOfArea, NO_STAYS, type Stay } from './stays.ts';
 
 /** What the engine asks of an area. */
 export interface WatchedArea {
@@ -25,7 +25,7 @@ export interface WatchedAreas {
   isShared(worldId: number): boolean;
 }
 
-/** A device entered or left an area, told by one of its points. */
+/** A device entered or left an area, as one of its points shows. */
 export type GeofenceEvent = {
   /** The world that may read it. */
   readonly worldId: number;
@@ -51,13 +51,13 @@ export interface GeofenceStep {
   readonly events: readonly GeofenceEvent[];
 }
 
-/** Areas that a point is judged against before others have their turn: less than half a millisecond. */
-const JUDGED_IN_ONE_GO = 128;
+/** Areas that a point is evaluated against before others have their turn: less than half a millisecond. */
+const AREAS_PER_STEP = 128;
 
 type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
 
 /**
- * One point of a device, newer than all before it, against all areas that watch the device. Judged are the areas
+ * One point of a device, newer than all before it, against all areas that watch the device. Evaluated are the areas
  * around the point and those with an open stay, wherever they are: a device may jump out of an area and far away. A
  * stay whose area is gone from sight vanishes without an exit.
  */
@@ -77,7 +77,7 @@ export function* geofenceSteps(
   const exits: GeofenceEvent[] = [];
   const entries: GeofenceEvent[] = [];
   let changed = false;
-  const judge = (area: WatchedArea, before: Stay | null): void => {
+  const evaluate = (area: WatchedArea, before: Stay | null): void => {
     const inside = area.shape.contains(fix.lat, fix.lng);
     const { stay: after, transition } = stepStay(before, area, inside, fix.recordedAtMs);
     if (after !== before) changed = true;
@@ -86,20 +86,20 @@ export function* geofenceSteps(
     if (transition === 'exit' && before !== null) exits.push(exitOf(area, before, fix, watch));
   };
 
-  let untilPause = JUDGED_IN_ONE_GO;
+  let untilPause = AREAS_PER_STEP;
   for (const stay of stays) {
     const area = watch.byId(stay.areaId);
     if (area === undefined) changed = true;
-    else judge(area, stay);
+    else evaluate(area, stay);
     if (--untilPause === 0) {
-      untilPause = JUDGED_IN_ONE_GO;
+      untilPause = AREAS_PER_STEP;
       yield;
     }
   }
   for (const area of near) {
-    if (!hasStay(stays, area.id)) judge(area, null);
+    if (!hasStay(stays, area.id)) evaluate(area, null);
     if (--untilPause === 0) {
-      untilPause = JUDGED_IN_ONE_GO;
+      untilPause = AREAS_PER_STEP;
       yield;
     }
   }
@@ -153,16 +153,7 @@ function facts(area: WatchedArea, stay: Stay, fix: PointFacts, watch: WatchedAre
 
 /** By bisection: a thousand areas may lie over one place. */
 function hasStay(stays: readonly Stay[], areaId: number): boolean {
-  let low = 0;
-  let high = stays.length;
-  while (low < high) {
-    const mid = (low + high) >> 1;
-    const id = stays[mid]!.areaId;
-    if (id === areaId) return true;
-    if (id < areaId) low = mid + 1;
-    else high = mid;
-  }
-  return false;
+  return stays[indexOfArea(stays, areaId)]?.areaId === areaId;
 }
 
 function byArea(a: { readonly areaId: number }, b: { readonly areaId: number }): number {

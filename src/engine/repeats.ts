@@ -21,7 +21,9 @@ interface Reported {
   readonly rfid: string | null;
 }
 
-/** Alarms of one point and its repeats, and tags of its repeats; more are not told, since they could not be remembered. */
+/**
+ * Alarms of one point and its repeats, and tags of its repeats; more make no events, since they could not be remembered.
+ */
 export const REMEMBERED_MAX = 100;
 
 /** What is known before the first repeat; a point that says no ignition stands for the value known before it. */
@@ -42,8 +44,8 @@ export function firstRepeats({ recordedAtMs, ignition, rfid }: Reported): Repeat
  *   ignition, tag    that differs from the last one, if the message was sent later than all before it; or, where its
  *                    time of sending is not known, if none with this point has said so yet
  *
- * So a message that comes again finds nothing that it could add, whatever came in between. Returns the very `track` when
- * nothing changes.
+ * So a message that comes again finds nothing that it could add, whatever came in between. Returns the very `track`
+ * when nothing changes.
  */
 export function addRepeat<Track extends Reported & { readonly repeats: Repeats | null }>(
   track: Track,

@@ -12,6 +12,18 @@ export interface Stay {
 /** A device that is in no area. Stays are ordered by area, at most one for each. */
 export const NO_STAYS: readonly Stay[] = [];
 
+/** Where the stay in this area, or in the next one by id, is in the list. */
+export function indexOfArea(stays: readonly Stay[], areaId: number): number {
+  let low = 0;
+  let high = stays.length;
+  while (low < high) {
+    const mid = (low + high) >> 1;
+    if ((stays[mid] as Stay).areaId < areaId) low = mid + 1;
+    else high = mid;
+  }
+  return low;
+}
+
 /** The stays of a device as compact JSON: [[areaId, insideSinceMs, confirmedAtMs or null], …]. */
 export function encodeStays(stays: readonly Stay[]): string {
   if (stays.length === 0) return NONE;

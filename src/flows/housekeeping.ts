@@ -1,16 +1,18 @@
 import type { Clock } from '../base/clock.ts';
-import { pruneChanges } from '../store/changes.ts';
-import { pruneAnswers } from '../store/idempotentAnswers.ts';
-import { pruneLogins } from '../store/logins.ts';
-import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/partitions.ts';
-import { forgetDeadPods } from '../store/pods.ts';
-import { pruneSessions } from '../store/sessions.ts';
-import { selectLongestHistoryDays, selectNowMs } from '../store/snapshot.ts';
-import { isUnavailable, type Sql } from '../store/sql.ts';
-import { removeWebhooks } from './removeWebhooks.ts';
+import { DAY_MS, MINUTE_MS } from '../base/durations.ts';
+import { pruneLogins } from '../store/access/logins.ts';
+import { pruneSessions } from '../store/access/sessions.ts';
+import { pruneAnswers } from '../store/areas/idempotentAnswers.ts';
+import { pruneRemovals } from '../store/devices/removals.ts';
+import { pruneChanges } from '../store/feed/changes.ts';
+import { forgetDeadPods } from '../store/feed/pods.ts';
+import { selectLongestHistoryDays, selectNowMs } from '../store/feed/snapshot.ts';
+import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/sql/partitions.ts';
+import type { Sql } from '../store/sql/sql.ts';
+import { isUnavailable } from '../store/sql/sqlErrors.ts';
+import { removeWebhooks } from './delivery/removeWebhooks.ts';
 
-const EVERY_MS = 60_000;
-const DAY_MS = 86_400_000;
+const EVERY_MS = MINUTE_MS;
 /** Deliveries, with their bodies, are kept for this long. */
 const DELIVERY_RETENTION_DAYS = 90;
 /** Chunks of the feed deleted in one round; the rest waits for the next. */
@@ -59,6 +61,9 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = 
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),
+    async () => {
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneRemovals(sql)) === 0) break;
+    },
     () => pruneSessions(sql),
     () => pruneLogins(sql),
     () => removeWebhooks(sql, isStopping),
@@ -80,7 +85,7 @@ export function deliveryWeeks(nowMs: number): number[] {
 
 /**
  * By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. A day more than
- * any plan retains, so that a point that was judged just young enough still finds its week when it is stored.
+ * any plan retains, so that a point that was just young enough still finds its week when it is stored.
  */
 async function oldestNeededMs(sql: Sql, nowMs: number): Promise<number> {
   const longestDays = await selectLongestHistoryDays(sql);

@@ -1,14 +1,14 @@
 import { invariant } from '../base/invariant.ts';
+import { meridianRadiusM, normalRadiusM } from './geodesic/radii.ts';
+import { ECCENTRICITY_SQUARED } from './geodesic/surfacePoint.ts';
+import { RADIANS_PER_DEGREE } from './geodesic/wgs84.ts';
 import type { LatLng } from './latLng.ts';
-import type { Path } from './path.ts';
-import { meridianRadiusM, normalRadiusM } from './radii.ts';
-import type { Ring } from './ring.ts';
-import { ECCENTRICITY_SQUARED } from './surfacePoint.ts';
-import { RADIANS_PER_DEGREE } from './wgs84.ts';
+import type { Path } from './ring/path.ts';
+import type { Ring } from './ring/ring.ts';
 
 /**
- * A bounding box in degrees, all of it within -90..90 and -180..180. West greater than east: it crosses the
- * antimeridian (RFC 7946, 5.2). What surrounds or touches a pole with a margin has west -180 and east 180.
+ * A bounding box in degrees, within -90..90 and -180..180. When west is greater than east, it crosses the antimeridian
+ * (RFC 7946, 5.2). The bounds of a shape around a pole, or one that reaches a pole, have west -180 and east 180.
  */
 export interface Bounds {
   readonly south: number;
@@ -17,7 +17,7 @@ export interface Bounds {
   readonly east: number;
 }
 
-/** Bounds of a polygon, to the last digit: every position inside or on the boundary is within them. */
+/** Bounds of a polygon, exact to the last digit: every position inside or on the boundary is within them. */
 export function ringBounds(ring: Ring): Bounds {
   const { lngs, lats } = ring;
   let south = lats[0]!;
@@ -34,19 +34,19 @@ export function ringBounds(ring: Ring): Bounds {
   if (ring.pole === 'south') return { south: -90, west: -180, north, east: 180 };
   const east = lngs[easternmost]!;
   if (east - west >= 360) return { south, west: -180, north, east: 180 };
-  // As given: taking the 360 off again could lose the last digit.
+  // The longitude as it was given: subtracting the 360 again could lose the last digit.
   return { south, west, north, east: east > 180 ? ring.points[easternmost]!.lng : east };
 }
 
-/** Bounds of all positions within radiusM (metres, up to MOST_RADIUS_M) of the centre, a little outside of them. */
+/** Bounds of all positions within radiusM (metres, up to MAX_RADIUS_M) of the centre, slightly larger than needed. */
 export function circleBounds(center: LatLng, radiusM: number): Bounds {
   const cap = capAround(center.lat, radiusM);
   return spanning(cap.south, center.lng - cap.halfWidth, cap.north, center.lng + cap.halfWidth);
 }
 
 /**
- * Bounds of all positions within bufferM of a path's edges. The caps around the vertices are enough: along an edge
- * the cap's ends move as convex functions (its half width grows ever faster towards the pole).
+ * Bounds of all positions within bufferM of a path's edges. The caps around the vertices are enough, because along an
+ * edge the extent of the cap changes as a convex function: its half width grows ever faster towards the pole.
  */
 export function corridorBounds({ lngs, lats }: Path, bufferM: number): Bounds {
   let south = 90;
@@ -63,7 +63,7 @@ export function corridorBounds({ lngs, lats }: Path, bufferM: number): Bounds {
   return spanning(south, west, north, east);
 }
 
-/** A box for an R-tree, which knows neither the antimeridian nor the poles. */
+/** A box for an R-tree, in plain coordinates: it never crosses the antimeridian. */
 export interface IndexBox {
   readonly minX: number;
   readonly minY: number;
@@ -72,8 +72,8 @@ export interface IndexBox {
 }
 
 /**
- * One or two boxes that hold every position of the bounds under every name it has (180 and -180 are one meridian, a
- * pole has all longitudes), padded outward: they may select too much, never too little.
+ * One or two boxes that hold every position of the bounds however it is written: 180 and -180 are one meridian, and a
+ * pole has all longitudes. They are padded outward, so they may select too much but never too little.
  */
 export function indexBoxes(bounds: Bounds): IndexBox[] {
   const minY = bounds.south - INDEX_PAD_DEGREES;
@@ -95,12 +95,13 @@ interface Cap {
 }
 
 /**
- * The extent of a geodesic circle around a position on longitude 0. North and south by the meridian's curvature half
- * way; east and west on C. F. Gauss' conformal sphere, which osculates the ellipsoid at the centre's latitude and
- * keeps lengths near it to third order. Both are good to 1e-7 up to the largest radius; ten times that is added.
+ * The extent of a geodesic circle around a position on longitude 0. North and south come from the meridian's curvature
+ * half way. East and west come from C. F. Gauss' conformal sphere, which osculates the ellipsoid at the centre's
+ * latitude and preserves lengths near it to third order. Both are accurate to 1e-7 up to the largest radius; ten times
+ * that is added.
  */
 function capAround(lat: number, radiusM: number): Cap {
-  invariant(radiusM >= 0 && radiusM <= MOST_RADIUS_M, 'radius within the range of the formula');
+  invariant(radiusM >= 0 && radiusM <= MAX_RADIUS_M, 'radius within the range of the formula');
   const paddedM = radiusM * (1 + PAD_SHARE) + PAD_M;
   const north = lat + meridianDegrees(lat, paddedM);
   const south = lat - meridianDegrees(lat, -paddedM);
@@ -118,7 +119,7 @@ function capAround(lat: number, radiusM: number): Cap {
   };
 }
 
-/** Degrees of latitude covered by a distance along the meridian, northward if positive; the answer is positive. */
+/** Degrees of latitude covered by a distance along the meridian, northward if positive. The result is positive. */
 function meridianDegrees(lat: number, distanceM: number): number {
   const guess = distanceM / meridianRadiusM(lat) / RADIANS_PER_DEGREE;
   return Math.abs(distanceM) / meridianRadiusM(lat + guess / 2) / RADIANS_PER_DEGREE;
@@ -131,8 +132,8 @@ function spanning(south: number, west: number, north: number, east: number): Bou
   return { south, west: from, north, east: to };
 }
 
-/** Twice what an area may have. */
-const MOST_RADIUS_M = 200_000;
+/** Twice the largest radius of an area. */
+const MAX_RADIUS_M = 200_000;
 const PAD_SHARE = 1e-6;
 const PAD_M = 0.001;
 const INDEX_PAD_DEGREES = 1e-9;

@@ -1,7 +1,7 @@
 import type { Shape } from '../areas/shape.ts';
 import type { StoredArea } from '../areas/storedArea.ts';
 
-/** An area in memory: what is stored, and its shape ready to be asked. */
+/** An area in memory: what is stored, and its compiled shape. */
 export interface Area extends StoredArea {
   readonly shape: Shape;
 }

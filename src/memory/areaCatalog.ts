@@ -3,7 +3,7 @@ import type { Area } from './area.ts';
 import { AreaIndex } from './areaIndex.ts';
 import { mergedPage, SortedList } from './sortedList.ts';
 
-/** The areas of one world, by id: all of them, and each type for the filtered list. */
+/** The areas of one world, sorted by id: all of them, and those of each type for the filtered list. */
 class WorldAreas {
   readonly all = new SortedList<Area, number>(idOf);
   readonly byType: Readonly<Record<AreaType, SortedList<Area, number>>> = {
@@ -19,8 +19,8 @@ class WorldAreas {
 }
 
 /**
- * All areas of all tenants, in memory. Readers name the worlds they may see (one or two) first. `put` and `remove`
- * are the only mutators; the follower of the change feed is the only one to call them, so they come in order.
+ * All areas of all tenants, in memory. Readers name the worlds that they may see (one or two) first. `put` and `remove`
+ * are the only mutators. Only the follower of the change feed calls them, so changes come in order.
  */
 export class AreaCatalog {
   #byId = new Map<number, Area>();
@@ -32,7 +32,7 @@ export class AreaCatalog {
     return this.#byId.size;
   }
 
-  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
   adopt(loaded: AreaCatalog): void {
     this.#byId = loaded.#byId;
     this.#byExternalId = loaded.#byExternalId;
@@ -68,13 +68,13 @@ export class AreaCatalog {
     return this.#byId.get(areaId)?.revision;
   }
 
-  /** The area with this id if it lies in one of `worldIds`. */
+  /** The area with this id if it is in one of `worldIds`. */
   area(worldIds: readonly number[], areaId: number): Area | undefined {
     const area = this.#byId.get(areaId);
     return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
   }
 
-  /** The area that `accountId` made under this external id, if it lies in one of `worldIds`. */
+  /** The area that `accountId` created with this external id, if it is in one of `worldIds`. */
   byExternalId(worldIds: readonly number[], accountId: number, externalId: string): Area | undefined {
     const area = this.#byExternalId.get(`${accountId} ${externalId}`);
     return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
@@ -85,6 +85,11 @@ export class AreaCatalog {
     return this.#index.near(worldIds, lat, lng);
   }
 
+  /** At least the areas of these worlds that have a position in common with the area, itself among them. */
+  meeting(worldIds: readonly number[], { shape }: Area): ReadonlySet<Area> {
+    return this.#index.meeting(worldIds, shape.boxes);
+  }
+
   count(worldIds: readonly number[], type: AreaType | null): number {
     let count = 0;
     for (const worldId of worldIds) count += this.#worlds.get(worldId)?.list(type).size ?? 0;
@@ -93,11 +98,10 @@ export class AreaCatalog {
 
   /** Areas of one or two worlds, of one type or all, ordered by id. */
   page(worldIds: readonly number[], type: AreaType | null, offset: number, limit: number): Area[] {
-    const [first, second] = worldIds
+    const lists = worldIds
       .map((worldId) => this.#worlds.get(worldId)?.list(type))
       .filter((list) => list !== undefined);
-    if (first === undefined) return [];
-    return second === undefined ? first.slice(offset, limit) : mergedPage(first, second, idOf, offset, limit);
+    return mergedPage(lists, offset, limit);
   }
 }
 

@@ -7,7 +7,7 @@ interface Entry extends IndexBox {
   readonly area: Area;
 }
 
-/** An area's entries and the tree that holds them. */
+/** The entries of an area and the world whose tree has them. */
 interface Placing {
   readonly worldId: number;
   readonly entries: readonly Entry[];
@@ -19,15 +19,15 @@ interface WorldTree {
 }
 
 /**
- * Which areas may contain a position: an R-tree per world over the boxes of their shapes, which are plain (split at
- * the antimeridian) and padded outward, so it finds too much rather than too little.
+ * Finds the areas that may contain a position, with an R-tree per world over the boxes of their shapes. The boxes are
+ * split at the antimeridian and padded outward, so the index may find too much but never too little.
  */
 export class AreaIndex {
   readonly #worlds = new Map<number, WorldTree>();
-  /** By area: a tree forgets only the very objects that it was given. */
+  /** By area id: a tree removes only the same objects that were inserted. */
   readonly #placings = new Map<number, Placing>();
 
-  /** Adds an area, in the place of an earlier revision wherever that was. */
+  /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
   put(area: Area): void {
     const { worldId } = area;
     const entries = area.shape.boxes.map(({ minX, minY, maxX, maxY }) => {
@@ -66,6 +66,16 @@ export class AreaIndex {
       }
     }
     return found ?? NO_AREAS;
+  }
+
+  /** The areas of these worlds with a box that meets one of `boxes`, each once, in any order. */
+  meeting(worldIds: readonly number[], boxes: readonly IndexBox[]): ReadonlySet<Area> {
+    const found = new Set<Area>();
+    for (const worldId of worldIds) {
+      const tree = this.#worlds.get(worldId)?.tree;
+      for (const box of boxes) for (const { area } of tree?.search(box) ?? []) found.add(area);
+    }
+    return found;
   }
 }
 

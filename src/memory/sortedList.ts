@@ -1,20 +1,28 @@
 /** Blocks are split beyond this length: insertion moves at most this many references. */
 const BLOCK_MAX = 512;
 
-/** IMEIs are ordered as text, ids as numbers. */
-type Key = string | number;
+/** Below 0: the first key comes before the second; 0: they are equal. */
+export type Order<K> = (a: K, b: K) => number;
+
+/** IMEIs as text, ids as numbers. */
+function byValue(a: unknown, b: unknown): number {
+  return (a as string) < (b as string) ? -1 : a === b ? 0 : 1;
+}
 
 /**
- * Values in ascending order of a unique key, with insertion, removal and rank in O(√n): short sorted blocks
- * in a row. A plain sorted array would move half a million references for each new device of a large fleet.
+ * Values in ascending order of a unique key, with insertion, removal and rank in O(√n), in a list of short sorted
+ * blocks. A plain sorted array would move half a million references for each new device of a large fleet.
  */
-export class SortedList<T, K extends Key> {
-  readonly #keyOf: (value: T) => K;
+export class SortedList<T, K> {
+  readonly keyOf: (value: T) => K;
+  readonly order: Order<K>;
   #blocks: T[][] = [[]];
   #size = 0;
 
-  constructor(keyOf: (value: T) => K) {
-    this.#keyOf = keyOf;
+  /** `order` is of keys that are neither text nor numbers. */
+  constructor(keyOf: (value: T) => K, order: Order<K> = byValue) {
+    this.keyOf = keyOf;
+    this.order = order;
   }
 
   get size(): number {
@@ -23,12 +31,12 @@ export class SortedList<T, K extends Key> {
 
   /** Adds `value`; a value with the same key is replaced. */
   put(value: T): void {
-    const key = this.#keyOf(value);
+    const key = this.keyOf(value);
     const b = this.#blockFor(key);
     const block = this.#blocks[b] as T[];
     const i = this.#lowerBound(block, key);
     const present = block[i];
-    if (present !== undefined && this.#keyOf(present) === key) {
+    if (present !== undefined && this.order(this.keyOf(present), key) === 0) {
       block[i] = value;
       return;
     }
@@ -42,7 +50,7 @@ export class SortedList<T, K extends Key> {
     const block = this.#blocks[b] as T[];
     const i = this.#lowerBound(block, key);
     const present = block[i];
-    if (present === undefined || this.#keyOf(present) !== key) return false;
+    if (present === undefined || this.order(this.keyOf(present), key) !== 0) return false;
     block.splice(i, 1);
     this.#size--;
     if (block.length === 0 && this.#blocks.length > 1) this.#blocks.splice(b, 1);
@@ -91,7 +99,7 @@ export class SortedList<T, K extends Key> {
     while (low < high) {
       const mid = (low + high + 1) >> 1;
       const first = (this.#blocks[mid] as T[])[0] as T;
-      if (this.#keyOf(first) <= key) low = mid;
+      if (this.order(this.keyOf(first), key) <= 0) low = mid;
       else high = mid - 1;
     }
     return low;
@@ -102,7 +110,7 @@ export class SortedList<T, K extends Key> {
     let high = block.length;
     while (low < high) {
       const mid = (low + high) >> 1;
-      if (this.#keyOf(block[mid] as T) < key) low = mid + 1;
+      if (this.order(this.keyOf(block[mid] as T), key) < 0) low = mid + 1;
       else high = mid;
     }
     return low;
@@ -110,39 +118,42 @@ export class SortedList<T, K extends Key> {
 }
 
 /**
- * The page [offset, offset + limit) of two lists merged in key order, in O(log² n + limit): finds how many of the
- * skipped values come from each list by bisection on ranks.
+ * The page [offset, offset + limit) of a few lists of one order, merged, in O(log² n + limit). No key is in two of them.
+ * Bisection on ranks finds how many of the skipped values come from each list.
  */
-export function mergedPage<T, K extends Key>(
-  a: SortedList<T, K>,
-  b: SortedList<T, K>,
-  keyOf: (value: T) => K,
-  offset: number,
-  limit: number,
-): T[] {
+export function mergedPage<T, K>(lists: readonly SortedList<T, K>[], offset: number, limit: number): T[] {
+  const [first] = lists;
+  if (first === undefined) return [];
+  if (lists.length === 1) return first.slice(offset, limit);
+  const { keyOf, order } = first;
+  const parts = lists.map((list) => list.slice(skipped(list, lists, offset), limit));
+  const next = parts.map(() => 0);
+  const page: T[] = [];
+  while (page.length < limit) {
+    let from = -1;
+    let least: T | undefined;
+    for (const [n, part] of parts.entries()) {
+      const value = part[next[n] as number];
+      if (value === undefined) continue;
+      if (least === undefined || order(keyOf(value), keyOf(least)) < 0) [from, least] = [n, value];
+    }
+    if (least === undefined) break;
+    page.push(least);
+    next[from] = (next[from] as number) + 1;
+  }
+  return page;
+}
+
+/** How many values of a list are among the first `offset` of all lists. */
+function skipped<T, K>(list: SortedList<T, K>, lists: readonly SortedList<T, K>[], offset: number): number {
   let low = 0;
-  let high = Math.min(offset, a.size);
+  let high = Math.min(offset, list.size);
   while (low < high) {
     const mid = (low + high) >> 1;
-    const key = keyOf(a.at(mid) as T);
-    if (mid + b.rank(key) < offset) low = mid + 1;
+    const key = list.keyOf(list.at(mid) as T);
+    const rank = lists.reduce((sum, other) => sum + other.rank(key), 0);
+    if (rank < offset) low = mid + 1;
     else high = mid;
   }
-  const fromA = a.slice(low, limit);
-  const fromB = b.slice(offset - low, limit);
-  const out: T[] = [];
-  let i = 0;
-  let j = 0;
-  while (out.length < limit && (i < fromA.length || j < fromB.length)) {
-    const left = fromA[i];
-    const right = fromB[j];
-    if (right === undefined || (left !== undefined && keyOf(left) < keyOf(right))) {
-      out.push(left as T);
-      i++;
-    } else {
-      out.push(right);
-      j++;
-    }
-  }
-  return out;
+  return low;
 }

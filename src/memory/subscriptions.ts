@@ -1,14 +1,14 @@
 import { matches } from '../delivery/subscription.ts';
 import type { Subscription, WebhookType } from '../delivery/webhookTypes.ts';
 
-/** An active endpoint: whose it is, and what it wants. */
+/** An active webhook endpoint: its owner's world, and the event types it receives. */
 export interface ActiveEndpoint {
   readonly id: number;
   readonly worldId: number;
   readonly events: readonly Subscription[];
 }
 
-/** The active webhook endpoints by the world of their account. Kept by the follower of the change feed alone. */
+/** The active webhook endpoints by the world of their account. Only the follower of the change feed changes them. */
 export class Subscriptions {
   #byId = new Map<number, ActiveEndpoint>();
   #byWorld = new Map<number, Map<number, ActiveEndpoint>>();
@@ -33,7 +33,7 @@ export class Subscriptions {
     if (world?.size === 0) this.#byWorld.delete(endpoint.worldId);
   }
 
-  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
   adopt(loaded: Subscriptions): void {
     this.#byId = loaded.#byId;
     this.#byWorld = loaded.#byWorld;

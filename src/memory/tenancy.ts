@@ -7,19 +7,19 @@ interface Membership {
 }
 
 /**
- * Which worlds see which. An account sees its own world and its organization's, so a private device is watched by
- * the areas of both, and a shared device by those of the organization and of every member.
+ * Which worlds see which. An account sees its own world and that of its organization. So a private device is watched by
+ * the areas of both, and a shared device by the areas of the organization and of every member.
  */
 export class Tenancy {
   #accounts = new Map<number, Membership>();
   /** By the world of the account. */
   #organizationOf = new Map<number, number | null>();
-  /** Worlds of the members by the world of their organization; it stays when the last member leaves. */
+  /** Worlds of the members by the world of their organization. The entry stays when the last member leaves. */
   #members = new Map<number, Set<number>>();
-  /** Answers of `watchersOf`, one for each world at most, until a membership changes. */
+  /** Cached results of `watchersOf`, until a membership changes. */
   #watchers = new Map<number, readonly number[]>();
 
-  /** An account as it is now; may be told again, and may have moved to another organization. Its world stays. */
+  /** Adds or updates an account. Its organization may have changed; its world never does. */
   putAccount(accountId: number, accountWorldId: number, organizationWorldId: number | null): void {
     const before = this.#accounts.get(accountId);
     invariant(before === undefined || before.worldId === accountWorldId, 'an account keeps its world');
@@ -34,7 +34,7 @@ export class Tenancy {
     this.#watchers.delete(organizationWorldId);
   }
 
-  /** Holds what `loaded` holds, from one moment to the next; `loaded` is not to be used any more. */
+  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
   adopt(loaded: Tenancy): void {
     this.#accounts = loaded.#accounts;
     this.#organizationOf = loaded.#organizationOf;
@@ -47,7 +47,7 @@ export class Tenancy {
     return this.#members.has(worldId);
   }
 
-  /** The worlds whose areas watch a device of this world; its own is the first. */
+  /** The worlds whose areas watch a device of this world, its own first. */
   watchersOf(deviceWorldId: number): readonly number[] {
     const known = this.#watchers.get(deviceWorldId);
     if (known !== undefined) return known;

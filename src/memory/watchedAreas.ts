@@ -3,8 +3,8 @@ import type { AreaCatalog } from './areaCatalog.ts';
 import type { Tenancy } from './tenancy.ts';
 
 /**
- * The areas that watch the devices of one world, as the engine asks for them. Made for one batch and not kept: who
- * belongs to whom is looked up here, once.
+ * The areas that watch the devices of one world, for the engine. Made for one batch and not kept: memberships are
+ * looked up here, once.
  */
 export function watchedAreas(areas: AreaCatalog, tenancy: Tenancy, deviceWorldId: number): WatchedAreas {
   const worldIds = tenancy.watchersOf(deviceWorldId);

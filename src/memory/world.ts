@@ -1,51 +1,77 @@
 import type { Steps } from '../base/workTurns.ts';
+import { type Motion, NO_MOTION } from '../engine/device.ts';
 import type { Device, NearDevice } from './device.ts';
-import type { LongSearch } from './longSearch.ts';
-import { PositionIndex } from './positionIndex.ts';
+import { Occupants } from './occupants.ts';
+import type { LongSearch } from './positionIndex/longSearch.ts';
+import { PositionIndex } from './positionIndex/positionIndex.ts';
 import { SortedList } from './sortedList.ts';
+import { type Removal, WorldChanges } from './worldChanges.ts';
 
-/** Of a world in which nothing was ever written: it may be there without memory having been told. */
+/** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
 
-/** One tenant's devices with the indexes that answer for them: an account's private ones or an organization's. */
+/** The devices of one tenant, an account's private ones or an organization's, with their indexes. */
 export class World {
-  /** Version of the world's keys, owners, devices and areas that this memory has applied. */
+  /** The version of the world's keys, owners, devices and areas that this memory holds. */
   version = FIRST_VERSION;
   readonly devices = new SortedList<Device, string>((device) => device.fields.imei);
-  /** Slots differ from pod to pod, IMEIs do not: of devices at the same place every pod names the same first. */
+  /**
+   * Ranked by IMEI, since slots differ from pod to pod: devices at the same position have the same order on every pod.
+   */
   readonly positions = new PositionIndex((slot) => (this.#bySlot[slot] as Device).fields.imei);
+  /** What happened to its devices last, for those who follow them. */
+  readonly changes = new WorldChanges((slot) => this.#bySlot[slot] as Device);
+  /** Which of its devices are in which areas, of this world or of another that watches it. */
+  readonly occupants = new Occupants();
   readonly #bySlot: (Device | undefined)[] = [];
   readonly #freeSlots: number[] = [];
-  /** Searches under way, and the slots whose devices came, moved or left since they began. */
+  /** Searches in progress, with the slots whose devices were added, moved or removed since they began. */
   readonly #searches = new Map<LongSearch, Set<number>>();
 
-  /** Adds a device to the list and returns the slot by which the position index will know it. */
-  enter(device: Device): number {
+  /** Adds a device and returns its slot in the position index. */
+  add(device: Device, editedXid = 0, motion: Motion = NO_MOTION): number {
     this.devices.put(device);
+    const removed = this.changes.dropRemoval(device.fields.imei);
+    if (removed !== null) this.#freeSlots.push(removed);
     const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
     this.#bySlot[slot] = device;
-    for (const passed of this.#searches.values()) passed.add(slot);
+    this.changes.enter(slot, device.fields.id, editedXid, motion);
+    for (const changed of this.#searches.values()) changed.add(slot);
     return slot;
   }
 
-  leave(device: Device, slot: number): void {
+  /** Takes a device out. Its slot goes to the removal, for those who follow this world. */
+  remove(device: Device, slot: number, removal: Removal): void {
     this.willMove(device, slot);
     this.devices.remove(device.fields.imei);
     this.positions.remove(slot);
     this.#bySlot[slot] = undefined;
-    this.#freeSlots.push(slot);
+    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
   }
 
-  /** To be told before the position of a device is another one: searches under way look at it as it was. */
+  /** Remembers a device that left before this memory knew of it. */
+  putRemoval(removal: Removal): void {
+    const known = this.changes.removalOf(removal.imei);
+    if (known !== undefined && known.xid >= removal.xid) return;
+    const slot = this.changes.dropRemoval(removal.imei) ?? this.#freeSlots.pop() ?? this.#bySlot.length;
+    this.#bySlot[slot] = undefined;
+    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
+  }
+
+  forgetRemovals(beforeMs: number): void {
+    this.#freeSlots.push(...this.changes.forgetRemovals(beforeMs));
+  }
+
+  /** Must be called before the position of a device changes: searches in progress use the old one. */
   willMove(device: Device, slot: number): void {
-    for (const [search, passed] of this.#searches) {
-      if (passed.has(slot)) continue;
-      passed.add(slot);
-      search.look(device);
+    for (const [search, changed] of this.#searches) {
+      if (changed.has(slot)) continue;
+      changed.add(slot);
+      search.offerPresent(device);
     }
   }
 
-  /** The nearest devices of this world, nearest first; null where that takes too long at once. See Fleet.near. */
+  /** The nearest devices of this world, nearest first; null when that would take too long. See Fleet.near. */
   near(lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
     const hits = this.positions.near(lat, lng, limit, maxM);
     return hits === null
@@ -53,7 +79,7 @@ export class World {
       : hits.map((hit) => ({ device: this.#bySlot[hit.slot] as Device, distanceM: hit.distanceM }));
   }
 
-  /** From here on the search sees this world as it is now. */
+  /** From here on the search uses this world as it is now. */
   begin(search: LongSearch): void {
     this.#searches.set(search, new Set());
   }
@@ -62,10 +88,10 @@ export class World {
     this.#searches.delete(search);
   }
 
-  /** Offers to a search that has begun whoever may be among the nearest, in steps. */
+  /** Offers to a search that has begun all devices that may be among the nearest, in steps. */
   nearInSteps(search: LongSearch): Steps<void> {
-    const passed = this.#searches.get(search) as ReadonlySet<number>;
-    return this.positions.nearInSteps(search, passed, (hits) => {
+    const changed = this.#searches.get(search) as ReadonlySet<number>;
+    return this.positions.nearInSteps(search, changed, (hits) => {
       for (const { slot, distanceM } of hits) search.offer(this.#bySlot[slot] as Device, distanceM);
     });
   }

@@ -1,6 +1,6 @@
 import { TLSSocket } from 'node:tls';
 
-/** Why an HTTPS exchange with a receiver came to nothing; what the owner reads as last_error. */
+/** Why an HTTPS exchange with a receiver failed. The owner reads it as last_error. */
 export type ExchangeError =
   | 'timeout'
   | 'connection_refused'
@@ -11,7 +11,7 @@ export type ExchangeError =
   | 'invalid_response'
   | 'invalid_request';
 
-/** Sorts an error of node:https by its code and by what the socket says about the certificate, never by its text. */
+/** Classifies an error of node:https by its code and by the certificate check of the socket, never by its text. */
 export function exchangeError(error: unknown, socket: unknown): ExchangeError {
   if (socket instanceof TLSSocket && socket.authorizationError) return 'certificate_invalid';
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';

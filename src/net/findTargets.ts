@@ -4,7 +4,7 @@ import { type IpAddress, parseIpAddress } from '../access/ipAddress.ts';
 import { parseSafeAddress, parseSafeAnswer } from '../delivery/addressSafety.ts';
 import type { Resolution, Resolve } from './resolveHost.ts';
 
-/** Where a delivery may connect to: checked addresses, at least one; or why nowhere. */
+/** The checked addresses that a delivery may connect to, at least one; or why there is none. */
 export type Targets =
   | { readonly kind: 'addresses'; readonly addresses: readonly IpAddress[] }
   | { readonly kind: 'unsafe' }
@@ -13,8 +13,8 @@ export type Targets =
 export type DnsError = Extract<Resolution, { kind: 'failed' }>['error'];
 
 /**
- * The addresses behind `hostname`, the host of a WHATWG URL: a literal is itself, a localhost name the loopback, any
- * other name is resolved once. Every address is checked. Ends with `timeout` when the signal aborts first.
+ * The addresses of `hostname`, the host of a WHATWG URL. A literal is its own address, a localhost name means the
+ * loopback, and any other name is resolved once. Every address is checked. `timeout` when the signal aborts first.
  */
 export async function findTargets(
   hostname: string,
@@ -31,14 +31,14 @@ export async function findTargets(
   return check(resolution.addresses.map((address) => parseSafeAnswer(address, allowNets)));
 }
 
-/** One refused address refuses them all: which of them a connection gets must not matter. */
+/** All addresses must be safe: it must not matter which of them the connection uses. */
 function check(addresses: readonly (IpAddress | null)[]): Targets {
   const safe = addresses.filter((address) => address !== null);
   const isSafe = safe.length > 0 && safe.length === addresses.length;
   return isSafe ? { kind: 'addresses', addresses: safe } : { kind: 'unsafe' };
 }
 
-/** RFC 6761 section 6.3: these names are the loopback, and no DNS server is to be asked. */
+/** RFC 6761 section 6.3: these names mean the loopback, and are not sent to a DNS server. */
 function isLocalhost(hostname: string): boolean {
   return hostname === 'localhost' || hostname.endsWith('.localhost');
 }

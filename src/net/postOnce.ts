@@ -11,13 +11,13 @@ export interface Post {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text, sent in UTF-8. */
   readonly body: string;
-  /** Checked; the connection goes to one of these, whatever DNS says by now. At least one. */
+  /** At least one checked address. The connection goes to one of them, whatever DNS answers by now. */
   readonly addresses: readonly IpAddress[];
   /** Certificates (PEM) trusted instead of the well-known ones. */
   readonly ca: string | undefined;
   /** Ends the exchange as `timeout`. */
   readonly signal: AbortSignal;
-  /** When the signal is due, by performance.now(): nothing is sent later, even if the signal comes late. */
+  /** When the signal is due, by performance.now(). Nothing is sent later, even if the signal itself comes late. */
   readonly untilMs: number;
 }
 
@@ -26,22 +26,23 @@ export type Exchange =
   | { readonly kind: 'failed'; readonly error: ExchangeError };
 
 const USER_AGENT = 'fleet-tracking-service';
-/** Of the answer's body; what comes after it is cut off. Its head has the limit of node:http, 16 KB too. */
+/** Of the answer's body; the rest is not read. The head has the limit of node:http, also 16 KB. */
 const MAX_BODY_BYTES = 16 * 1024;
 /** 1xx answers before the real one. */
 const MAX_INTERIM_ANSWERS = 8;
 const MAX_ADDRESSES = 8;
 
 /**
- * One POST over a connection of its own: TLS verified by the name in the URL, no redirect followed, no proxy, no
- * connection kept for later. The answer counts when its body has ended or was cut off at 16 KB. Never rejects.
+ * Sends one POST over a connection of its own. TLS is verified against the name in the URL. No redirect is followed, no
+ * proxy is used, and no connection is reused. The answer counts when its body has ended or has reached 16 KB. Never
+ * rejects.
  */
 export function postOnce(post: Post): Promise<Exchange> {
   const { signal, untilMs, body } = post;
   return new Promise((resolve) => {
     let request: ClientRequest | null = null;
-    const onAbort = () => settle({ kind: 'failed', error: 'timeout' });
-    const settle = (exchange: Exchange) => {
+    const onAbort = () => finish({ kind: 'failed', error: 'timeout' });
+    const finish = (exchange: Exchange) => {
       signal.removeEventListener('abort', onAbort);
       resolve(exchange);
       request?.destroy();
@@ -51,11 +52,11 @@ export function postOnce(post: Post): Promise<Exchange> {
     try {
       request = open(post);
     } catch {
-      return settle({ kind: 'failed', error: 'invalid_request' }); // a header or path that HTTP cannot carry
+      return finish({ kind: 'failed', error: 'invalid_request' }); // a header or path that HTTP cannot carry
     }
-    follow(request, settle);
-    // A process that stood still reads its sockets before its timers: it may find its connection ready long after
-    // somebody else has taken over.
+    follow(request, finish);
+    // A process that stalled reads its sockets before its timers. It may find the connection ready long after another
+    // pod has taken over the endpoint.
     const send = (): void => {
       if (performance.now() < untilMs) request?.end(body);
       else onAbort();
@@ -83,34 +84,34 @@ function open({ url, headers, body, addresses, ca }: Post): ClientRequest {
   });
 }
 
-/** Calls `settle` at least once; only the first call counts. Errors after it are those of the cut. */
-function follow(request: ClientRequest, settle: (exchange: Exchange) => void): void {
+/** Calls `settle` at least once. Only the first call counts: later errors come from closing the connection. */
+function follow(request: ClientRequest, finish: (exchange: Exchange) => void): void {
   let response: IncomingMessage | null = null;
   let bodyBytes = 0;
   let interimAnswers = 0;
-  const settleAnswered = ({ statusCode = 0 }: IncomingMessage) => settle({ kind: 'answered', statusCode });
-  // What goes wrong behind a complete answer does not undo it.
-  const settleFailed = (error: ExchangeError) =>
-    response?.complete ? settleAnswered(response) : settle({ kind: 'failed', error });
-  const onError = (error: unknown) => settleFailed(exchangeError(error, request.socket));
+  const finishAnswered = ({ statusCode = 0 }: IncomingMessage) => finish({ kind: 'answered', statusCode });
+  // An error after a complete answer changes nothing.
+  const finishFailed = (error: ExchangeError) =>
+    response?.complete ? finishAnswered(response) : finish({ kind: 'failed', error });
+  const onError = (error: unknown) => finishFailed(exchangeError(error, request.socket));
 
   request.on('error', onError);
-  request.on('close', () => settleFailed('connection_reset'));
+  request.on('close', () => finishFailed('connection_reset'));
   request.on('information', () => {
-    if (++interimAnswers > MAX_INTERIM_ANSWERS) settleFailed('invalid_response');
+    if (++interimAnswers > MAX_INTERIM_ANSWERS) finishFailed('invalid_response');
   });
   request.on('response', (incoming: IncomingMessage) => {
     response = incoming;
     incoming.on('error', onError);
-    incoming.on('end', () => settleAnswered(incoming));
+    incoming.on('end', () => finishAnswered(incoming));
     incoming.on('data', (chunk: Buffer) => {
       bodyBytes += chunk.length;
-      if (bodyBytes >= MAX_BODY_BYTES) settleAnswered(incoming);
+      if (bodyBytes >= MAX_BODY_BYTES) finishAnswered(incoming);
     });
   });
 }
 
-/** A look-up that knows the answer. It must have one: calling back with an empty list kills the process. */
+/** A lookup that returns these addresses. The list must not be empty: calling back with [] kills the process. */
 function pinned(addresses: readonly IpAddress[]): LookupFunction {
   const answers = addresses.slice(0, MAX_ADDRESSES).map(({ text, family }) => ({ address: text, family }));
   const [first] = answers;

@@ -5,23 +5,23 @@ export type Resolution =
   | { readonly kind: 'addresses'; readonly addresses: readonly string[] }
   | { readonly kind: 'failed'; readonly error: 'dns_not_found' | 'dns_failed' };
 
-/** Looks a host name up. Never rejects; may stop early when the signal aborts. */
+/** Resolves a host name. Never rejects. May stop early when the signal aborts. */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<Resolution>;
 
-/** Per server and try; a second try waits twice as long, so a dead resolver fails within a delivery's deadline. */
+/** Per server and try. A second try waits twice as long, so a dead resolver fails within a delivery's deadline. */
 const TRY_TIMEOUT_MS = 2_000;
 const TRIES = 2;
 
 /**
- * Asks DNS for A and AAAA at once, without the hosts file and without search domains. When only one of the two
- * questions is answered, its addresses are the answer. `servers` (address and port) stand for those of the system.
+ * Asks DNS for A and AAAA at once, without the hosts file and without search domains. If only one of the two is
+ * answered, its addresses are the answer. `servers` (address and port) replace those of the system.
  */
 export async function resolveHost(
   hostname: string,
   signal: AbortSignal,
   servers?: readonly string[],
 ): Promise<Resolution> {
-  // Its own resolver: cancel() drops every question that a resolver has open.
+  // Its own resolver, because cancel() drops all open questions of a resolver.
   const resolver = new Resolver({ timeout: TRY_TIMEOUT_MS, tries: TRIES });
   if (servers) resolver.setServers(servers);
   const cancel = () => resolver.cancel();
@@ -30,10 +30,10 @@ export async function resolveHost(
   signal.removeEventListener('abort', cancel);
   const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (addresses.length > 0) return { kind: 'addresses', addresses };
-  const isAbsent = answers.every((answer) => answer.status === 'fulfilled' || saysAbsent(answer.reason));
+  const isAbsent = answers.every((answer) => answer.status === 'fulfilled' || isAbsentError(answer.reason));
   return { kind: 'failed', error: isAbsent ? 'dns_not_found' : 'dns_failed' };
 }
 
-function saysAbsent(error: unknown): boolean {
+function isAbsentError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === NODATA || error.code === NOTFOUND);
 }

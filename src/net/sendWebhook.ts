@@ -1,5 +1,5 @@
 import type { CidrSet } from '../access/cidrSet.ts';
-import { judgeWebhookUrl } from '../delivery/urlSafety.ts';
+import { validateWebhookUrl } from '../delivery/urlSafety.ts';
 import type { ExchangeError } from './exchangeError.ts';
 import { type DnsError, findTargets } from './findTargets.ts';
 import { postOnce } from './postOnce.ts';
@@ -10,16 +10,18 @@ export interface WebhookRequest {
   readonly headers: Readonly<Record<string, string>>;
   /** JSON text, sent in UTF-8. */
   readonly body: string;
-  /** Addresses exempt from the refusal of what is not public. */
+  /** Addresses that are allowed although they are not public. */
   readonly allowNets: CidrSet;
   /** From DNS to the last byte of the answer. */
   readonly deadlineMs?: number;
+  /** By performance.now(). Nothing is sent later, even if the process stalls: the result is `timeout`. */
+  readonly sendUntilMs?: number;
   readonly resolve?: Resolve;
   /** Certificates (PEM) trusted instead of the well-known ones. */
   readonly ca?: string;
 }
 
-/** A short code for what prevented an answer. */
+/** A short code for why there was no answer. */
 export type SendError = ExchangeError | DnsError;
 
 /** `durationMs` is whole milliseconds from DNS to the end; any status code counts as answered. */
@@ -31,14 +33,15 @@ export type SendResult =
 const DEADLINE_MS = 10_000;
 
 /**
- * One attempt: the URL is judged again, its host resolved once, every address checked, and one POST sent to an
- * address that was checked. `unsafe` means that no packet left for the host. Never rejects.
+ * One attempt: validates the URL again, resolves its host once, checks every address, and sends one POST to one of
+ * them. `unsafe` means that no packet was sent to the host. Never rejects.
  */
 export async function sendWebhook(request: WebhookRequest): Promise<SendResult> {
   const { headers, body, allowNets, deadlineMs = DEADLINE_MS, resolve = resolveHost, ca } = request;
-  const judged = judgeWebhookUrl(request.url, allowNets);
-  if (!judged.ok) return { kind: 'unsafe' };
-  const url = new URL(judged.value);
+  const { sendUntilMs = Number.POSITIVE_INFINITY } = request;
+  const validated = validateWebhookUrl(request.url, allowNets);
+  if (!validated.ok) return { kind: 'unsafe' };
+  const url = new URL(validated.value);
   const startedMs = performance.now();
   const deadline = new AbortController();
   const { signal } = deadline;
@@ -56,7 +59,7 @@ export async function sendWebhook(request: WebhookRequest): Promise<SendResult> 
             addresses: targets.addresses,
             ca,
             signal,
-            untilMs: startedMs + deadlineMs,
+            untilMs: Math.min(startedMs + deadlineMs, sendUntilMs),
           });
     return { ...outcome, durationMs: Math.round(performance.now() - startedMs) };
   } finally {

@@ -2,22 +2,22 @@ import { Agent, type RequestOptions } from 'node:https';
 import type { Duplex } from 'node:stream';
 import { connect, createSecureContext, type TLSSocket } from 'node:tls';
 
-/** A receiver's certificate is verified when a session is made, and none is resumed for longer than this. */
+/** A receiver's certificate is verified when a session is made. No session is resumed after this time. */
 const SESSIONS_MS = 600_000;
-/** The sessions of so many receivers are remembered. */
+/** Sessions of this many receivers are remembered. */
 const SESSIONS_MAX = 1_000;
-/** An address that does not connect in this time gives way to the next. */
+/** After this time the next address is tried beside one that does not connect. */
 const NEXT_ADDRESS_AFTER_MS = 1_000;
-/** The default groups of OpenSSL 3.5 but the hybrid ones, whose keys cost a quarter of a delivery. */
+/** The default groups of OpenSSL 3.5 without the hybrid ones, whose keys take a quarter of the time of a delivery. */
 const CLASSICAL_GROUPS = 'X25519:P-256:X448:P-384:P-521:ffdhe2048:ffdhe3072';
 
 let shared: { readonly agent: ReceiverAgent; readonly madeAtMs: number } | null = null;
 
 /**
- * What connections to receivers have in common. Every connection is a new one, but its handshake may resume a session
- * of an earlier one to the same host, port and name (RFC 8446 section 2.2): half the processor time of a delivery is
- * its handshake. Only sessions whose certificate was verified are kept, and who cannot prove to have made one falls
- * back to a full handshake.
+ * The agent of all connections to receivers. Every connection is new, but its handshake may resume a TLS session of an
+ * earlier one to the same host, port and name (RFC 8446 section 2.2), because half the processor time of a delivery is
+ * its handshake. Only sessions whose certificate was verified are stored. A server that cannot prove it made the
+ * session gets a full handshake.
  */
 export function sharedAgent(nowMs = performance.now()): Agent {
   if (shared === null || nowMs - shared.madeAtMs > SESSIONS_MS) {
@@ -26,7 +26,7 @@ export function sharedAgent(nowMs = performance.now()): Agent {
   return shared.agent;
 }
 
-/** Opens a connection for each request and resumes none. Unlike the global agent it reaches no proxy of the environment. */
+/** An agent that resumes no session. Unlike the global agent it ignores proxies of the environment. */
 export function newAgent(): Agent {
   return new Agent(OPTIONS);
 }
@@ -39,15 +39,15 @@ const OPTIONS = {
 };
 
 /**
- * A session is made with the hybrid groups of OpenSSL, safe from whoever records today and has a quantum computer
- * later, and resumed with the classical ones alone: the keys of a resumed connection are made of the session's secret
- * as well (psk_dhe_ke, RFC 8446 section 4.2.9), so they are as safe. Where a receiver has forgotten the session, the
- * one that is made in its place was not, and is not kept.
+ * Makes sessions with the hybrid key exchange groups of OpenSSL, which protect recorded traffic from later quantum
+ * computers. Resumes them with the classical groups only. That is as safe, because the keys of a resumed connection
+ * also depend on the secret of the session (psk_dhe_ke, RFC 8446 section 4.2.9). If a receiver has forgotten the
+ * session, the handshake makes a new one with classical groups only. Such a session is not stored.
  */
 class ReceiverAgent extends Agent {
   readonly #first = createSecureContext();
   readonly #again = createSecureContext({ ecdhCurve: CLASSICAL_GROUPS });
-  /** By name, address and port; the one made last stands last. */
+  /** By name, address and port, in the order in which they were made. */
   readonly #sessions = new Map<string, Buffer>();
 
   constructor() {
@@ -63,7 +63,7 @@ class ReceiverAgent extends Agent {
       secureContext: session === undefined ? this.#first : this.#again,
     });
     socket.on('session', (made: Buffer) => {
-      if (session === undefined || socket.isSessionReused()) this.#keep(key, made);
+      if (session === undefined || socket.isSessionReused()) this.#store(key, made);
     });
     socket.once('secureConnect', () => {
       if (session !== undefined && !socket.isSessionReused()) this.#forget(key, session);
@@ -74,7 +74,7 @@ class ReceiverAgent extends Agent {
     return socket;
   }
 
-  #keep(key: string, session: Buffer): void {
+  #store(key: string, session: Buffer): void {
     this.#sessions.delete(key);
     this.#sessions.set(key, session);
     const [oldest] = this.#sessions.keys();

@@ -1,33 +1,33 @@
 import { DueQueue } from '../base/dueQueue.ts';
-import type { DueLane } from '../delivery/dueLane.ts';
+import type { DueEndpoint } from '../delivery/dueEndpoint.ts';
 
 /**
- * When to look at which endpoint: a wake-up, never the truth. It may forget and it may wake twice; a sweeper tells it
- * again what Postgres knows.
+ * When to look at which endpoint. Only a wake-up: Postgres has the truth. It may forget an endpoint or wake it twice. A
+ * sweep fills it again from Postgres every few seconds.
  */
 export interface DeliverySchedule {
-  /** Wakes for an endpoint in so many milliseconds, or earlier if that was asked before. */
+  /** Makes an endpoint due in this many milliseconds. An earlier time that was asked for before is kept. */
   add(webhookId: number, dueInMs: number): Promise<void>;
   /** The same for many. */
-  addAll(lanes: readonly DueLane[]): Promise<void>;
-  /** Up to `limit` endpoints that are due, which are then forgotten; the longest due first. */
+  addAll(endpoints: readonly DueEndpoint[]): Promise<void>;
+  /** Removes and returns up to `limit` due endpoints, the longest due first. */
   take(limit: number): Promise<number[]>;
 }
 
-/** Stands in the schedule for the outbox, so that a pod that only takes points wakes one that delivers. No endpoint has it. */
-export const OUTBOX_LANE = 0;
+/** The entry of the outbox: a pod that only takes points wakes one that delivers by it. No endpoint has this id. */
+export const OUTBOX_ENTRY = 0;
 
 /** The schedule of a single process. */
 export class LocalDeliverySchedule implements DeliverySchedule {
-  /** By performance.now(), which no setting of the clock touches. */
+  /** In milliseconds of performance.now(), which does not follow changes of the system clock. */
   readonly #due = new DueQueue<number>();
 
   async add(webhookId: number, dueInMs: number): Promise<void> {
     this.#due.add(webhookId, performance.now() + dueInMs);
   }
 
-  async addAll(lanes: readonly DueLane[]): Promise<void> {
-    for (const { webhookId, dueInMs } of lanes) await this.add(webhookId, dueInMs);
+  async addAll(endpoints: readonly DueEndpoint[]): Promise<void> {
+    for (const { webhookId, dueInMs } of endpoints) await this.add(webhookId, dueInMs);
   }
 
   async take(limit: number): Promise<number[]> {

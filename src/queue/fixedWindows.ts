@@ -6,14 +6,14 @@ interface Window<K> {
   newer: Window<K> | null;
 }
 
-/** Expired windows dropped for each new one: more than one, so that they run out, and few, so that nobody waits. */
+/** Expired windows dropped for each new one: more than one, so that none are left over, and few, so that it is quick. */
 const SWEEP_PER_INSERT = 2;
 
 /**
  * Counts calls per key in windows of one length, each starting with its first call. A limit of 0 counts nothing.
  *
- * At most `maxTracked` windows are kept, in the order of their starts. When all of them are live, the oldest is
- * forgotten: a flood of new addresses then gives some callers a fresh window early, and never takes one away.
+ * At most `maxTracked` windows are stored, in the order of their starts. When all of them are live, the oldest is
+ * dropped. So a flood of new addresses gives some callers a fresh window early. It never limits a caller early.
  */
 export class FixedWindows<K extends string | number> {
   readonly #limit: number;
@@ -29,7 +29,7 @@ export class FixedWindows<K extends string | number> {
     this.#maxTracked = maxTracked;
   }
 
-  /** How many windows are kept, expired ones included. */
+  /** How many windows are stored, expired ones included. */
   get size(): number {
     return this.#byKey.size;
   }
@@ -57,7 +57,7 @@ export class FixedWindows<K extends string | number> {
     this.#append(window);
   }
 
-  /** Takes one call back. A window without a call never began. */
+  /** Uncounts one call. A window without calls is dropped. */
   refund(key: K, nowMs: number): void {
     const window = this.#byKey.get(key);
     if (window === undefined || !this.#isLive(window, nowMs)) return;
@@ -65,7 +65,7 @@ export class FixedWindows<K extends string | number> {
     if (window.count === 0) this.#remove(window);
   }
 
-  /** Also ends a window that seems to lie in the future, should the clock be set back by more than its length. */
+  /** A window in the future is not live either: the clock was set back by more than its length. */
   #isLive(window: Window<K>, nowMs: number): boolean {
     return Math.abs(nowMs - window.startMs) < this.#lengthMs;
   }

@@ -1,16 +1,16 @@
-import type { DueLane } from '../delivery/dueLane.ts';
+import type { DueEndpoint } from '../delivery/dueEndpoint.ts';
 import { type DeliverySchedule, LocalDeliverySchedule } from './deliverySchedule.ts';
 import type { RedisKeys } from './redisKeys.ts';
 import { luaScript, type RedisPort } from './redisPort.ts';
 
-/** Endpoints of one command: Redis does nothing else meanwhile. */
+/** Endpoints of one command. Redis runs nothing else meanwhile. */
 const ADD_MAX = 500;
 
-/** The schedule of all pods: a sorted set of endpoints by due time, on Redis' own clock. */
+/** The schedule of all pods: a sorted set of endpoints by due time, by the clock of Redis. */
 export class RedisDeliverySchedule implements DeliverySchedule {
   readonly #port: RedisPort;
   readonly #names: RedisKeys;
-  /** Takes over what Redis could not be told. */
+  /** Has the endpoints that could not be written to Redis. */
   readonly #fallback = new LocalDeliverySchedule();
 
   constructor(port: RedisPort, names: RedisKeys) {
@@ -22,9 +22,9 @@ export class RedisDeliverySchedule implements DeliverySchedule {
     await this.addAll([{ webhookId, dueInMs }]);
   }
 
-  async addAll(lanes: readonly DueLane[]): Promise<void> {
-    for (let at = 0; at < lanes.length; at += ADD_MAX) {
-      const part = lanes.slice(at, at + ADD_MAX);
+  async addAll(endpoints: readonly DueEndpoint[]): Promise<void> {
+    for (let at = 0; at < endpoints.length; at += ADD_MAX) {
+      const part = endpoints.slice(at, at + ADD_MAX);
       const args = part.flatMap(({ webhookId, dueInMs }) => [webhookId, Math.ceil(dueInMs)]);
       const added = await this.#port.run(ADD, [this.#names.deliveries], args);
       if (!added.ok) await this.#fallback.addAll(part);
@@ -42,7 +42,7 @@ export class RedisDeliverySchedule implements DeliverySchedule {
 const NOW_MS = `local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
-/** LT: an earlier time that was asked for stands. */
+/** LT: an earlier time that was asked for before is kept. */
 const ADD = luaScript(`${NOW_MS}
 for i = 1, #ARGV, 2 do redis.call('ZADD', KEYS[1], 'LT', now + ARGV[i + 1], ARGV[i]) end
 return 1

@@ -1,6 +1,6 @@
 /**
- * The names used in Redis. They begin with the namespace of the deployment (its database's instance id), so that
- * several deployments can share one Redis.
+ * The names used in Redis. They begin with the namespace of the deployment (the instance id of its database), so that
+ * several deployments can share one Redis. Pods of several versions run side by side, so names do not change.
  */
 export interface RedisKeys {
   ipMinute(ip: string): string;
@@ -9,8 +9,8 @@ export interface RedisKeys {
   world(worldId: number): string;
   /** Endpoints by the time of their next delivery. */
   readonly deliveries: string;
-  /** The pub/sub channel of the doorbell. */
-  readonly bell: string;
+  /** The pub/sub channel of notifications. */
+  readonly channel: string;
 }
 
 export function redisKeys(namespace: string): RedisKeys {
@@ -21,6 +21,6 @@ export function redisKeys(namespace: string): RedisKeys {
     keyHour: (keyId) => `${prefix}kh:${keyId}`,
     world: (worldId) => `${prefix}w:${worldId}`,
     deliveries: `${prefix}deliveries`,
-    bell: `${prefix}bell`,
+    channel: `${prefix}notify`,
   };
 }

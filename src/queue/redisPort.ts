@@ -2,26 +2,26 @@ import { createHash } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { fail, ok, type Result } from '../base/result.ts';
 
-/** Why an answer is missing: no connection; Redis is left alone after a failure; too slow; or an error reply. */
-export type Loss = 'not_connected' | 'resting' | 'timed_out' | 'failed';
+/** Why there is no answer: no connection; a pause after an error; too slow; or an error reply. */
+export type RedisError = 'not_connected' | 'resting' | 'timed_out' | 'failed';
 
 export type RedisEvent = { readonly kind: 'back' } | { readonly kind: 'lost'; readonly reason: string };
 
 export interface RedisPortOptions {
-  /** Called when Redis begins and ceases to answer. */
+  /** Called when Redis starts and stops answering. */
   readonly onEvent: (event: RedisEvent) => void;
   readonly deadlineMs?: number;
   readonly restMs?: number;
 }
 
-/** A call may wait this long for Redis. A local Redis answers in well under 1 ms. */
+/** A call waits this long for Redis. A local Redis answers in well under 1 ms. */
 const DEADLINE_MS = 100;
-/** After a failure nobody waits for Redis for this long; then one command tries it while the others go without. */
+/** After an error no command is sent for this long. Then one command tries, while the others still fail at once. */
 const REST_MS = 1_000;
 
 /**
- * Commands to a Redis that may be lost at any moment: every answer comes within the deadline, as a value. A command
- * without an answer may have been executed, and is never sent again.
+ * Commands to a Redis that may be lost at any moment. Every call settles within the deadline, with a value. A command
+ * without an answer may have been executed, so it is never sent again.
  */
 export class RedisPort {
   readonly #redis: Redis;
@@ -46,23 +46,23 @@ export class RedisPort {
     if (redis.status === 'ready') this.#markUp();
   }
 
-  /** False while a command would be refused without being sent. */
+  /** False while a command would fail without being sent. */
   get isUsable(): boolean {
     if (this.#redis.status !== 'ready') return false;
     return this.#up || (!this.#isProbing && performance.now() >= this.#restUntilMs);
   }
 
-  /** Changes with every connection: what another one said may be forgotten (restart, failover). */
+  /** Changes with every connection. Redis may have forgotten what it confirmed on an earlier one (restart, failover). */
   get session(): number {
     return this.#session;
   }
 
-  /** Runs a script by its hash. It is sent in full only to a Redis that does not know it, where nothing was run. */
+  /** Runs a script by its hash. Sends the full text only if Redis does not know it, and then nothing has run yet. */
   run(
     script: LuaScript,
     keys: readonly string[],
     args: readonly (string | number)[],
-  ): Promise<Result<unknown, Loss>> {
+  ): Promise<Result<unknown, RedisError>> {
     return this.send(async (redis) => {
       try {
         return await redis.evalsha(script.sha1, keys.length, ...keys, ...args);
@@ -73,7 +73,7 @@ export class RedisPort {
     });
   }
 
-  async send<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, Loss>> {
+  async send<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, RedisError>> {
     if (!this.isUsable) return fail(this.#redis.status === 'ready' ? 'resting' : 'not_connected');
     const isProbe = !this.#up;
     if (isProbe) this.#isProbing = true;
@@ -81,16 +81,16 @@ export class RedisPort {
     if (isProbe) this.#isProbing = false;
     if (outcome.ok) this.#markUp();
     else this.#markDown(outcome.error.reason);
-    return outcome.ok ? outcome : fail(outcome.error.loss);
+    return outcome.ok ? outcome : fail(outcome.error.error);
   }
 
-  #withinDeadline<T>(answer: Promise<T>): Promise<Result<T, { loss: Loss; reason: string }>> {
+  #withinDeadline<T>(answer: Promise<T>): Promise<Result<T, { error: RedisError; reason: string }>> {
     return new Promise((resolve) => {
-      // When this process itself was held up, the answer waits in the socket: read the sockets once before giving up.
+      // If this process itself stalled, the answer is waiting in the socket: read the sockets once before giving up.
       const timer = setTimeout(
         () =>
           setImmediate(() =>
-            resolve(fail({ loss: 'timed_out', reason: `no answer in ${this.#deadlineMs} ms` })),
+            resolve(fail({ error: 'timed_out', reason: `no answer in ${this.#deadlineMs} ms` })),
           ),
         this.#deadlineMs,
       );
@@ -101,7 +101,7 @@ export class RedisPort {
         },
         (error: unknown) => {
           clearTimeout(timer);
-          resolve(fail({ loss: 'failed', reason: error instanceof Error ? error.message : String(error) }));
+          resolve(fail({ error: 'failed', reason: error instanceof Error ? error.message : String(error) }));
         },
       );
     });
@@ -130,7 +130,7 @@ export function luaScript(lua: string): LuaScript {
   return { lua, sha1: createHash('sha1').update(lua).digest('hex') };
 }
 
-/** The first word of an error reply is its code (RESP specification, "Simple errors"); the rest is prose. */
+/** The first word of an error reply is its code (RESP specification, "Simple errors"). */
 function isUnknownScript(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('NOSCRIPT ');
 }

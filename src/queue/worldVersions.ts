@@ -1,26 +1,27 @@
+import { HOUR_MS, MINUTE_MS } from '../base/durations.ts';
 import type { RedisKeys } from './redisKeys.ts';
 import { luaScript, type RedisPort } from './redisPort.ts';
 
 /**
- * Tells all pods the newest version of a world, so that none answers from older memory. Every method returns
- * whether the pods could be told; when not, a writer must wait until they have followed the change feed.
+ * Publishes the newest version of a world to all pods, so that none answers from older memory. Every method resolves to
+ * false when it could not: then a writer must wait until the pods have followed the change feed.
  */
 export interface WorldVersions {
-  /** By a writer before its commit, so that there is no moment between the commit and the news of it. */
+  /** Called by a writer before its commit, so that no pod can miss the version between commit and publication. */
   publish(worldId: number, version: number): Promise<boolean>;
-  /** By a writer after its commit, before it answers: Redis may have been emptied since the publication. */
+  /** Called by a writer after its commit and before its answer: Redis may have been emptied since the publication. */
   confirm(worldId: number, version: number): Promise<boolean>;
   /**
-   * By a reader that found the version missing and has since read it in Postgres. Does nothing (true) when the
-   * ticket no longer holds: then a writer spoke in between, and this version may be the older one.
+   * Called by a reader that found the version missing and then read it in Postgres. Changes nothing when the ticket is
+   * gone: then a writer has published a version in between, and this one may be older.
    */
   restore(worldId: number, version: number, ticket: string): Promise<boolean>;
 }
 
-/** A commit that fails leaves its version ahead of the truth, and each call of that world asks Postgres, for this long. */
-const PUBLISHED_MS = 60_000;
-/** Idle worlds leave Redis, and whatever went wrong with a version ends, after this long; it costs one read an hour. */
-const CONFIRMED_MS = 3_600_000;
+/** If the commit fails, the published version is ahead of the truth. Each call of that world then asks Postgres, for this long. */
+const PUBLISHED_MS = MINUTE_MS;
+/** After this long idle worlds leave Redis, and any wrong version ends. It costs one read per world and hour. */
+const CONFIRMED_MS = HOUR_MS;
 
 export class RedisWorldVersions implements WorldVersions {
   readonly #port: RedisPort;
@@ -44,14 +45,14 @@ export class RedisWorldVersions implements WorldVersions {
   }
 }
 
-/** The form of a single process: there is nobody else to tell. */
+/** For a single process: there is no other pod. */
 export const localWorldVersions: WorldVersions = {
   publish: async () => true,
   confirm: async () => true,
   restore: async () => true,
 };
 
-/** The value never falls, and an equal one never comes to live shorter. A ticket is no number, so it is replaced. */
+/** The version never falls, and its time to live is never shortened. A ticket is not a number, so it is replaced. */
 const RAISE = luaScript(`
 local known, version = tonumber(redis.call('GET', KEYS[1]) or ''), tonumber(ARGV[1])
 if not known or known < version then

@@ -11,7 +11,7 @@ describe('the body of a login', () => {
     assert.deepEqual(parseLogin(body), { ok: true, value: { email: EMAIL, password: ' p w ' } });
   });
 
-  const FAULTS: [name: string, body: unknown, faults: string[]][] = [
+  const ERRORS: [name: string, body: unknown, errors: string[]][] = [
     ['nothing', undefined, ['null INVALID_BODY']],
     ['null', null, ['null INVALID_BODY']],
     ['a list', [], ['null INVALID_BODY']],
@@ -32,7 +32,7 @@ describe('the body of a login', () => {
     ],
     ['a password too long', { email: EMAIL, password: 'x'.repeat(1001) }, ['password TOO_LONG']],
   ];
-  for (const [name, body, expected] of FAULTS) {
+  for (const [name, body, expected] of ERRORS) {
     test(`of ${name} is refused with every field that is wrong`, () => {
       const login = parseLogin(body);
       assert.ok(!login.ok);

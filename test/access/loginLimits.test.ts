@@ -11,7 +11,7 @@ const subjects = (email: string, ip: string) => {
 };
 
 describe('an attempt to log in is counted against', () => {
-  test('its address, its account and the pair of both, told apart from each other', () => {
+  test('its address, its account and the pair of both, each by itself', () => {
     const one = subjects('a@example.com', '192.0.2.1');
     for (const value of Object.values(one)) assert.match(value, /^[0-9a-f]{64}$/);
     assert.equal(new Set(Object.values(one)).size, 3);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { anyCharacter } from '../support/anyCharacter.ts';
+import { anyCharacter } from '../support/http/anyCharacter.ts';
 
 const anything: fc.Arbitrary<unknown> = fc.anything({
   maxDepth: 3,

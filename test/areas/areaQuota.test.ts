@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AreaQuota, grown, growthOf, refuseGrowth } from '../../src/areas/areaQuota.ts';
-import { FIELD_ERRORS } from '../../src/areas/fieldError.ts';
+import { AREA_ERRORS } from '../../src/areas/areaErrors.ts';
+import { type AreaQuota, grown, growthOf, quotaErrorOf } from '../../src/areas/areaQuota.ts';
 import {
   coded,
   collection,
@@ -42,17 +42,17 @@ describe('what an account may have', () => {
 
   test('the last area and the last vertex fit, the next does not', () => {
     const one = { areas: 1, vertices: 0 };
-    assert.equal(refuseGrowth({ ...AREAS_ONLY, areas: 1 }, one), null);
-    assert.equal(refuseGrowth({ ...AREAS_ONLY, areas: 2 }, one), FIELD_ERRORS.tooManyAreas);
+    assert.equal(quotaErrorOf({ ...AREAS_ONLY, areas: 1 }, one), null);
+    assert.equal(quotaErrorOf({ ...AREAS_ONLY, areas: 2 }, one), AREA_ERRORS.tooManyAreas);
     const four = { areas: 0, vertices: 4 };
-    assert.equal(refuseGrowth({ ...VERTICES_ONLY, vertices: 4 }, four), null);
-    assert.equal(refuseGrowth({ ...VERTICES_ONLY, vertices: 5 }, four), FIELD_ERRORS.tooManyVertices);
+    assert.equal(quotaErrorOf({ ...VERTICES_ONLY, vertices: 4 }, four), null);
+    assert.equal(quotaErrorOf({ ...VERTICES_ONLY, vertices: 5 }, four), AREA_ERRORS.tooManyVertices);
   });
 
   test('who has more than a smaller plan allows may still change what takes no more', () => {
     const over = grown(AREAS_ONLY, { areas: 10, vertices: 100 });
-    assert.equal(refuseGrowth(over, { areas: 0, vertices: 0 }), null);
-    assert.equal(refuseGrowth({ ...over, maxVertices: 1 }, { areas: 0, vertices: -4 }), null);
+    assert.equal(quotaErrorOf(over, { areas: 0, vertices: 0 }), null);
+    assert.equal(quotaErrorOf({ ...over, maxVertices: 1 }, { areas: 0, vertices: -4 }), null);
   });
 });
 
@@ -70,7 +70,7 @@ describe('an import into a quota', () => {
     assert.deepEqual(errorsOf(outcome), ['2 LIMIT_REACHED']);
   });
 
-  test('tells each feature once, however many of its parts are left out', () => {
+  test('reports each feature once, however many of its parts are left out', () => {
     const many = { type: 'MultiPoint', coordinates: [1, 2, 3, 4, 5].map((n) => [n, 0]) };
     const outcome = resolve(collection(named('A', many), named('B')), undefined, AREAS_ONLY);
     assert.equal(outcome.writes.length, 2);

@@ -1,17 +1,22 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AreaGeometry, toLatLngs, toVertices as verticesOf } from '../../src/areas/area.ts';
+import { type AreaGeometry, toLatLngs } from '../../src/areas/area.ts';
+import { path, polygon } from './geojson.ts';
 import {
   at,
   BOW_TIE,
   CIRCLE,
+  circleOf,
   create,
   geometryOf,
   PLACE,
   POLYGON,
+  placeOf,
+  polygonOf,
   RING,
   SQUARE,
   TRACK,
+  trackOf,
   wrapped,
 } from './newArea.ts';
 
@@ -20,7 +25,7 @@ describe('a new area is what was sent, with defaults for the rest', () => {
     assert.deepEqual(create(CIRCLE).definition, {
       name: 'Depot',
       color: '#3b82f6',
-      geometry: { type: 'circle', center: at(41.9, 12.5), radiusM: 200 },
+      geometry: circleOf(),
       externalId: null,
       dwellSeconds: 0,
     });
@@ -31,94 +36,41 @@ describe('a new area is what was sent, with defaults for the rest', () => {
     assert.deepEqual(create({ ...CIRCLE, ...sent }).definition, {
       name: 'Depot 🚚',
       color: '#AbCdEf',
-      geometry: { type: 'circle', center: at(41.9, 12.5), radiusM: 200 },
+      geometry: circleOf(),
       externalId: 'a/B:9@#_-.',
       dwellSeconds: 86_400,
     });
   });
 
   test('null is a field that was not sent', () => {
-    const nulls = {
-      color: null,
-      external_id: null,
-      dwell_seconds: null,
-      points: null,
-      buffer_m: null,
-      geojson: null,
-    };
-    assert.deepEqual(create({ ...CIRCLE, ...nulls }), create(CIRCLE));
+    const nulls = { color: null, external_id: null, dwell_seconds: null, geojson: null };
+    assert.deepEqual(create({ ...CIRCLE, ...nulls, points: null, buffer_m: null }), create(CIRCLE));
   });
 
+  const loop = [...BOW_TIE, at(41.9, 12.4)];
+  const rich = TRACK.points.map((point) => ({ ...point, alt: 5, time: 'x' }));
   const accepted: readonly (readonly [title: string, body: object, geometry: AreaGeometry])[] = [
-    ['a place has 50 m around it', PLACE, { type: 'point', center: at(41.9, 12.5), radiusM: 50 }],
-    [
-      'or any radius above 0',
-      { ...PLACE, radius_m: 0.5 },
-      { type: 'point', center: at(41.9, 12.5), radiusM: 0.5 },
-    ],
-    [
-      'a circle of 25 m',
-      { ...CIRCLE, radius_m: 25 },
-      { type: 'circle', center: at(41.9, 12.5), radiusM: 25 },
-    ],
-    [
-      'a circle of 100 km',
-      { ...CIRCLE, radius_m: 1e5 },
-      { type: 'circle', center: at(41.9, 12.5), radiusM: 1e5 },
-    ],
-    [
-      'a circle on the pole',
-      { ...CIRCLE, center: at(90, 180) },
-      { type: 'circle', center: at(90, 180), radiusM: 200 },
-    ],
-    [
-      'minus zero is zero',
-      { ...CIRCLE, center: at(-0, -0) },
-      { type: 'circle', center: at(0, 0), radiusM: 200 },
-    ],
+    ['a place has 50 m around it', PLACE, placeOf(50)],
+    ['or any radius above 0', { ...PLACE, radius_m: 0.5 }, placeOf(0.5)],
+    ['a circle of 25 m', { ...CIRCLE, radius_m: 25 }, circleOf(25)],
+    ['a circle of 100 km', { ...CIRCLE, radius_m: 1e5 }, circleOf(1e5)],
+    ['a circle on the pole', { ...CIRCLE, center: at(90, 180) }, circleOf(200, at(90, 180))],
+    ['minus zero is zero', { ...CIRCLE, center: at(-0, -0) }, circleOf(200, at(0, 0))],
     [
       'fields of another type are ignored, even wrong ones',
       { ...CIRCLE, points: 'x', buffer_m: -1 },
-      { type: 'circle', center: at(41.9, 12.5), radiusM: 200 },
+      circleOf(),
     ],
-    [
-      'on a polygon too',
-      { ...POLYGON, center: 'x', radius_m: 'x', buffer_m: 'x' },
-      { type: 'polygon', points: verticesOf(SQUARE) },
-    ],
-    [
-      'on a track too',
-      { ...TRACK, center: at(91, 0), radius_m: -1 },
-      { type: 'polyline', points: verticesOf(TRACK.points), bufferM: 50 },
-    ],
-    ['a track has 50 m', TRACK, { type: 'polyline', points: verticesOf(TRACK.points), bufferM: 50 }],
-    ['or 5', { ...TRACK, buffer_m: 5 }, { type: 'polyline', points: verticesOf(TRACK.points), bufferM: 5 }],
-    [
-      'or 5000',
-      { ...TRACK, buffer_m: 5e3 },
-      { type: 'polyline', points: verticesOf(TRACK.points), bufferM: 5e3 },
-    ],
-    [
-      'a track may cross itself and end where it began',
-      { ...TRACK, points: [...BOW_TIE, BOW_TIE[0]] },
-      { type: 'polyline', points: verticesOf([...BOW_TIE, BOW_TIE[0]!]), bufferM: 50 },
-    ],
-    ['a polygon keeps its winding', POLYGON, { type: 'polygon', points: verticesOf(SQUARE) }],
-    [
-      'and the other one',
-      { ...POLYGON, points: SQUARE.toReversed() },
-      { type: 'polygon', points: verticesOf(SQUARE.toReversed()) },
-    ],
-    [
-      'and loses its closing point',
-      { ...POLYGON, points: [...SQUARE, SQUARE[0]] },
-      { type: 'polygon', points: verticesOf(SQUARE) },
-    ],
-    [
-      'points may carry more than they need',
-      { ...TRACK, points: TRACK.points.map((point) => ({ ...point, alt: 5, time: 'x' })) },
-      { type: 'polyline', points: verticesOf(TRACK.points), bufferM: 50 },
-    ],
+    ['on a polygon too', { ...POLYGON, center: 'x', radius_m: 'x', buffer_m: 'x' }, polygonOf()],
+    ['on a track too', { ...TRACK, center: at(91, 0), radius_m: -1 }, trackOf()],
+    ['a track has 50 m', TRACK, trackOf(50)],
+    ['or 5', { ...TRACK, buffer_m: 5 }, trackOf(5)],
+    ['or 5000', { ...TRACK, buffer_m: 5e3 }, trackOf(5e3)],
+    ['a track may cross itself and end where it began', { ...TRACK, points: loop }, trackOf(50, loop)],
+    ['a polygon keeps its winding', POLYGON, polygonOf()],
+    ['and the other one', { ...POLYGON, points: SQUARE.toReversed() }, polygonOf(SQUARE.toReversed())],
+    ['and loses its closing point', { ...POLYGON, points: [...SQUARE, SQUARE[0]] }, polygonOf()],
+    ['points may carry more than they need', { ...TRACK, points: rich }, trackOf()],
   ];
   for (const [title, body, geometry] of accepted) {
     test(title, () => assert.deepEqual(geometryOf(body), geometry));
@@ -168,23 +120,11 @@ describe('a new area comes with its warnings', () => {
       { ...POLYGON, points: [...SQUARE, at(41.9000001, 12.4)] },
       'warnSimplifiedDuplicates',
     ],
-    ['a hole', wrapped({ type: 'Polygon', coordinates: [RING, RING] }), 'warnHolesIgnored'],
-    ['a hole that is none', wrapped({ type: 'Polygon', coordinates: [RING, 'x'] }), 'warnHolesIgnored'],
+    ['a hole', wrapped(polygon(RING, RING)), 'warnHolesIgnored'],
+    ['a hole that is none', wrapped(polygon(RING, 'x')), 'warnHolesIgnored'],
     [
       'all at once',
-      wrapped({
-        type: 'Polygon',
-        coordinates: [
-          [
-            [0, 0],
-            [0, 0.0000001],
-            [0.00001, 0],
-            [0, 0.00001],
-            [0, 0],
-          ],
-          [],
-        ],
-      }),
+      wrapped(polygon(path([0, 0], [0, 0.0000001], [0.00001, 0], [0, 0.00001], [0, 0]), [])),
       'warnHolesIgnored',
       'warnSimplifiedDuplicates',
       'warnVerySmallArea',

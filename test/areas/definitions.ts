@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { judgePoints } from '../../src/areas/judgePoints.ts';
+import { validatePoints } from '../../src/areas/validatePoints.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 
 /** The same meridian's name within [-180, 180]. */
@@ -52,7 +52,7 @@ const track: fc.Arbitrary<AreaGeometry> = fc
   .filter(({ points }) =>
     points.every(({ lat: north }, i) => i === 0 || Math.abs(north) < 90 || points[i - 1]!.lat !== north),
   )
-  .filter(({ points }) => judgePoints('polyline', points).ok)
+  .filter(({ points }) => validatePoints('polyline', points).ok)
   .map((geometry) => ({ ...geometry, points: normalised('polyline', geometry.points) }));
 
 /** Vertices all around a middle, the nearer and farther ones at random; in either winding. */
@@ -73,7 +73,7 @@ const star: fc.Arbitrary<AreaGeometry> = fc
     });
     return clockwise ? points.reverse() : points;
   })
-  .filter((points) => judgePoints('polygon', points).ok)
+  .filter((points) => validatePoints('polygon', points).ok)
   .map((points) => ({ type: 'polygon' as const, points: normalised('polygon', points) }));
 
 /** Around a pole. */
@@ -91,7 +91,7 @@ const polar: fc.Arbitrary<AreaGeometry> = fc
     }));
     return clockwise ? points.reverse() : points;
   })
-  .filter((points) => judgePoints('polygon', points).ok)
+  .filter((points) => validatePoints('polygon', points).ok)
   .map((points) => ({ type: 'polygon' as const, points: normalised('polygon', points) }));
 
 export const anySoundGeometry: fc.Arbitrary<AreaGeometry> = fc.oneof(disc, track, star, polar);
@@ -117,6 +117,6 @@ function steps(minLength: number, maxLength: number): fc.Arbitrary<{ north: numb
 }
 
 function normalised(type: 'polygon' | 'polyline', points: readonly LatLng[]): Float64Array {
-  const judged = judgePoints(type, points);
-  return judged.ok ? judged.value.points : toVertices(points);
+  const validated = validatePoints(type, points);
+  return validated.ok ? validated.value.points : toVertices(points);
 }

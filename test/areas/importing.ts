@@ -1,33 +1,16 @@
 import assert from 'node:assert/strict';
 import type { AreaDefinition } from '../../src/areas/area.ts';
 import type { AreaQuota } from '../../src/areas/areaQuota.ts';
-import { type ImportPlan, planImport } from '../../src/areas/importPlan.ts';
-import { type ImportOutcome, resolveImport } from '../../src/areas/resolveImport.ts';
+import { type ImportPlan, planImport } from '../../src/areas/import/importPlan.ts';
+import { type ImportOutcome, resolveImport } from '../../src/areas/import/resolveImport.ts';
+import { lineString, path, polygon } from './geojson.ts';
 
-export const RING = [
-  [12.4, 41.9],
-  [12.5, 41.9],
-  [12.5, 42],
-  [12.4, 42],
-  [12.4, 41.9],
-];
+export const RING = path([12.4, 41.9], [12.5, 41.9], [12.5, 42], [12.4, 42], [12.4, 41.9]);
 export const FAR_RING = RING.map(([lng, lat]) => [lng! + 1, lat!]);
-export const BOW_TIE = [
-  [0, 0],
-  [1, 1],
-  [1, 0],
-  [0, 1],
-  [0, 0],
-];
-export const POLYGON = { type: 'Polygon', coordinates: [RING] };
+export const BOW_TIE = path([0, 0], [1, 1], [1, 0], [0, 1], [0, 0]);
+export const POLYGON = polygon(RING);
 export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
-export const LINE = {
-  type: 'LineString',
-  coordinates: [
-    [12.4, 41.9],
-    [12.5, 42],
-  ],
-};
+export const LINE = lineString([12.4, 41.9], [12.5, 42]);
 
 export const feature = (geometry: unknown, properties: unknown = { name: 'A' }) => ({
   type: 'Feature',

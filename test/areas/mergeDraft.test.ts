@@ -4,7 +4,9 @@ import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
 import { completeDraft, mergeDraft, type ValidArea } from '../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { runs } from '../support/torture.ts';
 import { anyBody } from './arbitraries.ts';
+import { lineString } from './geojson.ts';
 
 const at = (lat: number, lng: number) => ({ lat, lng });
 const SQUARE = [at(41.9, 12.4), at(41.9, 12.5), at(42, 12.5), at(42, 12.4)];
@@ -35,7 +37,7 @@ function merged(area: AreaDefinition, body: unknown): ValidArea {
   return result.value;
 }
 
-function faultsOf(area: AreaDefinition, body: unknown): string[] {
+function errorsOf(area: AreaDefinition, body: unknown): string[] {
   const result = merge(area, body);
   return result.ok ? [] : result.error.map(({ field, code }) => `${field} ${code}`);
 }
@@ -100,13 +102,7 @@ describe('an update of the geometry keeps what it does not say, within the type'
     geojson: { type: 'Feature', properties, geometry },
   });
   const pointAt = { type: 'Point', coordinates: [8, 50] };
-  const lineString = {
-    type: 'LineString',
-    coordinates: [
-      [1, 2],
-      [3, 4],
-    ],
-  };
+  const line = lineString([1, 2], [3, 4]);
   const polygonOf = { type: 'Polygon', coordinates: [toLatLngs(square).map(({ lat, lng }) => [lng, lat])] };
   const rows: readonly (readonly [from: Kind, body: object, expected: AreaGeometry])[] = [
     ['circle', { center: moved }, { ...circle, center: moved }],
@@ -153,17 +149,13 @@ describe('an update of the geometry keeps what it does not say, within the type'
     ['point', geojson(pointAt, { radius: 30, type: 'point' }), { type: 'point', center: moved, radiusM: 30 }],
     ['circle', geojson(pointAt, { type: 'point' }), { type: 'point', center: moved, radiusM: 50 }],
     ['circle', { geojson: pointAt, type: 'point' }, { type: 'point', center: moved, radiusM: 50 }],
-    ['polyline', geojson(lineString), { ...polyline, points: toVertices([at(2, 1), at(4, 3)]) }],
+    ['polyline', geojson(line), { ...polyline, points: toVertices([at(2, 1), at(4, 3)]) }],
     [
       'polyline',
-      geojson(lineString, { bufferDistance: 9 }),
+      geojson(line, { bufferDistance: 9 }),
       { type: 'polyline', points: toVertices([at(2, 1), at(4, 3)]), bufferM: 9 },
     ],
-    [
-      'circle',
-      geojson(lineString),
-      { type: 'polyline', points: toVertices([at(2, 1), at(4, 3)]), bufferM: 50 },
-    ],
+    ['circle', geojson(line), { type: 'polyline', points: toVertices([at(2, 1), at(4, 3)]), bufferM: 50 }],
     ['circle', geojson(polygonOf), { type: 'polygon', points: square }],
   ];
   for (const [from, body, expected] of rows) {
@@ -185,14 +177,11 @@ describe('an update of the geometry keeps what it does not say, within the type'
 });
 
 describe('an update is refused with every field that is wrong', () => {
-  const rows: readonly (readonly [from: Kind, body: unknown, ...faults: string[]])[] = [
+  const rows: readonly (readonly [from: Kind, body: unknown, ...errors: string[]])[] = [
     ['circle', 'x', 'null INVALID_BODY'],
     ['circle', [], 'null INVALID_BODY'],
     ['circle', { name: '' }, 'name REQUIRED'],
-    ['circle', { name: 5 }, 'name REQUIRED'],
-    ['circle', { name: 'x'.repeat(101) }, 'name TOO_LONG'],
     ['circle', { type: 'x' }, 'type INVALID'],
-    ['circle', { type: 'x', radius_m: 1 }, 'type INVALID'],
     [
       'circle',
       { color: 'x', dwell_seconds: -1, external_id: '' },
@@ -211,11 +200,8 @@ describe('an update is refused with every field that is wrong', () => {
     ['polygon', { type: 'polyline' }, 'points TOO_FEW_POINTS'],
     ['polygon', { type: 'polyline', buffer_m: 1 }, 'buffer_m OUT_OF_RANGE', 'points TOO_FEW_POINTS'],
     ['polygon', { points: [] }, 'points TOO_FEW_POINTS'],
-    ['polygon', { points: 'x' }, 'points TOO_FEW_POINTS'],
     ['polygon', { points: LINE }, 'points TOO_FEW_POINTS'],
     ['polygon', { points: BOW_TIE }, 'points SELF_INTERSECTION'],
-    ['polygon', { points: [...SQUARE, 5] }, 'points INVALID_COORDINATES'],
-    ['polyline', { points: [LINE[0]] }, 'points TOO_FEW_POINTS'],
     ['polyline', { type: 'polygon' }, 'points TOO_FEW_POINTS'],
     ['polyline', { type: 'polygon', points: BOW_TIE }, 'points SELF_INTERSECTION'],
     ['polyline', { buffer_m: 'x' }, 'buffer_m OUT_OF_RANGE'],
@@ -224,13 +210,7 @@ describe('an update is refused with every field that is wrong', () => {
     [
       'circle',
       {
-        geojson: {
-          type: 'LineString',
-          coordinates: [
-            [1, 2],
-            [3, 4],
-          ],
-        },
+        geojson: lineString([1, 2], [3, 4]),
         type: 'circle',
       },
       'type INVALID',
@@ -247,9 +227,9 @@ describe('an update is refused with every field that is wrong', () => {
       'radius_m REQUIRED',
     ],
   ];
-  for (const [from, body, ...faults] of rows) {
-    test(`${from}: ${JSON.stringify(body).slice(0, 100)}: ${faults.join(', ')}`, () => {
-      assert.deepEqual(faultsOf(stored(from), body), faults);
+  for (const [from, body, ...errors] of rows) {
+    test(`${from}: ${JSON.stringify(body).slice(0, 100)}: ${errors.join(', ')}`, () => {
+      assert.deepEqual(errorsOf(stored(from), body), errors);
     });
   }
 });
@@ -281,18 +261,18 @@ test('any area that can be created is unchanged by nothing, and by all that a re
     const area = draft.ok ? completeDraft(draft.value) : draft;
     if (!area.ok) return;
     created++;
-    const { definition, figures } = area.value;
+    const { definition, measures } = area.value;
     for (const same of [{}, representation(definition)]) {
       const again = merged(definition, same);
       assert.deepEqual(again.definition, definition);
-      assert.deepEqual(again.figures, figures);
+      assert.deepEqual(again.measures, measures);
     }
   });
-  fc.assert(property, { seed: 20_260_315, numRuns: 2_000 });
-  assert.ok(created > 60, `only ${created} created`);
+  fc.assert(property, { seed: 20_260_315, numRuns: runs(500) });
+  assert.ok(created > 10, `only ${created} created`);
 });
 
-test('any area takes any body: a sound area of the sent type, or faults', () => {
+test('any area takes any body: a sound area of the sent type, or errors', () => {
   const property = fc.property(anyBody, fc.constantFrom(...KINDS), (body, kind) => {
     const result = merge(stored(kind), body);
     if (!result.ok) {
@@ -302,5 +282,5 @@ test('any area takes any body: a sound area of the sent type, or faults', () => 
     const once = result.value.definition;
     assert.deepEqual(merged(once, representation(once)).definition, once);
   });
-  fc.assert(property, { seed: 20_260_315, numRuns: 2_000 });
+  fc.assert(property, { seed: 20_260_315, numRuns: runs(500) });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Batches } from '../../src/base/batches.ts';
 
-/** Batches that end when they are told to, with ten times each item. */
+/** Batches that end when the test says so, with ten times each item. */
 function start(size: number, parallel: number) {
   const batches: {
     readonly items: readonly number[];

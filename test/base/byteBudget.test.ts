@@ -84,12 +84,12 @@ describe('a budget of bytes', () => {
     const reason = new Error('gone');
     const gone = new AbortController();
     await Promise.all([reserve('x1', 40), reserve('y1', 40), reserve('z1', 10)]);
-    const refused = assert.rejects(reserve('a1', 40, gone.signal), reason);
+    const rejected = assert.rejects(reserve('a1', 40, gone.signal), reason);
     const next = reserve('b1', 10);
     await nextTurn();
     assert.equal(given.length, 3);
     gone.abort(reason);
-    await Promise.all([refused, next]);
+    await Promise.all([rejected, next]);
     await assert.rejects(reserve('a2', 1, gone.signal), reason);
     for (const name of ['x1', 'y1', 'z1', 'b1']) await release(name);
     assert.deepEqual([budget.heldBytes, budget.waiting], [0, 0]);

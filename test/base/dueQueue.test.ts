@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { DueQueue } from '../../src/base/dueQueue.ts';
+import { runs } from '../support/torture.ts';
 
 test('gives what is due, the longest due first, once; an earlier time that was asked for stands', () => {
   const step = fc.record({ add: fc.boolean(), item: fc.nat(20), at: fc.nat(50), limit: fc.nat(5) });
@@ -29,7 +30,7 @@ test('gives what is due, the longest due first, once; an earlier time that was a
         for (const each of taken) model.delete(each);
       }
     }),
-    { seed: 1, numRuns: 300 },
+    { seed: 1, numRuns: runs(75) },
   );
 });
 

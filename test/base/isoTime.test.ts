@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { formatIso, parseIsoMs } from '../../src/base/isoTime.ts';
+import { runs } from '../support/torture.ts';
 
 const SEED = { seed: 20_260_314 };
 
@@ -126,7 +127,7 @@ test('formatIso prints what Date prints, in any order of days', () => {
   );
   fc.assert(
     fc.property(ms, (ms) => assert.equal(formatIso(ms), new Date(ms).toISOString())),
-    { numRuns: 2_000 },
+    { numRuns: runs(500) },
   );
   for (const ms of [Number.NaN, Number.POSITIVE_INFINITY, 8_640_000_000_000_001]) {
     assert.throws(() => formatIso(ms), RangeError);
@@ -138,7 +139,7 @@ test('what formatIso prints is read back as the same millisecond', () => {
     fc.property(fc.integer({ min: -62_135_596_800_000, max: 253_402_300_799_999 }), (ms) => {
       assert.equal(parseIsoMs(formatIso(ms)), ms);
     }),
-    { ...SEED, numRuns: 2_000 },
+    { ...SEED, numRuns: runs(500) },
   );
 });
 
@@ -153,7 +154,7 @@ test('a date is accepted exactly when the calendar of Date has it', () => {
       const text = `${String(year).padStart(4, '0')}-${two(month)}-${two(day)}`;
       assert.equal(parseIsoMs(text), exists ? date.getTime() : null, text);
     }),
-    { ...SEED, numRuns: 3_000 },
+    { ...SEED, numRuns: runs(750) },
   );
 });
 
@@ -175,6 +176,6 @@ test('one character changed is either refused or still the instant that Date.par
       const spelled = `${time[1]}T${time[2]}.${(time[3] ?? '').padEnd(3, '0').slice(0, 3)}${zoneText || 'Z'}`;
       assert.equal(parsed, Date.parse(time[2]?.length === 5 ? spelled.replace('.', ':00.') : spelled), text);
     }),
-    { ...SEED, numRuns: 5_000 },
+    { ...SEED, numRuns: runs(1_250) },
   );
 });

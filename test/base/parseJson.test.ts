@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseJson } from '../../src/base/parseJson.ts';
+import { parseJson, parseJsonText } from '../../src/base/parseJson.ts';
+import { runs } from '../support/torture.ts';
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 const nested = (levels: number, open = '[', close = ']'): string =>
@@ -38,7 +39,7 @@ describe('JSON is read as JSON.parse reads it', () => {
         const text = JSON.stringify(value);
         assert.deepEqual(parseJson(bytesOf(text)), { ok: true, value: JSON.parse(text) });
       }),
-      { seed: 1, numRuns: 200 },
+      { seed: 1, numRuns: runs(50) },
     );
   });
 
@@ -91,7 +92,7 @@ describe('what is no JSON fails', () => {
           expected = { ok: false, error: 'not_json' };
         assert.deepEqual(parseJson(bytes), expected);
       }),
-      { seed: 2, numRuns: 500 },
+      { seed: 2, numRuns: runs(125) },
     );
   });
 });
@@ -120,7 +121,7 @@ describe('what is nested too deep fails, however deep', () => {
     }
   });
 
-  test('unless it is told otherwise, that is 40 000', () => {
+  test('unless its reader allows more, that is 40 000', () => {
     assert.ok(parseJson(bytesOf(`[${'0,'.repeat(39_997)}0]`)).ok);
     for (const text of [
       `[${'0,'.repeat(39_999)}0]`,
@@ -135,4 +136,25 @@ describe('what is nested too deep fails, however deep', () => {
       assert.equal(parseJson(bytesOf(`"${piece.repeat(500_000)}`)).ok, false);
     }
   });
+});
+
+describe('JSON text of our own', () => {
+  for (const text of [
+    'null',
+    '0',
+    '"a"',
+    '[]',
+    '{"a":[1,null]}',
+    ` ${'['.repeat(100)}${']'.repeat(100)}\n`,
+  ]) {
+    test(`is read at any depth: ${text.slice(0, 20)}`, () => {
+      assert.deepEqual(parseJsonText(text), JSON.parse(text));
+    });
+  }
+
+  for (const text of ['', 'undefined', '{', '{"a":1}}', "{'a':1}"]) {
+    test(`gives undefined where it is not JSON: ${text}`, () => {
+      assert.equal(parseJsonText(text), undefined);
+    });
+  }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Budget, judge, readBudgets } from '../../bench/budgets.ts';
 import { findCases } from '../../bench/findCases.ts';
+import { type Budget, evaluateBudgets, readBudgets } from '../../bench/report/budgets.ts';
 
 describe('budgets', () => {
   const table: readonly (readonly [
@@ -22,22 +22,22 @@ describe('budgets', () => {
   ];
   for (const [budget, value, isKept, isGoalReached] of table) {
     test(`${value} with ${JSON.stringify(budget)}`, () => {
-      const [verdict] = judge({ ratio: budget }, { ratio: value });
+      const [verdict] = evaluateBudgets({ ratio: budget }, { ratio: value });
       assert.equal(verdict?.isKept, isKept);
       if (!Number.isNaN(value)) assert.equal(verdict?.isGoalReached, isGoalReached);
     });
   }
 
-  test('a figure that is not measured any more breaks its budget', () => {
-    const [verdict] = judge({ ratio: { min: 1 } }, { other: 5 });
+  test('a metric that is not measured any more breaks its budget', () => {
+    const [verdict] = evaluateBudgets({ ratio: { min: 1 } }, { other: 5 });
     assert.deepEqual([verdict?.value, verdict?.isKept], [null, false]);
   });
 
   test('every budget belongs to a case that exists, and says a limit', async () => {
     const cases = await findCases();
-    for (const [name, figures] of Object.entries(await readBudgets())) {
+    for (const [name, metrics] of Object.entries(await readBudgets())) {
       assert.ok(cases.has(name), name);
-      for (const { min, max } of Object.values(figures)) assert.ok(min !== undefined || max !== undefined);
+      for (const { min, max } of Object.values(metrics)) assert.ok(min !== undefined || max !== undefined);
     }
   });
 });

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { Latencies } from '../../bench/latencies.ts';
-import { measureLoad } from '../../bench/measureLoad.ts';
+import { Latencies } from '../../bench/measure/latencies.ts';
+import { measureLoad } from '../../bench/measure/measureLoad.ts';
 
 async function serve(t: TestContext, listener: RequestListener): Promise<string> {
   const server = createServer(listener);

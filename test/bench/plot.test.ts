@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { plot } from '../../bench/plot.ts';
+import { plot } from '../../bench/report/plot.ts';
 
 const curves = [
   {
@@ -20,7 +20,7 @@ const curves = [
   },
 ] as const;
 
-test('a plot has every curve with all its points inside the frame, a legend, and what it was measured on', () => {
+test('a plot has every curve with all its points inside the frame, a legend and a caption', () => {
   const svg = plot(curves, 'a machine');
   const lines = [...svg.matchAll(/<polyline points="([^"]+)"/g)].map((match) => match[1]?.split(' ') ?? []);
   assert.deepEqual(
@@ -36,7 +36,7 @@ test('a plot has every curve with all its points inside the frame, a legend, and
   assert.match(svg, />1 M</);
 });
 
-test('both axes are logarithmic: a decade is as wide everywhere, and what does not grow is level', () => {
+test('both axes are logarithmic: every decade has the same width, and a constant is level', () => {
   const [rising, level] = [...plot(curves, '').matchAll(/<polyline points="([^"]+)"/g)].map((match) =>
     (match[1] as string).split(' ').map((point) => point.split(',').map(Number)),
   ) as [number[][], number[][]];

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { profile } from '../../bench/profile.ts';
+import { profile } from '../../bench/measure/profile.ts';
 
 const CALLS = 200;
 
-/** Busy for about as long as a call of the service is. */
+/** Takes about as long as a call of the service. */
 function digest(seed: number): number {
   let sum = seed;
   for (let n = 0; n < 200_000; n++) sum = (sum * 31 + n) % 1_000_003;
   return sum;
 }
 
-test('a profile names what took the time of a call, the greatest part first', async () => {
+test('a profile lists the functions of a call by time, the longest first', async () => {
   const { of, parts } = await profile('a digest', async () => {
     for (let n = 0; n < CALLS; n++) digest(n);
     return CALLS;

@@ -3,8 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { openSql } from '../../src/store/sql.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 
 const RUN = join(import.meta.dirname, '..', '..', 'bench', 'run.ts');
 
@@ -30,7 +30,7 @@ async function bench(t: TestContext, argv: readonly string[]) {
 }
 
 describe('npm run bench', () => {
-  test('measures a case beside its floors and says on what machine', async (t) => {
+  test('measures a case and its floors, and names the machine', async (t) => {
     const { code, out, err, databasesLeft } = await bench(t, ['--smoke', 'location']);
     assert.equal(code, 0, err + out);
     assert.match(out, /cores, .* GB, Node v24.*commit/);
@@ -41,14 +41,14 @@ describe('npm run bench', () => {
     assert.equal(databasesLeft, 0);
   });
 
-  test('fails when a case fails: this cluster has fsync off, so nothing that it acknowledges is durable', async (t) => {
+  test('fails when a case fails: the ingest case, on a server with fsync off', async (t) => {
     const { code, out, databasesLeft } = await bench(t, ['--smoke', 'ingest']);
     assert.equal(code, 1);
     assert.match(out, /FAILED: .*fsync is off/);
     assert.equal(databasesLeft, 0);
   });
 
-  test('refuses what it does not understand before it starts anything', async (t) => {
+  test('rejects unknown arguments before it starts anything', async (t) => {
     const { code, out, err } = await bench(t, ['fastest']);
     assert.equal(code, 2);
     assert.equal(out, '');

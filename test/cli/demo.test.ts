@@ -7,14 +7,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { demoConfig } from '../../src/cli/demoConfig.ts';
-import { exists } from '../../src/store/embeddedHome.ts';
+import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
+import { exists } from '../../src/store/embedded/dataFolder.ts';
 import { childEnv } from '../support/childEnv.ts';
-import { makeDataDir, removeDataDir } from '../support/cluster.ts';
-import { askCurl, curlLines } from '../support/demoCurls.ts';
-import { eventually, processesIn } from '../support/embedded.ts';
+import { askCurl, curlLines } from '../support/http/demoCurls.ts';
+import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
+import { eventually, processesIn } from '../support/postgres/embedded.ts';
 
-const DEMO = join(import.meta.dirname, '..', '..', 'src', 'cli', 'demo.ts');
+const DEMO = join(import.meta.dirname, '..', '..', 'src', 'cli', 'demo', 'demo.ts');
 
 interface RunningDemo {
   readonly child: ChildProcess;

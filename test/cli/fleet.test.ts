@@ -6,12 +6,22 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { startEmbedded } from '../../src/store/embedded.ts';
+import { startEmbedded } from '../../src/store/embedded/embedded.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
 import { childEnv } from '../support/childEnv.ts';
-import { makeDataDir, removeDataDir } from '../support/cluster.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { NO_TERMINAL, spawnInTerminal } from '../support/terminal.ts';
 
 const FLEET = fileURLToPath(new URL('../../src/cli/fleet.ts', import.meta.url));
+
+async function createDevices(url: string, count: number): Promise<void> {
+  const sql = openSql(url, { maxConnections: 1, name: 'test' });
+  await sql`
+    insert into device (imei, world_id)
+    select (870000000000000 + n)::text, (select min(world_id) from account) from generate_series(1, ${count}) n`;
+  await sql.end();
+}
 
 /** Runs `fleet` as a process of its own, with these variables and no others of the service. */
 async function fleet(argv: readonly string[], env: Record<string, string>, stdin = '') {
@@ -56,7 +66,31 @@ describe('the process', () => {
     assert.deepEqual([misused.code, misused.stdout], [2, '']);
   });
 
-  test('tells all that is wrong with the environment, one line each', async () => {
+  test('asks in a terminal for a password that it does not show', { skip: NO_TERMINAL }, async (t) => {
+    const child = spawnInTerminal(
+      t,
+      [process.execPath, FLEET, 'account:create', '--email', 'typed@x', '--name', 'A', '--password', '-'],
+      { DATABASE_URL: url },
+    );
+    await child.said(/Password: $/);
+    child.type('not to be seen\r');
+    await child.said(/Again: $/);
+    child.type('not to be seen\r');
+    assert.equal(await child.ended, 0, child.output());
+    assert.match(child.output(), /"email":"typed@x"/);
+    assert.doesNotMatch(child.output(), /not to be seen/);
+  });
+
+  test('ends quietly when the reader of a list does', async () => {
+    await createDevices(url, 20_000);
+    const script = `"${process.execPath}" "${FLEET}" device:list | head -n 1; echo "exit \${PIPESTATUS[0]}"`;
+    const child = spawn('bash', ['-c', script], { env: childEnv({ DATABASE_URL: url }) });
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    assert.match(stdout, /^\{"imei":.*\}\nexit 0\n$/);
+    assert.equal(stderr, '');
+  });
+
+  test('reports all that is wrong with the environment, one line each', async () => {
     const { code, stdout, stderr } = await fleet(['migrate'], { DATABASE_URL: 'x', LOG_LEVEL: 'loud' });
     assert.deepEqual([code, stdout], [1, '']);
     assert.deepEqual(
@@ -73,7 +107,7 @@ describe('the process', () => {
       DATABASE_URL: 'postgres://127.0.0.1:1/x',
     });
     assert.equal(code, 0);
-    assert.match(stdout, /^usage: fleet device:import --email E FILE\n/);
+    assert.match(stdout, /^Usage: fleet device:import --email E FILE\n/);
   });
 });
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fail, ok } from '../../src/base/result.ts';
-import { type CommandOutcome, defineCommand } from '../../src/cli/command.ts';
+import { type CommandOutcome, defineCommand, type FleetCommand } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commandTable.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
 import { flag, operand, optional, required } from '../../src/cli/option.ts';
 import { runCommand } from '../../src/cli/runCommand.ts';
-import { PostgresUnreachable } from '../../src/store/sql.ts';
+import { PostgresUnreachable } from '../../src/store/sql/sqlErrors.ts';
 
 const word = (text: string) => (text === 'bad' ? fail('is bad') : ok(text.toUpperCase()));
 
@@ -28,12 +28,17 @@ function greet(run: (values: unknown) => Promise<CommandOutcome>) {
 async function run(
   argv: string[],
   body: (values: unknown) => Promise<CommandOutcome> = async (values) => ok(values),
+  commands: readonly FleetCommand[] = [greet(body)],
 ) {
   let stdout = '';
   let stderr = '';
+  const print = async (value: unknown) => {
+    stdout += `${JSON.stringify(value)}\n`;
+    return true;
+  };
   const code = await runCommand(argv, {
-    commands: [greet(body)],
-    context: () => ({}) as CommandContext,
+    commands,
+    context: () => ({ print }) as CommandContext,
     stdout: (text) => {
       stdout += text;
     },
@@ -52,42 +57,67 @@ describe('a command line', () => {
     assert.equal((await run(['greet', '--who', 'x', 'f'])).stdout, '{"who":"X","loud":false,"file":"F"}\n');
   });
 
-  test('is answered with all its problems at once, and the usage', async () => {
-    const { code, stdout, stderr } = await run(['greet', '--how', 'bad', 'a', 'b']);
+  test('is answered with every error in its values at once, and the usage', async () => {
+    const { code, stdout, stderr } = await run(['greet', '--how', 'bad', '--loud']);
     assert.deepEqual([code, stdout], [2, '']);
     assert.equal(
       stderr,
-      'greet: --who is missing\ngreet: --how is bad\ngreet: FILE is given more than once\n\n' +
+      'greet: --who is missing\ngreet: --how is bad\ngreet: FILE is missing\n\n' +
         'usage: fleet greet --who W [--how H] [--loud] FILE\nMore: fleet greet --help\n',
     );
   });
 
-  test('without a command, or with an unknown one, is answered with the list', async () => {
-    for (const argv of [[], ['great']]) {
-      const { code, stdout, stderr } = await run(argv);
+  const misuse: readonly [string[], string][] = [
+    [['--who', 'x', '--who', 'y', 'f'], '--who is given more than once'],
+    [['--who', 'x', '--planet', 'y', 'f'], "unknown option '--planet'"],
+    [['--who', 'x', 'f', '--how'], "option '--how <H>' argument missing"],
+    [['--who', 'x', 'f', 'g'], "too many arguments for 'greet'. Expected 1 argument but got 2: f, g."],
+  ];
+  for (const [argv, error] of misuse) {
+    test(`is not understood: ${argv.join(' ')}`, async () => {
+      const { code, stdout, stderr } = await run(['greet', ...argv]);
       assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, /usage: npm run -s fleet -- <command> \[options\]\n\n {2}greet {2}Greets\.\n/);
-    }
-    assert.match((await run(['great'])).stderr, /^fleet: there is no command "great"\n/);
+      assert.equal(stderr.split('\n')[0], `greet: ${error}`);
+      assert.match(stderr, /\nusage: fleet greet --who W /);
+    });
+  }
+
+  test('without a command is answered with the list of commands', async () => {
+    const { code, stdout, stderr } = await run([]);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^Usage: fleet <command> \[options\]\n.*\n {2}greet +Greets\.\n/s);
   });
 
-  test('asks for help', async () => {
+  test('with an unknown command gets the nearest one and the list', async () => {
+    const { code, stdout, stderr } = await run(['gret']);
+    assert.deepEqual([code, stdout], [2, '']);
+    assert.match(stderr, /^fleet: unknown command 'gret'\nfleet: \(Did you mean greet\?\)\n.* {2}greet /s);
+  });
+
+  test('may ask for help on everything or on one command', async () => {
     for (const argv of [['--help'], ['-h'], ['help']]) {
       const { code, stdout, stderr } = await run(argv);
       assert.deepEqual([code, stderr], [0, '']);
-      assert.match(stdout, /greet {2}Greets\./);
+      assert.match(stdout, /\n {2}greet +Greets\.\n/s);
     }
     for (const argv of [
       ['greet', '--help'],
       ['greet', '--who', 'x', '-h'],
+      ['help', 'greet'],
     ]) {
       const { code, stdout } = await run(argv);
       assert.equal(code, 0);
       assert.match(
         stdout,
-        /^usage: fleet greet .*\n\nGreets\.\n\n {2}--who W +whom\n {2}--how H +how\n {2}--loud +loudly\n {2}FILE +a file\n\nA note\.\n$/,
+        /^Usage: fleet greet --who W \[--how H\] \[--loud\] FILE\n\nGreets\.\n\nArguments:\n {2}FILE +a file\n\nOptions:\n {2}--who <W> +whom\n {2}--how <H> +how\n {2}--loud +loudly\n.*\n\nA note\.\n$/,
       );
     }
+  });
+
+  test('may ask for the version', async () => {
+    const { code, stdout } = await run(['--version']);
+    assert.equal(code, 0);
+    assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
   });
 });
 
@@ -120,11 +150,12 @@ describe('a command', () => {
   });
 });
 
-test('every command has a name of its own, a usage and a help for each option', () => {
+test('every command has a name of its own, and its help has a line for each option', async () => {
   assert.equal(new Set(COMMANDS.map(({ name }) => name)).size, COMMANDS.length);
-  for (const { name, usage, help, summary } of COMMANDS) {
-    assert.ok(usage.startsWith(`fleet ${name}`) && help.includes(usage) && help.includes(summary), name);
+  for (const { name, usage } of COMMANDS) {
+    const { stdout } = await run([name, '--help'], undefined, COMMANDS);
+    assert.ok(stdout.startsWith(`Usage: fleet ${name} ${usage}`.trimEnd()), name);
     for (const [option] of usage.matchAll(/--[a-z]+/g))
-      assert.match(help, new RegExp(`\n  ${option}\\b.* \\S`));
+      assert.match(stdout, new RegExp(`\n  ${option}\\b.* \\S`));
   }
 });

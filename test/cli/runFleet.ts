@@ -8,7 +8,7 @@ export interface FleetRun {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** stdout as JSON; undefined when it is empty. */
+  /** stdout as JSON; undefined unless it is one line of it. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into documents of every shape
   readonly json: any;
 }
@@ -17,7 +17,14 @@ export interface FleetOptions {
   readonly env?: Env;
   readonly stdin?: string | readonly Uint8Array[];
   readonly interrupted?: AbortSignal;
+  /** How many lines of stdout are read; all of them without it. */
+  readonly readLines?: number;
+  /** What a user types in the terminal, answer by answer; without it stdin is no terminal. */
+  readonly typed?: readonly string[];
 }
+
+/** The words of a command line without quotes. */
+export const words = (line: string): string[] => line.split(' ');
 
 /** Runs one command line of `fleet` in this process, on the database of that URL. */
 export async function runFleet(
@@ -28,7 +35,13 @@ export async function runFleet(
   const out: string[] = [];
   const err: string[] = [];
   const say = (line: string) => void err.push(`${line}\n`);
-  const { stdin = '', interrupted = new AbortController().signal } = options;
+  const {
+    stdin = '',
+    interrupted = new AbortController().signal,
+    readLines = Number.POSITIVE_INFINITY,
+  } = options;
+  const typed = [...(options.typed ?? [])];
+  const askSecret = async () => typed.shift() ?? '';
   const code = await runCommand(argv, {
     commands: COMMANDS,
     context() {
@@ -37,8 +50,10 @@ export async function runFleet(
       return {
         config: config.value,
         withSession: (work) => withSession(config.value, say, work),
+        print: async (value) => out.push(`${JSON.stringify(value)}\n`) <= readLines,
         say,
         stdin: Readable.from(typeof stdin === 'string' ? [Buffer.from(stdin)] : stdin),
+        askSecret: options.typed === undefined ? null : askSecret,
         interrupted,
         nowMs: Date.now,
       };
@@ -51,6 +66,6 @@ export async function runFleet(
     code,
     stdout,
     stderr: err.join(''),
-    json: stdout.startsWith('{') ? JSON.parse(stdout) : undefined,
+    json: /^\{.*\}\n$/.test(stdout) ? JSON.parse(stdout) : undefined,
   };
 }

@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import type { Env } from '../../src/config.ts';
 import { redisKeys } from '../../src/queue/redisKeys.ts';
-import { deletePod, upsertPod } from '../../src/store/pods.ts';
-import { selectFeedStand } from '../../src/store/snapshot.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { identifier } from '../../src/store/sqlText.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { deletePod, upsertPod } from '../../src/store/feed/pods.ts';
+import { selectFeedCursor } from '../../src/store/feed/snapshot.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { identifier } from '../../src/store/sql/sqlText.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { type FleetRun, runFleet } from './runFleet.ts';
 
@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => sql.end());
 
-const stand = () => sql.begin(selectFeedStand);
+const cursor = () => sql.begin(selectFeedCursor);
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {
@@ -31,10 +31,10 @@ async function until(condition: () => Promise<boolean>): Promise<void> {
   throw new Error('it did not come to pass');
 }
 
-/** A pod that says all the time that it lives, and follows the feed only when told to. */
+/** A pod that says all the time that it lives, and follows the feed only when the test says so. */
 async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<void> }> {
   const pod = randomUUID();
-  let at = await stand();
+  let at = await cursor();
   await upsertPod(sql, pod, at);
   const beats = setInterval(() => void upsertPod(sql, pod, at), 200);
   t.after(async () => {
@@ -43,7 +43,7 @@ async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<voi
   });
   return {
     async follow() {
-      at = await stand();
+      at = await cursor();
       await upsertPod(sql, pod, at);
     },
   };

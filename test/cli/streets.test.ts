@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createStreets, nextRandom } from '../../src/cli/streets.ts';
-import { distanceM } from '../../src/geometry/distance.ts';
+import { createStreets } from '../../src/cli/simulate/streets.ts';
+import { distanceM } from '../../src/geometry/geodesic/distance.ts';
 
 const ROME = { lat: 41.9, lng: 12.5 };
 
@@ -40,14 +40,4 @@ test('metres of the plane are metres on Earth, from the equator to the polar cir
 test('the same seed builds the same town, another seed another', () => {
   assert.deepEqual(createStreets(7, ROME).columnsM, createStreets(7, ROME).columnsM);
   assert.notDeepEqual(createStreets(7, ROME).columnsM, createStreets(8, ROME).columnsM);
-});
-
-test('random numbers fill the range from 0 to 1 evenly', () => {
-  const random = { state: 1 };
-  const tenths = new Uint32Array(10);
-  for (let n = 0; n < 100_000; n++) {
-    const tenth = Math.floor(nextRandom(random) * 10);
-    tenths[tenth] = (tenths[tenth] ?? 0) + 1;
-  }
-  for (const count of tenths) assert.ok(count > 9_500 && count < 10_500, String(count));
 });

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
 import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
 import { isPublicAddress, parseSafeAddress, parseSafeAnswer } from '../../src/delivery/addressSafety.ts';
+import { runs } from '../support/torture.ts';
 
 const SEED = 20_260_301;
 const NOBODY = new CidrSet([]);
@@ -71,13 +72,13 @@ describe('isPublicAddress', () => {
       fc.property(v4, (text) => {
         assert.equal(isPublicAddress(address(text)), !special.check(text, 'ipv4'));
       }),
-      { seed: SEED, numRuns: 2000 },
+      { seed: SEED, numRuns: runs(500) },
     );
     fc.assert(
       fc.property(v6, (text) => {
         assert.equal(isPublicAddress(address(text)), !special.check(text, 'ipv6'));
       }),
-      { seed: SEED, numRuns: 2000 },
+      { seed: SEED, numRuns: runs(500) },
     );
   });
 });
@@ -100,14 +101,14 @@ describe('parseSafeAddress', () => {
 });
 
 describe('parseSafeAnswer', () => {
-  test('a translated address is judged by the IPv4 address inside, on every one', () => {
+  test('a translated address is decided by the IPv4 address inside, on every one', () => {
     fc.assert(
       fc.property(v4, (text) => {
         const safe = parseSafeAnswer(`64:ff9b::${text}`, NOBODY);
         assert.equal(safe !== null, !special.check(text, 'ipv4'));
         assert.ok(safe === null || safe.family === 6);
       }),
-      { seed: SEED, numRuns: 1000 },
+      { seed: SEED, numRuns: runs(250) },
     );
   });
 

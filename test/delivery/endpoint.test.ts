@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../src/delivery/endpoint.ts';
+import { runs } from '../support/torture.ts';
 
 const NOBODY = new CidrSet([]);
 const URL_TEXT = 'https://hook.example.com/in';
@@ -11,8 +12,8 @@ const LEAST = { url: URL_TEXT, events: ['alarm'] };
 const create = (body: unknown) => parseEndpointCreate(body, NOBODY);
 const update = (body: unknown) => parseEndpointUpdate(body, NOBODY);
 
-/** `field CODE` of every fault, or `url` for the fault that stands alone. */
-function faults(result: ReturnType<typeof create> | ReturnType<typeof update>): string[] {
+/** `field CODE` of every error, or `url` for the error that stands alone. */
+function errorsOf(result: ReturnType<typeof create> | ReturnType<typeof update>): string[] {
   if (result.ok) return [];
   if (result.error.kind === 'url_invalid') return ['url'];
   return result.error.errors.map(({ field, code }) => `${field} ${code}`).sort();
@@ -108,13 +109,13 @@ describe('the body that creates an endpoint', () => {
   });
 
   test('is refused for a missing url together with every other invalid field', () => {
-    assert.deepEqual(faults(create({})), ['events REQUIRED', 'url REQUIRED']);
-    assert.deepEqual(faults(create({ ...LEAST, url: null, events: null })), [
+    assert.deepEqual(errorsOf(create({})), ['events REQUIRED', 'url REQUIRED']);
+    assert.deepEqual(errorsOf(create({ ...LEAST, url: null, events: null })), [
       'events REQUIRED',
       'url REQUIRED',
     ]);
     const all = { description: 5, events: ['x'], retry_policy: 'x', max_retries: 11, active: 'x' };
-    assert.deepEqual(faults(create(all)), [
+    assert.deepEqual(errorsOf(create(all)), [
       'active INVALID',
       'description INVALID',
       'events INVALID',
@@ -124,10 +125,10 @@ describe('the body that creates an endpoint', () => {
     ]);
   });
 
-  test('is refused for its url before any other field is judged', () => {
+  test('is refused for its url before any other field is checked', () => {
     for (const url of badUrls) {
-      assert.deepEqual(faults(create({ ...LEAST, url })), ['url']);
-      assert.deepEqual(faults(create({ url, events: [], max_retries: 99 })), ['url']);
+      assert.deepEqual(errorsOf(create({ ...LEAST, url })), ['url']);
+      assert.deepEqual(errorsOf(create({ url, events: [], max_retries: 99 })), ['url']);
     }
   });
 
@@ -172,24 +173,24 @@ describe('the body that changes an endpoint', () => {
     assert.deepEqual(update(nulls), { ok: true, value: { description: null } });
   });
 
-  test('is refused for its url before any other field is judged', () => {
-    for (const url of badUrls) assert.deepEqual(faults(update({ url, active: 'x' })), ['url']);
+  test('is refused for its url before any other field is checked', () => {
+    for (const url of badUrls) assert.deepEqual(errorsOf(update({ url, active: 'x' })), ['url']);
   });
 });
 
 describe('either body', () => {
-  for (const [field, fault] of badFields) {
+  for (const [field, error] of badFields) {
     const text = JSON.stringify(field);
-    test(`${text.length > 60 ? `${text.slice(0, 60)}…` : text} is ${fault}`, () => {
-      assert.deepEqual(faults(create({ ...LEAST, ...field })), [fault]);
-      assert.deepEqual(faults(update(field)), [fault]);
+    test(`${text.length > 60 ? `${text.slice(0, 60)}…` : text} is ${error}`, () => {
+      assert.deepEqual(errorsOf(create({ ...LEAST, ...field })), [error]);
+      assert.deepEqual(errorsOf(update(field)), [error]);
     });
   }
 
   test('is refused as a whole when it is no JSON object', () => {
     for (const body of [undefined, null, [], [LEAST], 'x', 5, true]) {
-      assert.deepEqual(faults(create(body)), ['null INVALID_BODY']);
-      assert.deepEqual(faults(update(body)), ['null INVALID_BODY']);
+      assert.deepEqual(errorsOf(create(body)), ['null INVALID_BODY']);
+      assert.deepEqual(errorsOf(update(body)), ['null INVALID_BODY']);
     }
   });
 
@@ -200,7 +201,7 @@ describe('either body', () => {
         create(body);
         update(body);
       }),
-      { seed: 20_260_301, numRuns: 300 },
+      { seed: 20_260_301, numRuns: runs(75) },
     );
   });
 });

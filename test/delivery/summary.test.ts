@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { summarize } from '../../src/delivery/summary.ts';
+import { runs } from '../support/torture.ts';
 
 describe('summarize', () => {
   test('of nothing has no rate and no percentiles', () => {
@@ -44,7 +45,7 @@ describe('summarize', () => {
         const naive = (percent: number) => all.find((_, i) => (i + 1) * 100 >= percent * all.length) ?? null;
         assert.deepEqual(durationMs, { p50: naive(50), p95: naive(95), p99: naive(99) });
       }),
-      { seed: 20_260_301, numRuns: 300 },
+      { seed: 20_260_301, numRuns: runs(75) },
     );
   });
 });

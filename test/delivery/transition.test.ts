@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { MINUTE_MS } from '../../src/base/durations.ts';
 import { nextAttemptDelayMs, RETRY_POLICIES, type RetryRule } from '../../src/delivery/retrySchedule.ts';
 import {
   type AttemptOutcome,
@@ -10,15 +11,15 @@ import {
   type Trigger,
   transition,
 } from '../../src/delivery/transition.ts';
+import { runs } from '../support/torture.ts';
 
-const MINUTE_MS = 60_000;
 const FIVE: RetryRule = { policy: 'exponential', maxRetries: 5 };
 const NONE: RetryRule = { policy: 'none', maxRetries: 5 };
 
-const attempt = (outcome: AttemptOutcome, attemptsSpent: number): Trigger => ({
+const attempt = (outcome: AttemptOutcome, attemptsUsed: number): Trigger => ({
   kind: 'attempt',
   outcome,
-  attemptsSpent,
+  attemptsUsed,
 });
 const replay = (inFlight: boolean): Trigger => ({ kind: 'replay', inFlight });
 
@@ -27,10 +28,10 @@ type Row = [DeliveryStatus, Trigger, RetryRule, [DeliveryStatus, minutes: number
 const rows: Row[] = [
   ['pending', attempt('delivered', 1), FIVE, ['delivered', null]],
   ['pending', attempt('failed', 1), FIVE, ['failed', 2]],
-  ['pending', attempt('cut_off', 1), FIVE, ['failed', 2]],
+  ['pending', attempt('interrupted', 1), FIVE, ['failed', 2]],
   ['pending', attempt('unsafe', 1), FIVE, ['failed', null]],
   ['pending', attempt('failed', 1), NONE, ['exhausted', null]],
-  ['pending', attempt('cut_off', 1), NONE, ['exhausted', null]],
+  ['pending', attempt('interrupted', 1), NONE, ['exhausted', null]],
   ['pending', attempt('unsafe', 1), NONE, ['failed', null]],
   ['pending', attempt('failed', 1), { policy: 'exponential', maxRetries: 0 }, ['exhausted', null]],
   ['pending', attempt('failed', 1), { policy: 'fixed', maxRetries: 1 }, ['exhausted', null]],
@@ -40,7 +41,7 @@ const rows: Row[] = [
   ['failed', attempt('failed', 2), FIVE, ['failed', 4]],
   ['failed', attempt('failed', 4), FIVE, ['failed', 16]],
   ['failed', attempt('failed', 5), FIVE, ['exhausted', null]],
-  ['failed', attempt('cut_off', 5), FIVE, ['exhausted', null]],
+  ['failed', attempt('interrupted', 5), FIVE, ['exhausted', null]],
   ['failed', attempt('unsafe', 2), FIVE, ['failed', null]],
   ['failed', attempt('failed', 2), { policy: 'fixed', maxRetries: 3 }, ['failed', 5]],
   ['failed', replay(false), FIVE, ['requeued', 0]],
@@ -61,7 +62,7 @@ const rows: Row[] = [
 describe('a delivery', () => {
   for (const [status, trigger, rule, expected] of rows) {
     const what = trigger.kind === 'replay' ? `replay, in flight ${trigger.inFlight}` : trigger.outcome;
-    const spent = trigger.kind === 'attempt' ? ` (attempt ${trigger.attemptsSpent})` : '';
+    const spent = trigger.kind === 'attempt' ? ` (attempt ${trigger.attemptsUsed})` : '';
     const goal = expected ? `goes to ${expected[0]}, next in ${expected[1]} min` : 'is not possible';
     test(`${status} + ${what}${spent} under ${rule.policy} ${rule.maxRetries} ${goal}`, () => {
       const next = transition(status, trigger, rule, MINUTE_MS);
@@ -82,7 +83,7 @@ describe('a delivery', () => {
       'failed',
       'failed',
       'unsafe',
-      'cut_off',
+      'interrupted',
     );
     const rule = fc.record({ policy: fc.constantFrom(...RETRY_POLICIES), maxRetries: fc.nat(10) });
     fc.assert(
@@ -100,7 +101,7 @@ describe('a delivery', () => {
         }
         assert.notEqual(status, 'pending');
       }),
-      { seed: 20_260_301, numRuns: 300 },
+      { seed: 20_260_301, numRuns: runs(75) },
     );
   });
 });

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type DeviceTrack, NO_TRACK, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
-import { type BatchEntry, evaluateBatch } from '../../src/engine/evaluateBatch.ts';
+import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
+import { type BatchPoint, evaluateBatch } from '../../src/engine/evaluateBatch.ts';
 import type { Fix } from '../../src/engine/fix.ts';
+import { runs } from '../support/torture.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
 
-function entry(deviceId: number, second: number, values: Partial<Fix> = {}): BatchEntry {
+function pointOf(deviceId: number, second: number, values: Partial<Fix> = {}): BatchPoint {
   const fix: Fix = {
     imei: String(350_000_000_000_000 + deviceId),
     recordedAtMs: START_MS + second * 1_000,
@@ -27,93 +28,68 @@ function entry(deviceId: number, second: number, values: Partial<Fix> = {}): Bat
   return { deviceId, fix };
 }
 
-const tracks = (
-  ...devices: (readonly [id: number, newestSecond: number | null])[]
-): Map<number, DeviceTrack> =>
+type States = ReadonlyMap<number, { readonly state: DeviceState }>;
+
+/** States of devices whose newest points have these times; null: no point yet. */
+const statesOf = (...devices: readonly (readonly [id: number, newestSecond: number | null])[]): States =>
   new Map(
     devices.map(([id, second]) => [
       id,
-      second === null
-        ? NO_TRACK
-        : { ...NO_TRACK, recordedAtMs: START_MS + second * 1_000, lat: 41.9, lng: 12.5 },
+      {
+        state:
+          second === null
+            ? NO_STATE
+            : { ...NO_STATE, recordedAtMs: START_MS + second * 1_000, lat: 41.9, lng: 12.5 },
+      },
     ]),
   );
 
+const withStates = (before: States, after: ReadonlyMap<number, DeviceState>): States =>
+  new Map([...before, ...[...after].map(([id, state]) => [id, { state }] as const)]);
+
+/** The evaluation with indexes of the batch in the place of its points. */
+function evaluate(points: readonly BatchPoint[], before: States, eventsMax?: number) {
+  const evaluation = evaluateBatch(points, before, START_MS, eventsMax);
+  const indexes = (some: readonly BatchPoint[]) => some.map((point) => points.indexOf(point));
+  return {
+    ...evaluation,
+    inOrder: indexes(evaluation.inOrder.map(({ point }) => point)),
+    late: indexes(evaluation.late),
+    repeats: indexes(evaluation.repeats),
+    deferred: indexes(evaluation.deferred),
+  };
+}
+
 describe('a batch', () => {
-  test('is evaluated in time order per device, whatever its own order, and who came first is first', () => {
-    const entries = [entry(2, 5), entry(1, 9), entry(2, 1), entry(1, 3), entry(2, 3)];
-    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, null], [2, null]), START_MS);
-    assert.deepEqual(
-      ahead.map(({ entry: n }) => n),
-      [2, 4, 0, 3, 1],
-    );
-    assert.deepEqual([behind, repeats], [[], []]);
+  test('is evaluated by device in the order of their first points, then by time', () => {
+    const points = [pointOf(2, 5), pointOf(1, 9), pointOf(2, 1), pointOf(1, 3), pointOf(2, 3)];
+    const { inOrder, late, repeats } = evaluate(points, statesOf([1, null], [2, null]));
+    assert.deepEqual([inOrder, late, repeats], [[2, 4, 0, 3, 1], [], []]);
   });
 
-  test('leaves points that are not newer than the newest evaluated one behind, equal times too', () => {
-    const entries = [entry(1, 10), entry(1, 9), entry(1, 11), entry(2, 9)];
-    const { ahead, behind } = evaluateBatch(entries, tracks([1, 10], [2, null]), START_MS);
-    assert.deepEqual(behind, [1, 0]);
-    assert.deepEqual(
-      ahead.map(({ entry: n }) => n),
-      [2, 3],
-    );
+  test('of no points does nothing; a device without a state is an error of the caller', () => {
+    assert.deepEqual(evaluate([], new Map()).inOrder, []);
+    assert.throws(() => evaluate([pointOf(1, 1)], new Map()));
   });
 
-  test('lets the first of equal points stand, among new ones and among those behind', () => {
-    const entries = [entry(1, 20), entry(1, 5), entry(1, 20), entry(2, 20), entry(1, 5), entry(1, 20)];
-    const { ahead, behind, repeats } = evaluateBatch(entries, tracks([1, 10], [2, null]), START_MS);
-    assert.deepEqual(
-      ahead.map(({ entry: n }) => n),
-      [0, 3],
-    );
-    assert.deepEqual(behind, [1]);
-    assert.deepEqual(repeats, [4, 2, 5]);
-  });
-
-  test('judges each point by the one before it in the batch, the first by the state before', () => {
-    const entries = [entry(1, 12, { rfid: 'b' }), entry(1, 11, { rfid: 'a' }), entry(1, 13, { rfid: 'b' })];
-    const before = new Map([[1, { ...NO_TRACK, recordedAtMs: START_MS, rfid: 'a' }]]);
-    const { events, tracks: after } = evaluateBatch(entries, before, START_MS);
-    assert.deepEqual(
-      events.map(({ occurredAtMs, event }) => [(occurredAtMs - START_MS) / 1_000, event.type]),
-      [[12, 'rfid']],
-    );
-    assert.equal(after.get(1)?.recordedAtMs, START_MS + 13_000);
-  });
-
-  test('has states only for devices that moved', () => {
-    const { tracks: after } = evaluateBatch(
-      [entry(1, 5), entry(2, 5)],
-      tracks([1, 10], [2, 1], [3, 1]),
-      START_MS,
-    );
-    assert.deepEqual([...after.keys()], [2]);
-  });
-
-  test('of nothing does nothing; a device without a state is a mistake of the caller', () => {
-    assert.deepEqual(evaluateBatch([], new Map(), START_MS).ahead, []);
-    assert.throws(() => evaluateBatch([entry(1, 1)], new Map(), START_MS));
-  });
-
-  test('ends with the point that brings its events to the limit; what is left is evaluated after it, with the same end', () => {
-    const entries = Array.from({ length: 60 }, (_, n) => entry(1 + (n % 3), n, { rfid: `tag ${n}` }));
-    const before = tracks([1, null], [2, null], [3, null]);
-    const whole = evaluateBatch(entries, before, START_MS);
-    assert.deepEqual([whole.events.length, whole.left], [60, []]);
-    const first = evaluateBatch(entries, before, START_MS, 25);
-    assert.deepEqual([first.events.length, first.left.length], [25, 35]);
-    const rest = first.left.toSorted((a, b) => a - b).map((n) => entries[n] as BatchEntry);
-    const second = evaluateBatch(rest, new Map([...before, ...first.tracks]), START_MS);
-    assert.deepEqual([second.behind, second.repeats], [[], []]);
+  test('ends with the point that reaches the limit of events; the deferred points end in the same states', () => {
+    const points = Array.from({ length: 60 }, (_, n) => pointOf(1 + (n % 3), n, { rfid: `tag ${n}` }));
+    const before = statesOf([1, null], [2, null], [3, null]);
+    const whole = evaluate(points, before);
+    assert.deepEqual([whole.events.length, whole.deferred], [60, []]);
+    const first = evaluate(points, before, 25);
+    assert.deepEqual([first.events.length, first.deferred.length], [25, 35]);
+    const rest = first.deferred.toSorted((a, b) => a - b).map((n) => points[n] as BatchPoint);
+    const second = evaluate(rest, withStates(before, first.moved));
+    assert.deepEqual([second.late, second.repeats], [[], []]);
     assert.deepEqual(new Set([...first.events, ...second.events]), new Set(whole.events));
-    assert.deepEqual(new Map([...first.tracks, ...second.tracks]), whole.tracks);
+    assert.deepEqual(new Map([...first.moved, ...second.moved]), whole.moved);
   });
 });
 
 describe('any batch', () => {
   const drawn = fc.record({
-    entries: fc.array(
+    rows: fc.array(
       fc.record({
         deviceId: fc.integer({ min: 1, max: 4 }),
         second: fc.integer({ min: 0, max: 12 }),
@@ -126,60 +102,64 @@ describe('any batch', () => {
     newest: fc.array(fc.option(fc.integer({ min: 0, max: 12 })), { minLength: 4, maxLength: 4 }),
   });
 
-  test('is split and stepped as a naive walk over each device alone does it', () => {
+  test('is evaluated like a naive walk over the points of each device alone', () => {
     fc.assert(
-      fc.property(drawn, ({ entries: rows, newest }) => {
-        const entries = rows.map(({ deviceId, second, ...values }) => entry(deviceId, second, values));
-        const before = tracks(...newest.map((second, n) => [n + 1, second] as const));
-        const got = evaluateBatch(entries, before, START_MS);
+      fc.property(drawn, ({ rows, newest }) => {
+        const points = rows.map(({ deviceId, second, ...values }) => pointOf(deviceId, second, values));
+        const before = statesOf(...newest.map((second, n) => [n + 1, second] as const));
+        const got = evaluateBatch(points, before, START_MS);
         for (const deviceId of [1, 2, 3, 4]) {
-          const own = entries.flatMap((one, n) => (one.deviceId === deviceId ? [n] : []));
-          const firsts = own.filter(
-            (n) => !own.some((m) => m < n && entries[m]?.fix.recordedAtMs === entries[n]?.fix.recordedAtMs),
-          );
-          firsts.sort((a, b) => (entries[a]?.fix.recordedAtMs ?? 0) - (entries[b]?.fix.recordedAtMs ?? 0));
-          let track = before.get(deviceId) as DeviceTrack;
-          const isNew = (n: number): boolean =>
-            (before.get(deviceId)?.recordedAtMs ?? -1) < (entries[n] as BatchEntry).fix.recordedAtMs;
-          const repeatsOfNewest = (n: number): number[] =>
-            own.filter((m) => m !== n && entries[m]?.fix.recordedAtMs === track.recordedAtMs);
-          const events: unknown[] = [];
-          const repeat = (n: number): void => {
-            const step = stepRepeat(track, (entries[n] as BatchEntry).fix);
-            track = step.track;
-            events.push(...step.events);
-          };
-          repeatsOfNewest(-1).forEach(repeat);
-          const steps = firsts.filter(isNew).map((n) => {
-            const step = stepDevice(track, (entries[n] as BatchEntry).fix);
-            track = step.track;
-            events.push(...step.events);
-            repeatsOfNewest(n).forEach(repeat);
-            return { entry: n, fix: step.fix, told: step.events.length };
-          });
-          const mine = (n: number): boolean => own.includes(n);
+          const isOwn = (point: BatchPoint): boolean => point.deviceId === deviceId;
+          const own = points.filter(isOwn);
+          const expected = walk(own, before.get(deviceId)?.state as DeviceState);
           assert.deepEqual(
-            got.ahead.filter(({ entry: n }) => mine(n)),
-            steps,
+            got.inOrder.filter(({ point }) => isOwn(point)),
+            expected.inOrder,
           );
+          assert.deepEqual(got.late.filter(isOwn), expected.late);
+          assert.deepEqual(new Set(got.repeats.filter(isOwn)), expected.repeats);
+          assert.deepEqual([got.moved.get(deviceId), got.amended.get(deviceId)], expected.states);
           assert.deepEqual(
-            got.behind.filter(mine),
-            firsts.filter((n) => !isNew(n)),
-          );
-          assert.deepEqual(
-            got.repeats.filter(mine).toSorted((a, b) => a - b),
-            own.filter((n) => !firsts.includes(n)),
-          );
-          const isChanged = track !== before.get(deviceId);
-          assert.deepEqual(got.tracks.get(deviceId), steps.length > 0 ? track : undefined);
-          assert.deepEqual(got.repeated.get(deviceId), steps.length === 0 && isChanged ? track : undefined);
-          assert.deepEqual(
-            got.events.filter((event) => event.deviceId === deviceId).map(({ event }) => event),
-            events,
+            got.events.filter(({ point }) => isOwn(point)).map(({ event }) => event),
+            expected.events,
           );
         }
       }),
-      { seed: 2, numRuns: 300 },
+      { seed: 2, numRuns: runs(75) },
     );
   });
+
+  /** What a batch of one device does, looked up rather than sorted. */
+  function walk(points: readonly BatchPoint[], before: DeviceState) {
+    const isEqual = (a: BatchPoint, b: BatchPoint) => a.fix.recordedAtMs === b.fix.recordedAtMs;
+    const isNew = ({ fix }: BatchPoint) => fix.recordedAtMs > (before.recordedAtMs ?? -1);
+    const firsts = points.filter((point, n) => !points.slice(0, n).some((other) => isEqual(point, other)));
+    firsts.sort((a, b) => a.fix.recordedAtMs - b.fix.recordedAtMs);
+    let state = before;
+    const events: unknown[] = [];
+    const repeatNewest = (except: BatchPoint | null): void => {
+      for (const point of points) {
+        if (point === except || point.fix.recordedAtMs !== state.recordedAtMs) continue;
+        const step = stepRepeat(state, point.fix);
+        state = step.state;
+        events.push(...step.events);
+      }
+    };
+    repeatNewest(null);
+    const inOrder = firsts.filter(isNew).map((point) => {
+      const step = stepDevice(state, point.fix);
+      state = step.state;
+      events.push(...step.events);
+      repeatNewest(point);
+      return { point, speedKmh: step.state.speedKmh, eventCount: step.events.length };
+    });
+    const isAmended = inOrder.length === 0 && state !== before;
+    return {
+      inOrder,
+      late: firsts.filter((point) => !isNew(point)),
+      repeats: new Set(points.filter((point) => !firsts.includes(point))),
+      states: [inOrder.length > 0 ? state : undefined, isAmended ? state : undefined],
+      events,
+    };
+  }
 });

@@ -23,7 +23,7 @@ const DATA = {
 };
 
 describe('a geofence event', () => {
-  test('tells the area, the first point inside and the threshold; on exits how long it lasted', () => {
+  test('has the area, the first point inside and the threshold; on exits how long it lasted', () => {
     assert.deepEqual(geofenceEventData(ENTRY), { ...DATA, event: 'entry' });
     assert.deepEqual(geofenceEventData(EXIT), { ...DATA, event: 'exit', staySeconds: 119.5 });
   });

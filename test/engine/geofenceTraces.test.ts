@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EngineStage } from './traces/engineStage.ts';
+import { EnginePlayer } from './traces/enginePlayer.ts';
+import { expectedEvents } from './traces/expectedEvents.ts';
 import { RULES } from './traces/rules.ts';
-import { expectedTelling } from './traces/telling.ts';
 import { TRACES } from './traces/traces.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
@@ -10,7 +10,7 @@ const START_MS = Date.UTC(2026, 2, 14, 12);
 describe('the engine', () => {
   for (const trace of TRACES) {
     test(trace.name, () => {
-      assert.deepEqual(new EngineStage(trace, START_MS).play(), expectedTelling(trace, START_MS), trace.rule);
+      assert.deepEqual(new EnginePlayer(trace, START_MS).play(), expectedEvents(trace, START_MS), trace.rule);
     });
   }
 });

@@ -52,7 +52,7 @@ describe('a point that changes nothing', () => {
 });
 
 describe('a point', () => {
-  test('is judged against open stays wherever their areas are, and those that are gone vanish', () => {
+  test('is evaluated against open stays wherever their areas are, and those that are gone vanish', () => {
     const before = [stay(2, 0), stay(4, 0), stay(6, 0)];
     const step = stepGeofences(before, at(10), watch(area(2, false, false), area(6, true, false)));
     assert.deepEqual(step.stays, [stay(6, 0)]);
@@ -78,7 +78,7 @@ describe('a point', () => {
     assert.equal(stepGeofences([stay(5, 0)], at(10), watch()).stays, NO_STAYS);
   });
 
-  test('tells of a thousand areas over one place, each once', () => {
+  test('reports a thousand areas over one place, each once', () => {
     const areas = Array.from({ length: 1_000 }, (_, n) => area(1_000 - n, true));
     const first = stepGeofences(NO_STAYS, at(0), watch(...areas));
     assert.deepEqual(

@@ -40,7 +40,7 @@ export class NaiveReplay {
       : this.organizationOf.get(deviceWorldId) === areaWorldId;
   }
 
-  /** The events of the newest point of a device; `onLost` is told of areas that watched it and do so no more. */
+  /** The events of the newest point of a device; `onLost` is called with areas that watched it and do so no more. */
   point(
     deviceId: number,
     deviceWorldId: number,
@@ -70,6 +70,18 @@ export class NaiveReplay {
     }
     const rank = (event: NaiveEvent): number => (event.direction === 'exit' ? 0 : 1e9) + event.areaId;
     return events.sort((a, b) => rank(a) - rank(b));
+  }
+
+  /** The visits of devices to an area that their newest points did not end. */
+  staysIn(areaId: number): { deviceId: number; sinceMs: number; enteredMs: number | null }[] {
+    return [...this.#sightings].flatMap(([key, sightings]) => {
+      const [deviceId, area] = key.split(' ').map(Number) as [number, number];
+      const points = visit(sightings, 0);
+      const [first] = points;
+      if (area !== areaId || first === undefined) return [];
+      const entry = points.findIndex((_, n) => isLongEnough(points.slice(0, n + 1)));
+      return [{ deviceId, sinceMs: first.atMs, enteredMs: points[entry]?.atMs ?? null }];
+    });
   }
 }
 

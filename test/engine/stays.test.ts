@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { InvariantError } from '../../src/base/invariant.ts';
 import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/engine/stays.ts';
+import { runs } from '../support/torture.ts';
 
 const timeMs = fc.integer({ min: 0, max: 4_000_000_000_000 });
 const stays: fc.Arbitrary<Stay[]> = fc
@@ -26,7 +27,7 @@ describe('stays', () => {
         assert.deepEqual(decodeStays(text), list);
         assert.deepEqual(decodeStays(JSON.parse(text)), list);
       }),
-      { seed: 1, numRuns: 200 },
+      { seed: 1, numRuns: runs(50) },
     );
   });
 

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { DAY_MS } from '../../src/base/durations.ts';
 import { tidy } from '../../src/flows/housekeeping.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/partitions.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { createDatabase } from '../support/postgres.ts';
-
-const DAY_MS = 86_400_000;
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 
 let sql: Sql;
 let drop: () => Promise<void>;
@@ -74,7 +73,7 @@ describe('once a minute', () => {
     assert.equal((await sql`select 1 from pod`).length, 1);
   });
 
-  test('a task that fails is told of, and keeps no other from its work', async () => {
+  test('a task that fails is reported, and keeps no other from its work', async () => {
     await sql`alter table change rename to change_elsewhere`;
     await sql`insert into pod (id, feed_cursor, seen_at) values (${randomUUID()}, '1:1:', now() - interval '2 hours')`;
     await round();

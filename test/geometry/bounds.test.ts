@@ -10,11 +10,12 @@ import {
   indexBoxes,
   ringBounds,
 } from '../../src/geometry/bounds.ts';
-import { buildEdgeIndex } from '../../src/geometry/edgeIndex.ts';
-import { unwrapLine } from '../../src/geometry/path.ts';
-import { unwrapRing } from '../../src/geometry/ring.ts';
-import { buildRingIndex, ringSide } from '../../src/geometry/ringSide.ts';
-import { circleDistanceM, corridorDistanceM } from '../../src/geometry/signedDistance.ts';
+import { circleDistanceM, corridorDistanceM } from '../../src/geometry/geodesic/signedDistance.ts';
+import { buildEdgeIndex } from '../../src/geometry/ring/edgeIndex.ts';
+import { unwrapLine } from '../../src/geometry/ring/path.ts';
+import { unwrapRing } from '../../src/geometry/ring/ring.ts';
+import { buildRingIndex, ringSide } from '../../src/geometry/ring/ringSide.ts';
+import { runs } from '../support/torture.ts';
 import { parsePoints, starRings, wrapLng } from './shapes.ts';
 
 const degrees = (min: number, max: number) => fc.double({ min, max, noNaN: true });
@@ -62,12 +63,13 @@ const rings: readonly (readonly [name: string, points: string, expected: Bounds]
 
 describe('ringBounds', () => {
   for (const [name, points, expected] of rings) {
-    test(name, () => assert.deepEqual(ringBounds(unwrapRing(parsePoints(points))), expected));
+    test(`bounds of a ring: ${name}`, () =>
+      assert.deepEqual(ringBounds(unwrapRing(parsePoints(points))), expected));
   }
 });
 
 describe('circleBounds', () => {
-  test('hold every position of the circle', () => {
+  test('bounds of a circle hold every position of it', () => {
     fc.assert(
       fc.property(
         lats,
@@ -83,29 +85,29 @@ describe('circleBounds', () => {
           }
         },
       ),
-      { seed: 11, numRuns: 300 },
+      { seed: 11, numRuns: runs(75) },
     );
   });
 
-  test('are not a millionth of the radius larger, and 2 mm', () => {
+  test('bounds of a circle are at most two millionths of its radius and 2 mm too large', () => {
     for (const radiusM of [50, 1000, 100_000]) {
       for (const lat of [0, 42, -66, 80]) {
         const { south, west, north, east } = circleBounds({ lat, lng: 10 }, radiusM);
         const to = (azimuth: number) => geodesic.Geodesic.WGS84.Direct(lat, 10, azimuth, radiusM);
-        const slack = (2e-6 * radiusM + 0.002) / 110_000;
+        const tolerance = (2e-6 * radiusM + 0.002) / 110_000;
         assert.ok(
-          Math.abs(north - (to(0).lat2 as number)) < slack &&
-            Math.abs(south - (to(180).lat2 as number)) < slack,
+          Math.abs(north - (to(0).lat2 as number)) < tolerance &&
+            Math.abs(south - (to(180).lat2 as number)) < tolerance,
         );
         const reach = Math.max(...Array.from({ length: 3601 }, (_, k) => to(60 + k / 100).lon2 as number));
-        const wide = slack / Math.cos((lat * Math.PI) / 180);
+        const wide = tolerance / Math.cos((lat * Math.PI) / 180);
         assert.ok(east - reach > 0 && east - reach < 2 * wide, `${lat} ${radiusM}: ${east} ${reach}`);
         assert.ok(Math.abs(10 - west - (east - 10)) < 1e-12);
       }
     }
   });
 
-  test('around a pole span all longitudes', () => {
+  test('bounds of a circle around a pole span all longitudes', () => {
     assert.deepEqual(pick(circleBounds({ lat: 89.9, lng: 12 }, 20_000)), {
       west: -180,
       north: 90,
@@ -116,7 +118,7 @@ describe('circleBounds', () => {
     assert.ok(circleBounds({ lat: 89.9, lng: 12 }, 20_000).south < 89.73);
   });
 
-  test('over the antimeridian have west greater than east', () => {
+  test('bounds of a circle over the antimeridian have west greater than east', () => {
     const bounds = circleBounds({ lat: -17, lng: 180 }, 1000);
     assert.ok(bounds.west > 179.9 && bounds.east < -179.9);
     assert.deepEqual(circleBounds({ lat: -17, lng: -180 }, 1000), bounds);
@@ -124,7 +126,7 @@ describe('circleBounds', () => {
 });
 
 describe('corridorBounds', () => {
-  test('hold every position within the margin', () => {
+  test('bounds of a corridor hold every position within its margin', () => {
     const corner = fc.tuple(degrees(-1, 1), degrees(-1, 1));
     const place = fc.record({ lat: lats, lng: lngs, size: fc.constantFrom(0.001, 0.1, 5, 60) });
     fc.assert(
@@ -152,11 +154,11 @@ describe('corridorBounds', () => {
           }
         },
       ),
-      { seed: 12, numRuns: 120 },
+      { seed: 12, numRuns: runs(30) },
     );
   });
 
-  test('that come together behind the Earth span all longitudes', () => {
+  test('bounds of a corridor that meet behind the Earth span all longitudes', () => {
     const around = unwrapLine(parsePoints('-179.99 10, 0 10, 179.99 10'));
     assert.deepEqual(pick(corridorBounds(around, 5000)), {
       west: -180,
@@ -178,7 +180,7 @@ describe('indexBoxes', () => {
     ['one at the other pole', { south: -90, west: 170, north: -60, east: -170 }, 1],
   ];
   for (const [name, bounds, count] of cases) {
-    test(name, () => {
+    test(`index boxes: ${name}`, () => {
       const boxes = indexBoxes(bounds);
       assert.equal(boxes.length, count);
       const { south, north } = bounds;
@@ -196,7 +198,7 @@ describe('indexBoxes', () => {
     });
   }
 
-  test('hold every position inside a polygon', () => {
+  test('index boxes hold every position inside a polygon', () => {
     fc.assert(
       fc.property(starRings(30), degrees(-1, 1), degrees(-1, 1), (points, y, x) => {
         const ring = unwrapRing(points);
@@ -206,7 +208,7 @@ describe('indexBoxes', () => {
           if (ringSide(buildRingIndex(ring), lat, lng) !== 'out') assert.ok(found(boxes, lat, lng));
         }
       }),
-      { seed: 13, numRuns: 200 },
+      { seed: 13, numRuns: runs(50) },
     );
   });
 });

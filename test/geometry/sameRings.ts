@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import type { LatLng } from '../../src/geometry/latLng.ts';
-import { ringMeasures } from '../../src/geometry/measure.ts';
-import { doublePlanarArea } from '../../src/geometry/planarArea.ts';
-import { unwrapRing } from '../../src/geometry/ring.ts';
+import { ringMeasures } from '../../src/geometry/ring/measure.ts';
+import { doublePlanarArea } from '../../src/geometry/ring/planarArea.ts';
+import { unwrapRing } from '../../src/geometry/ring/ring.ts';
 
 type Rings = readonly (readonly LatLng[])[];
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import type { LatLng } from '../../src/geometry/latLng.ts';
-import { unwrapRing } from '../../src/geometry/ring.ts';
-import { isSelfIntersecting } from '../../src/geometry/selfIntersection.ts';
-import { simplify } from '../../src/geometry/simplify.ts';
+import { unwrapRing } from '../../src/geometry/ring/ring.ts';
+import { isSelfIntersecting } from '../../src/geometry/ring/selfIntersection.ts';
+import { simplify } from '../../src/geometry/ring/simplify.ts';
 
 // Shapes for the tests of this folder: written down, random, and real.
 
@@ -60,6 +60,28 @@ export const starRings = (maxVertices: number) =>
       });
       return clockwise ? points.reverse() : points;
     });
+
+/** Valid rings with long spikes over the antimeridian, down to nanometres wide: needles, and stars with thin rays. */
+export const spikyRings = fc
+  .record({
+    lat: exactDegrees(-60, 60),
+    shift: fc.double({ min: -0.5, max: 0.5, noNaN: true }),
+    degrees: fc.double({ min: -3, max: 1.3, noNaN: true }).map((exponent) => 10 ** exponent),
+    thinness: fc.double({ min: -8, max: 0, noNaN: true }).map((exponent) => 10 ** exponent),
+    angle: fc.double({ min: 0, max: 2 * Math.PI, noNaN: true }),
+    rays: fc.array(fc.double({ min: 0.5, max: 1, noNaN: true }), { maxLength: 40, size: 'max' }),
+  })
+  .map(({ lat, shift, degrees, thinness, angle, rays }) => {
+    const at = (radius: number, turned: number) => ({
+      lat: lat + radius * degrees * Math.sin(angle + turned),
+      lng: wrapLng(180 + degrees * (shift + radius * Math.cos(angle + turned))),
+    });
+    if (rays.length < 6) return [at(1, Math.PI), at(1, -thinness), at(1, thinness)];
+    const step = (2 * Math.PI) / rays.length;
+    return rays.map((radius, i) => at(i % 2 === 0 ? radius : radius * thinness, i * step));
+  })
+  .map((points) => simplify(points, true).points)
+  .filter((points) => points.length >= 3 && !isSelfIntersecting(unwrapRing(points)));
 
 /** A ring around a pole, one vertex per meridian. */
 export const polarRings = fc

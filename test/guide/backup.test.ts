@@ -3,13 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSql } from '../../src/store/sql.ts';
-import { adminOf } from '../support/admin.ts';
-import { databaseUrl } from '../support/cluster.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
 import { type Pod, startPod } from '../support/pod.ts';
-import { type Received, type Receiver, startReceiver } from '../support/receiver.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { databaseUrl } from '../support/postgres/cluster.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { endpointBody, type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks.ts';
+import { type Received, type Receiver, startReceiver } from '../support/webhooks/receiver.ts';
+import { endpointBody, type WebhookApi, webhookApi, webhookEnv } from '../support/webhooks/webhooks.ts';
 import { guideBlock } from './guide.ts';
 import { paste } from './shell.ts';
 import { findSystemPostgres, startSystemPostgres } from './systemPostgres.ts';
@@ -60,7 +60,7 @@ async function run(t: TestContext, block: string, cwd: string, url: string): Pro
 }
 
 /** The service before the backup: a stay that goes on, a dwell that is not over, a delivery that waits. */
-async function startScene(t: TestContext) {
+async function startSetup(t: TestContext) {
   const url = await startSystemPostgres(t);
   const admin = adminOf(url);
   await admin.run('migrate');
@@ -83,7 +83,7 @@ async function startScene(t: TestContext) {
   const waiting = await before.api.make(endpointBody(`${receiver.url}/waiting`, { max_retries: 10 }));
   const startMs = Date.now() - 3_600_000;
   await before.pod.points([point(startMs, OUTSIDE), point(startMs + 1_000, INSIDE)]);
-  await before.api.settled(hook.id, 1, ({ status }) => status === 'delivered');
+  await before.api.deliveriesWhen(hook.id, 1, ({ status }) => status === 'delivered');
   return { url, key, receiver, before, hook, waiting, startMs };
 }
 
@@ -95,7 +95,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
   skip,
   timeout: 120_000,
 }, async (t) => {
-  const { url, key, receiver, before, hook, waiting, startMs } = await startScene(t);
+  const { url, key, receiver, before, hook, waiting, startMs } = await startSetup(t);
   const folder = await mkdtemp(join(tmpdir(), 'fleet-backup-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   await run(t, guideBlock('backup'), folder, url);
@@ -127,7 +127,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
 
   await t.test('a delivery that waited in the backup is sent', async () => {
     receiver.behave([200], '/waiting');
-    await api.settled(waiting.id, 1, ({ status }) => status === 'delivered');
+    await api.deliveriesWhen(waiting.id, 1, ({ status }) => status === 'delivered');
   });
 
   await t.test('stays and dwells go on; what happens now is no repetition to receivers', async () => {

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
 import { COMMANDS } from '../../src/cli/commandTable.ts';
-import { readConfig } from '../../src/config.ts';
+import { readConfig, VARIABLES } from '../../src/config.ts';
 import { WEBHOOK_TYPES } from '../../src/delivery/webhookTypes.ts';
-import { REJECTIONS } from '../../src/engine/rejection.ts';
-import { ERRORS } from '../../src/http/errors.ts';
+import { REJECTIONS } from '../../src/engine/parse/rejection.ts';
+import { ERRORS } from '../../src/http/answers/errors.ts';
 import { createMetrics } from '../../src/metrics.ts';
-import { describedRoutes } from '../support/describedApi.ts';
+import { describedRoutes } from '../support/http/describedApi.ts';
 import { guideBlocks, guidePages, guideSection, PROJECT, PROSE } from './guide.ts';
 import { findProgram } from './programs.ts';
 
@@ -38,17 +38,13 @@ const sorted = (names: Iterable<string>): string[] => [...new Set(names)].sort()
 
 describe('the tables of the guide', () => {
   test('name every variable of the configuration, and no other', () => {
-    const source = readFileSync(join(PROJECT, 'src', 'config.ts'), 'utf8');
-    const read = [...source.matchAll(/\b(?:reader\.\w+|readCidrs)\((?:reader, )?'([A-Z_]+)'/g)].map(
-      (match) => match[1] as string,
-    );
-    const told = tableRows(guideSection('Configuration')).flatMap(([names = '']) =>
+    const documented = tableRows(guideSection('Configuration')).flatMap(([names = '']) =>
       quoted(names, /^[A-Z_]+$/),
     );
-    assert.deepEqual(sorted(told), sorted(read));
+    assert.deepEqual(sorted(documented), sorted(Object.keys(VARIABLES)));
   });
 
-  test('tell the defaults of the configuration', () => {
+  test('show the defaults of the configuration', () => {
     const config = readConfig({});
     assert.ok(config.ok);
     const { host, port, ingestHost, ingestPort, dataDir, logLevel, webhookMinuteMs, rateLimits } =
@@ -63,28 +59,28 @@ describe('the tables of the guide', () => {
       RATE_LIMIT_KEY_MINUTE: `${rateLimits.keyMinute}, ${rateLimits.keyHour}, ${rateLimits.ipMinute}`,
     };
     const rows = tableRows(guideSection('Configuration'));
-    for (const [name, told] of Object.entries(defaults)) {
+    for (const [name, documented] of Object.entries(defaults)) {
       const row = rows.find(([names = '']) => names.startsWith(`\`${name}\``));
-      assert.ok(row?.[1]?.startsWith(told), `${name}: ${row?.[1]}, not ${told}`);
+      assert.ok(row?.[1]?.startsWith(documented), `${name}: ${row?.[1]}, not ${documented}`);
     }
   });
 
   test('name every error code with its status, and no other', () => {
-    const told = tableRows(guideSection('Errors')).map(([code = '', status]) => [
+    const documented = tableRows(guideSection('Errors')).map(([code = '', status]) => [
       quoted(code, /./)[0],
       Number(status),
     ]);
     const known = Object.entries(ERRORS).map(([code, [status]]) => [code, status]);
-    assert.deepEqual(told.sort(), known.sort());
+    assert.deepEqual(documented.sort(), known.sort());
   });
 
   test('name every command with each of its options, and no other', () => {
     const rows = tableRows(guideSection('Administration'));
-    const told = rows.flatMap(([usages = '']) => quoted(usages, /./));
+    const documented = rows.flatMap(([usages = '']) => quoted(usages, /./));
     const nameOf = (usage: string) => usage.split(' ')[0] as string;
-    assert.deepEqual(sorted(told.map(nameOf)), sorted(COMMANDS.map(({ name }) => name)));
+    assert.deepEqual(sorted(documented.map(nameOf)), sorted(COMMANDS.map(({ name }) => name)));
     for (const { name, usage } of COMMANDS) {
-      const row = told.find((each) => nameOf(each) === name) ?? '';
+      const row = documented.find((each) => nameOf(each) === name) ?? '';
       const optionsOf = (text: string) => sorted([...text.matchAll(/--([a-z]+)/g)].map(([option]) => option));
       assert.deepEqual(optionsOf(row), optionsOf(usage), name);
     }
@@ -98,15 +94,15 @@ describe('the tables of the guide', () => {
       })),
     );
     const isOfIngest = /^\w+ \/(positions|traccar)$/;
-    const told = rows.filter(({ route }) => !isOfIngest.test(route));
+    const documented = rows.filter(({ route }) => !isOfIngest.test(route));
     const known = describedRoutes().map(({ method, path, versions, scopes }) => {
       const prefix = versions.includes('v2') ? '' : `/api/${versions[0]}`;
       const written = `${prefix}${path}`.replace(/\/$/, '').replaceAll(/[:*](\w+)/g, '{$1}');
       return { route: `${method} ${written}`, permissions: scopeNames(scopes) };
     });
-    assert.deepEqual(sorted(told.map(({ route }) => route)), sorted(known.map(({ route }) => route)));
-    for (const { route, permissions } of told) {
-      if (/\/api\/(v1|webhooks)/.test(route)) continue; // their permission is told once for all
+    assert.deepEqual(sorted(documented.map(({ route }) => route)), sorted(known.map(({ route }) => route)));
+    for (const { route, permissions } of documented) {
+      if (/\/api\/(v1|webhooks)/.test(route)) continue; // their permission is reported once for all
       const { permissions: needed } = known.find((each) => each.route === route) ?? { permissions: [] };
       assert.deepEqual(sorted(permissions), sorted(needed), route);
     }
@@ -115,21 +111,19 @@ describe('the tables of the guide', () => {
   test('name every metric of the service, and no other', async () => {
     const gauges = { sizes: () => ({ devices: 0, positions: 0, worlds: 0, keys: 0 }) };
     const nothing = () => 0;
-    const { exposition } = createMetrics({
-      ...gauges,
-      feedLagMs: nothing,
-      loadMs: nothing,
-      waitingPoints: nothing,
-    });
+    const { exposition } = createMetrics(
+      { ...gauges, feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing },
+      { version: '1.0.0', commit: 'unknown' },
+    );
     const { text } = await exposition();
     const known = [...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1] as string);
-    const told = quoted(PROSE, /^(fleet|process|nodejs)_[a-z0-9_]+$/);
+    const documented = quoted(PROSE, /^(fleet|process|nodejs)_[a-z0-9_]+$/);
     assert.deepEqual(
-      told.filter((name) => !known.includes(name)),
+      documented.filter((name) => !known.includes(name)),
       [],
     );
     assert.deepEqual(
-      sorted(told.filter((name) => name.startsWith('fleet_'))),
+      sorted(documented.filter((name) => name.startsWith('fleet_'))),
       sorted(known.filter((name) => name.startsWith('fleet_'))),
     );
   });
@@ -159,11 +153,11 @@ describe('the lists of the guide', () => {
 
   test('folders of the source: all, and no other', () => {
     const map = guideBlocks.find(({ text }) => text.startsWith('src/'))?.text ?? '';
-    const told = [...map.matchAll(/^ {2}([a-z]+)\//gm)].map((match) => match[1] as string);
+    const documented = [...map.matchAll(/^ {2}([a-z]+)\//gm)].map((match) => match[1] as string);
     const known = readdirSync(join(PROJECT, 'src'), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-    assert.deepEqual(sorted(told), sorted(known));
+    assert.deepEqual(sorted(documented), sorted(known));
   });
 });
 

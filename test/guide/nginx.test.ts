@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { type Admin, adminOf } from '../support/admin.ts';
-import { startOwnPostgres } from '../support/ownPostgres.ts';
 import { INGEST_TOKEN, NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { type Nginx, type NginxReply, skipWithoutNginx, startNginx } from './nginxServer.ts';
@@ -51,6 +51,32 @@ async function answeredBy(pod: Pod): Promise<number> {
   const metrics = await (await fetch(`${pod.ingest}/metrics`)).text();
   const counts = [...metrics.matchAll(/^fleet_http_request_duration_seconds_count\{.*\/api\/.*\} (\d+)$/gm)];
   return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** A stream as its reader sees it. */
+class StreamText {
+  text = '';
+  hasEnded = false;
+
+  static async open(nginx: Nginx, key: string, lastId?: string): Promise<StreamText> {
+    const headers = lastId === undefined ? {} : { 'Last-Event-ID': lastId };
+    const response = await nginx.open('/api/v3/stream', key, headers);
+    assert.equal(response.statusCode, 200);
+    const stream = new StreamText();
+    const end = () => {
+      stream.hasEnded = true;
+    };
+    response.setEncoding('utf8').on('data', (text: string) => {
+      stream.text += text;
+    });
+    response.on('end', end).on('error', end);
+    await waitFor(() => stream.text.includes('event: device'));
+    return stream;
+  }
+
+  get lastId(): string {
+    return [...this.text.matchAll(/^id: (.*)$/gm)].at(-1)?.[1] ?? '';
+  }
 }
 
 describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis() }, () => {
@@ -110,6 +136,28 @@ describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis
       const listed = await nginx.call(`/api/v3/areas?external_id=${encodeURIComponent(code)}`, { key });
       assert.equal(listed.body.data[0]?.id, made.body.data.id);
     }
+  });
+
+  test('a stream passes message by message, goes on over a reload, and on the other pod when one stops', async (t) => {
+    const { nginx, pods, key } = await startSite(t);
+    let recordedAt = Date.now() - 60_000;
+    const move = () =>
+      pods[1].points([{ imei: IMEI, recorded_at: ++recordedAt, latitude: 41, longitude: 12 }]);
+    const hasArrived = (stream: StreamText) => () =>
+      stream.text.includes(`"recorded_at":"${new Date(recordedAt).toISOString()}"`);
+    let stream = await StreamText.open(nginx, key);
+    await move();
+    await waitFor(hasArrived(stream));
+    nginx.reload();
+    await move();
+    await waitFor(hasArrived(stream));
+    assert.equal(stream.hasEnded, false);
+    // Whichever of the two it is on.
+    await pods[0].stop();
+    await move();
+    await waitFor(() => stream.hasEnded || hasArrived(stream)());
+    if (stream.hasEnded) stream = await StreamText.open(nginx, key, stream.lastId);
+    await waitFor(hasArrived(stream));
   });
 
   test('the largest import passes; a larger one is refused by the service, and a far larger one by nginx', async (t) => {

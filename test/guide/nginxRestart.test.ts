@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { adminOf } from '../support/admin.ts';
 import { findFreePort } from '../support/ports.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
 import { waitFor } from '../support/waitFor.ts';
@@ -74,7 +74,7 @@ const POLLS = [
   '/api/v3/areas',
 ];
 
-async function startScene(t: TestContext) {
+async function startSetup(t: TestContext) {
   const { url } = await createDatabase(t);
   const redis = await startRedis(t);
   const admin = adminOf(url, redis.url);
@@ -109,7 +109,7 @@ describe('a pod restarted behind nginx', {
   timeout: 120_000,
 }, () => {
   test('costs no GET and no PUT an answer, and its end no POST either', async (t) => {
-    const { nginx, key, pods, startPod } = await startScene(t);
+    const { nginx, key, pods, startPod } = await startSetup(t);
     const load = new Load(t, nginx, key);
     load.start(POLLERS, (client, n) => [POLLS[(client + n) % POLLS.length] as string, {}]);
     load.start(1, (_, n) => [

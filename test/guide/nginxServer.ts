@@ -1,4 +1,5 @@
 import { chmod, chown, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -6,12 +7,12 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { invariant } from '../../src/base/invariant.ts';
-import { findUnprivilegedAccount } from '../../src/store/embeddedAccount.ts';
-import { spawnGuarded } from '../../src/store/embeddedGuard.ts';
-import { checkDescribed } from '../support/describedAnswer.ts';
+import { findUnprivilegedAccount } from '../../src/store/embedded/account.ts';
+import { spawnWatched } from '../../src/store/embedded/watchdog.ts';
+import { checkDescribed } from '../support/http/describedAnswer.ts';
 import { findFreePort } from '../support/ports.ts';
-import { receiverCertificate } from '../support/tlsReceiver.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { receiverCertificate } from '../support/webhooks/tlsReceiver.ts';
 import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
 
@@ -52,6 +53,10 @@ export interface NginxReply {
 
 export interface Nginx {
   call(path: string, options?: NginxCall): Promise<NginxReply>;
+  /** Opens a stream; its status is not looked at. */
+  open(path: string, key: string, headers?: Readonly<Record<string, string>>): Promise<IncomingMessage>;
+  /** As after a change of its configuration. */
+  reload(): void;
 }
 
 /** For the option `skip`: why nginx cannot be tried here, or false. */
@@ -69,7 +74,7 @@ export async function startNginx(
   invariant(program !== null, 'there is an nginx');
   const folder = await mkdtemp(join(tmpdir(), 'fleet-nginx-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
-  const { certificatePem, privateKeyPem } = receiverCertificate();
+  const { certificatePem, privateKeyPem } = await receiverCertificate();
   const port = await findFreePort();
   const files = {
     'certificate.pem': certificatePem,
@@ -89,7 +94,7 @@ export async function startNginx(
   const account = process.getuid?.() === 0 ? await findUnprivilegedAccount() : null;
   if (account !== null) await chown(folder, account.uid, account.gid);
   const log = await open(join(folder, 'nginx.log'), 'w');
-  const server = await spawnGuarded(
+  const server = await spawnWatched(
     program,
     ['-p', folder, '-e', 'stderr', '-c', join(folder, 'nginx.conf')],
     { cwd: folder, logFd: log.fd, account },
@@ -109,6 +114,14 @@ export async function startNginx(
     for (const agent of agents.values()) agent.destroy();
   });
   return {
+    reload: () => server.kill('SIGHUP'),
+    open: (path, key, headers = {}) =>
+      new Promise((resolve, reject) => {
+        const target = { host: '127.0.0.1', port, path, ca: certificatePem, agent: false };
+        const outgoing = request({ ...target, headers: { 'X-API-Key': key, ...headers } }, resolve);
+        outgoing.on('error', reject).end();
+        t.after(() => outgoing.destroy());
+      }),
     call: (path, options = {}) => {
       const from = options.from ?? '127.0.0.1';
       const agent = agents.get(from) ?? new Agent({ keepAlive: true, maxSockets: 32, ca: certificatePem });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { rm, symlink } from 'node:fs/promises';
+import { readFile, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { makeProjectDir, removeDataDir } from '../support/cluster.ts';
 import { findFreePort } from '../support/ports.ts';
+import { makeProjectDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { guideBlock, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
 import { paste } from './shell.ts';
@@ -40,11 +40,11 @@ async function startClone(t: TestContext) {
     assert.equal(await shell.ended, 0, `${name}:\n${shell.lines.join('\n')}`);
     return shell.lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
   };
-  return { open, run };
+  return { folder, open, run };
 }
 
 test('what the guide says to paste works, in its order', { skip, timeout: 180_000 }, async (t) => {
-  const { open, run } = await startClone(t);
+  const { folder, open, run } = await startClone(t);
   const receiver = open('receive');
   await receiver.said(/^receiving at /);
   const service = open('serve');
@@ -81,6 +81,28 @@ test('what the guide says to paste works, in its order', { skip, timeout: 180_00
       );
     });
   }
+
+  await t.test('an area is tried on the points of last month', async () => {
+    const { data, meta } = (await run('try-area')).at(-1);
+    assert.deepEqual(
+      data.map(({ dwell_seconds }: { dwell_seconds: number }) => dwell_seconds),
+      [0, 120, 600],
+    );
+    assert.ok(
+      data[0].events.some(
+        ({ device, event }: { device: string; event: string }) => device === IMEI && event === 'entry',
+      ),
+    );
+    const [documented] = JSON.parse(`[${guideBlock('tried-area')}]`);
+    assert.deepEqual(shapeOf({ ...data[0], events: {} }), shapeOf({ ...documented, events: {} }));
+    assert.deepEqual(shapeOf(data[0].events[0]), shapeOf({ ...documented.events[0], area_id: null }));
+    assert.ok(meta.points >= 2);
+  });
+
+  await t.test('types are generated from the description, inside the clone', async () => {
+    await run('generate-types');
+    assert.match(await readFile(join(folder, 'fleet.d.ts'), 'utf8'), /^export interface paths \{/m);
+  });
 
   await t.test('application: a session makes a key, changes it, ends it, and ends itself', async () => {
     const shell = open('application');

@@ -11,10 +11,10 @@ import { createServer as createTlsServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { deliveryHeaders } from '../../src/delivery/signature.ts';
 import { findFreePort } from '../support/ports.ts';
-import { trustedCertificate } from '../support/receiver.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { startWebhookScene, type WebhookScene } from '../support/webhookScene.ts';
-import { endpointBody } from '../support/webhooks.ts';
+import { trustedCertificate } from '../support/webhooks/receiver.ts';
+import { startWebhookSetup, type WebhookSetup } from '../support/webhooks/webhookSetup.ts';
+import { endpointBody } from '../support/webhooks/webhooks.ts';
 import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
 
@@ -138,7 +138,7 @@ const signatureOf = (body: string, secret = SECRET) =>
 const GOOD = signatureOf(BODY);
 const TAMPERED = `${GOOD.slice(0, -1)}${GOOD.endsWith('0') ? '1' : '0'}`;
 
-const REFUSED: readonly [what: string, body: string, signature: string | null][] = [
+const REJECTED: readonly [what: string, body: string, signature: string | null][] = [
   ['a tampered body', BODY.replace('sos', 'sop').replace('1.50', '1.51'), GOOD],
   ['a body that lost its last byte', BODY.slice(0, -1), GOOD],
   ['the same JSON, serialized again', JSON.stringify(JSON.parse(BODY)), GOOD],
@@ -166,7 +166,7 @@ async function post({ port }: Running, body: string, signature: string | null): 
 
 /** What ends TLS before a receiver: the service speaks nothing else. */
 async function startTerminator(t: TestContext, port: number): Promise<string> {
-  const { certificatePem: cert, privateKeyPem: key } = trustedCertificate();
+  const { certificatePem: cert, privateKeyPem: key } = await trustedCertificate();
   const server = createTlsServer({ cert, key }, (outside) => {
     const inside = connect(port, '127.0.0.1');
     for (const socket of [outside, inside]) socket.on('error', () => undefined);
@@ -179,11 +179,11 @@ async function startTerminator(t: TestContext, port: number): Promise<string> {
   return `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
 }
 
-let scene: WebhookScene;
+let setup: WebhookSetup;
 before(async () => {
-  scene = await startWebhookScene(60_000);
+  setup = await startWebhookSetup(60_000);
 });
-after(() => scene.end());
+after(() => setup.end());
 
 for (const language of LANGUAGES) {
   const { name, file, program } = language;
@@ -193,12 +193,12 @@ for (const language of LANGUAGES) {
     test('takes what is signed, once, and answers 401 to everything else', async (t) => {
       const running = await start(t, language, SECRET);
       const statuses: [string, number][] = [];
-      for (const [what, body, signature] of REFUSED) {
+      for (const [what, body, signature] of REJECTED) {
         statuses.push([what, await post(running, body, signature)]);
       }
       assert.deepEqual(
         statuses,
-        REFUSED.map(([what]) => [what, 401]),
+        REJECTED.map(([what]) => [what, 401]),
       );
       const taken: number[] = [];
       for (let n = 0; n < 3; n++) taken.push(await post(running, BODY, GOOD));
@@ -212,27 +212,27 @@ for (const language of LANGUAGES) {
     test('takes what the service sends', async (t) => {
       const running = await start(t, language, SECRET);
       const url = await startTerminator(t, running.port);
-      const { id, secret } = await scene.api.make(endpointBody(url, { retry_policy: 'none' }));
+      const { id, secret } = await setup.api.make(endpointBody(url, { retry_policy: 'none' }));
       // With another secret than that of the endpoint everything is refused.
-      await scene.api.ping(id);
-      const [refused] = await scene.api.settled(id, 1, ({ status }) => status === 'exhausted');
-      assert.equal(refused?.last_status_code, 401);
+      await setup.api.ping(id);
+      const [rejected] = await setup.api.deliveriesWhen(id, 1, ({ status }) => status === 'exhausted');
+      assert.equal(rejected?.last_status_code, 401);
       assert.deepEqual(running.handled, []);
 
       const genuine = await start(t, language, secret);
-      await scene.api.change(id, { url: await startTerminator(t, genuine.port) });
-      const ping = await scene.api.ping(id);
-      await scene.pod.points([scene.source.point(), scene.source.point()]);
-      const deliveries = await scene.api.settled(
+      await setup.api.change(id, { url: await startTerminator(t, genuine.port) });
+      const ping = await setup.api.ping(id);
+      await setup.pod.points([setup.source.point(), setup.source.point()]);
+      const deliveries = await setup.api.deliveriesWhen(
         id,
         4,
-        ({ id: deliveryId, status }) => status === (deliveryId === refused?.id ? 'exhausted' : 'delivered'),
+        ({ id: deliveryId, status }) => status === (deliveryId === rejected?.id ? 'exhausted' : 'delivered'),
       );
       const sent = deliveries.filter(({ status }) => status === 'delivered').map(({ event_id }) => event_id);
       assert.ok(sent.includes(ping.event_id));
       await waitFor(() => genuine.handled.length >= sent.length);
       assert.deepEqual([...genuine.handled].sort(), [...sent].sort());
-      await scene.api.call('DELETE', `/${id}`);
+      await setup.api.call('DELETE', `/${id}`);
     });
 
     test('does not start, or answers nothing with 2xx, without a secret', async (t) => {

@@ -2,11 +2,12 @@ import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { invariant } from '../../src/base/invariant.ts';
-import { createCluster, runInHome, urlOf } from '../../src/store/embeddedCluster.ts';
-import { findHome } from '../../src/store/embeddedHome.ts';
-import { isUnavailable, openSql } from '../../src/store/sql.ts';
-import { makeDataDir, removeDataDir } from '../support/cluster.ts';
+import { createCluster, runInFolder, urlOf } from '../../src/store/embedded/cluster.ts';
+import { findDataFolder } from '../../src/store/embedded/dataFolder.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import { isUnavailable } from '../../src/store/sql/sqlErrors.ts';
 import { findFreePort } from '../support/ports.ts';
+import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** Where Debian keeps the versions of Postgres, each with its own programs. */
@@ -31,12 +32,12 @@ export async function startSystemPostgres(t: TestContext): Promise<string> {
   const programs = findSystemPostgres();
   invariant(programs !== null, 'a Postgres is installed');
   const dataDir = await makeDataDir();
-  const home = await findHome(dataDir, () => undefined);
+  const home = await findDataFolder(dataDir, () => undefined);
   const binaries = { initdb: join(programs, 'initdb'), postgres: join(programs, 'postgres') };
   await createCluster(home, binaries, false);
   const port = await findFreePort();
   const settings = [`port=${port}`, 'listen_addresses=127.0.0.1', 'unix_socket_directories=', 'fsync=off'];
-  const server = await runInHome(home, binaries.postgres, [
+  const server = await runInFolder(home, binaries.postgres, [
     '-D',
     join(home.dir, 'cluster'),
     ...settings.flatMap((setting) => ['-c', setting]),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { formatIso } from '../../src/base/isoTime.ts';
-import { type IngestService, startIngestService } from '../support/ingestService.ts';
+import { type IngestService, startIngestService } from '../support/ingest/ingestService.ts';
 import { INGEST_TOKEN, request } from '../support/pod.ts';
 import { guideBlock } from './guide.ts';
 

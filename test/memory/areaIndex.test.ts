@@ -2,15 +2,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { areaFigures } from '../../src/areas/areaFigures.ts';
+import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { InvariantError } from '../../src/base/invariant.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import type { Area } from '../../src/memory/area.ts';
 import { AreaIndex } from '../../src/memory/areaIndex.ts';
+import { runs } from '../support/torture.ts';
 
 describe('the area index', () => {
-  test('finds every area that contains a position, and only those with a box around it, after any changes', () => {
+  test('finds every area that contains a position, and only areas with a box around it, after any changes', () => {
     let found = 0;
     fc.assert(
       fc.property(fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
@@ -30,12 +31,12 @@ describe('the area index', () => {
         }
         for (const { lat, lng } of PLACES) found += assertNear(index, model, [1, 2, 3], { lat, lng });
       }),
-      { seed: 5, numRuns: 200 },
+      { seed: 5, numRuns: runs(50) },
     );
-    assert.ok(found > 3_000, `only ${found} areas were found: the property says little`);
+    assert.ok(found > 750, `only ${found} areas were found: the property says little`);
   });
 
-  test('agrees with brute force where three thousand areas crowd a city', () => {
+  test('agrees with brute force for three thousand areas in one city', () => {
     const index = new AreaIndex();
     const model = new Map<number, Area>();
     const put = (id: number, lat: number, lng: number, radiusM: number): void => {
@@ -56,7 +57,7 @@ describe('the area index', () => {
     assert.ok(found > 100);
   });
 
-  test('has an area once, though both of its boxes hold the position', () => {
+  test('returns an area once, even if both of its boxes hold the position', () => {
     const index = new AreaIndex();
     const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };
     const shape = { contains: () => true, signedDistanceM: () => -1, boxes: [box, box] };
@@ -64,19 +65,7 @@ describe('the area index', () => {
     assert.equal(index.near([1], 0, 5).length, 1);
   });
 
-  test('knows nothing in worlds without areas, and forgets what was removed twice', () => {
-    const index = new AreaIndex();
-    assert.deepEqual(index.near([1], 41.9, 12.5), []);
-    index.put(areaOf(1, 1, CIRCLE));
-    assert.equal(index.near([1], 41.9, 12.5).length, 1);
-    assert.deepEqual(index.near([2], 41.9, 12.5), []);
-    assert.deepEqual(index.near([], 41.9, 12.5), []);
-    index.remove(1);
-    index.remove(1);
-    assert.deepEqual(index.near([1], 41.9, 12.5), []);
-  });
-
-  test('takes no box that is not made of numbers, and keeps the area as it was', () => {
+  test('rejects a box with NaN, and keeps the area as it was', () => {
     const index = new AreaIndex();
     const area = areaOf(1, 1, CIRCLE);
     index.put(area);
@@ -160,7 +149,7 @@ function eastOf(lng: number, byDegrees: number): number {
 
 function areaOf(areaId: number, inWorldId: number, drawn: AreaGeometry): Area {
   const definition = { name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry: drawn };
-  const stored = { id: areaId, worldId: inWorldId, accountId: 1, definition, figures: areaFigures(drawn) };
+  const stored = { id: areaId, worldId: inWorldId, accountId: 1, definition, measures: areaMeasures(drawn) };
   return { ...stored, createdAtMs: 0, revision: 1, shape: compileShape(definition) };
 }
 

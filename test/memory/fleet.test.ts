@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { DeviceFields, LatestPosition } from '../../src/engine/device.ts';
-import { distanceM } from '../../src/geometry/distance.ts';
+import { distanceM } from '../../src/geometry/geodesic/distance.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
 
 const WORLDS = [1, 2, 3];
@@ -127,7 +127,7 @@ describe('a fleet of several worlds', () => {
     }),
   );
 
-  test('answers every list and every nearest as plain lists do, after any changes, each applied once or twice', () => {
+  test('returns every page and every nearest like plain lists, after any changes, each applied once or twice', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(change, fc.boolean()), { maxLength: 40, size: 'max' }), (changes) => {
         const fleet = new Fleet();
@@ -150,7 +150,7 @@ describe('a fleet of several worlds', () => {
     );
   });
 
-  test('the order in which changes arrive does not matter', () => {
+  test('is the same in whichever order changes arrive', () => {
     const changes: ((fleet: Fleet) => void)[] = [
       (fleet) => fleet.putDevice(fields(1, 1, 3, 'newest')),
       (fleet) => fleet.putDevice(fields(1, 2, 2, 'older')),
@@ -168,7 +168,7 @@ describe('a fleet of several worlds', () => {
     }
   });
 
-  test('a device that changes its world takes its position along and leaves nothing behind', () => {
+  test('a device that changes its world keeps its position and is gone from the old world', () => {
     const fleet = new Fleet();
     for (let id = 1; id <= 10; id++) {
       fleet.putDevice(fields(id, 1));
@@ -184,13 +184,7 @@ describe('a fleet of several worlds', () => {
     assert.equal(fleet.positionedCount, 10);
   });
 
-  test('moving a device that is not known says so and changes nothing', () => {
-    const fleet = new Fleet();
-    assert.equal(fleet.move(7, position(1, 0)), false);
-    assert.deepEqual([fleet.deviceCount, fleet.positionedCount], [0, 0]);
-  });
-
-  test('versions only rise, from the one with which every world begins', () => {
+  test('versions of worlds only rise', () => {
     const fleet = new Fleet();
     assert.equal(fleet.worldVersion(1), 1);
     fleet.raiseVersion(1, 5);
@@ -198,7 +192,7 @@ describe('a fleet of several worlds', () => {
     assert.deepEqual([fleet.worldVersion(1), fleet.worldVersion(2)], [5, 1]);
   });
 
-  test('any device is found for ingest by its IMEI, whoever owns it', () => {
+  test('anyDevice finds a device by its IMEI in any world', () => {
     const fleet = new Fleet();
     fleet.putDevice(fields(1, 3));
     const { imei } = fields(1, 3);

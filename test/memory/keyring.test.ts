@@ -20,7 +20,7 @@ const key = (id: number, accountId = 1): KeyState => ({
 const ids = (...some: number[]): ReadonlySet<number> => new Set(some);
 
 describe('the keyring', () => {
-  test('remembers what was put, and replaces it', () => {
+  test('returns a key that was put, or what replaced it', () => {
     const ring = new Keyring();
     assert.equal(ring.get('a'), undefined);
     assert.equal(ring.put('a', key(1), ring.epoch), true);
@@ -28,7 +28,7 @@ describe('the keyring', () => {
     assert.deepEqual([ring.get('a')?.id, ring.size], [2, 1]);
   });
 
-  test('forgets the keys named, and all keys of the accounts named, and no other', () => {
+  test('drops the given keys and all keys of the given accounts, and no other', () => {
     const ring = new Keyring();
     for (const [fingerprint, state] of [
       ['a', key(1, 10)],
@@ -45,7 +45,7 @@ describe('the keyring', () => {
     );
   });
 
-  test('refuses what was read before a change, also of a key that it did not hold', () => {
+  test('does not cache a key that was read before a change, even one that it did not hold', () => {
     for (const change of [
       (ring: Keyring) => ring.dropKeys(ids(1), ids()),
       (ring: Keyring) => ring.dropKeys(ids(), ids(99)),
@@ -60,21 +60,14 @@ describe('the keyring', () => {
     }
   });
 
-  test('a change of nothing overtakes nobody', () => {
+  test('an empty change does not stop a load from being cached', () => {
     const ring = new Keyring();
     const epoch = ring.epoch;
     ring.dropKeys(ids(), ids());
     assert.equal(ring.put('a', key(1), epoch), true);
   });
 
-  test('clear forgets everything', () => {
-    const ring = new Keyring();
-    ring.put('a', key(1), ring.epoch);
-    ring.clear();
-    assert.deepEqual([ring.size, ring.get('a')], [0, undefined]);
-  });
-
-  test('holds 200 000 keys at most: the one that came first goes first', () => {
+  test('holds 200 000 keys at most and drops the oldest first', () => {
     const ring = new Keyring();
     const state = key(1);
     for (let n = 0; n < 200_010; n++) ring.put(`k${n}`, state, ring.epoch);
@@ -82,7 +75,7 @@ describe('the keyring', () => {
     assert.deepEqual([ring.get('k9'), ring.get('k10')?.id, ring.get('k200009')?.id], [undefined, 1, 1]);
   });
 
-  test('renewing a key when full costs no other', () => {
+  test('replacing a key when full drops no other', () => {
     const ring = new Keyring();
     const state = key(1);
     for (let n = 0; n < 200_000; n++) ring.put(`k${n}`, state, ring.epoch);

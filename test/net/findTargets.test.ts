@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { judgeWebhookUrl } from '../../src/delivery/urlSafety.ts';
+import { validateWebhookUrl } from '../../src/delivery/urlSafety.ts';
 import { findTargets } from '../../src/net/findTargets.ts';
 import type { Resolve } from '../../src/net/resolveHost.ts';
 import { sendWebhook } from '../../src/net/sendWebhook.ts';
-import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhookUrls.ts';
+import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
 
 const NOBODY = new CidrSet([]);
 
 /** What would become of a delivery to the row's URL; nothing is sent where it would go out. */
 async function verdict(row: UrlRow, allowNets: CidrSet): Promise<UrlRow['delivery']> {
   const resolve: Resolve = async () => ({ kind: 'addresses', addresses: row.answers ?? assert.fail() });
-  const judged = judgeWebhookUrl(row.url, allowNets);
-  const targets = judged.ok
-    ? await findTargets(new URL(judged.value).hostname, allowNets, resolve, new AbortController().signal)
+  const validated = validateWebhookUrl(row.url, allowNets);
+  const targets = validated.ok
+    ? await findTargets(new URL(validated.value).hostname, allowNets, resolve, new AbortController().signal)
     : ({ kind: 'unsafe' } as const);
   if (targets.kind === 'addresses') return 'sent';
   const { kind } = await sendWebhook({ url: row.url, headers: {}, body: '', allowNets, resolve });

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { postOnce } from '../../src/net/postOnce.ts';
-import { receiverCertificate, startTlsReceiver } from '../support/tlsReceiver.ts';
+import { receiverCertificate, startTlsReceiver } from '../support/webhooks/tlsReceiver.ts';
 
 for (const [name, isLate] of [
   ['in time is sent', false],
   ['too late is not sent, though no timer has said so yet: others may have taken over', true],
 ] as const) {
   test(`a request whose connection is ready ${name}`, async (t) => {
-    const certificate = receiverCertificate();
+    const certificate = await receiverCertificate();
     const receiver = await startTlsReceiver(t, certificate, (socket) =>
       socket.end('HTTP/1.1 204 No Content\r\n\r\n'),
     );

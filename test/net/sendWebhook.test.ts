@@ -5,7 +5,11 @@ import { describe, type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { selfSignedCertificate } from '../../src/cli/selfSignedCertificate.ts';
+import { DAY_MS } from '../../src/base/durations.ts';
+import {
+  type SelfSignedCertificate,
+  selfSignedCertificate,
+} from '../../src/cli/receive/selfSignedCertificate.ts';
 import type { Resolve } from '../../src/net/resolveHost.ts';
 import { type SendResult, sendWebhook, type WebhookRequest } from '../../src/net/sendWebhook.ts';
 import {
@@ -13,13 +17,13 @@ import {
   receiverCertificate,
   startListener,
   startTlsReceiver,
-} from '../support/tlsReceiver.ts';
+} from '../support/webhooks/tlsReceiver.ts';
 
 const BODY = JSON.stringify({ id: 'evt_1', data: { name: 'Città 🚚' } });
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 /** Of attempts that are meant to run into it. */
 const SHORT_MS = 400;
-const CERTIFICATE = receiverCertificate();
+const CERTIFICATE = await receiverCertificate();
 const LOOPBACK = nets('127.0.0.0/8,::1');
 const NOBODY = new CidrSet([]);
 
@@ -205,6 +209,13 @@ describe('a receiver that misbehaves', () => {
     assert.equal(await outcome(send(port, { deadlineMs: SHORT_MS })), 'timeout');
   });
 
+  test('is not sent after the time by which it had to be, though its connection is ready', async (t) => {
+    const { port, requests } = await receiver(t, (socket) => socket.end(OK));
+    assert.equal(await outcome(send(port, { sendUntilMs: performance.now() - 1 })), 'timeout');
+    assert.equal(await outcome(send(port)), '200');
+    assert.equal(requests.length, 1);
+  });
+
   test('that speaks no TLS is a failure of TLS', async (t) => {
     const { port } = await startListener(t, (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'));
     assert.equal(await outcome(send(port)), 'tls_failed');
@@ -215,22 +226,21 @@ describe('a receiver that misbehaves', () => {
   });
 });
 
-describe('the certificate', () => {
-  const dayMs = 86_400_000;
-  const rows: [string, ReturnType<typeof receiverCertificate>, boolean][] = [
-    ['of another name', receiverCertificate(['other.example.com', '127.0.0.1']), true],
-    ['of a parent name', receiverCertificate(['example.com', '*.hook.example.com']), true],
+describe('the certificate', async () => {
+  const rows: [string, SelfSignedCertificate, boolean][] = [
+    ['of another name', await receiverCertificate(['other.example.com', '127.0.0.1']), true],
+    ['of a parent name', await receiverCertificate(['example.com', '*.hook.example.com']), true],
     [
       'that has expired',
-      selfSignedCertificate([RECEIVER_NAME], Date.now() - 2 * dayMs, Date.now() - dayMs),
+      await selfSignedCertificate([RECEIVER_NAME], Date.now() - 2 * DAY_MS, Date.now() - DAY_MS),
       true,
     ],
     [
       'that is not valid yet',
-      selfSignedCertificate([RECEIVER_NAME], Date.now() + dayMs, Date.now() + 2 * dayMs),
+      await selfSignedCertificate([RECEIVER_NAME], Date.now() + DAY_MS, Date.now() + 2 * DAY_MS),
       true,
     ],
-    ['that nobody trusts', receiverCertificate(), false],
+    ['that nobody trusts', await receiverCertificate(), false],
   ];
   for (const [what, certificate, isTrusted] of rows) {
     test(`${what} is refused before a byte of the request is sent`, async (t) => {
@@ -244,12 +254,14 @@ describe('the certificate', () => {
   test('is checked by address when the URL names one', async (t) => {
     const { port } = await receiver(t, (socket) => socket.end(OK));
     assert.equal(await outcome(send(port, { url: `https://127.0.0.1:${port}/` })), '200');
-    const other = await startTlsReceiver(t, receiverCertificate([RECEIVER_NAME]), (socket) => socket.end(OK));
+    const other = await startTlsReceiver(t, await receiverCertificate([RECEIVER_NAME]), (socket) =>
+      socket.end(OK),
+    );
     assert.notEqual(await outcome(send(other.port, { url: `https://127.0.0.1:${other.port}/` })), '200');
   });
 
   test('is checked even where the environment switches that off for the process', async (t) => {
-    const { port } = await startTlsReceiver(t, receiverCertificate(), (socket) => socket.end(OK));
+    const { port } = await startTlsReceiver(t, await receiverCertificate(), (socket) => socket.end(OK));
     const before = process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     t.after(() => {

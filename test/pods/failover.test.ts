@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { adminOf } from '../support/admin.ts';
-import { areaApi, CIRCLE } from '../support/areas.ts';
+import { StreamClient } from '../support/feeds/feedReader.ts';
+import { areaApi, CIRCLE } from '../support/http/areas.ts';
 import { NO_LIMITS, startPod } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { startReplicatedPostgres } from '../support/postgres/replicatedPostgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
-import { startReplicatedPostgres } from '../support/replicatedPostgres.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const OWNER = 'owner@example.com';
@@ -12,6 +13,7 @@ const [KEPT, LOST] = ['350000000000001', '350000000000002'];
 /** Far more than are written afterwards: all of those get numbers that the pods have seen before. */
 const LOST_WRITES = 60;
 const LATER_WRITES = 20;
+const FEEDS = ['devices/changes', 'events/feed'] as const;
 const near = { lat: 41.9, lng: 12.5 };
 const far = { lat: -30, lng: 100 };
 
@@ -45,6 +47,20 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   const nowMs = Date.now();
   await pods[0].points([point(1, nowMs - 3_000)]);
 
+  /** What is told of an own commit comes once more when it is followed. */
+  const cursorOf = async (path: string): Promise<string> => {
+    let cursor = '';
+    await waitFor(async () => {
+      const at = cursor === '' ? '' : `?cursor=${cursor}`;
+      const { body } = await pods[0].get(`/api/v3/${path}${at}`, key);
+      const isFinished = cursor !== '' && body.data.length === 0;
+      cursor = body.meta.cursor;
+      return isFinished;
+    });
+    return cursor;
+  };
+  const cursorsOf = () => Promise.all(FEEDS.map(cursorOf));
+  const kept = await cursorsOf();
   await postgres.loseReplica();
   await admin.device(OWNER, LOST);
   await pods[0].points([point(2, nowMs - 1_000)]);
@@ -54,6 +70,12 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
     assert.equal(await isInside(n), false);
     assert.deepEqual(await imeis(n), [KEPT, LOST]);
   }
+
+  const lost = await cursorsOf();
+  const follow = (pod: 0 | 1, cursors: readonly string[], query = '') =>
+    Promise.all(FEEDS.map((path, n) => pods[pod].get(`/api/v3/${path}?cursor=${cursors[n]}${query}`, key)));
+  const stream = await StreamClient.open(pods[0], key);
+  const waiting = follow(1, lost, '&wait=25');
 
   await postgres.failOver();
   // The very next write that succeeds must hold on both, with whatever memory they are.
@@ -66,6 +88,28 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
     assert.deepEqual(await imeis(n), [KEPT], 'what was lost is gone');
     const { body } = await pods[n].get(`/api/v3/devices/${KEPT}/location`, key);
     assert.equal(body.data.latitude, 1);
+  }
+  // Nobody is left with what was lost.
+  for (const [n, { status, body }] of (await waiting).entries()) {
+    if (status === 503) continue;
+    // A wait that ends before the pod knows of it brings nothing, and its cursor is of the old server.
+    const last =
+      status === 200 ? await pods[1].get(`/api/v3/${FEEDS[n]}?cursor=${body.meta.cursor}`, key) : null;
+    assert.deepEqual([body.data ?? [], last?.status ?? status], [[], 410]);
+  }
+  await stream.ended;
+  for (const pod of [0, 1] as const) {
+    assert.deepEqual(
+      (await follow(pod, lost)).map(({ status }) => status),
+      [410, 410],
+    );
+    assert.deepEqual(
+      (await follow(pod, kept)).map(({ status }) => status),
+      [200, 200],
+      'the replica had everything that these have seen',
+    );
+    const resumed = await pods[pod].get(`/api/v3/stream?cursor=${stream.lastId}`, key);
+    assert.equal(resumed.status, 410);
   }
   for (let n = 0; n < LATER_WRITES; n++) {
     const center = n % 2 === 0 ? far : near;

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { IMPORT_CHUNK } from '../../src/cli/importDevices.ts';
-import { upsertPod } from '../../src/store/pods.ts';
-import { selectFeedStand } from '../../src/store/snapshot.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { adminOf } from '../support/admin.ts';
+import { IMPORT_CHUNK } from '../../src/flows/devices/importChunk.ts';
+import { upsertPod } from '../../src/store/feed/pods.ts';
+import { selectFeedCursor } from '../../src/store/feed/snapshot.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import { startPod } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { runs } from '../support/torture.ts';
 
 const OWNER = 'importer@example.com';
@@ -22,13 +22,13 @@ function startSlowPod(sql: Sql): { end(): Promise<readonly number[]> } {
   const follow = async (): Promise<void> => {
     let known = 0;
     while (!isOver) {
-      const { stand, devices } = await sql.begin('isolation level repeatable read', async (tx) => {
+      const { cursor, devices } = await sql.begin('isolation level repeatable read', async (tx) => {
         const [row] = await tx<{ devices: number }[]>`select count(*)::int as devices from device`;
-        return { stand: await selectFeedStand(tx), devices: row?.devices ?? 0 };
+        return { cursor: await selectFeedCursor(tx), devices: row?.devices ?? 0 };
       });
       steps.push(devices - known);
       known = devices;
-      await upsertPod(sql, podId, stand);
+      await upsertPod(sql, podId, cursor);
       await new Promise((resolve) => setTimeout(resolve, 50));
     }
   };

@@ -1,22 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NO_TRACK, stepDevice } from '../../src/engine/deviceEvents.ts';
+import { DAY_MS } from '../../src/base/durations.ts';
+import { NO_STATE, stepDevice } from '../../src/engine/deviceEvents.ts';
 import { deviceEventData } from '../../src/engine/deviceEventView.ts';
-import { connectEmbedded } from '../../src/store/embedded.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { adminOf } from '../support/admin.ts';
-import { makeDataDir, removeDataDir } from '../support/cluster.ts';
-import { eventually, processesIn } from '../support/embedded.ts';
-import { type Pod, startPod } from '../support/pod.ts';
+import { connectEmbedded } from '../../src/store/embedded/embedded.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import {
   PointStream,
   provenPoints,
   type Sent,
   type SentPoint,
   streamDuring,
-} from '../support/pointStream.ts';
-import { createDatabase } from '../support/postgres.ts';
+} from '../support/ingest/pointStream.ts';
+import { type Pod, startPod } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
+import { eventually, processesIn } from '../support/postgres/embedded.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
@@ -27,7 +28,6 @@ const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_00
 const OWNER = 'owner@example.com';
 const SENDERS = 4;
 const DEVICES_PER_SENDER = 3;
-const DAY_MS = 86_400_000;
 
 const imeiOf = (n: number): string => String(350000000000000 + n);
 const IMEIS = Array.from({ length: SENDERS * DEVICES_PER_SENDER }, (_, n) => imeiOf(n));
@@ -52,7 +52,7 @@ async function proveStored(sql: Sql, sent: Sent): Promise<void> {
 
 /** State and events of a device are those of its stored points, one after the other. */
 async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[]): Promise<void> {
-  let track = NO_TRACK;
+  let track = NO_STATE;
   const expected: object[] = [];
   for (const point of points) {
     const step = stepDevice(track, {
@@ -70,7 +70,7 @@ async function proveDevice(sql: Sql, imei: string, points: readonly SentPoint[])
       alarms: point.alarm?.split(',') ?? [],
       rfid: point.rfid ?? null,
     });
-    track = step.track;
+    track = step.state;
     for (const event of step.events) {
       const occurredAt = new Date(point.recorded_at).toISOString();
       expected.push({ type: event.type, occurredAt, data: deviceEventData(event) });

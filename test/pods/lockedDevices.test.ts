@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { openSql } from '../../src/store/sql.ts';
-import { adminOf } from '../support/admin.ts';
+import { DAY_MS } from '../../src/base/durations.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
 import { INGEST_TOKEN, type Reply, request } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
-import { startPostgresProxy } from '../support/postgresProxy.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { startPostgresProxy } from '../support/postgres/postgresProxy.ts';
 import { serviceEnv, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { EventSource } from '../support/webhooks.ts';
+import { EventSource } from '../support/webhooks/webhooks.ts';
 
 const OWNER = 'owner@example.com';
-const DAY_MS = 86_400_000;
 const IMEIS = Array.from({ length: 20 }, (_, n) => String(350_000_000_000_001 + n));
 const [LOCKED = '', ...OTHERS] = IMEIS;
 

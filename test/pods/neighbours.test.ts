@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Attack } from '../../bench/neighbours/attack.ts';
+import { AttackBench } from '../../bench/neighbours/attackBench.ts';
 import { ATTACKS } from '../../bench/neighbours/attacks.ts';
 import type { AttackResult, Times } from '../../bench/neighbours/measureAttacks.ts';
-import { Neighbourhood } from '../../bench/neighbours/neighbourhood.ts';
-import { burdenOf, summarize } from '../../bench/neighbours/summary.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { limitUseOf, summarize } from '../../bench/neighbours/summary.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
@@ -18,9 +18,9 @@ const SHORT_ATTACKS = 4;
 const PAIRS = 8;
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 
-async function open(t: TestContext): Promise<Neighbourhood> {
+async function open(t: TestContext): Promise<AttackBench> {
   const { url, drop } = await createDatabase(undefined, { empty: true });
-  const neighbourhood = await Neighbourhood.open({
+  const neighbourhood = await AttackBench.open({
     databaseUrl: url,
     scale: IS_TORTURE ? 'torture' : 'smoke',
     times: IS_TORTURE ? TORTURE_TIMES : SHORT_TIMES,
@@ -41,18 +41,21 @@ function shuffled(seed: number): Attack[] {
     .map(({ attack }) => attack);
 }
 
-function judge(t: TestContext, result: AttackResult): void {
+function check(t: TestContext, result: AttackResult): void {
   t.diagnostic(summarize([result]).notes.join());
-  const { polls, points, refusedPolls, refusedPoints } = result.during;
-  assert.deepEqual({ ...refusedPolls, ...refusedPoints }, {}, `${result.name}: the victim was refused`);
+  const { polls, points, failedPolls, failedPoints } = result.during;
+  assert.deepEqual({ ...failedPolls, ...failedPoints }, {}, `${result.name}: calls of the victim failed`);
   const answered = (counts: readonly number[]) => counts.reduce((sum, count) => sum + count, 0);
   assert.ok(answered(polls) > 0 && answered(points) > 0, `${result.name}: the victim was answered`);
-  assert.ok(burdenOf(result).memory <= 1, `${result.name}: ${result.calm.rssMb} → ${result.during.rssMb} MB`);
+  assert.ok(
+    limitUseOf(result).memory <= 1,
+    `${result.name}: ${result.calm.rssMb} → ${result.during.rssMb} MB`,
+  );
 }
 
 test('a customer is answered and its points are stored, whatever small thing another does', async (t) => {
   const neighbourhood = await open(t);
-  for (const result of await neighbourhood.together(shuffled(SEED).slice(0, SHORT_ATTACKS))) judge(t, result);
+  for (const result of await neighbourhood.together(shuffled(SEED).slice(0, SHORT_ATTACKS))) check(t, result);
 });
 
 test(`each attack by itself, and pairs of them, at full size (seed ${SEED})`, {
@@ -61,11 +64,11 @@ test(`each attack by itself, and pairs of them, at full size (seed ${SEED})`, {
   const neighbourhood = await open(t);
   const attacks = shuffled(SEED);
   for (const attack of attacks) {
-    await t.test(attack.name, async (t) => judge(t, await neighbourhood.apart([attack])));
+    await t.test(attack.name, async (t) => check(t, await neighbourhood.apart([attack])));
   }
   for (let n = 0; n < PAIRS; n++) {
     const pair = attacks.slice(2 * n, 2 * n + 2);
     const title = pair.map(({ name }) => name).join(' and ');
-    await t.test(title, async (t) => judge(t, await neighbourhood.apart(pair)));
+    await t.test(title, async (t) => check(t, await neighbourhood.apart(pair)));
   }
 });

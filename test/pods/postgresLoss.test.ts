@@ -3,12 +3,13 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { withDeadline } from '../../src/base/deadline.ts';
-import { openSql } from '../../src/store/sql.ts';
-import { type Admin, adminOf } from '../support/admin.ts';
-import { startLoad, type Tally } from '../support/load.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/ownPostgres.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import { startLoad, type Tally } from '../support/ingest/load.ts';
 import { INGEST_TOKEN, NO_LIMITS, type Pod, type Reply, request, startPod } from '../support/pod.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { runs } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const OWNER = 'owner@example.com';
@@ -18,7 +19,7 @@ const ANSWER_LIMIT_MS = 20_000;
 /** What memory answers waits for Postgres for two seconds at most. */
 const MEMORY_LIMIT_MS = 6_000;
 
-interface Scene {
+interface Setup {
   readonly postgres: OwnPostgres;
   readonly admin: Admin;
   readonly pod: Pod;
@@ -29,7 +30,7 @@ interface Scene {
 }
 
 /** A pod with a moved device, whose clock a test may put forward. */
-async function startScene(t: TestContext, redisUrl?: string): Promise<Scene> {
+async function startSetup(t: TestContext, redisUrl?: string): Promise<Setup> {
   const postgres = await startOwnPostgres(t);
   const admin = adminOf(postgres.url, redisUrl);
   await admin.account(OWNER);
@@ -87,7 +88,7 @@ const repeat = (answer: string, count: number): string[] => Array(count).fill(an
 const UNAVAILABLE = '503 SERVICE_UNAVAILABLE';
 
 /** What holds while Postgres is lost, for a minute and beyond. */
-async function proveLoss({ pod, key, fresh, clock }: Scene): Promise<void> {
+async function proveLoss({ pod, key, fresh, clock }: Setup): Promise<void> {
   const get = (path: string) => pod.get(path, key);
   // The first to notice: it goes out on a connection that seems to be fine.
   const sent = answers([point(pod, 30)]);
@@ -106,7 +107,7 @@ async function proveLoss({ pod, key, fresh, clock }: Scene): Promise<void> {
 }
 
 /** Everything works again, and changes are followed again. */
-async function proveRecovery({ postgres, pod, key, fresh, admin }: Scene): Promise<void> {
+async function proveRecovery({ postgres, pod, key, fresh, admin }: Setup): Promise<void> {
   await waitFor(async () => (await request(`${pod.api}/readyz`)).status === 200);
   const paths = [...FROM_MEMORY, ...FROM_POSTGRES];
   const calls = [...paths.map((path) => pod.get(path, key)), pod.get('/api/v3/devices', fresh)];
@@ -121,7 +122,7 @@ async function proveRecovery({ postgres, pod, key, fresh, admin }: Scene): Promi
   await waitForListener(postgres.url);
 }
 
-/** A doorbell that does not ring would not show: the feed is polled as well. */
+/** A lost notification would not show: the feed is polled as well. */
 async function waitForListener(url: string): Promise<void> {
   const sql = openSql(url, { maxConnections: 1, name: 'test' });
   await waitFor(async () => {
@@ -152,33 +153,33 @@ async function cutConnections(url: string): Promise<void> {
 
 describe('Postgres is harmed', { concurrency: 4, timeout: 120_000 }, () => {
   test('killed and restarted', async (t) => {
-    const scene = await startScene(t);
-    await scene.postgres.kill();
-    await proveLoss(scene);
-    await scene.postgres.start();
-    await proveRecovery(scene);
+    const setup = await startSetup(t);
+    await setup.postgres.kill();
+    await proveLoss(setup);
+    await setup.postgres.start();
+    await proveRecovery(setup);
   });
 
   test('stopped and restarted', async (t) => {
-    const scene = await startScene(t);
-    await scene.postgres.stop();
-    await proveLoss(scene);
-    await scene.postgres.start();
-    await proveRecovery(scene);
+    const setup = await startSetup(t);
+    await setup.postgres.stop();
+    await proveLoss(setup);
+    await setup.postgres.start();
+    await proveRecovery(setup);
   });
 
   test('silent and back', async (t) => {
-    const scene = await startScene(t);
-    await scene.postgres.pause();
-    await proveLoss(scene);
-    await scene.postgres.resume();
-    await proveRecovery(scene);
+    const setup = await startSetup(t);
+    await setup.postgres.pause();
+    await proveLoss(setup);
+    await setup.postgres.resume();
+    await proveRecovery(setup);
   });
 
   for (const [name, harm] of HARMS) {
     test(`under load nothing breaks while ${name}`, async (t) => {
-      const scene = await startScene(t);
-      const { pod, key, postgres } = scene;
+      const setup = await startSetup(t);
+      const { pod, key, postgres } = setup;
       const lng = counter(30, 0.001);
       const load = startLoad(t, {
         nearest: () => pod.get('/api/v3/devices/nearest?lat=10&lng=20', key),
@@ -190,13 +191,13 @@ describe('Postgres is harmed', { concurrency: 4, timeout: 120_000 }, () => {
         'ingest 3': () => point(pod, lng()),
         'ingest 4': () => point(pod, lng()),
       });
-      for (let round = 0; round < 6; round++) {
+      for (let round = 0; round < runs(2); round++) {
         await harm(postgres);
         await untilCalled(load.tally, 'ingest 1 200');
       }
       await load.stop();
       assert.deepEqual(unexpected(load.tally), {});
-      await proveRecovery(scene);
+      await proveRecovery(setup);
     });
   }
 });
@@ -220,7 +221,7 @@ function unexpected(tally: Tally): Tally {
 describe('Postgres is lost beside Redis', { skip: skipWithoutRedis() }, () => {
   test('memory does not answer when Redis knows of something newer', async (t) => {
     const redis = await startRedis(t);
-    const { postgres, pod, key } = await startScene(t, redis.url);
+    const { postgres, pod, key } = await startSetup(t, redis.url);
     await postgres.kill();
     assert.deepEqual(
       await answers(FROM_MEMORY.map((path) => pod.get(path, key))),
@@ -237,9 +238,9 @@ describe('Postgres is lost beside Redis', { skip: skipWithoutRedis() }, () => {
 
   test('memory answers when Redis is lost too', async (t) => {
     const redis = await startRedis(t);
-    const { postgres, pod, key } = await startScene(t, redis.url);
+    const { postgres, pod, key } = await startSetup(t, redis.url);
     await Promise.all([postgres.kill(), redis.stop()]);
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < runs(2); round++) {
       const calls = FROM_MEMORY.map((path) => pod.get(path, key));
       assert.deepEqual(await answers(calls), repeat('200', FROM_MEMORY.length));
     }

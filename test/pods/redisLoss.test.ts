@@ -2,24 +2,25 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { type Admin, adminOf } from '../support/admin.ts';
-import { startLoad } from '../support/load.ts';
+import { startLoad } from '../support/ingest/load.ts';
 import { INGEST_TOKEN, NO_LIMITS, type Pod, request, startPod } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { runs } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';
 
-interface Scene {
+interface Setup {
   readonly redis: TestRedis;
   readonly pods: readonly [Pod, Pod];
   readonly admin: Admin;
   readonly key: string;
 }
 
-async function startScene(t: TestContext, limits = NO_LIMITS): Promise<Scene> {
+async function startSetup(t: TestContext, limits = NO_LIMITS): Promise<Setup> {
   const { url } = await createDatabase(t);
   const redis = await startRedis(t);
   const admin = adminOf(url, redis.url);
@@ -32,7 +33,7 @@ async function startScene(t: TestContext, limits = NO_LIMITS): Promise<Scene> {
   return { redis, pods: [a, b], admin, key };
 }
 
-const STORMS: readonly [name: string, storm: (redis: TestRedis) => Promise<void>][] = [
+const REDIS_ERRORS: readonly [name: string, enter: (redis: TestRedis) => Promise<void>][] = [
   [
     'stopped and restarted',
     async (redis) => {
@@ -68,9 +69,9 @@ const STORMS: readonly [name: string, storm: (redis: TestRedis) => Promise<void>
 ];
 
 describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 2, timeout: 60_000 }, () => {
-  for (const [name, storm] of STORMS) {
+  for (const [name, enter] of REDIS_ERRORS) {
     test(`${name}: every call is answered as if nothing had happened`, async (t) => {
-      const { redis, pods, admin, key } = await startScene(t);
+      const { redis, pods, admin, key } = await startSetup(t);
       let recordedAtMs = Date.now() - 1_000_000;
       const calls = pods.flatMap((pod, n): [string, () => Promise<{ status: number }>][] => [
         [`nearest ${n}`, () => pod.get('/api/v3/devices/nearest?lat=10&lng=20', key)],
@@ -89,8 +90,8 @@ describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 
         ],
       ]);
       const load = startLoad(t, Object.fromEntries(calls));
-      for (let round = 0; round < 4; round++) {
-        await storm(redis);
+      for (let round = 0; round < runs(2); round++) {
+        await enter(redis);
         const { id, key: another } = await admin.key(OWNER);
         for (const pod of pods) assert.equal((await pod.get('/api/v3/devices', another)).status, 200);
         await admin.run('key:revoke', '--id', String(id));
@@ -113,7 +114,7 @@ describe('limits while Redis is lost', { skip: skipWithoutRedis() }, () => {
   const LIMIT = 120;
 
   /** How many of many calls to each pod are answered with 200. */
-  async function admitted(pods: readonly Pod[], key: string): Promise<number[]> {
+  async function authorized(pods: readonly Pod[], key: string): Promise<number[]> {
     return Promise.all(
       pods.map(async (pod) => {
         const replies = await Promise.all(
@@ -126,12 +127,12 @@ describe('limits while Redis is lost', { skip: skipWithoutRedis() }, () => {
   }
 
   test('each pod still holds them, and once Redis is back both together', async (t) => {
-    const { redis, pods, admin } = await startScene(t, { RATE_LIMIT_IP_MINUTE: '0' });
+    const { redis, pods, admin } = await startSetup(t, { RATE_LIMIT_IP_MINUTE: '0' });
     const { key } = await admin.key(OWNER);
     const { id, key: second } = await admin.key(OWNER);
     for (const pod of pods) assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
     await redis.stop();
-    assert.deepEqual(await admitted(pods, key), [LIMIT, LIMIT]);
+    assert.deepEqual(await authorized(pods, key), [LIMIT, LIMIT]);
     await redis.restart();
     const client = new Redis(redis.url);
     client.on('error', () => undefined); // at the end Redis goes first
@@ -143,7 +144,7 @@ describe('limits while Redis is lost', { skip: skipWithoutRedis() }, () => {
       return (await count()) === before + pods.length;
     });
     const used = await count();
-    const [here = 0, there = 0] = await admitted(pods, second);
+    const [here = 0, there = 0] = await authorized(pods, second);
     assert.equal(here + there, LIMIT - used);
   });
 });

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIVE_SECONDS } from '../../src/store/pods.ts';
-import { adminOf } from '../support/admin.ts';
+import { LIVE_SECONDS } from '../../src/store/feed/pods.ts';
 import { request } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { serviceEnv, startProcess } from '../support/service.ts';
 
 const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';
 
 /** A service with a device, two keys that it has seen, and a way to call it with each. */
-async function startScene(t: TestContext) {
+async function startSetup(t: TestContext) {
   const { url } = await createDatabase(t);
   const admin = adminOf(url);
   await admin.account(OWNER);
@@ -28,7 +28,7 @@ describe('a pod that stood still looks before it answers', { concurrency: 2 }, (
   /** Seconds between its stop and the command: it is waited for at first, and later no more. */
   for (const seconds of [0, LIVE_SECONDS + 0.5]) {
     test(`what was acknowledged while it stood, ${seconds} s after its stop, holds from its very next call`, async (t) => {
-      const { admin, child, revoked, kept, call } = await startScene(t);
+      const { admin, child, revoked, kept, call } = await startSetup(t);
       child.kill('SIGSTOP');
       await sleep(seconds * 1_000);
       await admin.run('key:revoke', '--id', String(revoked.id));

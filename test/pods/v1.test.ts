@@ -1,30 +1,35 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { withDeadline } from '../../src/base/deadline.ts';
-import { type Admin, adminOf } from '../support/admin.ts';
-import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/application.ts';
-import { dropBells } from '../support/bells.ts';
-import { startOwnPostgres } from '../support/ownPostgres.ts';
+import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/http/application.ts';
+import { dropNotifications } from '../support/http/dropNotifications.ts';
+import { REDIS_STATES } from '../support/ingest/redisStates.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
-import { WEATHERS } from '../support/weathers.ts';
+import { runs } from '../support/torture.ts';
 
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
 /** No call may take longer than this, whatever has happened to Postgres. */
 const ANSWER_LIMIT_MS = 20_000;
 
-interface Couple {
+interface TwoPods {
   readonly redis: TestRedis;
   readonly pods: readonly [Pod, Pod];
   readonly admin: Admin;
 }
 
-async function startCouple(t: TestContext, env = NO_LIMITS, { withBells = true } = {}): Promise<Couple> {
+async function startTwoPods(
+  t: TestContext,
+  env = NO_LIMITS,
+  { withNotifications = true } = {},
+): Promise<TwoPods> {
   const { url } = await createDatabase(t);
   const redis = await startRedis(t);
-  if (!withBells) await dropBells(url, redis.url);
+  if (!withNotifications) await dropNotifications(url, redis.url);
   const pods = await Promise.all(
     [0, 1].map(() => startPod(url, { t, env: { ...env, REDIS_URL: redis.url } })),
   );
@@ -43,39 +48,37 @@ describe('what the application does on one pod holds from the very next call on 
   concurrency: 2,
   timeout: 120_000,
 }, () => {
-  for (const [weather, strike, mend] of WEATHERS) {
-    for (const withBells of [true, false]) {
-      test(`keys: ${weather}, ${withBells ? 'bells ring' : 'no bell rings'}`, async (t) => {
-        const { redis, pods } = await startCouple(t, NO_LIMITS, { withBells });
-        const token = await logIn(pods[0], OWNER);
-        const settle = async (method: string, path: string, body?: object) => {
-          const reply = await callApi(pods[0], method, path, { token, ...(body && { body }) });
-          assert.ok(reply.status < 300, reply.text);
-          return reply.body.data;
-        };
-        const { id, key } = await settle('POST', '/v1/keys', { name: 'N', scopes: ['read_events'] });
-        const outcomes = () => onBoth(pods, '/v3/devices', { key });
-        assert.deepEqual(await outcomes(), twice('403 INSUFFICIENT_SCOPE'));
-        await strike(redis);
-        await settle('PATCH', `/v1/keys/${id}`, { scopes: ['read_devices'] });
-        assert.deepEqual(await outcomes(), twice('200'));
-        await settle('PATCH', `/v1/keys/${id}`, { allowlist: ['192.0.2.1'] });
-        assert.deepEqual(await outcomes(), twice('403 API_KEY_IP_BLOCKED'));
-        await settle('PATCH', `/v1/keys/${id}`, { allowlist: ['127.0.0.0/8'] });
-        assert.deepEqual(await outcomes(), twice('200'));
-        const made = await settle('POST', '/v1/keys', { name: 'M', scopes: ['read_devices'] });
-        assert.deepEqual(await onBoth(pods, '/v2/devices', { key: made.key }), twice('200'));
-        await settle('POST', `/v1/keys/${id}/revoke`);
-        assert.deepEqual(await outcomes(), twice('403 API_KEY_REVOKED'));
-        await mend(redis);
-        assert.deepEqual(await outcomes(), twice('403 API_KEY_REVOKED'));
-      });
-    }
+  for (const [redisState, enter, leave] of REDIS_STATES) {
+    test(`keys: ${redisState}, without notifications`, async (t) => {
+      const { redis, pods } = await startTwoPods(t, NO_LIMITS, { withNotifications: false });
+      const token = await logIn(pods[0], OWNER);
+      const change = async (method: string, path: string, body?: object) => {
+        const reply = await callApi(pods[0], method, path, { token, ...(body && { body }) });
+        assert.ok(reply.status < 300, reply.text);
+        return reply.body.data;
+      };
+      const { id, key } = await change('POST', '/v1/keys', { name: 'N', scopes: ['read_events'] });
+      const outcomes = () => onBoth(pods, '/v3/devices', { key });
+      assert.deepEqual(await outcomes(), twice('403 INSUFFICIENT_SCOPE'));
+      await enter(redis);
+      await change('PATCH', `/v1/keys/${id}`, { scopes: ['read_devices'] });
+      assert.deepEqual(await outcomes(), twice('200'));
+      await change('PATCH', `/v1/keys/${id}`, { allowlist: ['192.0.2.1'] });
+      assert.deepEqual(await outcomes(), twice('403 API_KEY_IP_BLOCKED'));
+      await change('PATCH', `/v1/keys/${id}`, { allowlist: ['127.0.0.0/8'] });
+      assert.deepEqual(await outcomes(), twice('200'));
+      const made = await change('POST', '/v1/keys', { name: 'M', scopes: ['read_devices'] });
+      assert.deepEqual(await onBoth(pods, '/v2/devices', { key: made.key }), twice('200'));
+      await change('POST', `/v1/keys/${id}/revoke`);
+      assert.deepEqual(await outcomes(), twice('403 API_KEY_REVOKED'));
+      await leave(redis);
+      assert.deepEqual(await outcomes(), twice('403 API_KEY_REVOKED'));
+    });
 
-    test(`sessions: ${weather}`, async (t) => {
-      const { redis, pods, admin } = await startCouple(t);
+    test(`sessions: ${redisState}`, async (t) => {
+      const { redis, pods, admin } = await startTwoPods(t);
       const early = await logIn(pods[1], OWNER);
-      await strike(redis);
+      await enter(redis);
       const opens = (token: string) => onBoth(pods, '/webhooks', { token });
       for (const pod of pods) {
         const token = await logIn(pod, OWNER);
@@ -90,15 +93,15 @@ describe('what the application does on one pod holds from the very next call on 
       const late = await logIn(pods[0], OWNER, `${PASSWORD}!`);
       await admin.run('account:deactivate', '--email', OWNER);
       assert.deepEqual(await opens(late), twice('403 API_KEY_REQUIRED'));
-      await mend(redis);
+      await leave(redis);
       assert.deepEqual(await opens(late), twice('403 API_KEY_REQUIRED'));
     });
   }
 
   test('a change of a key, over and over, with calls under way at the same moment', async (t) => {
-    const { pods } = await startCouple(t);
+    const { pods } = await startTwoPods(t);
     const token = await logIn(pods[0], OWNER);
-    for (let round = 0; round < 8; round++) {
+    for (let round = 0; round < runs(2); round++) {
       const made = await callApi(pods[0], 'POST', '/v1/keys', {
         token,
         body: { name: 'N', scopes: ['read_devices'] },
@@ -116,19 +119,6 @@ describe('what the application does on one pod holds from the very next call on 
       isRevoked = true;
       assert.deepEqual(await Promise.all(callers), twice('403 API_KEY_REVOKED'));
     }
-  });
-
-  test('the sessions of an account get exactly 120 answers a minute over both', async (t) => {
-    const { pods } = await startCouple(t, { RATE_LIMIT_IP_MINUTE: '0' });
-    const tokens = [await logIn(pods[0], OWNER), await logIn(pods[1], OWNER)];
-    const calls = Array.from({ length: 200 }, (_, n) =>
-      callApi(pods[n % 2] as Pod, 'GET', n % 3 === 0 ? '/v1/keys' : '/webhooks', {
-        token: tokens[(n >> 1) % 2],
-      }),
-    );
-    const statuses = (await Promise.all(calls)).map(({ status }) => status);
-    assert.equal(statuses.filter((status) => status === 200).length, 120);
-    assert.equal(statuses.filter((status) => status === 429).length, 80);
   });
 });
 

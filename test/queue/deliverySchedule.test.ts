@@ -2,14 +2,13 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { HOUR_MS } from '../../src/base/durations.ts';
 import { type DeliverySchedule, LocalDeliverySchedule } from '../../src/queue/deliverySchedule.ts';
 import { RedisDeliverySchedule } from '../../src/queue/redisDeliverySchedule.ts';
 import { redisKeys } from '../../src/queue/redisKeys.ts';
 import { RedisPort } from '../../src/queue/redisPort.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
-
-const HOUR_MS = 3_600_000;
 
 async function redisSchedules(t: TestContext, count: number) {
   const server = await startRedis(t);

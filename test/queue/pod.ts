@@ -2,11 +2,11 @@ import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { GateLimits, GateRequest } from '../../src/queue/gate.ts';
+import type { LimitRequest, RateLimits } from '../../src/queue/rateLimiter.ts';
 import { type ConnectionLog, connectRedis } from '../../src/queue/redisConnection.ts';
-import { RedisGate } from '../../src/queue/redisGate.ts';
 import { type RedisKeys, redisKeys } from '../../src/queue/redisKeys.ts';
 import { type RedisEvent, RedisPort } from '../../src/queue/redisPort.ts';
+import { RedisRateLimiter } from '../../src/queue/redisRateLimiter.ts';
 import { RedisWorldVersions } from '../../src/queue/worldVersions.ts';
 
 /** So long that a busy machine does not lose a Redis that is there. */
@@ -18,20 +18,20 @@ const EVENTUALLY_MS = 10_000;
 const POLL_MS = 10;
 
 export const SILENT: ConnectionLog = { info: () => {}, warn: () => {} };
-export const LIMITS: GateLimits = { ipMinute: 120, keyMinute: 120, keyHour: 1000 };
+export const LIMITS: RateLimits = { ipMinute: 120, keyMinute: 120, keyHour: 1000 };
 
 /** What one process holds of Redis. */
 export interface TestPod {
   readonly redis: Redis;
   readonly port: RedisPort;
-  readonly gate: RedisGate;
+  readonly limiter: RedisRateLimiter;
   readonly versions: RedisWorldVersions;
   readonly names: RedisKeys;
   readonly events: RedisEvent[];
 }
 
 export interface TestPodOptions {
-  readonly limits?: GateLimits;
+  readonly limits?: RateLimits;
   readonly namespace?: string;
   readonly catchUp?: () => Promise<void>;
   readonly onCatchUpFailed?: (error: unknown) => void;
@@ -51,18 +51,18 @@ export async function startPod(t: TestContext, url: string, options: TestPodOpti
     restMs: REST_MS,
   });
   const names = redisKeys(options.namespace ?? 'test');
-  const gate = new RedisGate(port, names, {
+  const limiter = new RedisRateLimiter(port, names, {
     limits: options.limits ?? LIMITS,
     catchUp: options.catchUp ?? (async () => {}),
     onCatchUpFailed: options.onCatchUpFailed ?? (() => {}),
   });
-  // The first call makes the gate ask for the catching up.
-  await gate.admit(asks({ verified: true }), 0);
-  return { redis, port, gate, versions: new RedisWorldVersions(port, names), names, events };
+  // The first call makes the limiter ask for the catching up.
+  await limiter.check(asks({ verified: true }), 0);
+  return { redis, port, limiter, versions: new RedisWorldVersions(port, names), names, events };
 }
 
 /** A request that asks for nothing but what is given. */
-export function asks(given: Partial<GateRequest>): GateRequest {
+export function asks(given: Partial<LimitRequest>): LimitRequest {
   return { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: false, ...given };
 }
 

@@ -59,8 +59,8 @@ describe('a connection to Redis', { skip: skipWithoutRedis() }, () => {
     }
     await eventually('both are logged', () => new Set(lines.map(({ level }) => level)).size === 2);
     assert.equal(JSON.stringify(lines).includes('secret'), false, JSON.stringify(lines));
-    const refused = lines.find(({ level }) => level === 'warn');
-    assert.match(JSON.stringify(refused), /WRONGPASS/);
+    const rejected = lines.find(({ level }) => level === 'warn');
+    assert.match(JSON.stringify(rejected), /WRONGPASS/);
   });
 
   test('refuses commands at once while there is no server', async (t) => {

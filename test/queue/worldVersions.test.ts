@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { HOUR_MS, MINUTE_MS } from '../../src/base/durations.ts';
 import { localWorldVersions } from '../../src/queue/worldVersions.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, HASTY_MS, startPod, type TestPod } from './pod.ts';
 
 const skip = skipWithoutRedis();
-const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 
 describe('a version in Redis', { skip }, () => {
   const start = async (t: TestContext): Promise<TestPod> => startPod(t, (await startRedis(t)).url);
@@ -83,7 +82,7 @@ describe('a version in Redis', { skip }, () => {
     assert.deepEqual(await look(pod), ['5', MINUTE_MS]);
   });
 
-  test('cannot be told while Redis is silent or gone, and nobody has to wait for it', async (t) => {
+  test('cannot be read while Redis is silent or gone, and nobody has to wait for it', async (t) => {
     const server = await startRedis(t);
     const { versions, port } = await startPod(t, server.url, { deadlineMs: HASTY_MS });
     server.pause();
@@ -97,7 +96,7 @@ describe('a version in Redis', { skip }, () => {
   });
 });
 
-test('in a single process there is nobody else to tell', async () => {
+test('in a single process there is nobody else to notify', async () => {
   assert.equal(await localWorldVersions.publish(1, 5), true);
   assert.equal(await localWorldVersions.confirm(1, 5), true);
   assert.equal(await localWorldVersions.restore(1, 5, '?1.3'), true);

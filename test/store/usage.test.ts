@@ -3,9 +3,9 @@ import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { migrate } from '../../src/store/migrate.ts';
-import { openSql, type Sql } from '../../src/store/sql.ts';
-import { createDatabase } from '../support/postgres.ts';
+import { migrate } from '../../src/store/sql/migrate.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
 
 const SQL = join(import.meta.dirname, '..', '..', 'sql');
 const quiet = (): void => undefined;

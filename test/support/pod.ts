@@ -4,8 +4,7 @@ import { type Clock, systemClock } from '../../src/base/clock.ts';
 import { invariant } from '../../src/base/invariant.ts';
 import { type Env, readConfig } from '../../src/config.ts';
 import { startService } from '../../src/wiring.ts';
-import { checkDescribed } from './describedAnswer.ts';
-import { otherWay } from './otherWay.ts';
+import { checkDescribed } from './http/describedAnswer.ts';
 
 export const INGEST_TOKEN = 'token-for-all-tests';
 
@@ -18,14 +17,18 @@ export interface Reply {
   readonly text: string;
 }
 
-/** A wired pod in this process, with its listeners on free ports. */
-export interface Pod {
+/** A pod, wherever it runs. */
+export interface PodAddress {
   readonly api: string;
   readonly ingest: string;
   get(path: string, key?: string, headers?: Record<string, string>): Promise<Reply>;
   /** Sends points and returns the summary; throws unless the answer is 200. */
   // biome-ignore lint/suspicious/noExplicitAny: see Reply
   points(points: readonly object[]): Promise<any>;
+}
+
+/** A wired pod in this process, with its listeners on free ports. */
+export interface Pod extends PodAddress {
   stop(): Promise<void>;
 }
 
@@ -36,7 +39,7 @@ export const NO_LIMITS: Env = {
   RATE_LIMIT_IP_MINUTE: '0',
 };
 
-interface PodOptions {
+export interface PodOptions {
   readonly env?: Env;
   readonly clock?: Clock;
   readonly t?: TestContext;
@@ -69,12 +72,16 @@ export async function startPod(
   t?.after(stop);
   const api = `http://127.0.0.1:${service.port}`;
   const ingest = `http://127.0.0.1:${service.ingestPort}`;
+  return { ...podAt({ api, ingest }), stop };
+}
+
+/** A pod that listens there. */
+export function podAt({ api, ingest }: Pick<PodAddress, 'api' | 'ingest'>): PodAddress {
   return {
     api,
     ingest,
-    stop,
     get: (path, key, headers = {}) =>
-      request(`${api}${otherWay('GET', path)}`, {
+      request(`${api}${path}`, {
         headers: key === undefined ? headers : { 'X-API-Key': key, ...headers },
       }),
     points: async (points) => {
@@ -111,5 +118,5 @@ export async function bareRequest(url: string, init: RequestInit = {}): Promise<
 }
 
 function parsedOrText(text: string, headers: Headers): unknown {
-  return headers.get('content-type')?.includes('json') === true ? (JSON.parse(text) as unknown) : text;
+  return /[/+]json\b/.test(headers.get('content-type') ?? '') ? (JSON.parse(text) as unknown) : text;
 }

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Guarded, spawnGuarded } from '../../src/store/embeddedGuard.ts';
+import { spawnWatched, type Watched } from '../../src/store/embedded/watchdog.ts';
 
 const READY_LIMIT_MS = 10_000;
 const POLL_MS = 20;
@@ -63,7 +63,7 @@ export async function startRedis(t?: TestContext): Promise<TestRedis> {
   };
 }
 
-async function launch(program: string, port: number, folder: string): Promise<Guarded> {
+async function launch(program: string, port: number, folder: string): Promise<Watched> {
   const logPath = join(folder, 'redis.log');
   const log = await open(logPath, 'w');
   const args = [
@@ -78,7 +78,7 @@ async function launch(program: string, port: number, folder: string): Promise<Gu
     '--appendonly',
     'no',
   ];
-  const server = await spawnGuarded(program, args, { cwd: folder, logFd: log.fd, account: null });
+  const server = await spawnWatched(program, args, { cwd: folder, logFd: log.fd, account: null });
   await log.close();
   let hasEnded = false;
   void server.ended.then(() => {

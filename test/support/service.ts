@@ -5,8 +5,8 @@ import type { TestContext } from 'node:test';
 import { childEnv } from './childEnv.ts';
 import { INGEST_TOKEN } from './pod.ts';
 
-const PROJECT = join(import.meta.dirname, '..', '..');
-const MAIN = join(PROJECT, 'src', 'main.ts');
+export const PROJECT = join(import.meta.dirname, '..', '..');
+export const MAIN = join(PROJECT, 'src', 'main.ts');
 
 /** The service in a process of its own, as `npm start` runs it. */
 export interface ServiceProcess {

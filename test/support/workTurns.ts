@@ -1,6 +1,6 @@
 import { WorkTurns } from '../../src/base/workTurns.ts';
-import { Bodies } from '../../src/http/bodies.ts';
-import type { BodyPorts } from '../../src/http/takeBody.ts';
+import { BodyBudget } from '../../src/http/bodies/bodyBudget.ts';
+import type { BodyPorts } from '../../src/http/bodies/takeBody.ts';
 
 /** Turns for long computations, as a pod has them. */
 export function newTurns(): WorkTurns<number | string> {
@@ -9,5 +9,5 @@ export function newTurns(): WorkTurns<number | string> {
 
 /** What an app needs to read bodies. */
 export function newBodyPorts(): BodyPorts {
-  return { bodies: new Bodies(), turns: newTurns() };
+  return { bodies: new BodyBudget(), turns: newTurns() };
 }

@@ -1,10 +1,10 @@
 import { ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { selectAccount, updateAccount } from '../../store/accounts.ts';
-import { type Command, type CommandOutcome, defineCommand } from '../command.ts';
-import { noAccount } from '../noAccount.ts';
+import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import { selectAccount, updateAccount } from '../../store/access/accounts.ts';
+import { type CommandOutcome, defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';
-import { parseEmail } from '../parseText.ts';
+import { parseEmail } from '../optionParsers.ts';
+import { unknownAccount } from '../unknownAccount.ts';
 
 export const accountActivate = switchCommand(
   'account:activate',
@@ -15,10 +15,10 @@ export const accountActivate = switchCommand(
 export const accountDeactivate = switchCommand(
   'account:deactivate',
   false,
-  'Refuses every call of the keys of an account, from the next call on, and ends its sessions.',
+  'Denies every call of the keys of an account, from the next call on, and ends its sessions.',
 );
 
-function switchCommand(name: string, active: boolean, summary: string): Command {
+function switchCommand(name: string, active: boolean, summary: string): FleetCommand {
   return defineCommand({
     name,
     summary,
@@ -35,7 +35,7 @@ async function setActive(
   active: boolean,
 ): Promise<CommandOutcome> {
   const account = await selectAccount(tx, email, 'update');
-  if (account === undefined) return noAccount(email);
+  if (account === undefined) return unknownAccount(email);
   await updateAccount(tx, account.id, { active });
   changed({ kind: 'account', worldId: account.worldId, entityIds: [account.id] });
   return ok({ id: account.id, active });

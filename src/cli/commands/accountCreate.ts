@@ -1,11 +1,17 @@
 import { hashPassword } from '../../access/password.ts';
 import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { insertAccount, lockForNewTenants, selectAccount, upsertOrganization } from '../../store/accounts.ts';
+import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import {
+  insertAccount,
+  lockForNewTenants,
+  selectAccount,
+  upsertOrganization,
+} from '../../store/access/accounts.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
-import { parseEmail, parseName, parseOrganization, parsePassword } from '../parseText.ts';
-import { refusePlan } from '../refusePlan.ts';
+import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';
+import { planError } from '../planError.ts';
+import { ASKS_PASSWORD, readPassword } from '../readPassword.ts';
 
 const DEFAULT_PLAN = 'pro';
 
@@ -17,13 +23,16 @@ export const accountCreate = defineCommand({
     name: required('N', 'its name', parseName),
     organization: optional('O', 'the organization it belongs to; made by its first use', parseOrganization),
     plan: optional('P', `its plan; ${DEFAULT_PLAN} when not given`, parseName),
-    password: optional('W', 'for sessions of the application; none without', parsePassword),
+    password: optional('W', `for sessions of the application. ${ASKS_PASSWORD}`, parsePassword),
   },
-  run: (context, values) =>
-    context.withSession(async (session) => {
-      const passwordHash = values.password === undefined ? null : await hashPassword(values.password);
-      return writeWorlds(session, (scope) => create(scope, { ...values, passwordHash }));
-    }),
+  async run(context, values) {
+    const password = await readPassword(context, values.password);
+    if (!password.ok) return password;
+    const passwordHash = password.value === undefined ? null : await hashPassword(password.value);
+    return context.withSession((session) =>
+      writeWorlds(session, (scope) => create(scope, { ...values, passwordHash })),
+    );
+  },
 });
 
 async function create(
@@ -41,8 +50,8 @@ async function create(
   if ((await selectAccount(tx, email, 'share')) !== undefined) {
     return fail(`there is an account ${email} already; change it with account:update`);
   }
-  const refusal = await refusePlan(tx, plan);
-  if (refusal !== null) return fail(refusal);
+  const error = await planError(tx, plan);
+  if (error !== null) return fail(error);
   const organizationId = organization === null ? null : (await upsertOrganization(tx, organization)).id;
   const { id, worldId } = await insertAccount(tx, { email, name, organizationId, plan, passwordHash });
   changed({ kind: 'account', worldId, entityIds: [id] });

@@ -1,12 +1,18 @@
 import { hashPassword } from '../../access/password.ts';
 import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { lockForNewTenants, selectAccount, updateAccount, upsertOrganization } from '../../store/accounts.ts';
+import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import {
+  lockForNewTenants,
+  selectAccount,
+  updateAccount,
+  upsertOrganization,
+} from '../../store/access/accounts.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
-import { noAccount } from '../noAccount.ts';
 import { optional, required } from '../option.ts';
-import { parseEmail, parseName, parseOrganization, parsePassword } from '../parseText.ts';
-import { refusePlan } from '../refusePlan.ts';
+import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';
+import { planError } from '../planError.ts';
+import { ASKS_PASSWORD, readPassword } from '../readPassword.ts';
+import { unknownAccount } from '../unknownAccount.ts';
 
 export const accountUpdate = defineCommand({
   name: 'account:update',
@@ -20,16 +26,19 @@ export const accountUpdate = defineCommand({
     ),
     plan: optional('P', 'its plan', parseName),
     name: optional('N', 'its name', parseName),
-    password: optional('W', 'for sessions of the application; ends those that are open', parsePassword),
+    password: optional('W', `a new one, which ends open sessions. ${ASKS_PASSWORD}`, parsePassword),
   },
   notes: [
     'What an organization owns stays with it when a member leaves; what is private goes with the member.',
   ],
-  run: (context, { email, password, ...changes }) =>
-    context.withSession(async (session) => {
-      const passwordHash = password === undefined ? undefined : await hashPassword(password);
-      return writeWorlds(session, (scope) => update(scope, email, { ...changes, passwordHash }));
-    }),
+  async run(context, { email, password: given, ...changes }) {
+    const password = await readPassword(context, given);
+    if (!password.ok) return password;
+    const passwordHash = password.value === undefined ? undefined : await hashPassword(password.value);
+    return context.withSession((session) =>
+      writeWorlds(session, (scope) => update(scope, email, { ...changes, passwordHash })),
+    );
+  },
 });
 
 async function update(
@@ -45,9 +54,9 @@ async function update(
   const { organization, plan, name, passwordHash } = changes;
   if (typeof organization === 'string') await lockForNewTenants(tx);
   const before = await selectAccount(tx, email, 'update');
-  if (before === undefined) return noAccount(email);
-  const refusal = plan === undefined ? null : await refusePlan(tx, plan);
-  if (refusal !== null) return fail(refusal);
+  if (before === undefined) return unknownAccount(email);
+  const error = plan === undefined ? null : await planError(tx, plan);
+  if (error !== null) return fail(error);
   const organizationId =
     typeof organization === 'string' ? (await upsertOrganization(tx, organization)).id : organization;
   await updateAccount(tx, before.id, { organizationId, plan, name, passwordHash });

@@ -1,8 +1,8 @@
 import { fail, ok, type Result } from '../../base/result.ts';
-import { finishCommand, insertCommand } from '../../store/commands.ts';
-import { type Command, defineCommand } from '../command.ts';
+import { finishCommand, insertCommand } from '../../store/devices/commands.ts';
+import { defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';
-import { parseId, parseImei } from '../parseText.ts';
+import { parseId, parseImei } from '../optionParsers.ts';
 
 const TYPES = [
   'position_request',
@@ -36,7 +36,7 @@ export const commandSent = finishing(
 
 export const commandCancel = finishing('command:cancel', 'canceled', 'Cancels a pending command.');
 
-function finishing(name: string, status: 'sent' | 'canceled', summary: string): Command {
+function finishing(name: string, status: 'sent' | 'canceled', summary: string): FleetCommand {
   return defineCommand({
     name,
     summary,

@@ -1,14 +1,11 @@
 import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { selectAccount } from '../../store/accounts.ts';
-import { insertDevices } from '../../store/devices.ts';
-import { lockDeviceCounts } from '../../store/deviceUsage.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
-import { TOO_MANY_DEVICES } from '../deviceQuota.ts';
-import { noAccount } from '../noAccount.ts';
+import { type CreateDeviceError, createDevice } from '../../flows/devices/createDevice.ts';
+import { TOO_MANY_DEVICES } from '../../flows/devices/deviceQuota.ts';
+import { defineCommand } from '../command.ts';
 import { flag, optional, required } from '../option.ts';
+import { parseEmail, parseImei, parseName } from '../optionParsers.ts';
 import { parseGroups } from '../parseGroups.ts';
-import { parseEmail, parseImei, parseName } from '../parseText.ts';
+import { unknownAccount } from '../unknownAccount.ts';
 
 export const deviceCreate = defineCommand({
   name: 'device:create',
@@ -20,36 +17,24 @@ export const deviceCreate = defineCommand({
     plate: optional('P', 'the license plate', parseName),
     model: optional('M', 'the hardware model', parseName),
     groups: optional('a,b', 'the groups it belongs to', (text) => parseGroups(text.split(','))),
-    organization: flag("shared with the account's organization, which owns it then"),
+    organization: flag("owned by the account's organization, and seen by all its members"),
   },
-  run: (context, { email, ...draft }) =>
-    context.withSession((session) => writeWorlds(session, (scope) => create(scope, email, draft))),
+  run: (context, { email, imei, name = null, plate = null, model = null, groups = [], organization }) =>
+    context.withSession(async (session) => {
+      const draft = { imei, name, plate, model, groups, isShared: organization };
+      const created = await createDevice(session, email, draft);
+      if (created.ok) return ok({ imei });
+      return created.error === 'unknown_account'
+        ? unknownAccount(email)
+        : fail(messages(email, imei)[created.error]);
+    }),
 });
 
-async function create(
-  { tx, changed }: WriteScope,
+const messages = (
   email: string,
-  draft: {
-    imei: string;
-    name: string | undefined;
-    plate: string | undefined;
-    model: string | undefined;
-    groups: readonly string[] | undefined;
-    organization: boolean;
-  },
-): Promise<CommandOutcome> {
-  const account = await selectAccount(tx, email, 'share');
-  if (account === undefined) return noAccount(email);
-  const worldId = draft.organization ? account.organizationWorldId : account.worldId;
-  if (worldId === null) {
-    return fail(`${email} belongs to no organization; give it one with account:update --organization`);
-  }
-  const { imei, name = null, plate = null, model = null, groups = [] } = draft;
-  const count = (await lockDeviceCounts(tx, [worldId])).get(worldId) ?? 0;
-  if (count >= account.maxDevices) return fail(TOO_MANY_DEVICES);
-  const [created] = await insertDevices(tx, [{ imei, worldId, name, plate, model, groups }]);
-  if (created === undefined)
-    return fail(`there is a device ${imei} already; change its fields with device:import`);
-  changed({ kind: 'device', worldId, entityIds: [created.id] });
-  return ok({ imei });
-}
+  imei: string,
+): Readonly<Record<Exclude<CreateDeviceError, 'unknown_account'>, string>> => ({
+  no_organization: `${email} belongs to no organization; give it one with account:update --organization`,
+  too_many: TOO_MANY_DEVICES,
+  taken: `there is a device ${imei} already; change its fields with device:import`,
+});

@@ -3,13 +3,13 @@ import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/allowlist.ts
 import { fingerprint, newKey, prefix } from '../../access/apiKey.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
 import { fail, ok, type Result } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { selectAccount } from '../../store/accounts.ts';
-import { insertKey } from '../../store/keys.ts';
+import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import { selectAccount } from '../../store/access/accounts.ts';
+import { insertKey } from '../../store/access/keys.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
-import { noAccount } from '../noAccount.ts';
 import { optional, required } from '../option.ts';
-import { parseEmail, parseName } from '../parseText.ts';
+import { parseEmail, parseName } from '../optionParsers.ts';
+import { unknownAccount } from '../unknownAccount.ts';
 
 export const keyCreate = defineCommand({
   name: 'key:create',
@@ -18,7 +18,7 @@ export const keyCreate = defineCommand({
     email: required('E', 'the address of the account', parseEmail),
     scopes: required('all|a,b', 'what it may do', readScopes),
     allow: optional('ip,cidr', 'where it may be used from; anywhere when not given', readAllowlist),
-    name: optional('N', 'a name to tell it by', parseName),
+    name: optional('N', 'a name to know it by', parseName),
   },
   notes: [
     `Scopes: ${SCOPES.join(', ')}.`,
@@ -34,7 +34,7 @@ async function create(
   draft: { scopes: readonly Scope[]; allow: readonly string[] | undefined; name: string | undefined },
 ): Promise<CommandOutcome> {
   const account = await selectAccount(tx, email, 'share');
-  if (account === undefined) return noAccount(email);
+  if (account === undefined) return unknownAccount(email);
   const key = newKey(randomBytes);
   const id = await insertKey(tx, account.id, {
     name: draft.name ?? null,
@@ -60,12 +60,12 @@ function readAllowlist(text: string): Result<readonly string[], string> {
   if (entries.length === 0) return fail('is empty; leave it out to allow every address');
   const parsed = parseAllowlist(entries);
   if (parsed.ok) return ok(entries);
-  const problems = parsed.error.map((problem) =>
-    problem.kind === 'too_many'
-      ? `has ${problem.count} entries, ${ALLOWLIST_MAX_ENTRIES} at most`
-      : `has ${JSON.stringify(entries[problem.index])}, which is no IPv4 address or network and no IPv6 address`,
+  const errors = parsed.error.map((error) =>
+    error.kind === 'too_many'
+      ? `has ${error.count} entries, ${ALLOWLIST_MAX_ENTRIES} at most`
+      : `has ${JSON.stringify(entries[error.index])}, which is no IPv4 address or network and no IPv6 address`,
   );
-  return fail(problems.join('; '));
+  return fail(errors.join('; '));
 }
 
 function splitList(text: string): string[] {

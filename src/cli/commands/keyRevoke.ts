@@ -1,9 +1,9 @@
 import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/writeWorlds.ts';
-import { revokeKey } from '../../store/keys.ts';
+import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import { revokeKey } from '../../store/access/keys.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import { required } from '../option.ts';
-import { parseId } from '../parseText.ts';
+import { parseId } from '../optionParsers.ts';
 
 export const keyRevoke = defineCommand({
   name: 'key:revoke',

@@ -3,14 +3,14 @@ import type { AdminConfig } from '../../config.ts';
 import { loadSecrets } from '../../secrets.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';
-import { drive, LANES } from '../drive.ts';
-import { type IngestClient, openIngestClient } from '../ingestClient.ts';
 import { optional, required } from '../option.ts';
-import { parseEmail, parseWhole } from '../parseText.ts';
-import { registerSimulation } from '../registerSimulation.ts';
+import { parseEmail, parseWhole } from '../optionParsers.ts';
 import { paced } from '../session.ts';
-import { createFleet } from '../simulatedFleet.ts';
-import { SIMULATED_MAX } from '../simulatedImei.ts';
+import { drive, SENDERS } from '../simulate/drive.ts';
+import { type IngestClient, openIngestClient } from '../simulate/ingestClient.ts';
+import { registerSimulation } from '../simulate/registerSimulation.ts';
+import { createFleet } from '../simulate/simulatedFleet.ts';
+import { SIMULATED_MAX } from '../simulate/simulatedImei.ts';
 
 const DEFAULT_EMAIL = 'simulation@example.com';
 const RATE_MAX = 1_000_000;
@@ -43,7 +43,7 @@ export const simulate = defineCommand({
     }
     const target = await findListener(context.config);
     if (!target.ok) return target;
-    const client = openIngestClient({ ...target.value, connections: LANES });
+    const client = openIngestClient({ ...target.value, connections: SENDERS });
     try {
       return await run(context, client, { devices, rate, seconds, email });
     } finally {
@@ -58,7 +58,7 @@ async function run(
   { devices, rate, seconds, email }: { devices: number; rate: number; seconds: number; email: string },
 ): Promise<CommandOutcome> {
   const probe = await client.send([]);
-  if (probe.kind === 'refused') return fail(probe.message);
+  if (probe.kind === 'rejected') return fail(probe.message);
   if (probe.kind === 'unavailable') return fail(`${probe.message}; start the service first: npm start`);
   const imeis = await context.withSession((session) => registerSimulation(paced(session), email, devices));
   if (!imeis.ok) return imeis;

@@ -3,9 +3,9 @@ import { fail, ok, type Result } from '../../base/result.ts';
 import { SECRET_PREFIX } from '../../delivery/secretBox.ts';
 import { defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
-import { parseWhole } from '../parseText.ts';
-import { receiverCertificate } from '../receiverCertificate.ts';
-import { receiveWebhooks } from '../receiveWebhooks.ts';
+import { parseWhole } from '../optionParsers.ts';
+import { receiverCertificate } from '../receive/receiverCertificate.ts';
+import { receiveWebhooks } from '../receive/receiveWebhooks.ts';
 
 const PORT_MAX = 65_535;
 

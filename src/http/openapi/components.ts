@@ -1,18 +1,22 @@
 import { scopeMask } from '../../access/scopes.ts';
-import { limitRefusal } from '../admission.ts';
-import type { FieldFault } from '../answer.ts';
-import { scopeRefusal } from '../answerRoute.ts';
-import { ERRORS, type ErrorCode } from '../errors.ts';
-import { AREA_INPUT_SCHEMAS } from './areaInputSchemas.ts';
-import { AREA_SCHEMAS } from './areaSchemas.ts';
-import { DELIVERY_SCHEMAS } from './deliverySchemas.ts';
-import { DEVICE_SCHEMAS } from './deviceSchemas.ts';
-import { BETA_HEADER, errorResponse } from './errorResponses.ts';
-import { EVENT_SCHEMAS } from './eventSchemas.ts';
-import { GEOJSON_SCHEMAS } from './geojsonSchemas.ts';
-import { IMPORT_SCHEMAS } from './importSchemas.ts';
-import { choice, list, nullable, type Schema, shapeOf, text } from './schema.ts';
-import { WEBHOOK_SCHEMAS } from './webhookSchemas.ts';
+import type { FieldError } from '../../base/fieldError.ts';
+import { ERRORS, type ErrorCode } from '../answers/errors.ts';
+import { scopeError } from '../server/answerRoute.ts';
+import { limitMessage } from '../server/authorize.ts';
+import { BETA_HEADER, errorResponse } from './operations/errorResponses.ts';
+import { AREA_INPUT_SCHEMAS } from './schemas/areaInputSchemas.ts';
+import { AREA_SCHEMAS } from './schemas/areaSchemas.ts';
+import { BACKTEST_SCHEMAS } from './schemas/backtestSchemas.ts';
+import { BULK_SCHEMAS } from './schemas/bulkSchemas.ts';
+import { DELIVERY_SCHEMAS } from './schemas/deliverySchemas.ts';
+import { DEVICE_SCHEMAS } from './schemas/deviceSchemas.ts';
+import { EVENT_SCHEMAS } from './schemas/eventSchemas.ts';
+import { FEED_SCHEMAS } from './schemas/feedSchemas.ts';
+import { GEOJSON_SCHEMAS } from './schemas/geojsonSchemas.ts';
+import { HISTORY_SCHEMAS } from './schemas/historySchemas.ts';
+import { IMPORT_SCHEMAS } from './schemas/importSchemas.ts';
+import { choice, list, nullable, ref, type Schema, shapeOf, text } from './schemas/schema.ts';
+import { WEBHOOK_SCHEMAS } from './schemas/webhookSchemas.ts';
 
 /** Codes of listeners and versions that are not described here: position ingest, and v1. */
 const ELSEWHERE: readonly string[] = ['FORBIDDEN', 'INVALID_BODY'] satisfies readonly ErrorCode[];
@@ -20,17 +24,21 @@ const ELSEWHERE: readonly string[] = ['FORBIDDEN', 'INVALID_BODY'] satisfies rea
 const CODES = Object.keys(ERRORS).filter((code) => !ELSEWHERE.includes(code));
 
 /** One invalid field of a body, whatever the body. */
-const DETAIL = shapeOf<FieldFault>({ field: nullable(text()), code: text(), message: text() });
+const DETAIL = shapeOf<FieldError>({ field: nullable(text()), code: text(), message: text() });
 
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   ...DEVICE_SCHEMAS,
+  ...HISTORY_SCHEMAS,
   ...EVENT_SCHEMAS,
+  ...FEED_SCHEMAS,
   ...AREA_SCHEMAS,
   ...AREA_INPUT_SCHEMAS,
   ...GEOJSON_SCHEMAS,
   ...IMPORT_SCHEMAS,
   ...WEBHOOK_SCHEMAS,
   ...DELIVERY_SCHEMAS,
+  ...BULK_SCHEMAS,
+  ...BACKTEST_SCHEMAS,
   Error: shapeOf<{ error: object }>(
     {
       error: shapeOf<{ code: string; message: string; details: readonly object[] }>(
@@ -42,12 +50,12 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
         { optional: ['details'] },
       ),
     },
-    { description: 'What every error looks like; each answer below says which codes it can have.' },
+    { description: 'The form of every error. Each response names the codes that it can have.' },
   ),
 };
 
-/** What every route refuses alike. */
-const SHARED_RESPONSES = {
+/** The errors that every route has. */
+const COMMON_RESPONSES = {
   Forbidden: {
     ...errorResponse([
       'API_KEY_REQUIRED',
@@ -55,27 +63,33 @@ const SHARED_RESPONSES = {
       'API_KEY_REVOKED',
       'API_KEY_OWNER_INACTIVE',
       'API_KEY_IP_BLOCKED',
-      ['INSUFFICIENT_SCOPE', scopeRefusal(scopeMask('read_areas'))],
+      ['INSUFFICIENT_SCOPE', scopeError(scopeMask('read_areas'))],
     ]),
     headers: BETA_HEADER,
   },
   RequestTimeout: {
     ...errorResponse([['BAD_REQUEST', 'the request was not complete in time']]),
-    description: 'The request was not complete in time.',
-  },
-  MethodNotAllowed: {
-    ...errorResponse(['METHOD_NOT_ALLOWED']),
-    headers: { ...BETA_HEADER, Allow: { $ref: '#/components/headers/Allow' } },
+    description: '`BAD_REQUEST`: the request was not complete in time.',
   },
   TooManyRequests: {
     ...errorResponse([
-      ['TOO_MANY_REQUESTS', limitRefusal('key_minute')],
-      ['TOO_MANY_REQUESTS', limitRefusal('key_hour')],
-      ['TOO_MANY_REQUESTS', limitRefusal('ip_minute')],
+      ['TOO_MANY_REQUESTS', limitMessage('key_minute')],
+      ['TOO_MANY_REQUESTS', limitMessage('key_hour')],
+      ['TOO_MANY_REQUESTS', limitMessage('ip_minute')],
     ]),
     headers: BETA_HEADER,
   },
   HeadersTooLarge: errorResponse(['HEADERS_TOO_LARGE']),
+  OtherError: {
+    description: 'Any other error has the same form, such as 405 `METHOD_NOT_ALLOWED` for another method.',
+    headers: { ...BETA_HEADER, Allow: { $ref: '#/components/headers/Allow' } },
+    content: {
+      'application/json': {
+        schema: ref('Error'),
+        examples: errorResponse(['METHOD_NOT_ALLOWED']).content['application/json'].examples,
+      },
+    },
+  },
   InternalError: { ...errorResponse(['INTERNAL_ERROR']), headers: BETA_HEADER },
   ServiceUnavailable: { ...errorResponse(['SERVICE_UNAVAILABLE']), headers: BETA_HEADER },
 };
@@ -90,7 +104,7 @@ const HEADERS = {
     description: 'Only on the repetition of an answer for the same Idempotency-Key.',
     schema: choice(['true']),
   },
-  Allow: { description: 'The methods that the path has.', schema: text() },
+  Allow: { description: 'With 405 only: the methods that the path has.', schema: text() },
   ETag: { description: 'Names this version; send it as If-None-Match.', schema: text() },
 };
 
@@ -110,7 +124,7 @@ const SECURITY_SCHEMES = {
 
 export const COMPONENTS = {
   schemas: SCHEMAS,
-  responses: SHARED_RESPONSES,
+  responses: COMMON_RESPONSES,
   headers: HEADERS,
   securitySchemes: SECURITY_SCHEMES,
 };

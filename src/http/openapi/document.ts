@@ -1,16 +1,22 @@
 import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../base/invariant.ts';
-import type { Parameter } from '../parameter.ts';
-import type { ApiVersion, Route } from '../route.ts';
+import { VERSION } from '../../version.ts';
+import type { Parameter } from '../parameters/parameter.ts';
+import type { ApiVersion, Route } from '../routes/route.ts';
 import { COMPONENTS } from './components.ts';
 import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
-import { errorResponses } from './errorResponses.ts';
 import { INTRODUCTION } from './introduction.ts';
-import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
-import { TAGS } from './operation.ts';
-import { pathParameters } from './pathParameters.ts';
+import { errorResponses } from './operations/errorResponses.ts';
+import type {
+  AnswerDescription,
+  Examples,
+  Operation,
+  RequestBodyDescription,
+} from './operations/operation.ts';
+import { TAGS } from './operations/operation.ts';
+import { pathParameters } from './operations/pathParameters.ts';
 
-/** The parts of an OpenAPI document that are looked into; what lies deeper is as its Schema and Operation say. */
+/** The parts of an OpenAPI document that other code reads. */
 export interface ApiDocument {
   readonly openapi: '3.0.3';
   readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>;
@@ -18,12 +24,12 @@ export interface ApiDocument {
   readonly [other: string]: unknown;
 }
 
-/** The prefixes that are described; v2 answers as v3 does, and v1 belongs to the application. */
+/** The prefixes that are described. v2 answers like v3, and v1 belongs to the application. */
 const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks'];
 
 /**
- * The description of the API in OpenAPI 3.0.3, made of the routes themselves: their paths, methods, permissions and
- * sizes, and the objects by which they read parameters and judge bodies.
+ * The description of the API in OpenAPI 3.0.3. It is made from the routes: their paths, methods, permissions and sizes,
+ * and the objects by which they read parameters and validate bodies.
  */
 export function apiDocument(routes: readonly Route[]): ApiDocument {
   const paths: Record<string, Record<string, object>> = {};
@@ -39,7 +45,18 @@ export function apiDocument(routes: readonly Route[]): ApiDocument {
   }
   return {
     openapi: '3.0.3',
-    info: { title: 'Fleet Tracking Service', version: '3.0.0-beta', description: INTRODUCTION },
+    info: {
+      title: 'Fleet Tracking Service',
+      version: VERSION,
+      description: INTRODUCTION,
+      contact: { name: 'The operator of this service' },
+      // There is no licence; linters ask for the field and for a page that explains it.
+      license: {
+        name: 'UNLICENSED: no rights are granted',
+        url: 'https://docs.npmjs.com/cli/configuring-npm/package-json#license',
+      },
+    },
+    servers: [{ url: '/', description: 'The service that serves this description.' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: Object.fromEntries(Object.entries({ ...paths, ...DESCRIPTION_PATHS }).sort(byPath)),
     components: COMPONENTS,
@@ -61,7 +78,7 @@ const SESSION = { Session: [] };
 
 function describedOperation(version: ApiVersion, route: Route, operation: Operation): object {
   const permissions = scopeNames(route.scopes);
-  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(' or ')}.`;
+  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(route.needsAllScopes === true ? ' and ' : ' or ')}.`;
   const parameters = [...pathParameters(route.path), ...(operation.parameters ?? []).map(describedParameter)];
   return {
     operationId: operation.id,
@@ -105,15 +122,18 @@ function responsesOf(version: ApiVersion, route: Route, operation: Operation): R
   const mark = version === 'v3' ? { 'X-API-Status': headerRef('X-API-Status') } : {};
   const responses: Record<string, object> = {};
   for (const answer of operation.answers) responses[answer.status] = describedAnswer(answer, mark);
-  const errors = errorResponses(version, route, operation);
-  for (const [status, response] of Object.entries(errors)) {
-    responses[status] = status in responses ? either(responses[status] as Json, response) : response;
-  }
-  return responses;
+  return { ...responses, ...errorResponses(version, route, operation) };
 }
 
 function describedAnswer(
-  { description, schema, contentType = 'application/json', headers = [], examples = {} }: AnswerDescription,
+  {
+    description,
+    schema,
+    contentType = 'application/json',
+    fileTypes = [],
+    headers = [],
+    examples = {},
+  }: AnswerDescription,
   mark: Readonly<Record<string, object>>,
 ): object {
   const all = { ...mark, ...Object.fromEntries(headers.map((name) => [name, headerRef(name)])) };
@@ -122,7 +142,12 @@ function describedAnswer(
     ...(Object.keys(all).length === 0 ? {} : { headers: all }),
     ...(schema === undefined
       ? {}
-      : { content: { [contentType]: { schema, examples: namedExamples(examples) } } }),
+      : {
+          content: {
+            [contentType]: { schema, examples: namedExamples(examples) },
+            ...Object.fromEntries(fileTypes.map((type) => [type, { schema }])),
+          },
+        }),
   };
 }
 
@@ -132,25 +157,4 @@ function headerRef(name: string): object {
 
 function namedExamples(examples: Examples): object {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
-}
-
-interface Json {
-  readonly description: string;
-  readonly content: { readonly 'application/json': { readonly schema: object; readonly examples: object } };
-}
-
-/** One status with two forms of body: a rejected import carries its report, or the faults of its body. */
-function either(answer: Json, error: Json): Json {
-  const own = answer.content['application/json'];
-  const common = error.content['application/json'];
-  return {
-    ...answer,
-    description: `${answer.description} Or: ${error.description}`,
-    content: {
-      'application/json': {
-        schema: { oneOf: [own.schema, common.schema] },
-        examples: { ...own.examples, ...common.examples },
-      },
-    },
-  };
 }

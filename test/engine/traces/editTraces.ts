@@ -63,7 +63,7 @@ export const EDIT_TRACES: readonly Trace[] = [
     ],
     events: [entry(60, 'depot', minute(0)), exit(70, 'depot', minute(0))],
   }),
-  trace('a change of name is told by the events after it', RULES.nameThen, {
+  trace('a change of name is shown by the events after it', RULES.nameThen, {
     steps: [
       create(depot()),
       drive([0, INSIDE]),

@@ -46,7 +46,7 @@ export const ORDER_TRACES: readonly Trace[] = [
     steps: [create(depot()), drive([10, INSIDE], [10.001, OUTSIDE])],
     events: [entry(10, 'depot'), exit(10.001, 'depot', { sinceSeconds: 10 })],
   }),
-  trace('a batch in any order is judged in the order of time', RULES.timeOrder, {
+  trace('a batch in any order is evaluated in the order of time', RULES.timeOrder, {
     steps: [
       create60,
       batch(point(80, OUTSIDE), point(10, INSIDE), point(70, INSIDE), point(0, OUTSIDE), point(40, INSIDE)),

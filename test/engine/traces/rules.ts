@@ -23,7 +23,7 @@ export const RULES = {
   timeOrder: 'Points of one batch are evaluated in time order per device.',
 
   changed:
-    'Area changed while a device is inside: no event at the change; the next point is judged by the new shape and ' +
+    'Area changed while a device is inside: no event at the change; the next point is evaluated by the new shape and ' +
     'the kept state.',
   dwellChanged: 'Dwell changed while pending: kept start, new threshold, at the next point.',
   deleted: 'Area deleted: its states vanish without an exit.',

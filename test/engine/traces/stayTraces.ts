@@ -15,7 +15,7 @@ export const STAY_TRACES: readonly Trace[] = [
     steps: [create(depot()), drive([0, INSIDE])],
     events: [entry(0, 'depot')],
   }),
-  trace('staying inside is told once', RULES.atOnce, {
+  trace('staying inside is reported once', RULES.atOnce, {
     steps: [create(depot()), drive([0, INSIDE], [10, INSIDE], [20, INSIDE], [3_600, INSIDE])],
     events: [entry(0, 'depot')],
   }),
@@ -60,7 +60,7 @@ export const STAY_TRACES: readonly Trace[] = [
     ],
     events: [entry(86_400, 'depot', { sinceSeconds: 0, dwellSeconds: 86_400 })],
   }),
-  trace('points that arrive all at once are judged by their own times', RULES.minimumStay, {
+  trace('points that arrive all at once are evaluated by their own times', RULES.minimumStay, {
     steps: [
       create60,
       batch(point(0, OUTSIDE), point(10, INSIDE), point(69, INSIDE), point(70, INSIDE), point(80, OUTSIDE)),
@@ -126,7 +126,7 @@ export const STAY_TRACES: readonly Trace[] = [
     steps: [create(depot()), drive([0, OUTSIDE], [10, OUTSIDE])],
     events: [],
   }),
-  trace('the exit is told once', RULES.exitAfterEntry, {
+  trace('the exit is reported once', RULES.exitAfterEntry, {
     steps: [create(depot()), drive([0, INSIDE], [10, OUTSIDE], [20, OUTSIDE], [30, OUTSIDE])],
     events: [entry(0, 'depot'), exit(10, 'depot', { sinceSeconds: 0 })],
   }),

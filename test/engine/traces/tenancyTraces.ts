@@ -54,7 +54,7 @@ export const TENANCY_TRACES: readonly Trace[] = [
     steps: [create(depot()), share('depot'), there],
     events: [],
   }),
-  trace('one point of a shared device tells each owner of an area their own event', RULES.readers, {
+  trace('one point of a shared device makes an event of its own for each owner of an area', RULES.readers, {
     accounts,
     devices: shared,
     steps: [

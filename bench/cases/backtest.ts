@@ -1,0 +1,200 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { compileShape } from '../../src/areas/shape.ts';
+import { inOneGo } from '../../src/base/workTurns.ts';
+import { AreaReplay } from '../../src/engine/backtest/areaReplay.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import type { Service } from '../../src/wiring.ts';
+import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { median } from '../measure/median.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
+import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type StoredPoints, storePoints } from '../setup/storedPoints.ts';
+import { type BenchWorld, createWorld } from '../setup/world.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
+
+const VERTICES = 100;
+const AREA_RADIUS_DEG = 0.05;
+const DEVICES = 20_000;
+const SMOKE_DEVICES = 200;
+/** A month of 100 vehicles at two points a minute: three million points, of devices that are half of the time near. */
+const STORED = { devices: 100, days: 30, everySeconds: 86, centre: POLYGON_CENTRE, radiusDeg: 0.1 };
+const SMOKE_STORED = { ...STORED, devices: 20, days: 2 };
+const DAY_MS = 86_400_000;
+const PROBES_PER_SECOND = 500;
+const POINTS_PER_SECOND = 1_000;
+const BATCH = 100;
+const CHANGED_AREAS = 2;
+const START_DELAY_MS = 1_000;
+const ROUNDS = 3;
+const ENGINE_POINTS = 1 << 18;
+
+/** A polygon of 100 vertices. */
+const RING = jaggedRing(VERTICES, POLYGON_CENTRE, AREA_RADIUS_DEG, 1);
+
+export const bench: BenchCase = {
+  about: 'an area of 100 vertices replayed on a month of stored points, alone and beside polls and points',
+  run: async (context) => {
+    const { databaseUrl, smoke, say } = context;
+    const devices = smoke ? SMOKE_DEVICES : DEVICES;
+    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const startMs = Math.floor(Date.now() / DAY_MS - 31) * DAY_MS;
+    const stored: StoredPoints = { ...(smoke ? SMOKE_STORED : STORED), startMs };
+    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench points' });
+    const points = await storePoints(sql, world.deviceIds, stored, say).finally(() => sql.end());
+    const areaIds = await storeAreas(databaseUrl, smallAreas(CHANGED_AREAS));
+    const engine = measureEngine(smoke);
+    const service = await startBenchService(databaseUrl);
+    try {
+      const post = (dwellSeconds: readonly number[]) => postBacktest(service, world, stored, dwellSeconds);
+      const alone = await measureAlone(smoke ? 1 : ROUNDS, points, () => post([0]));
+      const ten = await measureAlone(1, points, () =>
+        post([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => n * 60)),
+      );
+      const calm = await traffic(context, service, { ...world, areaIds }, null);
+      const beside = await traffic(context, service, { ...world, areaIds }, () => post([0]));
+      const profiles: Profile[] = [];
+      if (context.profile)
+        profiles.push(
+          await profile('a backtest, in the serving process,', async () => {
+            await post([0]);
+            return points;
+          }),
+        );
+      const rows: Row[] = [
+        { what: 'the engine alone, half of the points in the box', unit: 'points', ...engine },
+        { what: 'over HTTP, one minimum stay', unit: 'points', ...alone },
+        { what: 'over HTTP, ten minimum stays', unit: 'points', ...ten },
+        { what: 'nearest alone', ...calm.polls },
+        { what: 'nearest meanwhile', ...beside.polls },
+        { what: 'points taken alone', unit: 'points', perSecond: calm.pointsPerSecond },
+        { what: 'points taken meanwhile', unit: 'points', perSecond: beside.pointsPerSecond },
+      ];
+      return {
+        kind: 'measured',
+        size: `${points} points of ${stored.devices} devices, ${VERTICES} vertices`,
+        rows,
+        profiles,
+        metrics: {
+          engine_points_per_second: engine.perSecond,
+          points_per_second: alone.perSecond,
+          points_per_cpu_second: 1e6 / alone.cpuUs,
+          nearest_p99_ms: beside.polls.p99Ms,
+          ingest_kept: beside.pointsPerSecond / calm.pointsPerSecond,
+        },
+        notes: [`${beside.rounds} backtests meanwhile`],
+      };
+    } finally {
+      await service.stop();
+    }
+  },
+};
+
+/** The step of the engine on points in memory. */
+function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
+  const definition = polygonArea('Bench', RING);
+  const shape = compileShape(definition);
+  const count = smoke ? ENGINE_POINTS / 16 : ENGINE_POINTS;
+  const columns = {
+    recordedAtMs: Float64Array.from({ length: count }, (_, n) => n * 30_000),
+    lats: Float64Array.from({ length: count }, (_, n) => POLYGON_CENTRE.lat + 0.1 * Math.sin(n / 30)),
+    lngs: Float64Array.from({ length: count }, (_, n) => POLYGON_CENTRE.lng + 0.1 * Math.cos(n / 47)),
+  };
+  const times: number[] = [];
+  for (let round = 0; round < 5; round++) {
+    const replay = new AreaReplay(shape, [0], 0);
+    const startMs = performance.now();
+    replay.begin('1');
+    inOneGo(replay.take(columns, 0, count, new Set()));
+    replay.end();
+    times.push((performance.now() - startMs) / 1_000);
+    if ((replay.tallies[0]?.entries ?? 0) === 0) throw new Error('no point of the bench entered the area');
+  }
+  const seconds = median(times.slice(1));
+  return { perSecond: count / seconds, cpuUs: (seconds * 1e6) / count };
+}
+
+/** Posts a backtest of the whole month and checks its answer. */
+async function postBacktest(
+  { port }: Service,
+  { key }: BenchWorld,
+  { startMs, days }: StoredPoints,
+  dwellSeconds: readonly number[],
+): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/api/v3/areas/backtest`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      area: { name: 'Bench', type: 'polygon', points: RING },
+      from: new Date(startMs).toISOString(),
+      to: new Date(startMs + days * DAY_MS).toISOString(),
+      dwell_seconds: dwellSeconds,
+    }),
+  });
+  const { data } = (await response.json()) as { data?: readonly { entries: number }[] };
+  if (response.status !== 200 || data?.[0]?.entries === 0)
+    throw new Error(`a backtest failed: ${response.status}`);
+}
+
+async function measureAlone(rounds: number, points: number, post: () => Promise<void>) {
+  await post();
+  const seconds: number[] = [];
+  const cpu = process.cpuUsage();
+  for (let round = 0; round < rounds; round++) {
+    const startMs = performance.now();
+    await post();
+    seconds.push((performance.now() - startMs) / 1_000);
+  }
+  const { user, system } = process.cpuUsage(cpu);
+  return { perSecond: points / median(seconds), cpuUs: (user + system) / rounds / points };
+}
+
+/** Polls and points at steady rates, beside backtests one after the other, or beside nothing. */
+async function traffic(
+  { smoke, seconds }: CaseContext,
+  service: Service,
+  { key, deviceIds, areaIds }: BenchWorld & { readonly areaIds: readonly number[] },
+  post: (() => Promise<void>) | null,
+) {
+  const probe: Worker<ProbeQuestion, ProbeResult> = openWorker(
+    new URL('../workers/latencyProbe.ts', import.meta.url),
+  );
+  const sender: Worker<TrafficQuestion, TrafficReply> = openWorker(
+    new URL('../workers/traffic.ts', import.meta.url),
+  );
+  const apiUrl = `http://127.0.0.1:${service.port}`;
+  try {
+    await sender.ask({
+      kind: 'start',
+      ingestUrl: `http://127.0.0.1:${service.ingestPort}`,
+      apiUrl,
+      token: INGEST_TOKEN,
+      key,
+      source: { devices: deviceIds.length, senders: 1, batch: BATCH, startMs: Date.now() + START_DELAY_MS },
+      pointsPerSecond: POINTS_PER_SECOND,
+      areaIds,
+      areasPerSecond: 1,
+    });
+    await probe.ask({
+      kind: 'start',
+      url: apiUrl,
+      headers: { 'X-API-Key': key },
+      paths: nearestPaths(256),
+      perSecond: PROBES_PER_SECOND,
+    });
+    const untilMs = performance.now() + (smoke ? 300 : seconds * 1_000);
+    let rounds = 0;
+    if (post === null) await sleep(untilMs - performance.now());
+    else for (; rounds === 0 || performance.now() < untilMs; rounds++) await post();
+    const polls = new Latencies((await probe.ask({ kind: 'stop' })).latencies);
+    const sent = await sender.ask({ kind: 'stop' });
+    return { polls: polls.percentiles(), pointsPerSecond: sent.points / sent.seconds, rounds };
+  } finally {
+    await Promise.all([probe.close(), sender.close()]);
+  }
+}

@@ -1,0 +1,192 @@
+import { inOneGo, WorkTurns } from '../../src/base/workTurns.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+import { areaDevicesRoute } from '../../src/http/routes/bulk/areaDevices.ts';
+import { areaOverlapsRoute } from '../../src/http/routes/bulk/areaOverlaps.ts';
+import { areasContainingRoutes } from '../../src/http/routes/bulk/areasContaining.ts';
+import { BulkCalls } from '../../src/http/routes/bulk/bulkCalls.ts';
+import { nearestBatchRoute } from '../../src/http/routes/bulk/nearestBatch.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import { RouteCalls } from '../../test/support/http/routeCalls.ts';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { measureAsyncCalls } from '../measure/measureAsyncCalls.ts';
+import { measureCalls } from '../measure/measureCalls.ts';
+import { AttackBench } from '../neighbours/attackBench.ts';
+import type { Times } from '../neighbours/measureAttacks.ts';
+import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
+import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
+import { placeSource } from '../setup/places.ts';
+
+interface Sizes {
+  readonly devices: number;
+  readonly areas: number;
+  readonly points: number;
+  /** Devices in one area. */
+  readonly inside: number;
+}
+
+const SIZES: Sizes = { devices: 1_000_000, areas: 100_000, points: 1_000, inside: 10_000 };
+const SMOKE_SIZES: Sizes = { devices: 2_000, areas: 500, points: 50, inside: 200 };
+const SMOKE_TIMES: Times = { calmMs: 60, duringMs: 60, limitMs: 1_000 };
+const ATTACK_LIMIT_MS = 60_000;
+const WORLD = 1;
+const NOW_MS = 1_700_000_000_000;
+const BODIES = 16;
+/** The area with many devices. */
+const FULL_AREA = 1;
+const PAGE = 200;
+
+export const bench: BenchCase = {
+  about:
+    'batches of nearest and of areas around points, who is in an area, overlaps; in process, and beside a victim',
+  run: async (context) => {
+    const { smoke, seconds, say } = context;
+    const sizes = smoke ? SMOKE_SIZES : SIZES;
+    const share = smoke ? 0.05 : seconds / 4;
+    say(`${sizes.devices} devices, ${sizes.areas} areas`);
+    const fleet = filledFleet(sizes);
+    const areas = fillCatalog(countryAreas(sizes.areas), WORLD);
+    const bulkCalls = new BulkCalls(new WorkTurns<string | number>(3));
+    const calls = new RouteCalls(
+      [
+        nearestBatchRoute({ fleet, bulkCalls }),
+        ...areasContainingRoutes({ areas, bulkCalls }),
+        areaDevicesRoute({ areas, fleet }),
+        areaOverlapsRoute({ areas, bulkCalls }),
+      ],
+      { worldIds: [WORLD], nowMs: NOW_MS },
+    );
+    const ask = (path: string, bodies: readonly string[]) => (n: number) =>
+      Promise.resolve(calls.post(path, bodies[n % BODIES] as string));
+    const inTowns = batchBodies((n) => townPlaces(sizes.points, 100 + n));
+    const nearest = await measureAsyncCalls(share, 1, ask('/devices/nearest/batch', inTowns));
+    const inCountry = batchBodies((n) => countryPlaces(sizes.points, 100 + n));
+    const containing = await measureAsyncCalls(share, 1, ask('/areas/containing/batch', inCountry));
+    const random = seededRandom(4);
+    const occupancy = measureCalls(
+      share,
+      () => {
+        const offset = Math.floor(random() * (sizes.inside - PAGE));
+        return calls.get('/areas/:id/devices', `?limit=${PAGE}&offset=${offset}`, { id: String(FULL_AREA) });
+      },
+      1,
+    );
+    const change = measureCalls(share, stayChanges(fleet, sizes));
+    const overlaps = await measureAsyncCalls(share, 1, () => {
+      const id = String(1 + Math.floor(random() * sizes.areas));
+      return Promise.resolve(calls.get('/areas/:id/overlaps', '', { id }));
+    });
+    say('a victim beside the largest batches');
+    const victim = await measureVictim(context);
+    const rows: Row[] = [
+      { what: `${sizes.points} nearest among ${sizes.devices}`, unit: 'batches', ...nearest },
+      { what: `areas around ${sizes.points} points among ${sizes.areas}`, unit: 'batches', ...containing },
+      { what: `${PAGE} of ${sizes.inside} devices in an area`, unit: 'calls', ...occupancy },
+      { what: 'a device enters or leaves that area', unit: 'changes', ...change },
+      { what: `overlaps of one area among ${sizes.areas}`, unit: 'calls', ...overlaps },
+      ...victim.rows,
+    ];
+    const metrics = {
+      nearest_batch_ms: nearest.cpuUs / 1_000,
+      containing_batch_ms: containing.cpuUs / 1_000,
+      occupancy_p99_ms: occupancy.p99Ms,
+      overlaps_ms: overlaps.cpuUs / 1_000,
+      victim_worst_of_calm: victim.worstOfCalm,
+      victim_failed_calls: victim.failedCalls,
+    };
+    const size = `${sizes.devices} devices, ${sizes.areas} areas, batches of ${sizes.points}`;
+    return { kind: 'measured', size, rows, metrics };
+  },
+};
+
+/** Devices in towns; some of them are in one area, the others in one of their own each. */
+function filledFleet({ devices, areas, inside }: Sizes): Fleet {
+  const fleet = new Fleet();
+  const place = placeSource('towns', 1);
+  const out = new Float64Array(2);
+  const fields = { worldId: WORLD, plate: null, model: null, groups: [], editedAtMs: NOW_MS };
+  const rest = { altitudeM: 0, speedKmh: 30, odometerKm: null, recordedAtMs: NOW_MS, movedAtMs: NOW_MS };
+  for (let id = 1; id <= devices; id++) {
+    fleet.putDevice({ ...fields, id, imei: simulatedImei(id), name: `Vehicle ${id}` });
+    place(out);
+    fleet.move(id, { lat: out[0] as number, lng: out[1] as number, ...rest });
+    const areaId = id <= inside ? FULL_AREA : 2 + (id % (areas - 1));
+    const insideSinceMs = NOW_MS - ((id * 7_919) % 100_000) * 100;
+    const confirmedAtMs = id % 4 === 0 ? null : insideSinceMs;
+    inOneGo(fleet.putStays(id, [{ areaId, insideSinceMs, confirmedAtMs }], 0));
+  }
+  return fleet;
+}
+
+/** Devices of the full area leave it and come back, in turn. */
+function stayChanges(fleet: Fleet, { inside }: Sizes): (n: number) => unknown {
+  return (n) => {
+    const id = 1 + ((n >> 1) % inside);
+    const insideSinceMs = NOW_MS - ((n * 7_919) % 100_000) * 100;
+    const stays = n % 2 === 0 ? [] : [{ areaId: FULL_AREA, insideSinceMs, confirmedAtMs: insideSinceMs }];
+    return inOneGo(fleet.putStays(id, stays, n + 1));
+  };
+}
+
+function batchBodies(placesOf: (n: number) => Iterable<LatLng>): string[] {
+  return Array.from({ length: BODIES }, (_, body) =>
+    JSON.stringify({
+      points: Array.from(placesOf(body), ({ lat, lng }, n) => ({
+        ref: `stop ${n}`,
+        lat: Number(lat.toFixed(6)),
+        lng: Number(lng.toFixed(6)),
+      })),
+    }),
+  );
+}
+
+/** Distributed like the devices. */
+function* townPlaces(count: number, seed: number): Generator<LatLng> {
+  const place = placeSource('towns', seed);
+  const out = new Float64Array(2);
+  for (let n = 0; n < count; n++) {
+    place(out);
+    yield { lat: out[0] as number, lng: out[1] as number };
+  }
+}
+
+/** The worst answer to a customer who polls, beside another who sends the largest batches, and before. */
+async function measureVictim({ databaseUrl, smoke, seconds }: CaseContext) {
+  const measured = { calmMs: seconds * 1_000, duringMs: seconds * 1_000, limitMs: ATTACK_LIMIT_MS };
+  const attackBench = await AttackBench.open({
+    databaseUrl,
+    scale: smoke ? 'smoke' : 'full',
+    times: smoke ? SMOKE_TIMES : measured,
+    attackers: 1,
+  });
+  try {
+    const { calm, during } = await (smoke
+      ? attackBench
+          .together([LARGEST_BATCHES])
+          .then(([result]) => result ?? Promise.reject(new Error('no result')))
+      : attackBench.apart([LARGEST_BATCHES]));
+    const [before, beside] = [calm.polls, during.polls].map(timesOf) as [PollTimes, PollTimes];
+    const failed = { ...during.failedPolls, ...during.failedPoints };
+    return {
+      rows: [
+        { what: 'a customer polls', ...before },
+        { what: 'a customer polls beside the largest batches', ...beside },
+      ],
+      worstOfCalm: beside.worstMs / (before.worstMs || 1),
+      failedCalls: Object.values(failed).reduce((sum, count) => sum + count, 0),
+    };
+  } finally {
+    await attackBench.close();
+  }
+}
+
+type PollTimes = { readonly p50Ms: number; readonly p99Ms: number; readonly worstMs: number };
+
+function timesOf(counts: readonly number[]): PollTimes {
+  const latencies = new Latencies(counts);
+  // A busy machine may not answer one poll in the time of a smoke run.
+  const percentile = (share: number) => latencies.percentile(share) || 0;
+  return { p50Ms: percentile(0.5), p99Ms: percentile(0.99), worstMs: percentile(1) };
+}

@@ -1,0 +1,81 @@
+import type { Redis } from 'ioredis';
+import { RateLimiterRedis } from 'rate-limiter-flexible';
+import { connectRedis, whenReady } from '../../../src/queue/redisConnection.ts';
+import { redisKeys } from '../../../src/queue/redisKeys.ts';
+import { RedisPort } from '../../../src/queue/redisPort.ts';
+import { RedisRateLimiter } from '../../../src/queue/redisRateLimiter.ts';
+import { findRedisServer, startRedis } from '../../../test/support/redis.ts';
+import type { BenchCase, Row } from '../../benchCase.ts';
+import { measureAsyncCalls } from '../../measure/measureAsyncCalls.ts';
+import { type CallTimes, medianTimes } from '../../measure/measureCalls.ts';
+import { median } from '../../measure/median.ts';
+
+/** Calls under way at a time: an idle service, and a busy one. */
+const PARALLEL = [1, 64];
+const ROUNDS = 5;
+const SMOKE_SECONDS = 0.05;
+/** Far more than is called. */
+const LIMIT = 1e9;
+const KEYS = 1_000;
+const READY_LIMIT_MS = 5_000;
+
+export const bench: BenchCase = {
+  about: 'three limits of a call in Redis: our script against rate-limiter-flexible',
+  run: async ({ smoke, seconds }) => {
+    if (findRedisServer() === null) return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
+    const server = await startRedis();
+    const redis = connectRedis(server.url, { info: () => undefined, warn: () => undefined });
+    try {
+      if (!(await whenReady(redis, READY_LIMIT_MS))) throw new Error('Redis is not ready');
+      const [ours, flexible] = [checkWithScript(redis), consumeEach(redis)];
+      const rounds = smoke ? 1 : ROUNDS;
+      const share = smoke ? SMOKE_SECONDS : seconds / PARALLEL.length / rounds;
+      const rows: Row[] = [];
+      const metrics: Record<string, number> = {};
+      for (const parallel of PARALLEL) {
+        const [own, other]: [CallTimes[], CallTimes[]] = [[], []];
+        for (let round = 0; round < rounds; round++) {
+          own.push(await measureAsyncCalls(share, parallel, ours));
+          other.push(await measureAsyncCalls(share, parallel, flexible));
+        }
+        const what = `three limits, ${parallel} at a time`;
+        rows.push({ what: `${what}: our script`, unit: 'calls', ...medianTimes(own) });
+        rows.push({ what: `${what}: rate-limiter-flexible`, unit: 'calls', ...medianTimes(other) });
+        const ratios = own.map(({ cpuUs }, n) => other[n]!.cpuUs / cpuUs);
+        metrics[`limits_${parallel}_vs_flexible`] = median(ratios);
+      }
+      return { kind: 'measured', size: `three windows, ${KEYS} keys`, rows, metrics };
+    } finally {
+      redis.disconnect();
+      await server.stop();
+    }
+  },
+};
+
+/** One run of our script for all calls of a turn of the event loop. */
+function checkWithScript(redis: Redis): (n: number) => Promise<unknown> {
+  const limits = { ipMinute: LIMIT, keyMinute: LIMIT, keyHour: LIMIT };
+  const port = new RedisPort(redis, { onEvent: () => undefined });
+  const catchUp = async () => undefined;
+  const options = { limits, catchUp, onCatchUpFailed: () => undefined };
+  const limiter = new RedisRateLimiter(port, redisKeys('bench'), options);
+  return async (n) => {
+    const [ip, keyId] = [`10.0.0.${n % KEYS}`, n % KEYS];
+    const rest = { refundIp: null, worldIds: [], versions: [], verified: false };
+    const verdict = await limiter.check({ ip, keyId, ...rest }, Date.now());
+    if (verdict.kind !== 'pass') throw new Error(`our script answers ${verdict.kind}`);
+  };
+}
+
+/** One script of rate-limiter-flexible for each limit, all three sent at once; a rejected call would cost the others. */
+function consumeEach(redis: Redis): (n: number) => Promise<unknown> {
+  const limiter = (keyPrefix: string, duration: number) =>
+    new RateLimiterRedis({ storeClient: redis, keyPrefix, points: LIMIT, duration });
+  const ipMinute = limiter('ip-minute', 60);
+  const keyMinute = limiter('key-minute', 60);
+  const keyHour = limiter('key-hour', 3_600);
+  return (n) => {
+    const [ip, keyId] = [`10.0.0.${n % KEYS}`, n % KEYS];
+    return Promise.all([ipMinute.consume(ip), keyMinute.consume(keyId), keyHour.consume(keyId)]);
+  };
+}

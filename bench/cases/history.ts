@@ -1,0 +1,152 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { EXPORT_FORMATS } from '../../src/http/answers/export/exportFormats.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { median } from '../measure/median.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
+import { openWorker } from '../worker.ts';
+import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
+import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+
+const DEVICES = 10_000;
+const SMOKE_DEVICES = 100;
+const DAYS = 30;
+const STEP_SECONDS = 10;
+/** 30 days of a vehicle that reports every ten seconds. */
+const POINTS = (DAYS * 86_400) / STEP_SECONDS;
+const SMOKE_POINTS = 5_000;
+const ROUNDS = 5;
+const PATHS = 256;
+const PROBES_PER_SECOND = 500;
+const SMOKE_SECONDS = 0.3;
+
+export const bench: BenchCase = {
+  about: 'the history of a vehicle as a file of each format and as a summary, beside nearest calls',
+  run: async (context) => {
+    const { databaseUrl, smoke, say } = context;
+    const devices = smoke ? SMOKE_DEVICES : DEVICES;
+    const points = context.sizes?.at(-1) ?? (smoke ? SMOKE_POINTS : POINTS);
+    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    await insertHistory(databaseUrl, world.deviceIds[0] as number, points);
+    const service = await startBenchService(databaseUrl);
+    const probe = openWorker<ProbeQuestion, ProbeResult>(
+      new URL('../workers/latencyProbe.ts', import.meta.url),
+    );
+    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
+    try {
+      const url = `http://127.0.0.1:${service.port}`;
+      const headers = { 'X-API-Key': world.key };
+      const below = `${url}/api/v3/devices/${simulatedImei(0)}/history`;
+      const measured = await measureReads(context, points, (path) =>
+        reader.ask({ url: `${below}${path}`, headers }),
+      );
+      const paths = nearestPaths(PATHS);
+      const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
+        await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
+        await work();
+        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
+      };
+      const alone = await probing(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
+      const beside = await probing(measured.again);
+      return {
+        kind: 'measured',
+        size: `${points} points of one of ${devices} devices`,
+        rows: [
+          ...measured.rows,
+          { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
+          { what: `nearest beside all of these, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
+        ],
+        metrics: { ...measured.metrics, nearest_p99_ms: beside.percentile(0.99) },
+        profiles: measured.profiles,
+      };
+    } finally {
+      await probe.close();
+      await reader.close();
+      await service.stop();
+    }
+  },
+};
+
+interface Measured {
+  readonly rows: Row[];
+  readonly metrics: Record<string, number>;
+  readonly profiles: Profile[];
+  /** Reads each once more. */
+  again(): Promise<void>;
+}
+
+async function measureReads(
+  { smoke, profile: isProfiled }: CaseContext,
+  points: number,
+  read: (path: string) => Promise<FileRead>,
+): Promise<Measured> {
+  const paths = [
+    ...EXPORT_FORMATS.map((format) => ({ what: format, path: `/export?format=${format}` })),
+    ...['total', 'day', 'trip'].map((by) => ({
+      what: `summary by ${by}`,
+      path: `/summary?by=${by}&tz=Europe/Rome`,
+    })),
+  ];
+  const rows: Row[] = [];
+  const metrics: Record<string, number> = {};
+  const profiles: Profile[] = [];
+  for (const { what, path } of paths) {
+    if (!smoke) await read(path);
+    const seconds: number[] = [];
+    const before = process.cpuUsage();
+    let bytes = 0;
+    for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+      const file = await read(path);
+      seconds.push(file.seconds);
+      bytes = file.bytes;
+    }
+    const { user, system } = process.cpuUsage(before);
+    const perSecond = points / median(seconds);
+    rows.push({
+      what: path.startsWith('/export') ? `${what}, ${(bytes / points).toFixed(0)} bytes a point` : what,
+      ...{ unit: 'points', perSecond, seconds: median(seconds) },
+      cpuUs: (user + system) / (points * seconds.length),
+      rssMb: process.memoryUsage.rss() / 2 ** 20,
+    });
+    if (path.startsWith('/export')) metrics[`${what}_points_per_second`] = perSecond;
+    else metrics[`${what.replaceAll(' ', '_')}_ms`] = median(seconds) * 1_000;
+    if (isProfiled) {
+      const work = async () => {
+        await read(path);
+        return points;
+      };
+      profiles.push(await profile(`a point, ${what},`, work));
+    }
+  }
+  const again = async (): Promise<void> => {
+    for (const { path } of paths) await read(path);
+  };
+  return { rows, metrics, profiles, again };
+}
+
+/** Drives and stands in turn, up to now, with as many digits as devices send. */
+async function insertHistory(databaseUrl: string, deviceId: number, points: number): Promise<void> {
+  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench history' });
+  try {
+    const endMs = Date.now();
+    const firstMs = endMs - points * STEP_SECONDS * 1_000;
+    const mondays = new Set<number>();
+    for (let ms = firstMs; ms < endMs; ms += 86_400_000) mondays.add(weekStartMs(ms));
+    await ensureWeeks(sql, POSITIONS, [...mondays, weekStartMs(endMs)]);
+    await sql`
+      insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
+      select ${deviceId}, ${new Date(firstMs)}::timestamptz + make_interval(secs => n * ${STEP_SECONDS}),
+        round((41 + sin(n / 3000.0))::numeric, 6), round((12 + cos(n / 2000.0))::numeric, 6), n % 400,
+        case when n % 500 < 200 then 0 else (n * 37 % 900) / 10.0 end, n % 360, 8 + n % 7, round(n / 100.0, 2)
+      from generate_series(1, ${points}) n`;
+    await sql.unsafe('vacuum analyze position');
+  } finally {
+    await sql.end();
+  }
+}

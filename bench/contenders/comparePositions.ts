@@ -1,0 +1,151 @@
+import { distanceM } from '../../src/geometry/geodesic/distance.ts';
+import { PositionIndex } from '../../src/memory/positionIndex/positionIndex.ts';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import type { Row } from '../benchCase.ts';
+import { placeSource } from '../setup/places.ts';
+import { KdbushPositions } from './kdbushPositions.ts';
+import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from './measureAlternately.ts';
+
+/** Devices asked for: the usual number, and the most of a call. */
+const LIMITS = [1, 50];
+/** Percent of the devices that move between two groups of questions. */
+const MOVED_PERCENT = [1, 10];
+/** Questions between two groups of moves. */
+const QUESTIONS = 1_000;
+/** The farthest move in each direction: about 200 m, as a vehicle drives in ten seconds. */
+const STEP_DEG = 0.002;
+const PLACES = 4_096;
+
+/** Ratios are the contender's processor time (or memory) divided by ours. */
+export interface ComparedPositions {
+  readonly rows: Row[];
+  readonly ratios: Readonly<Record<string, number>>;
+  /** Of the answers for one device, the share in percent that names a device farther away. */
+  readonly wrongPercent: { readonly plain: number; readonly ranked: number };
+  readonly bytesPerDevice: { readonly ours: number; readonly kdbush: number };
+}
+
+/** Our position index and KDBush with geokdbush: the same devices around towns, the same questions. */
+export function comparePositions(size: number, effort: Effort): ComparedPositions {
+  const positions = new Float64Array(2 * size);
+  const place = placeSource('towns', 1);
+  for (let n = 0; n < size; n++) place(positions.subarray(2 * n, 2 * n + 2));
+  const ours = fillIndex(positions);
+  const kdbush = new KdbushPositions(positions);
+  const asked = placesOf(2);
+  const rows: Row[] = [];
+  const ratios: Record<string, number> = {};
+  const wrongPercent = countWrong(ours, kdbush, positions, asked);
+  for (const limit of LIMITS) {
+    const ask = (search: (lat: number, lng: number, limit: number) => unknown) => (n: number) => {
+      const at = 2 * (n % PLACES);
+      return search(asked[at]!, asked[at + 1]!, limit);
+    };
+    const what = `k=${limit} of ${size}`;
+    const [own, plain, ranked] = measureAlternately(
+      [
+        { what: `${what}: ours`, call: ask((...at) => ours.near(...at)) },
+        { what: `${what}: geokdbush, by a sphere`, call: ask((...at) => kdbush.nearest(...at)) },
+        { what: `${what}: geokdbush, k + 4 ranked`, call: ask((...at) => kdbush.nearestRanked(...at)) },
+      ],
+      effort,
+    ) as [MeasuredContender, MeasuredContender, MeasuredContender];
+    rows.push(own.row, plain.row, ranked.row);
+    ratios[`nearest_${limit}_vs_geokdbush`] = ratioTo(own, plain);
+    ratios[`nearest_${limit}_vs_geokdbush_ranked`] = ratioTo(own, ranked);
+  }
+  const bytesPerDevice = { ours: ours.usage.bytes / size, kdbush: kdbush.bytes / size };
+  ratios['memory_vs_kdbush'] = kdbush.bytes / ours.usage.bytes;
+  for (const percent of MOVED_PERCENT) {
+    const cycles = cyclesOf(ours, kdbush, positions, asked, Math.ceil((size * percent) / 100));
+    const what = `${QUESTIONS} questions after ${percent} % of ${size} moved`;
+    const [own, rebuilt] = measureAlternately(
+      [
+        { what: `${what}: ours`, call: cycles.ours, block: 1 },
+        { what: `${what}: geokdbush, rebuilt, k + 4 ranked`, call: cycles.kdbush, block: 1 },
+      ],
+      effort,
+    ) as [MeasuredContender, MeasuredContender];
+    rows.push(own.row, rebuilt.row);
+    ratios[`moved_${percent}_vs_geokdbush_ranked`] = ratioTo(own, rebuilt);
+  }
+  const [own, built] = measureAlternately(
+    [
+      { what: `all ${size} put in: ours`, call: () => fillIndex(positions).size, block: 1 },
+      { what: `all ${size} put in: KDBush`, call: () => new KdbushPositions(positions).bytes, block: 1 },
+    ],
+    effort,
+  ) as [MeasuredContender, MeasuredContender];
+  rows.push(own.row, built.row);
+  ratios['fill_vs_kdbush'] = ratioTo(own, built);
+  return { rows, ratios, wrongPercent, bytesPerDevice };
+}
+
+/** Some devices drive on, the index learns of it, and questions are asked. */
+function cyclesOf(
+  ours: PositionIndex,
+  kdbush: KdbushPositions,
+  positions: Float64Array,
+  asked: Float64Array,
+  moves: number,
+) {
+  const random = seededRandom(5);
+  const move = (): number => {
+    const at = 2 * Math.floor((random() * positions.length) / 2);
+    positions[at] = Math.max(-90, Math.min(90, positions[at]! + STEP_DEG * (2 * random() - 1)));
+    positions[at + 1] = Math.max(-180, Math.min(180, positions[at + 1]! + STEP_DEG * (2 * random() - 1)));
+    return at;
+  };
+  const askAll = (search: (lat: number, lng: number) => unknown[] | null): number => {
+    let found = 0;
+    for (let n = 0; n < QUESTIONS; n++) {
+      const at = 2 * (n % PLACES);
+      found += search(asked[at]!, asked[at + 1]!)?.length ?? 0;
+    }
+    return found;
+  };
+  return {
+    ours: () => {
+      for (let n = 0; n < moves; n++) {
+        const at = move();
+        ours.put(at / 2, positions[at]!, positions[at + 1]!);
+      }
+      return askAll((lat, lng) => ours.near(lat, lng, 1));
+    },
+    kdbush: () => {
+      for (let n = 0; n < moves; n++) move();
+      kdbush.rebuild();
+      return askAll((lat, lng) => kdbush.nearestRanked(lat, lng, 1));
+    },
+  };
+}
+
+function fillIndex(positions: Float64Array): PositionIndex {
+  const index = new PositionIndex();
+  for (let at = 0; at < positions.length; at += 2) index.put(at / 2, positions[at]!, positions[at + 1]!);
+  return index;
+}
+
+function placesOf(seed: number): Float64Array {
+  const place = placeSource('towns', seed);
+  const places = new Float64Array(2 * PLACES);
+  for (let n = 0; n < PLACES; n++) place(places.subarray(2 * n, 2 * n + 2));
+  return places;
+}
+
+function countWrong(
+  ours: PositionIndex,
+  kdbush: KdbushPositions,
+  positions: Float64Array,
+  asked: Float64Array,
+): ComparedPositions['wrongPercent'] {
+  let [plain, ranked] = [0, 0];
+  for (let at = 0; at < asked.length; at += 2) {
+    const [lat, lng] = [asked[at]!, asked[at + 1]!];
+    const leastM = ours.near(lat, lng, 1)?.[0]?.distanceM;
+    const [slot = 0] = kdbush.nearest(lat, lng, 1);
+    if (distanceM(lat, lng, positions[2 * slot]!, positions[2 * slot + 1]!) !== leastM) plain++;
+    if (kdbush.nearestRanked(lat, lng, 1)[0]?.distanceM !== leastM) ranked++;
+  }
+  return { plain: (100 * plain) / PLACES, ranked: (100 * ranked) / PLACES };
+}

@@ -1,0 +1,111 @@
+import { adminOf } from '../../test/support/postgres/admin.ts';
+import { findRedisServer, startRedis } from '../../test/support/redis.ts';
+import type { CaseContext } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import type { LoadResult } from '../measure/measureLoad.ts';
+import { median } from '../measure/median.ts';
+import { WORLD_EMAIL } from '../setup/world.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { HttpLoad } from '../workers/httpLoad.ts';
+import type { ReadersQuestion, ReadersReply } from '../workers/streamReaders.ts';
+import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import type { Part } from './part.ts';
+
+const PER_KEY = 10;
+const [IDLE, BESIDE_INGEST] = [5_000, 1_000];
+const SMOKE_STREAMS = 50;
+const POINTS_PER_SECOND = 1_000;
+const DEVICES = 1_000;
+/** Few connections: how long an answer takes is asked, not how many there are. */
+const POLLERS = 4;
+const ROUNDS = 3;
+const SMOKE_SECONDS = 0.3;
+
+/** Streams on two pods, on the world that is there: idle ones, beside ingest, and how soon they bring a point. */
+export async function measureStreams(context: CaseContext): Promise<Part> {
+  const { databaseUrl, smoke, say } = context;
+  const [idle, beside] = smoke ? [SMOKE_STREAMS, SMOKE_STREAMS] : [IDLE, BESIDE_INGEST];
+  const admin = adminOf(databaseUrl);
+  const keys: string[] = [];
+  while (keys.length < idle / PER_KEY) keys.push((await admin.key(WORLD_EMAIL)).key);
+  const redis = findRedisServer() === null ? null : await startRedis();
+  const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
+    openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
+  );
+  const readers = openWorker<ReadersQuestion, ReadersReply>(
+    new URL('../workers/streamReaders.ts', import.meta.url),
+  );
+  const load = openWorker<HttpLoad, LoadResult>(new URL('../workers/httpLoad.ts', import.meta.url));
+  try {
+    const started: PodReply[] = [];
+    for (const pod of pods)
+      started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl: redis?.url ?? null }));
+    const [first, last] = [started[0], started.at(-1)] as [PodReply, PodReply];
+    const pod = pods.at(-1) as Worker<PodQuestion, PodReply>;
+    const api = `http://127.0.0.1:${last.port}`;
+    const ingest = `http://127.0.0.1:${first.ingestPort}`;
+    const [key = ''] = keys;
+    const seconds = smoke ? SMOKE_SECONDS : context.seconds;
+    const nearest = async (): Promise<Latencies> => {
+      const headers = { 'X-API-Key': key };
+      const paths = ['/api/v3/devices/nearest?lat=45.05&lng=9.1'];
+      const asked = { url: api, headers, paths, keys: [], connections: POLLERS, seconds };
+      const latencies = new Latencies();
+      latencies.merge((await load.ask(asked)).latencies);
+      return latencies;
+    };
+    const own = `http://127.0.0.1:${last.ingestPort}`;
+    const take = async () =>
+      (await readers.ask({ kind: 'ingest', ingest: own, devices: DEVICES, seconds })).pointsPerSecond;
+
+    if (!smoke) await nearest();
+    say('point in to stream');
+    const followed = await readers.ask({
+      kind: 'follow',
+      api,
+      ingest,
+      key,
+      devices: DEVICES,
+      pointsPerSecond: POINTS_PER_SECOND,
+      seconds,
+    });
+    const latencies = new Latencies();
+    for (const ms of followed.latenciesMs) latencies.add(ms);
+
+    say('ingest beside streams');
+    const ratios: number[] = [];
+    for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+      const without = await take();
+      await readers.ask({ kind: 'open', api, keys: keys.slice(0, beside / PER_KEY), perKey: PER_KEY });
+      ratios.push((await take()) / without);
+      await readers.ask({ kind: 'close' });
+    }
+
+    say('idle streams');
+    const calm = await nearest();
+    const before = await pod.ask({ kind: 'usage' });
+    const { open } = await readers.ask({ kind: 'open', api, keys, perKey: PER_KEY });
+    if (open !== idle) throw new Error(`${open} streams are open`);
+    const besideIdle = await nearest();
+    const after = await pod.ask({ kind: 'usage' });
+    return {
+      size: `${pods.length === 1 ? 'one pod, since there is no redis-server in PATH' : 'two pods'}, ${idle} streams`,
+      rows: [
+        { what: `point in to stream, ${POINTS_PER_SECOND} points/s`, ...latencies.percentiles() },
+        { what: 'nearest, no streams', ...calm.percentiles(), rssMb: before.rssMb },
+        { what: `nearest, ${idle} idle streams`, ...besideIdle.percentiles(), rssMb: after.rssMb },
+      ],
+      metrics: {
+        stream_p99_ms: latencies.percentile(0.99),
+        ingest_beside_streams: median(ratios),
+        idle_streams_mb: after.rssMb - before.rssMb,
+        nearest_p99_beside_idle: besideIdle.percentile(0.99) / calm.percentile(0.99),
+      },
+    };
+  } finally {
+    await Promise.all([readers.close(), load.close()]);
+    await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
+    await Promise.all(pods.map((pod) => pod.close()));
+    await redis?.stop();
+  }
+}

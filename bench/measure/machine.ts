@@ -1,0 +1,44 @@
+import { execFile } from 'node:child_process';
+import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
+import { promisify } from 'node:util';
+
+/** The machine and the version that were measured. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGb: number;
+  readonly node: string;
+  /** Where Postgres comes from. */
+  readonly postgres: string;
+  /** Abbreviated, with `+dirty` when files were changed. `none` without a commit. */
+  readonly commit: string;
+  /** Load average of the last minute. Above 1 other work runs on the machine. */
+  readonly load: number;
+}
+
+export async function describeMachine(): Promise<Omit<Machine, 'postgres'>> {
+  return {
+    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: availableParallelism(),
+    memoryGb: Math.round(totalmem() / 2 ** 30),
+    node: process.version,
+    commit: await findCommit(),
+    load: loadavg()[0] ?? 0,
+  };
+}
+
+async function findCommit(): Promise<string> {
+  const hash = await git('rev-parse', '--short', 'HEAD');
+  if (hash === null) return 'none';
+  return (await git('status', '--porcelain')) === '' ? hash : `${hash}+dirty`;
+}
+
+/** The output of git. Null when there is no git, repository or commit. */
+async function git(...args: string[]): Promise<string | null> {
+  try {
+    const { stdout } = await promisify(execFile)('git', args, { cwd: import.meta.dirname });
+    return stdout.trim();
+  } catch {
+    return null; // a copy without history can be measured too
+  }
+}

@@ -1,0 +1,45 @@
+import { DAY_MS } from '../../src/base/durations.ts';
+import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
+import { storePoints } from '../setup/storedPoints.ts';
+import { type Attack, type AttackSetup, accountOf, headersOf, inTurn, sized } from './attack.ts';
+import { seedDevices } from './seeds.ts';
+
+const daysOf = (setup: AttackSetup): number => sized(setup, 2, 30);
+const startMs = (days: number): number => Math.floor(Date.now() / DAY_MS - days) * DAY_MS;
+
+/** Months replayed against a track of 2 000 points, for ten minimum stays, by devices that are around it most of the time. */
+export const BACKTESTS: Attack = {
+  name: 'backtests',
+  accounts: 1,
+  seed: async (seeding) => {
+    const { sql, firstImei } = seeding;
+    const { worldId } = accountOf(seeding);
+    const devices = sized(seeding, 5, 50);
+    await seedDevices(sql, worldId, { firstImei, count: devices, place: { lat: '41.9', lng: '12.5' } });
+    const rows = await sql<{ id: number }[]>`select id from device where world_id = ${worldId}`;
+    const days = daysOf(seeding);
+    await storePoints(
+      sql,
+      rows.map(({ id }) => id),
+      { devices, days, everySeconds: 86, startMs: startMs(days), centre: POLYGON_CENTRE, radiusDeg: 0.02 },
+    );
+  },
+  run: async (attacker) => {
+    const fromMs = startMs(daysOf(attacker));
+    const points = Array.from({ length: 2_000 }, (_, n) => ({
+      lat: POLYGON_CENTRE.lat - 0.02 + n * 2e-5,
+      lng: POLYGON_CENTRE.lng + 0.01 * Math.sin(n / 20),
+    }));
+    const body = JSON.stringify({
+      area: { name: 'Everywhere', type: 'polyline', buffer_m: 500, points },
+      from: new Date(fromMs).toISOString(),
+      to: new Date(fromMs + daysOf(attacker) * DAY_MS).toISOString(),
+      dwell_seconds: Array.from({ length: 10 }, (_, n) => n * 60),
+    });
+    const headers = { ...headersOf(accountOf(attacker)), 'Content-Type': 'application/json' };
+    const url = `${attacker.apiUrl}/api/v3/areas/backtest`;
+    await inTurn(attacker, sized(attacker, 4, 20), 3, () =>
+      attacker.call({ url, method: 'POST', headers, body }),
+    );
+  },
+};

@@ -1,0 +1,89 @@
+import type { Row } from '../benchCase.ts';
+import type { Machine } from '../measure/machine.ts';
+import type { Profile } from '../measure/profile.ts';
+import type { CaseRun } from '../runCase.ts';
+import type { Verdict } from './budgets.ts';
+import { formatTable } from './table.ts';
+import { formatCount, formatDuration, formatNumber, formatPercent } from './units.ts';
+
+/** How a value of a row is shown, by the title of its column. */
+export const COLUMNS = {
+  rate: ({ perSecond, unit = 'requests' }) =>
+    perSecond === undefined ? '' : `${formatCount(perSecond)} ${unit}/s`,
+  p50: ({ p50Ms }) => formatDuration(p50Ms),
+  'p97.5': ({ p975Ms }) => formatDuration(p975Ms),
+  p99: ({ p99Ms }) => formatDuration(p99Ms),
+  worst: ({ worstMs }) => formatDuration(worstMs),
+  'CPU each': ({ cpuUs }) => formatDuration(cpuUs === undefined ? undefined : cpuUs / 1_000),
+  RSS: ({ rssMb }) => (rssMb === undefined ? '' : `${formatCount(rssMb)} MB`),
+  time: ({ seconds }) => formatDuration(seconds === undefined ? undefined : seconds * 1_000),
+  'server / load busy': ({ serverBusy, loadBusy }) =>
+    serverBusy === undefined ? '' : `${formatPercent(serverBusy)} / ${formatPercent(loadBusy)}`,
+} as const satisfies Record<string, (row: Row) => string>;
+
+/** The rows of a case as a table, without empty columns. */
+function formatRows(rows: readonly Row[]): string {
+  const columns = Object.entries<(row: Row) => string>(COLUMNS).filter(([, text]) =>
+    rows.some((row) => text(row) !== ''),
+  );
+  return formatTable(
+    ['', ...columns.map(([title]) => title)],
+    rows.map((row) => [row.what, ...columns.map(([, text]) => text(row))]),
+  );
+}
+
+export function formatMachine({ cpu, cores, memoryGb, node, postgres, commit, load }: Machine): string {
+  return (
+    `${cpu}, ${cores} cores, ${memoryGb} GB, Node ${node}, ${postgres}, commit ${commit}, ` +
+    `load average before ${load.toFixed(1)}`
+  );
+}
+
+export function formatRun(run: CaseRun): string {
+  switch (run.kind) {
+    case 'failed':
+      return `FAILED: ${run.reason}`;
+    case 'skipped':
+      return `SKIPPED: ${run.reason}`;
+    case 'measured':
+      return [
+        run.size,
+        formatRows(run.rows),
+        formatMetrics(run.metrics),
+        ...(run.notes ?? []),
+        ...(run.profiles ?? []).map(formatProfile),
+      ].join('\n\n');
+  }
+}
+
+/** The processor time of one call by function. */
+function formatProfile({ of, parts }: Profile): string {
+  const total = parts.reduce((sum, { us }) => sum + us, 0);
+  const rows = [...parts, { part: 'in all', us: total }].map(({ part, us }) => [
+    part.replaceAll('|', '/'),
+    formatDuration(us / 1_000),
+    `${((100 * us) / total).toFixed(1)} %`,
+  ]);
+  return formatTable([`where ${of} spends its time`, 'self', 'share'], rows);
+}
+
+export function formatMetrics(metrics: Readonly<Record<string, number>>): string {
+  return Object.entries(metrics)
+    .map(([name, value]) => `${name} ${formatNumber(value)}`)
+    .join(', ');
+}
+
+/** One line for each budget. */
+export function formatVerdicts(verdicts: readonly Verdict[]): string {
+  return verdicts
+    .map(({ metric, value, budget, isKept, isGoalReached }) => {
+      const limit = budget.min === undefined ? `at most ${budget.max}` : `at least ${budget.min}`;
+      const goal =
+        budget.goal === undefined
+          ? ''
+          : `; goal ${budget.goal}${isGoalReached ? ' reached' : ' not reached'}`;
+      const measured = value === null ? 'not measured' : formatNumber(value);
+      return `- ${isKept ? 'kept' : 'BROKEN'}: ${metric} ${measured} (${limit}${goal})`;
+    })
+    .join('\n');
+}

@@ -1,0 +1,120 @@
+import type { AreaDefinition } from '../../src/areas/area.ts';
+import { toVertices } from '../../src/areas/area.ts';
+import { areaMeasures } from '../../src/areas/areaMeasures.ts';
+import { compileShape } from '../../src/areas/shape.ts';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { insertAreas } from '../../src/store/areas/areas.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import { placeSource } from './places.ts';
+
+/** The largest deviation of a ring from its circle, as a share of the radius. */
+const JAGGED = 0.3;
+/** The largest change of the deviation from one vertex to the next. */
+const WALK = 0.15;
+
+/** A seeded simple polygon around a centre, about `radiusDeg` wide in each direction. */
+export function jaggedRing(vertices: number, centre: LatLng, radiusDeg: number, seed: number): LatLng[] {
+  const random = seededRandom(seed);
+  let stray = 0;
+  return Array.from({ length: vertices }, (_, n) => {
+    stray = Math.max(-1, Math.min(1, stray + WALK * (2 * random() - 1)));
+    const radius = radiusDeg * (1 + JAGGED * stray);
+    const angle = (2 * Math.PI * n) / vertices;
+    const lng = centre.lng + (radius * Math.cos(angle)) / Math.cos((centre.lat * Math.PI) / 180);
+    return { lat: centre.lat + radius * Math.sin(angle), lng };
+  });
+}
+
+export function polygonArea(name: string, points: readonly LatLng[]): AreaDefinition {
+  return {
+    name,
+    color: '#3b82f6',
+    geometry: { type: 'polygon', points: toVertices(points) },
+    externalId: null,
+    dwellSeconds: 0,
+  };
+}
+
+/** Many small polygons around the towns of the devices. */
+export function* smallAreas(count: number): Generator<AreaDefinition> {
+  const place = placeSource('towns', 6);
+  const out = new Float64Array(2);
+  for (let n = 0; n < count; n++) {
+    place(out);
+    const centre = { lat: out[0] as number, lng: Math.max(-179, Math.min(179, out[1] as number)) };
+    yield polygonArea(`Area ${n}`, jaggedRing(SMALL_VERTICES, centre, SMALL_RADIUS_DEG, n));
+  }
+}
+
+/** Areas in memory, in one world; their ids count from 1. */
+export function fillCatalog(definitions: Iterable<AreaDefinition>, worldId: number): AreaCatalog {
+  const catalog = new AreaCatalog();
+  let id = 0;
+  for (const definition of definitions) {
+    const measures = areaMeasures(definition.geometry);
+    const stored = { worldId, accountId: 1, definition, measures, createdAtMs: 0, revision: 1 };
+    catalog.put({ ...stored, id: ++id, shape: compileShape(definition) });
+  }
+  return catalog;
+}
+
+/** A country, where areas and the places that are asked about are spread evenly. */
+const COUNTRY = { south: 36, north: 47, west: 6, east: 18 };
+/** Of 100 000 areas: a place is in one of them, or in two. */
+const COUNTRY_RADIUS_DEG = 0.02;
+
+export function* countryPlaces(count: number, seed: number): Generator<LatLng> {
+  const random = seededRandom(seed);
+  const { south, north, west, east } = COUNTRY;
+  for (let n = 0; n < count; n++) {
+    yield { lat: south + (north - south) * random(), lng: west + (east - west) * random() };
+  }
+}
+
+export function* countryAreas(count: number): Generator<AreaDefinition> {
+  let n = 0;
+  for (const centre of countryPlaces(count, 6)) {
+    yield polygonArea(`Area ${n}`, jaggedRing(SMALL_VERTICES, centre, COUNTRY_RADIUS_DEG, n++));
+  }
+}
+
+const SMALL_VERTICES = 20;
+const SMALL_RADIUS_DEG = 0.005;
+const CHUNK = 1_000;
+
+/** Stores areas of the one account of a world and returns their ids. */
+export async function storeAreas(
+  databaseUrl: string,
+  definitions: Iterable<AreaDefinition>,
+  say: (line: string) => void = () => undefined,
+): Promise<number[]> {
+  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench areas' });
+  const ids: number[] = [];
+  const flush = async (chunk: AreaDefinition[]) => {
+    if (chunk.length === 0) return;
+    const areas = chunk
+      .splice(0)
+      .map((definition) => ({ definition, measures: areaMeasures(definition.geometry) }));
+    const stored = await sql.begin(async (tx) => {
+      const [owner] = await tx<{ accountId: number; worldId: number }[]>`
+        select id as "accountId", world_id as "worldId" from account`;
+      return owner === undefined ? null : insertAreas(tx, owner, areas);
+    });
+    if (stored === null) throw new Error('the areas of the bench cannot be stored');
+    ids.push(...stored);
+    if (ids.length % (20 * CHUNK) === 0) say(`${ids.length} areas stored`);
+  };
+  try {
+    const chunk: AreaDefinition[] = [];
+    for (const definition of definitions) {
+      chunk.push(definition);
+      if (chunk.length === CHUNK) await flush(chunk);
+    }
+    await flush(chunk);
+    return ids;
+  } finally {
+    await sql.end();
+  }
+}

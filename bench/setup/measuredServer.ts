@@ -1,0 +1,97 @@
+import type { CaseContext, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import type { LoadResult } from '../measure/measureLoad.ts';
+import { median } from '../measure/median.ts';
+import type { Worker } from '../worker.ts';
+import type { HttpLoad } from '../workers/httpLoad.ts';
+
+/** A server and what it is asked, measured as one row. */
+export interface MeasuredServer {
+  readonly what: string;
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Every connection asks them in turn. */
+  readonly paths: readonly string[];
+  /** API keys to use in turn, instead of the key in `headers`. */
+  readonly keys?: readonly string[];
+  /** Processor time and memory of the serving process so far. */
+  usage(): Promise<{ usage: NodeJS.CpuUsage; rssMb: number }>;
+  readonly rounds: Round[];
+}
+
+export interface Round {
+  readonly load: LoadResult;
+  readonly perSecond: number;
+  readonly cpuUs: number;
+  readonly rssMb: number;
+}
+
+const CONNECTIONS = 32;
+const ROUNDS = 5;
+const WARMUP_SECONDS = 1.5;
+const SMOKE_SECONDS = 0.3;
+
+/**
+ * Puts load on servers in short rounds, in turn, so that other work on the machine affects all of them. The ratio of
+ * two servers is the median of the ratios of their rounds.
+ */
+export async function measureInTurn(
+  load: Worker<HttpLoad, LoadResult>,
+  servers: readonly MeasuredServer[],
+  { smoke, seconds }: CaseContext,
+): Promise<void> {
+  const ask = (measured: MeasuredServer, time: number) => askLoad(load, measured, time);
+  if (!smoke) for (const measured of servers) await ask(measured, WARMUP_SECONDS);
+  for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
+    for (const measured of servers) {
+      measured.rounds.push(
+        await runRound(measured, () => ask(measured, smoke ? SMOKE_SECONDS : seconds / ROUNDS)),
+      );
+    }
+  }
+}
+
+/** Puts load on one server for some seconds. */
+export function askLoad(
+  load: Worker<HttpLoad, LoadResult>,
+  { url, headers, paths, keys = [] }: MeasuredServer,
+  seconds: number,
+): Promise<LoadResult> {
+  return load.ask({ url, headers, paths, keys, connections: CONNECTIONS, seconds });
+}
+
+async function runRound(measured: MeasuredServer, ask: () => Promise<LoadResult>): Promise<Round> {
+  const before = await measured.usage();
+  const load = await ask();
+  const after = await measured.usage();
+  const cpuUs = after.usage.user + after.usage.system - before.usage.user - before.usage.system;
+  return {
+    load,
+    perSecond: load.completed / load.seconds,
+    cpuUs: cpuUs / load.completed,
+    rssMb: after.rssMb,
+  };
+}
+
+export function ratioOf(a: MeasuredServer, b: MeasuredServer, metric: (round: Round) => number): number {
+  return median(a.rounds.map((round, n) => metric(round) / metric(b.rounds[n] as Round)));
+}
+
+/** Usage of this process, for a service that runs in it. */
+export async function ownUsage() {
+  return { usage: process.cpuUsage(), rssMb: process.memoryUsage.rss() / 2 ** 20 };
+}
+
+export function rowOf({ what, rounds }: MeasuredServer): Row {
+  const latencies = new Latencies();
+  for (const { load } of rounds) latencies.merge(load.latencies);
+  return {
+    what,
+    perSecond: median(rounds.map((round) => round.perSecond)),
+    ...latencies.percentiles(),
+    cpuUs: median(rounds.map((round) => round.cpuUs)),
+    rssMb: Math.max(...rounds.map((round) => round.rssMb)),
+    serverBusy: median(rounds.map((round) => (round.cpuUs * round.perSecond) / 1e6)),
+    loadBusy: median(rounds.map((round) => round.load.busy)),
+  };
+}

@@ -1,0 +1,35 @@
+import { seededRandom } from '../../test/support/seededRandom.ts';
+
+/** Where devices are: around a hundred towns, a few of them large; or evenly over the globe. */
+export type Spread = 'towns' | 'globe';
+
+const TOWNS = 100;
+const TOWN_RADIUS_DEG = 0.15;
+/** The largest latitude of a town. */
+const TOWN_LAT_MAX = 60;
+
+/** A seeded source of places: each call writes latitude and longitude into `out`. */
+export function placeSource(spread: Spread, seed: number): (out: Float64Array) => void {
+  const random = seededRandom(seed);
+  if (spread === 'globe') {
+    return (out) => {
+      out[0] = (Math.asin(2 * random() - 1) * 180) / Math.PI;
+      out[1] = 360 * random() - 180;
+    };
+  }
+  // The towns are the same for every seed.
+  const map = seededRandom(1);
+  const towns = Array.from({ length: TOWNS }, () => ({
+    lat: TOWN_LAT_MAX * (2 * map() - 1),
+    lng: 360 * map() - 180,
+  }));
+  return (out) => {
+    // The square makes low numbers more likely: the first town has a tenth of all devices.
+    const town = towns[Math.floor(TOWNS * random() ** 2)] as { lat: number; lng: number };
+    const away = TOWN_RADIUS_DEG * random() ** 2;
+    const angle = 2 * Math.PI * random();
+    const lng = town.lng + (away * Math.cos(angle)) / Math.cos((town.lat * Math.PI) / 180);
+    out[0] = town.lat + away * Math.sin(angle);
+    out[1] = lng > 180 ? lng - 360 : lng < -180 ? lng + 360 : lng;
+  };
+}

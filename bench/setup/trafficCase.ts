@@ -1,0 +1,183 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Service } from '../../src/wiring.ts';
+import type { CaseContext, CaseOutcome, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { median } from '../measure/median.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { openWorker } from '../worker.ts';
+import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
+import { smallAreas, storeAreas } from './areas.ts';
+import { containsPaths } from './containsPaths.ts';
+import { nearestPaths } from './nearestCase.ts';
+import { INGEST_TOKEN, startBenchService } from './service.ts';
+import { type BenchWorld, createWorld } from './world.ts';
+
+const DEVICES = 100_000;
+const AREAS = 10_000;
+const SMOKE_SHARE = 0.01;
+const POLLS_PER_SECOND = 2_000;
+const POINTS_PER_SECOND = 2_000;
+const BATCH = 100;
+/** They drive in one town and report every ten seconds. The others do not move, and the polls find them. */
+const REPORTING_DEVICES = 20_000;
+const AREAS_PER_SECOND = 5;
+/** They move into the town of the points. There are few, so that the load stays the same for ten minutes. */
+const CHANGED_AREAS = 50;
+/** Points must be newer than the positions that the world starts with. */
+const START_DELAY_MS = 1_000;
+/** Twenty polls: 16 nearest, 3 contains, one list. */
+const MIX = { nearest: 16, contains: 3, list: 1 };
+const ROUNDS_OF_MIX = 64;
+const MEMORY_EVERY_MS = 100;
+const SAY_EVERY = 600;
+const LOOP_RESOLUTION_MS = 1;
+const PROFILED_S = 5;
+
+/**
+ * Polls (80 % nearest, 15 % contains, 5 % lists), points and changes of areas at the same time, at steady rates. The
+ * rates are far below the capacity, so the percentiles of the polls show the effect of everything else.
+ */
+export async function runTrafficCase(context: CaseContext, seconds: number): Promise<CaseOutcome> {
+  const { databaseUrl, smoke, say } = context;
+  const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES * SMOKE_SHARE : DEVICES);
+  const areas = smoke ? AREAS * SMOKE_SHARE : AREAS;
+  const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+  const areaIds = await storeAreas(databaseUrl, smallAreas(areas), say);
+  const service = await startBenchService(databaseUrl);
+  try {
+    const measured = await measure({ context, seconds, service, world, areaIds, devices });
+    return { kind: 'measured', size: `${devices} devices, ${areas} areas, ${seconds} s`, ...measured };
+  } finally {
+    await service.stop();
+  }
+}
+
+interface TrafficSetup {
+  readonly context: CaseContext;
+  readonly seconds: number;
+  readonly service: Service;
+  readonly world: BenchWorld;
+  readonly areaIds: readonly number[];
+  readonly devices: number;
+}
+
+async function measure({ context, seconds, service, world, areaIds, devices }: TrafficSetup) {
+  const traffic = openWorker<TrafficQuestion, TrafficReply>(
+    new URL('../workers/traffic.ts', import.meta.url),
+  );
+  const probe = openWorker<ProbeQuestion, ProbeResult>(
+    new URL('../workers/latencyProbe.ts', import.meta.url),
+  );
+  const apiUrl = `http://127.0.0.1:${service.port}`;
+  try {
+    await traffic.ask({
+      kind: 'start',
+      ingestUrl: `http://127.0.0.1:${service.ingestPort}`,
+      apiUrl,
+      token: INGEST_TOKEN,
+      key: world.key,
+      source: {
+        devices: Math.min(devices, REPORTING_DEVICES),
+        senders: 1,
+        batch: BATCH,
+        startMs: Date.now() + START_DELAY_MS,
+      },
+      pointsPerSecond: POINTS_PER_SECOND,
+      areaIds: areaIds.slice(1, 1 + CHANGED_AREAS),
+      areasPerSecond: AREAS_PER_SECOND,
+    });
+    const headers = { 'X-API-Key': world.key };
+    const paths = mixedPaths(areaIds[0] as number, devices);
+    const poll = () => probe.ask({ kind: 'start', url: apiUrl, headers, paths, perSecond: POLLS_PER_SECOND });
+    await poll();
+    const watched = await watch(seconds, context.say);
+    const polled = await probe.ask({ kind: 'stop' });
+    const profiles: Profile[] = [];
+    if (context.profile) {
+      await poll();
+      profiles.push(await profile('a second of this load', () => sleep(PROFILED_S * 1_000, PROFILED_S)));
+      await probe.ask({ kind: 'stop' });
+    }
+    const done = await traffic.ask({ kind: 'stop' });
+    return { ...summarize(seconds, watched, polled, done), profiles };
+  } finally {
+    await Promise.all([traffic.close(), probe.close()]);
+  }
+}
+
+/** The paths of the mix, in an order that repeats. */
+function mixedPaths(areaId: number, devices: number): string[] {
+  const nearest = nearestPaths(MIX.nearest * ROUNDS_OF_MIX);
+  const contains = containsPaths(areaId, MIX.contains * ROUNDS_OF_MIX);
+  return Array.from({ length: ROUNDS_OF_MIX }, (_, round) => [
+    ...nearest.slice(round * MIX.nearest, (round + 1) * MIX.nearest),
+    ...contains.slice(round * MIX.contains, (round + 1) * MIX.contains),
+    `/api/v3/devices?limit=50&offset=${(round * 997) % Math.max(1, devices - 50)}`,
+  ]).flat();
+}
+
+interface ProcessSamples {
+  readonly loopP99Ms: number;
+  readonly loopMaxMs: number;
+  readonly cpuShare: number;
+  readonly rssMb: readonly number[];
+  readonly heapMb: readonly number[];
+}
+
+/** Samples the event loop, processor and memory of this process, which serves, for some seconds. */
+async function watch(seconds: number, say: (line: string) => void): Promise<ProcessSamples> {
+  const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
+  loop.enable();
+  const before = process.cpuUsage();
+  const startMs = performance.now();
+  const rssMb: number[] = [];
+  const heapMb: number[] = [];
+  while (performance.now() - startMs < seconds * 1_000) {
+    const leftMs = seconds * 1_000 - (performance.now() - startMs);
+    await sleep(Math.min(MEMORY_EVERY_MS, Math.max(1, leftMs)));
+    const { rss, heapUsed, external } = process.memoryUsage();
+    rssMb.push(rss / 2 ** 20);
+    heapMb.push((heapUsed + external) / 2 ** 20);
+    if (rssMb.length % SAY_EVERY === 0)
+      say(`${Math.round((performance.now() - startMs) / 1_000)} of ${seconds} s`);
+  }
+  loop.disable();
+  const { user, system } = process.cpuUsage(before);
+  return {
+    loopP99Ms: loop.percentile(99) / 1e6 - LOOP_RESOLUTION_MS,
+    loopMaxMs: loop.max / 1e6 - LOOP_RESOLUTION_MS,
+    cpuShare: (user + system) / 1e3 / (performance.now() - startMs),
+    rssMb,
+    heapMb,
+  };
+}
+
+function summarize(seconds: number, watched: ProcessSamples, polled: ProbeResult, done: TrafficReply) {
+  const latencies = new Latencies(polled.latencies);
+  const { rssMb, heapMb } = watched;
+  const rows: Row[] = [
+    {
+      what: 'polls: 80 % nearest, 15 % contains, 5 % lists of 50',
+      perSecond: polled.completed / seconds,
+      ...latencies.percentiles(),
+      rssMb: Math.max(...rssMb),
+      serverBusy: watched.cpuShare,
+    },
+    { what: 'points meanwhile', unit: 'points', perSecond: done.points / done.seconds },
+    { what: 'areas changed meanwhile', unit: 'areas', perSecond: done.areas / done.seconds },
+  ];
+  const fifth = Math.max(1, Math.floor(heapMb.length / 5));
+  // Caches still fill in the first fifth. Garbage makes single values jump, so medians are compared.
+  const growth = (of: readonly number[]) => median(of.slice(-fifth)) / median(of.slice(fifth - 1, 2 * fifth));
+  const metrics = {
+    p99_ms: latencies.percentile(0.99),
+    longest_ms: latencies.percentile(1),
+    loop_p99_ms: watched.loopP99Ms,
+    loop_max_ms: watched.loopMaxMs,
+    heap_growth: growth(heapMb),
+    rss_growth: growth(rssMb),
+  };
+  return { rows, metrics };
+}

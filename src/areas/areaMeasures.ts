@@ -1,0 +1,53 @@
+import { type Bounds, circleBounds, corridorBounds, ringBounds } from '../geometry/bounds.ts';
+import type { LatLng } from '../geometry/latLng.ts';
+import { ringCentroid } from '../geometry/ring/centroid.ts';
+import { circleMeasures, pathLengthM, ringMeasures } from '../geometry/ring/measure.ts';
+import { unwrapLine } from '../geometry/ring/path.ts';
+import { unwrapRing } from '../geometry/ring/ring.ts';
+import { type AreaGeometry, toLatLngs } from './area.ts';
+
+/** What is computed from an area's geometry. */
+export interface AreaMeasures {
+  /** Polygons and circles. */
+  readonly areaM2: number | null;
+  readonly perimeterM: number | null;
+  /** Tracks. */
+  readonly lengthM: number | null;
+  /** Of all that the area contains, its radius or margin included. */
+  readonly bounds: Bounds;
+  /** Of circles and places as given, of polygons the centroid, of tracks null. */
+  readonly center: LatLng | null;
+}
+
+export function areaMeasures(geometry: AreaGeometry): AreaMeasures {
+  switch (geometry.type) {
+    case 'point':
+    case 'circle': {
+      const { center, radiusM } = geometry;
+      const measures = geometry.type === 'circle' ? circleMeasures(center.lat, radiusM) : NO_MEASURES;
+      return { ...measures, lengthM: null, bounds: circleBounds(center, radiusM), center };
+    }
+    case 'polygon': {
+      const ring = unwrapRing(toLatLngs(geometry.points));
+      const bounds = ringBounds(ring);
+      return { ...ringMeasures(ring), lengthM: null, bounds, center: within(bounds, ringCentroid(ring)) };
+    }
+    case 'polyline': {
+      const path = unwrapLine(toLatLngs(geometry.points));
+      const bounds = corridorBounds(path, geometry.bufferM);
+      return { ...NO_MEASURES, lengthM: pathLengthM(path), bounds, center: null };
+    }
+  }
+}
+
+const NO_MEASURES = { areaM2: null, perimeterM: null };
+
+/** The centroid of a sliver is what little rounding left of its area, at worst NaN: its bounds then give the middle. */
+function within({ south, west, north, east }: Bounds, centroid: LatLng): LatLng {
+  const { lat, lng } = centroid;
+  const width = east < west ? east - west + 360 : east - west;
+  const fromWest = lng < west ? lng - west + 360 : lng - west;
+  if (lat >= south && lat <= north && fromWest <= width) return centroid;
+  const middle = west + width / 2;
+  return { lat: (south + north) / 2, lng: middle > 180 ? middle - 360 : middle };
+}

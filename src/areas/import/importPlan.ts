@@ -1,0 +1,150 @@
+import type { FieldError } from '../../base/fieldError.ts';
+import { isJsonObject, isMissing } from '../../base/jsonObject.ts';
+import { fail, ok, type Result } from '../../base/result.ts';
+import type { Steps } from '../../base/workTurns.ts';
+import type { AreaDraft } from '../areaDraft.ts';
+import { AREA_ERRORS } from '../areaErrors.ts';
+import { completeDraft, type ValidArea } from '../mergeDraft.ts';
+import { type OwnFields, readProperties } from '../ownFields.ts';
+import { sentName } from '../sentFields.ts';
+import { featureDraft } from './featureDraft.ts';
+import { type GeometryPart, isGeometryType, readGeometry } from './geojsonIn.ts';
+import { fieldImportError, type ImportError, readingImportError } from './importError.ts';
+
+/**
+ * What an import body asks for, as far as it is known without the stored areas; resolveImport does the rest. Plain
+ * data, so that another process can send it.
+ */
+export interface ImportPlan {
+  /** `dry_run: true` stood in the body. */
+  readonly dryRun: boolean;
+  /** In the order of the features. */
+  readonly items: readonly ImportItem[];
+  readonly errors: readonly ImportError[];
+  /** How many features were beyond those that a call may have, and not looked at. */
+  readonly leftOut: number;
+}
+
+/** An area without a code is new, whatever is stored; one with a code may be an update. */
+export type ImportItem =
+  | { readonly index: number; readonly externalId: null; readonly area: ValidArea }
+  | { readonly index: number; readonly externalId: string; readonly draft: AreaDraft };
+
+export const IMPORT_LIMITS = {
+  features: 200,
+  /** Parts of Multi* geometries included: a MultiPoint of a few megabytes would otherwise be a million areas. */
+  areas: 10_000,
+} as const;
+
+/**
+ * Reads a FeatureCollection, a Feature or a bare Geometry, direct or as { geojson }; yields after each feature,
+ * and after each part of one. Never throws, whatever the body. Fails for what is no GeoJSON at all; whatever else is
+ * wrong costs one feature, or one part of one.
+ */
+export function* planImport(body: unknown): Steps<Result<ImportPlan, readonly FieldError[]>> {
+  if (!isJsonObject(body)) return fail([AREA_ERRORS.bodyInvalid]);
+  const dryRun = body['dry_run'] ?? false;
+  // Whoever means to try must not import.
+  if (typeof dryRun !== 'boolean') return fail([AREA_ERRORS.dryRunInvalid]);
+  const features = featuresOf(isMissing(body['geojson']) ? body : body['geojson']);
+  if (features === null) return fail([AREA_ERRORS.importInvalid]);
+
+  const items: ImportItem[] = [];
+  const errors: ImportError[] = [];
+  // Bad parts count as well: an answer with millions of errors would help nobody.
+  let partsLeft: number = IMPORT_LIMITS.areas;
+  const leftOut = Math.max(0, features.length - IMPORT_LIMITS.features);
+  if (leftOut > 0) errors.push({ index: -1, code: 'errTooManyFeatures' });
+  for (const [index, feature] of features.slice(0, IMPORT_LIMITS.features).entries()) {
+    const planned = yield* planFeature(index, feature, partsLeft);
+    partsLeft -= planned.parts;
+    items.push(...planned.items);
+    errors.push(...planned.errors);
+    yield;
+  }
+  return ok({ dryRun, items, errors, leftOut });
+}
+
+const BARE_GEOMETRY_NAME = 'Imported area';
+
+/** What stands for features in any of the three forms; null when it is none of them. */
+function featuresOf(source: unknown): readonly unknown[] | null {
+  if (!isJsonObject(source)) return null;
+  const { type, features } = source;
+  if (type === 'FeatureCollection') return Array.isArray(features) ? features : null;
+  if (type === 'Feature') return [source];
+  if (!isGeometryType(type)) return null;
+  return [{ type: 'Feature', properties: { name: BARE_GEOMETRY_NAME }, geometry: source }];
+}
+
+interface PlannedFeature {
+  readonly items: readonly ImportItem[];
+  readonly errors: readonly ImportError[];
+  /** How many areas it could have made. */
+  readonly parts: number;
+}
+
+function* planFeature(index: number, feature: unknown, partsLeft: number): Steps<PlannedFeature> {
+  const rejected = (error: Omit<ImportError, 'index'>) => ({
+    items: [],
+    errors: [{ index, ...error }],
+    parts: 0,
+  });
+  if (!isJsonObject(feature) || feature['type'] !== 'Feature') return rejected({ code: 'errGeoJsonInvalid' });
+  const parts = readGeometry(feature['geometry']);
+  if (!parts.ok) return rejected({ code: parts.error });
+  if (parts.value.length > partsLeft) return rejected({ code: 'errTooManyFeatures' });
+  const properties = readProperties(feature['properties']);
+  if (parts.value.length === 1) return yield* planParts(index, parts.value, [properties]);
+  if (properties.externalId !== undefined) return rejected(MULTI_WITH_CODE);
+  return yield* planParts(
+    index,
+    parts.value,
+    parts.value.map((_, k) => numbered(properties, k + 1)),
+  );
+}
+
+const MULTI_WITH_CODE = {
+  code: 'MULTI_GEOMETRY_EXTERNAL_ID',
+  message: 'a Multi* geometry makes several areas, which cannot share one external_id',
+} as const;
+
+/** The properties of one part of several: "name (1)", "name (2)", … */
+function numbered(properties: OwnFields, number: number): OwnFields {
+  const { name } = properties;
+  return name?.ok ? { ...properties, name: sentName(`${name.value} (${number})`) } : properties;
+}
+
+function* planParts(
+  index: number,
+  parts: readonly GeometryPart[],
+  properties: readonly OwnFields[],
+): Steps<PlannedFeature> {
+  const items: ImportItem[] = [];
+  const errors: ImportError[] = [];
+  const reported = new Set<FieldError>();
+  for (const [k, part] of parts.entries()) {
+    if (k > 0) yield;
+    const unreadable = readingImportError(part);
+    if (unreadable) {
+      errors.push({ index, code: unreadable });
+      continue;
+    }
+    const draft = featureDraft(part, properties[k]!, null);
+    if (draft.externalId?.ok && draft.externalId.value !== null) {
+      items.push({ index, externalId: draft.externalId.value, draft });
+      continue;
+    }
+    const completed = completeDraft(draft);
+    if (completed.ok) items.push({ index, externalId: null, area: completed.value });
+    else errors.push(...reportOnce(completed.error, reported).map((error) => fieldImportError(index, error)));
+  }
+  return { items, errors, parts: parts.length };
+}
+
+/** Each bad part is an error of its own, but a bad property that all parts share is one. */
+function reportOnce(errors: readonly FieldError[], reported: Set<FieldError>): FieldError[] {
+  const fresh = errors.filter((error) => error.field === 'points' || !reported.has(error));
+  for (const error of errors) reported.add(error);
+  return fresh;
+}

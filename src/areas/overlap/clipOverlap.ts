@@ -1,0 +1,60 @@
+import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
+import { northwardAreaM2 } from '../../geometry/geodesic/authalic.ts';
+import type { Ring } from '../../geometry/ring/ring.ts';
+import { planarRing } from './planarRing.ts';
+
+/**
+ * The area in square metres that two polygons have in common, edges straight in longitude and latitude: exact but for
+ * rounding. Null where polygon-clipping cannot complete the intersection, which it reports by an exception.
+ */
+export function clipOverlapM2(a: Ring, b: Ring): number | null {
+  const ringA = pairsOf(a, 0);
+  const [westA, eastA] = rangeOf(ringA);
+  const [westB, eastB] = rangeOf(pairsOf(b, 0));
+  let areaM2 = 0;
+  // A polygon stands once in every full turn of longitudes.
+  const lowest = Math.ceil((westA - eastB) / 360);
+  const highest = Math.floor((eastA - westB) / 360);
+  for (let turn = lowest; turn <= highest; turn++) {
+    const common = intersection(ringA, pairsOf(b, turn * 360));
+    if (common === null) return null;
+    areaM2 += areaOfM2(common);
+  }
+  return areaM2;
+}
+
+function intersection(a: Pair[], b: Pair[]): MultiPolygon | null {
+  try {
+    return polygonClipping.intersection([a], [b]);
+  } catch {
+    return null; // "Unable to complete output ring": the caller has another way
+  }
+}
+
+function pairsOf(ring: Ring, shift: number): Pair[] {
+  const { lngs, lats } = planarRing(ring);
+  return lngs.map((lng, n): Pair => [lng + shift, lats[n]!]);
+}
+
+function rangeOf(pairs: readonly Pair[]): [west: number, east: number] {
+  let west = Number.POSITIVE_INFINITY;
+  let east = Number.NEGATIVE_INFINITY;
+  for (const [lng] of pairs) {
+    west = Math.min(west, lng);
+    east = Math.max(east, lng);
+  }
+  return [west, east];
+}
+
+/** Outer rings less their holes. */
+function areaOfM2(polygons: MultiPolygon): number {
+  let areaM2 = 0;
+  for (const rings of polygons) {
+    rings.forEach((ring, n) => {
+      const path = { lngs: ring.map(([lng]) => lng), lats: ring.map(([, lat]) => lat), points: [] };
+      const ringM2 = Math.abs(northwardAreaM2(path, path.lats[0] as number));
+      areaM2 += n === 0 ? ringM2 : -ringM2;
+    });
+  }
+  return areaM2;
+}

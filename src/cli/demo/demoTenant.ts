@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { fingerprint, newKey, prefix } from '../../access/apiKey.ts';
+import { SCOPES } from '../../access/scopes.ts';
+import { fail, ok, type Result } from '../../base/result.ts';
+import type { Config } from '../../config.ts';
+import { importChunk } from '../../flows/devices/importChunk.ts';
+import { writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import { selectAccount } from '../../store/access/accounts.ts';
+import { insertKey } from '../../store/access/keys.ts';
+import { type Session, withSession } from '../session.ts';
+import { registerSimulation } from '../simulate/registerSimulation.ts';
+import { simulatedImei } from '../simulate/simulatedImei.ts';
+import { unknownAccount } from '../unknownAccount.ts';
+
+const EMAIL = 'demo@example.com';
+const KINDS = [
+  { name: 'Van', model: 'Panel van', group: 'deliveries' },
+  { name: 'Truck', model: 'Box truck', group: 'deliveries' },
+  { name: 'Car', model: 'Estate car', group: 'service' },
+] as const;
+
+/** Who owns the vehicles of the demo. */
+export interface DemoTenant {
+  readonly imeis: readonly string[];
+  /** New in each run: the clear text of an earlier one is not kept anywhere. Earlier ones stay valid. */
+  readonly key: string;
+}
+
+/** Makes what is missing beside the running service of `config`: account, vehicles, and always a key for everything. */
+export async function registerDemo(
+  config: Config,
+  vehicles: number,
+  say: (line: string) => void,
+): Promise<Result<DemoTenant, string>> {
+  return withSession(config, say, async (session) => {
+    const account = await registerSimulation(session, EMAIL, 0);
+    if (!account.ok) return account;
+    const imeis = Array.from({ length: vehicles }, (_, index) => simulatedImei(index));
+    const lines = imeis.map((imei, index) => ({
+      line: index + 1,
+      patch: { imei, ...describeVehicle(index) },
+    }));
+    const devices = await importChunk(session, EMAIL, lines);
+    if (!devices.ok) return unknownAccount(EMAIL);
+    const [rejected] = devices.value.rejected;
+    if (rejected !== undefined) return fail(rejected.message);
+    const key = await createKey(session);
+    return key.ok ? ok({ imeis, key: key.value }) : key;
+  });
+}
+
+function describeVehicle(index: number) {
+  const kind = KINDS[index % KINDS.length] ?? KINDS[0];
+  return {
+    name: `${kind.name} ${index + 1}`,
+    plate: `RM ${String(index + 100).padStart(3, '0')} FT`,
+    model: kind.model,
+    groups: [kind.group],
+  };
+}
+
+function createKey(session: Session): Promise<Result<string, string>> {
+  return writeWorlds(session, async ({ tx, changed }) => {
+    const account = await selectAccount(tx, EMAIL, 'share');
+    if (account === undefined) return unknownAccount(EMAIL);
+    const key = newKey(randomBytes);
+    const draft = { name: 'demo', fingerprint: fingerprint(key), prefix: prefix(key), scopes: SCOPES };
+    const id = await insertKey(tx, account.id, { ...draft, allowlist: [] });
+    changed({ kind: 'key', worldId: account.worldId, entityIds: [id] });
+    return ok(key);
+  });
+}

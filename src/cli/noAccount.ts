@@ -1,5 +1,0 @@
-import { fail, type Result } from '../base/result.ts';
-
-export function noAccount(email: string): Result<never, string> {
-  return fail(`there is no account ${email}; add it with account:create`);
-}

@@ -1,0 +1,57 @@
+import { PASSWORD_MAX_CHARS, readEmail } from '../access/login.ts';
+import { type NameError, parseNameText } from '../base/nameText.ts';
+import { fail, ok, type Result } from '../base/result.ts';
+import { isImei } from '../engine/imei.ts';
+
+const TEXT_MAX = 100;
+const ID_MAX = Number.MAX_SAFE_INTEGER;
+
+// The errors of all these complete the sentence "--name …".
+
+/** A name as people write it: trimmed, 1 to 100 characters (code points), without control characters. */
+export function parseName(text: string): Result<string, string> {
+  const name = parseNameText(text, TEXT_MAX);
+  return name.ok ? name : fail(NAME_FAULTS[name.error]);
+}
+
+const NAME_FAULTS: Readonly<Record<NameError, string>> = {
+  blank: 'is blank',
+  not_plain: 'holds control characters',
+  too_long: `is longer than ${TEXT_MAX} characters`,
+};
+
+/** The name of an organization, or null for the word "none". */
+export function parseOrganization(text: string): Result<string | null, string> {
+  return text.trim().toLowerCase() === 'none' ? ok(null) : parseName(text);
+}
+
+/** Trimmed and in lower case: one account has one spelling. */
+export function parseEmail(text: string): Result<string, string> {
+  const email = readEmail(text);
+  return email === null ? fail('is not an e-mail address') : ok(email);
+}
+
+/** Kept as it is, blanks too. */
+export function parsePassword(text: string): Result<string, string> {
+  if (text === '') return fail('is empty');
+  return text.length > PASSWORD_MAX_CHARS
+    ? fail(`is longer than ${PASSWORD_MAX_CHARS} characters`)
+    : ok(text);
+}
+
+export function parseImei(text: string): Result<string, string> {
+  const imei = text.trim();
+  return isImei(imei) ? ok(imei) : fail('is not an IMEI of 14 to 17 digits');
+}
+
+/** A positive integer up to 2^53-1. */
+export function parseId(text: string): Result<number, string> {
+  return parseWhole(text, 1, ID_MAX);
+}
+
+/** A whole number in decimal digits, from `min` to `max`. */
+export function parseWhole(text: string, min: number, max: number): Result<number, string> {
+  const value = Number(text);
+  if (/^[0-9]{1,16}$/.test(text) && value >= min && value <= max) return ok(value);
+  return fail(`must be a whole number from ${min} to ${max}`);
+}

@@ -1,0 +1,34 @@
+import type { VersionPublisher } from '../flows/feed/writeWorlds.ts';
+import { connectRedis, whenReady } from '../queue/redisConnection.ts';
+import { redisKeys } from '../queue/redisKeys.ts';
+import { RedisPort } from '../queue/redisPort.ts';
+import { RedisWorldVersions } from '../queue/worldVersions.ts';
+import { selectInstanceId } from '../store/feed/snapshot.ts';
+import type { Sql } from '../store/sql/sql.ts';
+
+/** Where a command publishes the versions of the worlds that it changes. */
+export interface VersionPublisherConnection {
+  readonly versions: VersionPublisher;
+  close(): void;
+}
+
+/** A command does not wait long for a Redis that does not answer: pods read the change feed as well. */
+const CONNECT_LIMIT_MS = 1_000;
+
+/** Publishes the versions of worlds through the Redis of the running service. */
+export async function connectRedisVersionPublisher(
+  sql: Sql,
+  redisUrl: string,
+  say: (line: string) => void,
+): Promise<VersionPublisherConnection> {
+  const namespace = await sql.begin((tx) => selectInstanceId(tx));
+  const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined });
+  const port = new RedisPort(redis, { onEvent: () => undefined });
+  await whenReady(redis, CONNECT_LIMIT_MS);
+  if (!port.isUsable)
+    say('Redis (REDIS_URL) does not answer; running services read this change from the database');
+  return {
+    versions: new RedisWorldVersions(port, redisKeys(namespace)),
+    close: () => redis.disconnect(),
+  };
+}

@@ -1,0 +1,182 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fail, ok, type Result } from '../../base/result.ts';
+import type { IngestClient, SendOutcome } from './ingestClient.ts';
+import type { SimulatedFleet, SimulatedPoint } from './simulatedFleet.ts';
+
+export interface DriveOptions {
+  readonly fleet: SimulatedFleet;
+  readonly devices: number;
+  readonly pointsPerSecond: number;
+  /** Infinity: until interrupted. */
+  readonly seconds: number;
+  readonly client: Pick<IngestClient, 'send'>;
+  readonly interrupted: AbortSignal;
+  nowMs(): number;
+  say(line: string): void;
+}
+
+export interface DriveSummary {
+  readonly sent: number;
+  readonly accepted: number;
+  readonly duplicates: number;
+  readonly late: number;
+  readonly rejected: number;
+  readonly seconds: number;
+}
+
+/** Batches sent at once. The points of one device always go through the same sender, so they arrive in their order. */
+export const SENDERS = 4;
+const BATCH_MAX = 1_000;
+/** How long points are collected before they are sent. */
+const TICK_MS = 100;
+const PROGRESS_MS = 1_000;
+/** After the end a service that is behind may still take what was due by then, for so long. */
+const DRAIN_MS = 5_000;
+/** How long a service may be away in the middle of a drive. */
+const AWAY_LIMIT_MS = 30_000;
+const RETRY_MS = 500;
+/** A point due exactly now must not be missed because its time was computed a hair too late. */
+const ROUNDING = 1e-6;
+
+/**
+ * Sends the points of a fleet at a steady rate, each with the time at which it was due. Ends after `seconds`, when
+ * interrupted, or with an error when the service rejects the points or stays away for 30 s.
+ */
+export async function drive(options: DriveOptions): Promise<Result<DriveSummary, string>> {
+  const tally = new Tally(options);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([options.interrupted, stop.signal]);
+  const progress = setInterval(() => options.say(tally.progressLine()), PROGRESS_MS);
+  const senders = Array.from({ length: Math.min(SENDERS, options.devices) }, (_, sender) =>
+    driveEveryNth(options, sender, tally, signal).then((error) => {
+      if (error !== null) stop.abort();
+      return error;
+    }),
+  );
+  const errors = (await Promise.all(senders)).filter((error) => error !== null);
+  clearInterval(progress);
+  const summary = tally.summary();
+  return errors[0] === undefined ? ok(summary) : fail(`${errors[0]}; so far ${JSON.stringify(summary)}`);
+}
+
+/** Drives every SENDERS-th vehicle. Returns why it had to give up, or null. */
+async function driveEveryNth(
+  options: DriveOptions,
+  sender: number,
+  tally: Tally,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const { fleet, devices, pointsPerSecond, nowMs } = options;
+  const vehicles = Math.ceil((devices - sender) / SENDERS);
+  const gapMs = (1_000 * devices) / (pointsPerSecond * vehicles);
+  const endMs = tally.startMs + options.seconds * 1_000;
+  for (let done = 0; !signal.aborted; ) {
+    const atMs = nowMs();
+    const dueMs = Math.min(atMs, endMs) - tally.startMs;
+    const count = Math.min(Math.floor(dueMs / gapMs + ROUNDING) - done, BATCH_MAX);
+    if (count > 0) {
+      const points: SimulatedPoint[] = [];
+      for (let at = done + 1; at <= done + count; at++) {
+        points.push(fleet.step(sender + SENDERS * (at % vehicles), Math.floor(tally.startMs + at * gapMs)));
+      }
+      const error = await sendUntilTaken(options, points, tally, signal);
+      if (error !== null) return error;
+      done += count;
+    }
+    // By the time of the count: while a batch was sent, more points may have become due.
+    if (atMs >= endMs && (count < BATCH_MAX || nowMs() >= endMs + DRAIN_MS)) return null;
+    if (count < BATCH_MAX) await pause(TICK_MS, signal);
+  }
+  return null;
+}
+
+/** Sending a batch again is safe: the service knows its points by device and time. */
+async function sendUntilTaken(
+  { client, nowMs, say }: DriveOptions,
+  points: readonly SimulatedPoint[],
+  tally: Tally,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const firstMs = nowMs();
+  for (let attempt = 1; !signal.aborted; attempt++) {
+    const startMs = nowMs();
+    const outcome: SendOutcome = await client.send(points);
+    if (outcome.kind === 'taken') {
+      if (tally.rejected === 0 && outcome.counts.rejected[0] !== undefined) {
+        say(`a point was rejected: ${outcome.counts.rejected[0].code} ${outcome.counts.rejected[0].message}`);
+      }
+      tally.add(points.length, outcome.counts, nowMs() - startMs);
+      return null;
+    }
+    if (outcome.kind === 'rejected' || nowMs() - firstMs > AWAY_LIMIT_MS) return outcome.message;
+    if (attempt === 1) say(`${outcome.message}; trying again for ${AWAY_LIMIT_MS / 1_000} s`);
+    await pause(RETRY_MS, signal);
+  }
+  return null;
+}
+
+class Tally {
+  readonly startMs: number;
+  readonly #nowMs: () => number;
+  #sent = 0;
+  #accepted = 0;
+  #duplicates = 0;
+  #late = 0;
+  #rejected = 0;
+  /** Since the last progress line; one for each batch, so a second holds few. */
+  #latenciesMs: number[] = [];
+  #sentBefore = 0;
+  #saidMs: number;
+
+  constructor({ nowMs }: { nowMs: () => number }) {
+    this.#nowMs = nowMs;
+    this.startMs = nowMs();
+    this.#saidMs = this.startMs;
+  }
+
+  get rejected(): number {
+    return this.#rejected;
+  }
+
+  add(
+    sent: number,
+    counts: { accepted: number; duplicates: number; late: number; rejected: readonly unknown[] },
+    latencyMs: number,
+  ): void {
+    this.#sent += sent;
+    this.#accepted += counts.accepted;
+    this.#duplicates += counts.duplicates;
+    this.#late += counts.late;
+    this.#rejected += counts.rejected.length;
+    this.#latenciesMs.push(latencyMs);
+  }
+
+  progressLine(): string {
+    const nowMs = this.#nowMs();
+    const rate = Math.round(((this.#sent - this.#sentBefore) * 1_000) / Math.max(1, nowMs - this.#saidMs));
+    const sorted = this.#latenciesMs.toSorted((a, b) => a - b);
+    const p95Ms = sorted[Math.ceil(sorted.length * 0.95) - 1];
+    this.#latenciesMs = [];
+    this.#sentBefore = this.#sent;
+    this.#saidMs = nowMs;
+    const counts = `accepted ${this.#accepted}, rejected ${this.#rejected}, late ${this.#late}`;
+    return `${Math.round((nowMs - this.startMs) / 1_000)} s: ${rate} points/s, ${counts}, p95 ${p95Ms ?? '-'} ms`;
+  }
+
+  summary(): DriveSummary {
+    return {
+      sent: this.#sent,
+      accepted: this.#accepted,
+      duplicates: this.#duplicates,
+      late: this.#late,
+      rejected: this.#rejected,
+      seconds: Math.round((this.#nowMs() - this.startMs) / 100) / 10,
+    };
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch((error: unknown) => {
+    if (!signal.aborted) throw error;
+  });
+}

@@ -1,0 +1,5 @@
+import { fail, type Result } from '../base/result.ts';
+
+export function unknownAccount(email: string): Result<never, string> {
+  return fail(`there is no account ${email}; add it with account:create`);
+}

@@ -1,0 +1,77 @@
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import { type DeliverySchedule, LocalDeliverySchedule } from './queue/deliverySchedule.ts';
+import { LocalRateLimiter } from './queue/localRateLimiter.ts';
+import type { RateLimiter, RateLimits } from './queue/rateLimiter.ts';
+import { connectRedis, whenReady } from './queue/redisConnection.ts';
+import { RedisDeliverySchedule } from './queue/redisDeliverySchedule.ts';
+import { redisKeys } from './queue/redisKeys.ts';
+import { RedisNotifier } from './queue/redisNotifier.ts';
+import { RedisPort } from './queue/redisPort.ts';
+import { RedisRateLimiter } from './queue/redisRateLimiter.ts';
+import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './queue/worldVersions.ts';
+
+/** What pods share besides Postgres: limits, versions of worlds, and notifications. */
+export interface Coordination {
+  readonly rateLimiter: RateLimiter;
+  readonly versions: WorldVersions;
+  readonly deliveries: DeliverySchedule;
+  /** Asks the other pods to look at the change feed. */
+  notifyOthers(): void;
+  onNotify(listener: () => void): void;
+  /** Resolves when what is shared can be used, or will not be soon: then this pod begins on its own. */
+  ready(): Promise<void>;
+  close(): void;
+}
+
+export interface CoordinationPorts {
+  readonly instanceId: string;
+  readonly log: Logger;
+  readonly catchUp: () => Promise<void>;
+  readonly count: (event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed') => void;
+}
+
+/** A pod that begins before Redis answers would count its first calls alone. */
+const READY_LIMIT_MS = 2_000;
+
+/** Through Redis where it is configured; else this process is the only one and shares with nobody. */
+export function openCoordination(config: Config, ports: CoordinationPorts): Coordination {
+  const limits: RateLimits = config.rateLimits;
+  if (config.redisUrl === null) {
+    return {
+      rateLimiter: new LocalRateLimiter({ limits }),
+      versions: localWorldVersions,
+      deliveries: new LocalDeliverySchedule(),
+      notifyOthers: () => undefined,
+      onNotify: () => undefined,
+      ready: async () => undefined,
+      close: () => undefined,
+    };
+  }
+  const names = redisKeys(ports.instanceId);
+  const commands = connectRedis(config.redisUrl, ports.log);
+  const subscriber = connectRedis(config.redisUrl, ports.log);
+  const port = new RedisPort(commands, { onEvent: (event) => ports.count(event.kind) });
+  const notifier = new RedisNotifier(port, subscriber, names.channel, (event) => ports.count(event.kind));
+  return {
+    rateLimiter: new RedisRateLimiter(port, names, {
+      limits,
+      catchUp: ports.catchUp,
+      onCatchUpFailed: (error) =>
+        ports.log.warn({ err: error }, 'Redis is back, but memory cannot be compared with Postgres'),
+    }),
+    versions: new RedisWorldVersions(port, names),
+    deliveries: new RedisDeliverySchedule(port, names),
+    notifyOthers: () => notifier.notify(),
+    onNotify: (listener) => notifier.onNotify(listener),
+    ready: async () => {
+      if (await whenReady(commands, READY_LIMIT_MS)) return;
+      ports.log.warn({}, 'Redis does not answer; starting without it, with limits per pod');
+    },
+    close: () => {
+      notifier.close();
+      commands.disconnect();
+      subscriber.disconnect();
+    },
+  };
+}

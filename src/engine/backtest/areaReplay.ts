@@ -1,0 +1,128 @@
+import type { Shape } from '../../areas/shape.ts';
+import type { Steps } from '../../base/workTurns.ts';
+import { stepStay } from '../geofenceStep.ts';
+import type { GeofenceEvent } from '../geofences.ts';
+import type { Stay } from '../stays.ts';
+import { DwellTally } from './dwellTally.ts';
+
+/** Points column by column. */
+export interface PointColumns {
+  readonly recordedAtMs: Float64Array;
+  readonly lats: Float64Array;
+  readonly lngs: Float64Array;
+}
+
+/** Recorded events of one device and one area, by eventKey. */
+export type RecordedEvents = ReadonlySet<number>;
+
+/** Of one device and one area a point produces one event at most. */
+export function eventKey(direction: GeofenceEvent['direction'], occurredAtMs: number): number {
+  return 2 * occurredAtMs + (direction === 'entry' ? 0 : 1);
+}
+
+/** Work between two pauses: some tenths of a millisecond. */
+const WORK_PER_STEP = 4_096;
+/** A point within the box of the area costs about as much as this many outside it. */
+const IN_BOX_WORK = 16;
+
+/** An area as stepStay takes it. */
+interface Threshold {
+  readonly id: number;
+  readonly definition: { readonly dwellSeconds: number };
+}
+
+/**
+ * Replays stored points of devices against one area, for several minimum stays at once, by the step that also decides
+ * on new points (stepStay). Points before `fromMs` only show who was inside already. For each device: `begin`, its
+ * points in the order of their times by one or more `take`, then `end`.
+ */
+export class AreaReplay {
+  readonly tallies: readonly DwellTally[];
+  readonly #shape: Pick<Shape, 'contains' | 'boxes'>;
+  readonly #fromMs: number;
+  readonly #thresholds: readonly Threshold[];
+  readonly #stays: (Stay | null)[];
+  readonly #isVisitor: boolean[];
+  /** How many points were in the window. */
+  points = 0;
+  #untilPause = WORK_PER_STEP;
+  #imei = '';
+  #isInside = false;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  /** `dwellSeconds`: each value once. */
+  constructor(shape: Pick<Shape, 'contains' | 'boxes'>, dwellSeconds: readonly number[], fromMs: number) {
+    this.#shape = shape;
+    this.#fromMs = fromMs;
+    this.tallies = dwellSeconds.map((each) => new DwellTally(each));
+    this.#thresholds = dwellSeconds.map((each) => ({ id: 0, definition: { dwellSeconds: each } }));
+    this.#stays = dwellSeconds.map(() => null);
+    this.#isVisitor = dwellSeconds.map(() => false);
+  }
+
+  begin(imei: string): void {
+    this.#imei = imei;
+    this.#isInside = false;
+    this.#lastMs = Number.NEGATIVE_INFINITY;
+    this.#stays.fill(null);
+    this.#isVisitor.fill(false);
+  }
+
+  /** The points from `start` up to `end`; `recorded`: what the same points produced when they came. */
+  *take(points: PointColumns, start: number, end: number, recorded: RecordedEvents): Steps<void> {
+    const { recordedAtMs, lats, lngs } = points;
+    for (let n = start; n < end; n++) {
+      const atMs = recordedAtMs[n]!;
+      const lat = lats[n]!;
+      const lng = lngs[n]!;
+      const isNear = this.#isNear(lat, lng);
+      if (isNear || this.#isInside) {
+        const isInside = isNear && this.#shape.contains(lat, lng);
+        if (isInside || this.#isInside) this.#step(isInside, atMs, lat, lng, recorded);
+        this.#isInside = isInside;
+        this.#untilPause -= IN_BOX_WORK;
+      }
+      if (atMs >= this.#fromMs) this.points++;
+      if (--this.#untilPause <= 0) {
+        this.#untilPause = WORK_PER_STEP;
+        yield;
+      }
+    }
+    if (end > start) this.#lastMs = recordedAtMs[end - 1]!;
+  }
+
+  /** A stay that is not over counts up to the last point. */
+  end(): void {
+    if (!this.#isInside || this.#lastMs < this.#fromMs) return;
+    this.#stays.forEach((stay, n) => {
+      if (stay !== null && stay.confirmedAtMs !== null) this.#count(n, stay, this.#lastMs);
+    });
+  }
+
+  #isNear(lat: number, lng: number): boolean {
+    for (const { minX, minY, maxX, maxY } of this.#shape.boxes) {
+      if (lat >= minY && lat <= maxY && lng >= minX && lng <= maxX) return true;
+    }
+    return false;
+  }
+
+  #step(isInside: boolean, atMs: number, lat: number, lng: number, recorded: RecordedEvents): void {
+    for (let n = 0; n < this.#stays.length; n++) {
+      const before = this.#stays[n]!;
+      const { stay, transition } = stepStay(before, this.#thresholds[n]!, isInside, atMs);
+      this.#stays[n] = stay;
+      if (transition === null || atMs < this.#fromMs) continue;
+      const tally = this.tallies[n]!;
+      tally.add({ imei: this.#imei, direction: transition, lat, lng, occurredAtMs: atMs });
+      if (recorded.has(eventKey(transition, atMs))) tally.same++;
+      if (transition === 'exit' && before !== null) this.#count(n, before, atMs);
+    }
+  }
+
+  #count(n: number, stay: Stay, untilMs: number): void {
+    const tally = this.tallies[n]!;
+    tally.insideMs += untilMs - Math.max(stay.insideSinceMs, this.#fromMs);
+    if (!this.#isVisitor[n]) tally.devices++;
+    this.#isVisitor[n] = true;
+  }
+}

@@ -1,0 +1,68 @@
+import { fingerprint } from '../../access/apiKey.ts';
+import type { ClientAddress } from '../../access/clientAddress.ts';
+import { NOBODY, sessionCaller } from '../../access/sessionCaller.ts';
+import { bearerToken } from '../../access/sessionToken.ts';
+import { withDeadline } from '../../base/deadline.ts';
+import type { LimitRequest, LimitVerdict, RateLimiter } from '../../queue/rateLimiter.ts';
+import { selectSession } from '../../store/access/sessions.ts';
+import type { Sql } from '../../store/sql/sql.ts';
+import type { AccessDecision } from './authorizer.ts';
+
+/** A call waits this long for Postgres to find its session. */
+const LOOK_UP_DEADLINE_MS = 2_000;
+
+export interface SessionPorts {
+  readonly sql: Sql;
+  readonly rateLimiter: RateLimiter;
+}
+
+/**
+ * Authorizes the calls of the application: those with a session, and logins. The order is that of keys: IP limit,
+ * session, limits. The sessions of an account share the limits of one key, so logging in again brings no new ones.
+ *
+ * A token that is missing, malformed, unknown, ended or expired, or whose account is inactive, is API_KEY_REQUIRED in
+ * each case, so the answer does not show whether a token was ever valid.
+ *
+ * Sessions are not in memory. One read of Postgres per call makes a logout hold at once on every pod; people make few
+ * calls. Rejects when Postgres does not answer.
+ */
+export class SessionAuthorizer {
+  readonly #ports: SessionPorts;
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports;
+  }
+
+  /** @param authorization the Authorization headers of the request, as they came */
+  async authorize(
+    authorization: readonly string[],
+    client: ClientAddress,
+    nowMs: number,
+  ): Promise<AccessDecision> {
+    const ip = client.network;
+    const counted = await this.#ask({ ip }, nowMs);
+    if (counted.kind === 'limited') return counted;
+    const token = bearerToken(authorization);
+    if (token === null) return REQUIRED;
+    const reading = selectSession(this.#ports.sql, fingerprint(token));
+    const session = await withDeadline(reading, LOOK_UP_DEADLINE_MS, 'reading a session');
+    if (session === undefined) return REQUIRED;
+    // Ids of keys are positive, so the negative one of an account stands for all its sessions.
+    const verdict = await this.#ask({ keyId: -session.accountId, refundIp: ip }, nowMs);
+    return verdict.kind === 'limited' ? verdict : { kind: 'granted', caller: sessionCaller(session) };
+  }
+
+  /** A call that needs no credentials: only its address is counted. */
+  async authorizeAnybody(client: ClientAddress, nowMs: number): Promise<AccessDecision> {
+    const counted = await this.#ask({ ip: client.network }, nowMs);
+    return counted.kind === 'limited' ? counted : { kind: 'granted', caller: NOBODY };
+  }
+
+  /** Nothing is read from memory for these calls, so no version is asked for. */
+  #ask(charge: Partial<LimitRequest>, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
+    const request = { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
+    return this.#ports.rateLimiter.check({ ...request, ...charge }, nowMs);
+  }
+}
+
+const REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };

@@ -1,0 +1,89 @@
+import { hash } from 'node:crypto';
+import type { AreaDraft } from '../../areas/areaDraft.ts';
+import { TOO_MANY_KEYS } from '../../areas/idempotencyKey.ts';
+import { canonicalJson } from '../../base/canonicalJson.ts';
+import { KeyedQueue } from '../../base/keyedQueue.ts';
+import type { Steps } from '../../base/workTurns.ts';
+import {
+  claimAnswer,
+  fitsStoredAnswers,
+  type StoredAnswer,
+  storeAnswer,
+} from '../../store/areas/idempotentAnswers.ts';
+import { type WritePorts, writeWorlds } from '../feed/writeWorlds.ts';
+import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
+
+/** A creation that may be repeated. */
+export interface Creation {
+  readonly draft: AreaDraft;
+  /** The Idempotency-Key, or null: every call creates. */
+  readonly key: string | null;
+  /** The body as parsed, by which a repetition is known. */
+  readonly body: unknown;
+}
+
+export type CreateOutcome =
+  | SaveOutcome
+  | { readonly kind: 'replayed'; readonly kept: StoredAnswer }
+  | { readonly kind: 'key_mismatch' };
+
+/** Undoes a transaction whose outcome is no success. */
+class Undone extends Error {
+  readonly outcome: SaveOutcome;
+
+  constructor(outcome: SaveOutcome) {
+    super('the creation is undone');
+    this.outcome = outcome;
+  }
+}
+
+/**
+ * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
+ * area are one transaction, and a repetition waits for the first. Only creations are kept; after an error the key
+ * is free. An account that keeps as many keys as its plan allows creates nothing under a new one. `bodyOf` gives the body to repeat.
+ */
+export class CreateOnce {
+  readonly #ports: (accountId: number) => WritePorts;
+  /** Repetitions in this process wait here rather than each with a database connection. */
+  readonly #queue = new KeyedQueue();
+
+  /** @param ports by the account that writes */
+  constructor(ports: (accountId: number) => WritePorts) {
+    this.#ports = ports;
+  }
+
+  async create(
+    writer: AreaWriter,
+    { draft, key, body }: Creation,
+    bodyOf: (saved: SavedArea) => string,
+  ): Promise<CreateOutcome> {
+    const ports = this.#ports(writer.accountId);
+    if (key === null) return writeWorlds(ports, (scope) => createArea(scope, writer, draft));
+    const bodyHash = await ports.turns.run(writer.accountId, bodyHashOf(body));
+    const work = (): Promise<CreateOutcome> =>
+      writeWorlds<CreateOutcome>(ports, async (scope) => {
+        const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
+        if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
+        if (claim.kind === 'answered') return { kind: 'replayed', kept: claim.stored };
+        const outcome = await createArea(scope, writer, draft);
+        if (outcome.kind !== 'created') throw new Undone(outcome);
+        // Under the lock of the quota, which the creation took. A key that is not kept would promise what is not so.
+        if (!(await fitsStoredAnswers(scope.tx, writer.accountId))) {
+          throw new Undone({ kind: 'invalid', errors: [TOO_MANY_KEYS] });
+        }
+        await storeAnswer(scope.tx, writer.accountId, key, {
+          areaId: outcome.area.id,
+          body: bodyOf(outcome),
+        });
+        return outcome;
+      }).catch((error: unknown) => {
+        if (error instanceof Undone) return error.outcome;
+        throw error;
+      });
+    return this.#queue.run(`${writer.accountId} ${key}`, work);
+  }
+}
+
+function* bodyHashOf(body: unknown): Steps<Buffer> {
+  return hash('sha256', yield* canonicalJson(body), 'buffer');
+}

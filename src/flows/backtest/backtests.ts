@@ -1,0 +1,131 @@
+import type { Shape } from '../../areas/shape.ts';
+import { DeadlineExceeded } from '../../base/deadline.ts';
+import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import type { WorkTurns } from '../../base/workTurns.ts';
+import { AreaReplay } from '../../engine/backtest/areaReplay.ts';
+import type { DwellTally } from '../../engine/backtest/dwellTally.ts';
+import type { Fleet } from '../../memory/fleet.ts';
+import type { Sql } from '../../store/sql/sql.ts';
+import { replayParts } from './replayParts.ts';
+import { BACKTEST_SIZES, type BacktestSizes, surveyDevices } from './surveyDevices.ts';
+
+/** Backtests of one account at a time; a further one is refused. */
+export const BACKTESTS_PER_ACCOUNT = 2;
+/** What one backtest may take, waiting included. */
+export const BACKTEST_LIMIT_MS = 55_000;
+/** Of all accounts: each holds a megabyte. */
+const RUNNING = {
+  running: 32,
+  runningPerKey: BACKTESTS_PER_ACCOUNT,
+  waiting: 1_000,
+  waitingPerKey: BACKTESTS_PER_ACCOUNT,
+};
+
+export interface BacktestPorts {
+  readonly reads: (accountId: number) => Sql;
+  readonly fleet: Fleet;
+  readonly turns: WorkTurns<number | string>;
+}
+
+export interface BacktestRequest {
+  readonly accountId: number;
+  readonly worldIds: readonly number[];
+  readonly shape: Pick<Shape, 'contains' | 'boxes'>;
+  /** Of an area that exists: its recorded events are compared with those of the replay. */
+  readonly areaId: number | null;
+  /** The engine evaluated no point before this. */
+  readonly oldestMs: number;
+  /** Null: every device of these worlds. Each once. */
+  readonly imeis: readonly string[] | null;
+  /** Both included. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Each value once. */
+  readonly dwellSeconds: readonly number[];
+  /** True once nobody waits for the outcome any more. */
+  readonly hasLeft: () => boolean;
+}
+
+export interface BacktestResult {
+  readonly kind: 'done';
+  /** In the order of `dwellSeconds`. */
+  readonly tallies: readonly DwellTally[];
+  /** Recorded events of the devices in the window; null where there is no area to compare with. */
+  readonly recorded: number | null;
+  /** Points in the window. */
+  readonly points: number;
+  /** Devices that have points. */
+  readonly devices: number;
+}
+
+export type BacktestOutcome =
+  | BacktestResult
+  /** The account has as many running as it may. */
+  | { readonly kind: 'busy' }
+  /** The caller has hung up. */
+  | { readonly kind: 'left' }
+  /** More points than are read: so many in the first `devices` alone. */
+  | { readonly kind: 'too_many'; readonly points: number; readonly devices: number };
+
+/**
+ * Replays stored points against an area, by the step that decides on new points. Points are read a page at a time on the
+ * account's share of the connections, and evaluated in work turns. Nothing is written.
+ */
+export class Backtests {
+  readonly #ports: BacktestPorts;
+  readonly sizes: BacktestSizes;
+  readonly #slots = new FairSemaphore<number>(RUNNING);
+  /** Running or waiting, by account. */
+  readonly #open = new Map<number, number>();
+
+  constructor(ports: BacktestPorts, sizes = BACKTEST_SIZES) {
+    this.#ports = ports;
+    this.sizes = sizes;
+  }
+
+  /** Rejects with Overloaded, with DeadlineExceeded, or when Postgres cannot be asked. */
+  async run(request: BacktestRequest): Promise<BacktestOutcome> {
+    const { accountId } = request;
+    const open = this.#open.get(accountId) ?? 0;
+    if (open >= BACKTESTS_PER_ACCOUNT) return { kind: 'busy' };
+    this.#open.set(accountId, open + 1);
+    const untilMs = performance.now() + BACKTEST_LIMIT_MS;
+    try {
+      return await this.#slots.run(accountId, () => this.#run(request, untilMs));
+    } finally {
+      const left = (this.#open.get(accountId) ?? 1) - 1;
+      if (left === 0) this.#open.delete(accountId);
+      else this.#open.set(accountId, left);
+    }
+  }
+
+  async #run(request: BacktestRequest, untilMs: number): Promise<BacktestOutcome> {
+    const { fleet, turns, reads } = this.#ports;
+    const { accountId, shape, dwellSeconds, fromMs, areaId, hasLeft } = request;
+    const sql = reads(accountId);
+    const isOver = () => {
+      if (performance.now() > untilMs) throw new DeadlineExceeded('the backtest takes too long');
+      return hasLeft();
+    };
+    const replay = new AreaReplay(shape, dwellSeconds, fromMs);
+    const lookBackMs = Math.max(...dwellSeconds) * 1_000;
+    const survey = await surveyDevices(
+      { sql, fleet, turns, isOver, sizes: this.sizes },
+      { ...request, lookBackMs },
+    );
+    if (survey === null) return LEFT;
+    const { parts, points, devices } = survey;
+    if (points > this.sizes.points) return { kind: 'too_many', points, devices };
+    const recorded = await replayParts({ sql, turns, isOver }, request, parts, replay);
+    if (recorded === null) return LEFT;
+    return {
+      kind: 'done',
+      tallies: replay.tallies,
+      recorded: areaId === null ? null : recorded,
+      points: replay.points,
+      devices: parts.length,
+    };
+  }
+}
+
+const LEFT: BacktestOutcome = { kind: 'left' };

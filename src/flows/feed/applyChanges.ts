@@ -1,0 +1,134 @@
+import type { WorkTurns } from '../../base/workTurns.ts';
+import type { AreaCatalog } from '../../memory/areaCatalog.ts';
+import type { Fleet } from '../../memory/fleet.ts';
+import type { Keyring } from '../../memory/keyring.ts';
+import type { Subscriptions } from '../../memory/subscriptions.ts';
+import type { Tenancy } from '../../memory/tenancy.ts';
+import { selectMembershipsById } from '../../store/access/memberships.ts';
+import { selectAreasById } from '../../store/areas/areas.ts';
+import { selectSubscriptions } from '../../store/delivery/webhooks.ts';
+import { selectDevicesById } from '../../store/devices/deviceRows.ts';
+import { selectRemovalsById } from '../../store/devices/removals.ts';
+import type { Change } from '../../store/feed/changes.ts';
+import type { Sql } from '../../store/sql/sql.ts';
+import { applyPositionUpdates } from './applyPositionUpdates.ts';
+import { compileAreas } from './compileAreas.ts';
+import { inTurns } from './inTurns.ts';
+import { decodePositionUpdates, type PositionUpdate } from './positionUpdates.ts';
+import { putDevices } from './putDevices.ts';
+
+/** Everything that the change feed keeps in step with Postgres. */
+export interface Memory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly keyring: Keyring;
+  readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
+}
+
+/** Awaits the reply to a query for a limited time. A later reply must change nothing. */
+export type AwaitReply = <T>(reply: Promise<T>) => Promise<T>;
+
+/** The pod's budget for long computations. */
+export type Turns = Pick<WorkTurns<string>, 'run'>;
+
+export interface ApplyPorts {
+  readonly sql: Sql;
+  readonly turns: Turns;
+  readonly awaitReply: AwaitReply;
+}
+
+/** Few enough that Postgres replies in time even from a slow disk. */
+const DEVICES_PER_READ = 2_500;
+const AREAS_PER_READ = 100;
+
+/**
+ * Applies a page of the feed to memory, in turns with the requests. The feed names what has changed, and the rows are
+ * read here. So the order of changes does not matter, and a page may be applied twice. Positions are in the feed
+ * itself; an older one never replaces a newer one. Until the page is complete, some of memory is newer than the rest,
+ * as between any two commits. The caller raises the versions of worlds when all their changes are applied.
+ */
+export async function applyChanges(
+  ports: ApplyPorts,
+  { fleet, areas, keyring, tenancy, subscriptions }: Memory,
+  changes: readonly Change[],
+): Promise<void> {
+  const { sql, turns, awaitReply } = ports;
+  const accountIds = idsOf(changes, 'account');
+  keyring.dropKeys(idsOf(changes, 'key'), accountIds);
+  for (const row of await awaitReply(selectMembershipsById(sql, [...accountIds]))) {
+    tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
+  }
+  await loadDevices(ports, fleet, [...idsOf(changes, 'device')], 'edited');
+  await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
+  await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
+  for (const { kind, worldId } of changes) {
+    if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
+  }
+  const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)));
+  await loadDevices(ports, fleet, [...new Set([...unknown, ...saidInPart(changes)])], 'moved');
+}
+
+function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
+  return new Set(changes.flatMap((change) => (change.kind === kind ? change.entityIds : [])));
+}
+
+function* positionUpdatesOf(changes: readonly Change[]): Generator<PositionUpdate, void> {
+  for (const { payload, details, stays, xid } of changes) {
+    if (payload !== null) yield* decodePositionUpdates(payload, details, stays, xid);
+  }
+}
+
+/** Devices of which a pod of an earlier version says that they moved, but not how, or not into which areas. */
+function saidInPart(changes: readonly Change[]): number[] {
+  return changes.flatMap(({ payload, details, stays }) =>
+    payload === null || (details !== null && stays !== null)
+      ? []
+      : Array.from(decodePositionUpdates(payload), ({ deviceId }) => deviceId),
+  );
+}
+
+async function loadDevices(
+  { sql, turns, awaitReply }: ApplyPorts,
+  fleet: Fleet,
+  ids: readonly number[],
+  kind: 'edited' | 'moved',
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
+    const part = ids.slice(at, at + DEVICES_PER_READ);
+    const rows = await awaitReply(selectDevicesById(sql, part));
+    await inTurns(turns, 'feed', putDevices(fleet, rows));
+    if (kind === 'moved') continue;
+    const present = new Set(rows.map(({ fields }) => fields.id));
+    for (const { worldId, ...removal } of await awaitReply(selectRemovalsById(sql, part))) {
+      fleet.putRemoval(worldId, removal, !present.has(removal.deviceId));
+    }
+  }
+}
+
+/** Endpoints that are no longer active are removed. */
+async function loadSubscriptions(
+  { sql, awaitReply }: ApplyPorts,
+  subscriptions: Subscriptions,
+  ids: readonly number[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = await awaitReply(selectSubscriptions(sql, ids));
+  for (const id of ids) subscriptions.remove(id);
+  for (const row of rows) subscriptions.put(row);
+}
+
+/** Areas that no longer have a row are removed. */
+async function loadAreas(
+  { sql, turns, awaitReply }: ApplyPorts,
+  areas: AreaCatalog,
+  ids: readonly number[],
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += AREAS_PER_READ) {
+    const part = ids.slice(at, at + AREAS_PER_READ);
+    const rows = await awaitReply(selectAreasById(sql, part));
+    const present = new Set(rows.map((row) => row.id));
+    for (const id of part) if (!present.has(id)) areas.remove(id);
+    await inTurns(turns, 'feed', compileAreas(areas, rows));
+  }
+}

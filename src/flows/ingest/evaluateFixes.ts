@@ -1,0 +1,90 @@
+import type { WorkTurns } from '../../base/workTurns.ts';
+import { type BatchEvaluation, type BatchPoint, evaluateBatch } from '../../engine/evaluateBatch.ts';
+import {
+  type DeferredPoints,
+  EVENT_WORK,
+  evaluateGeofences,
+  type GeofenceEvaluation,
+  type GeofenceLimits,
+} from '../../engine/evaluateGeofences.ts';
+import type { WatchedAreas } from '../../engine/geofences.ts';
+import { watchedAreas } from '../../memory/watchedAreas.ts';
+import type { LockedState } from '../../store/devices/deviceStates.ts';
+import type { Memory } from '../feed/applyChanges.ts';
+import { inTurns } from '../feed/inTurns.ts';
+
+export interface EvaluatePorts {
+  readonly memory: Pick<Memory, 'areas' | 'tenancy'>;
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
+}
+
+/** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */
+const WORK_MAX = 500_000;
+/** One device beside others: four hundred events, or as many areas as take some milliseconds. */
+const SHARED_LIMITS: GeofenceLimits = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK };
+const EXCLUSIVE_LIMITS: GeofenceLimits = { ofBatch: WORK_MAX, ofDevice: null };
+
+/** The points that this transaction commits, evaluated. What it defers is in neither evaluation. */
+export interface EvaluatedFixes<Point extends BatchPoint> {
+  readonly evaluation: BatchEvaluation<Point>;
+  readonly geofences: GeofenceEvaluation<Point>;
+  /** Devices that are too much work to be committed together with others. */
+  readonly oversized: ReadonlySet<number>;
+}
+
+/**
+ * Evaluates points of locked devices and defers what is too much for one transaction: whole devices or, when the
+ * transaction `isExclusive` to one device, the last points of that device.
+ */
+export async function evaluateFixes<Point extends BatchPoint>(
+  { memory, turns }: EvaluatePorts,
+  points: readonly Point[],
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+  isExclusive: boolean,
+): Promise<EvaluatedFixes<Point>> {
+  const evaluation = evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK);
+  const limits = isExclusive ? EXCLUSIVE_LIMITS : SHARED_LIMITS;
+  const geofences = await inTurns(
+    turns,
+    isExclusive ? 'points of one device' : 'points',
+    evaluateGeofences(evaluation.inOrder, locked, watchOf(memory, locked), limits),
+  );
+  if (geofences.deferred.size === 0 && evaluation.deferred.length === 0) {
+    return { evaluation, geofences, oversized: NONE };
+  }
+
+  const oversized = new Set<number>();
+  for (const [deviceId, { isOversized }] of geofences.deferred) if (isOversized) oversized.add(deviceId);
+  const unevaluated = new Set(evaluation.deferred);
+  const committed = points.filter(
+    (point) => !unevaluated.has(point) && !isDeferred(point, geofences.deferred.get(point.deviceId)),
+  );
+  // States are those after the last committed point. Geofences need no second evaluation: theirs end there already.
+  return { evaluation: evaluateBatch(committed, locked, nowMs), geofences, oversized };
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+/** Nothing of a device that is left out whole is committed, late points included. */
+function isDeferred({ fix }: BatchPoint, deferred: DeferredPoints | undefined): boolean {
+  if (deferred === undefined) return false;
+  return deferred.fromMs === null || fix.recordedAtMs >= deferred.fromMs;
+}
+
+/** The areas that watch each device, looked up once for each world of the batch. */
+function watchOf(
+  { areas, tenancy }: EvaluatePorts['memory'],
+  locked: ReadonlyMap<number, LockedState>,
+): (deviceId: number) => WatchedAreas {
+  const byWorld = new Map<number, WatchedAreas>();
+  return (deviceId) => {
+    const { worldId } = locked.get(deviceId) as LockedState;
+    let watch = byWorld.get(worldId);
+    if (watch === undefined) {
+      watch = watchedAreas(areas, tenancy, worldId);
+      byWorld.set(worldId, watch);
+    }
+    return watch;
+  };
+}

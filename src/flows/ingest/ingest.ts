@@ -1,0 +1,298 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Clock } from '../../base/clock.ts';
+import { DeadlineExceeded } from '../../base/deadline.ts';
+import type { Fix } from '../../engine/fix.ts';
+import { MAX_POINTS } from '../../engine/parse/batchReader.ts';
+import { selectDevicesByImei } from '../../store/devices/deviceRows.ts';
+import { selectUnlocked } from '../../store/devices/deviceStates.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../store/sql/partitions.ts';
+import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { applyPositionUpdates } from '../feed/applyPositionUpdates.ts';
+import { inTurns } from '../feed/inTurns.ts';
+import { putDevices } from '../feed/putDevices.ts';
+import {
+  type CommitPoint,
+  type CommitPorts,
+  type CommittedFixes,
+  commitFixes,
+  type FixOutcome,
+} from './commitFixes.ts';
+import { type Part, type PointRequest, WaitingPoints } from './waitingPoints.ts';
+
+/** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
+const TRANSACTIONS_MAX = 3;
+/** The pause between two looks at devices that another transaction has locked. It doubles while none becomes free. */
+const LOCK_POLL_MS = { first: 5, longest: 40 };
+/** A request that still waits after this, for a locked device or for memory, is rejected. */
+const WAIT_LIMIT_MS = 15_000;
+
+export interface IngestPorts extends CommitPorts {
+  readonly clock: Clock;
+  /** Takes each transaction that moved devices, when this pod's memory already knows. */
+  readonly onMoved: (xid: number) => void;
+  /** Called after each commit that queued deliveries for these endpoints. */
+  readonly onQueued: (webhookIds: readonly number[]) => void;
+  /** Called after each commit that put events into the outbox. */
+  readonly onOutboxFilled: () => void;
+  readonly onOutcomes: (outcomes: readonly FixOutcome[], eventCount: number) => void;
+}
+
+/** Too many points are waiting for the database; nothing was stored. */
+export class IngestOverload extends Error {
+  override name = 'IngestOverload';
+}
+
+/** A point in a transaction, and where its outcome goes. */
+interface IngestPoint extends CommitPoint {
+  readonly request: PointRequest;
+  readonly index: number;
+}
+
+/**
+ * Takes points to the database and into memory. Requests that arrive while transactions are open share the next one
+ * (group commit), so many small requests cost little more than one large one. The promise of `store` settles after the
+ * commit, with one outcome for each fix in order.
+ *
+ * The points of one device are stored in the order in which they came. Points of different devices never wait for each
+ * other, not even those of one request:
+ * - A device that another transaction has locked is left out and taken up when it is free.
+ * - A device that is evaluated against something which memory does not know yet waits until memory has caught up.
+ * - A device with too much work gets a transaction to itself; one such transaction is open at a time.
+ *
+ * A request is answered after its last part.
+ */
+export class Ingest {
+  readonly #ports: IngestPorts;
+  readonly #knownWeeks = new Set<number>();
+  readonly #waiting = new WaitingPoints();
+  #openTransactions = 0;
+  #isExclusiveOpen = false;
+  /** Parts of devices that another transaction had locked when they were last looked at. */
+  #lockedElsewhere: Part[] = [];
+  #isPollingLocks = false;
+  /** Parts of devices that wait for memory to follow the feed. */
+  #awaitingMemory: Part[] = [];
+  #isCatchingUp = false;
+
+  constructor(ports: IngestPorts) {
+    this.#ports = ports;
+  }
+
+  get waitingPoints(): number {
+    return this.#waiting.count;
+  }
+
+  store(fixes: readonly Fix[]): Promise<FixOutcome[]> {
+    if (fixes.length === 0) return Promise.resolve([]);
+    const { fleet } = this.#ports.memory;
+    return new Promise((resolve, reject) => {
+      const request: PointRequest = {
+        fixes,
+        outcomes: fixes.map(() => null),
+        arrivedAtMs: performance.now(),
+        resolve,
+        reject,
+        openParts: 0,
+        isRejected: false,
+      };
+      if (!this.#waiting.add(request, (imei) => fleet.anyDevice(imei)?.fields.worldId ?? 0)) {
+        reject(new IngestOverload('too many points are waiting for the database'));
+      }
+      this.#start();
+    });
+  }
+
+  /** Opens as many transactions as there are points for. */
+  #start(): void {
+    while (this.#openTransactions < TRANSACTIONS_MAX) {
+      const oversized = this.#isExclusiveOpen ? undefined : this.#waiting.takeOversized();
+      const parts = oversized === undefined ? this.#waiting.take(MAX_POINTS) : [oversized];
+      if (parts.length === 0) return;
+      const isExclusive = oversized !== undefined;
+      this.#openTransactions++;
+      if (isExclusive) this.#isExclusiveOpen = true;
+      this.#run(parts, isExclusive).finally(() => {
+        this.#openTransactions--;
+        if (isExclusive) this.#isExclusiveOpen = false;
+        this.#start();
+      });
+    }
+  }
+
+  /** Never rejects: every error goes to the requests that it concerns. */
+  async #run(parts: readonly Part[], isExclusive: boolean): Promise<void> {
+    try {
+      await this.#commit(parts, isExclusive);
+    } catch (error) {
+      const requests = new Set(parts.map((part) => part.request));
+      if (requests.size === 1 || isUnavailable(error)) {
+        for (const part of parts) {
+          reject(part.request, error);
+          this.#waiting.finish(part);
+        }
+        return;
+      }
+      // Something in the shared transaction failed. Each request is tried alone, so that one does not cost the others
+      // theirs.
+      for (const request of requests) {
+        const own = parts.filter((part) => part.request === request);
+        // What comes after a part of another request goes on waiting for that part.
+        for (const part of own) if (part.previous !== null) this.#waiting.putBack(part, 'ready');
+        const first = own.filter((part) => part.previous === null);
+        if (first.length > 0) await this.#run(first, isExclusive);
+      }
+    }
+  }
+
+  async #commit(parts: readonly Part[], isExclusive: boolean): Promise<void> {
+    const { memory, clock, onOutcomes } = this.#ports;
+    const fixes: Fix[] = [];
+    for (const { request, indexes } of parts) {
+      for (const index of indexes) fixes.push(request.fixes[index] as Fix);
+    }
+    await this.#loadUnknownDevices(fixes);
+    await this.#ensurePartitions(fixes);
+    const points: IngestPoint[] = [];
+    for (const { request, imei, indexes } of parts) {
+      const deviceId = memory.fleet.anyDevice(imei)?.fields.id;
+      for (const index of indexes) {
+        const fix = request.fixes[index] as Fix;
+        if (deviceId === undefined) request.outcomes[index] = 'unknown_device';
+        else points.push({ deviceId, fix, outcome: null, request, index });
+      }
+    }
+    const committed =
+      points.length === 0 ? null : await commitFixes(this.#ports, points, clock(), isExclusive);
+    for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
+    if (committed !== null) await this.#publish(committed);
+    const outcomes: FixOutcome[] = [];
+    for (const { request, indexes } of parts) {
+      for (const index of indexes) {
+        const outcome = request.outcomes[index] ?? null;
+        if (outcome !== null) outcomes.push(outcome);
+      }
+    }
+    onOutcomes(outcomes, committed?.eventCount ?? 0);
+    for (const part of parts) this.#advance(part, committed);
+  }
+
+  /** Brings a commit into memory and calls the listeners. In turns with the requests: thousands of devices may move. */
+  async #publish({ positionUpdates, xid, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
+    const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
+    await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
+    if (xid !== null) onMoved(xid);
+    if (queuedFor.length > 0) onQueued(queuedFor);
+    if (isOutboxFilled) onOutboxFilled();
+  }
+
+  /** After a commit: ends a part that was stored whole, and puts any other back with the points that remain. */
+  #advance(part: Part, committed: CommittedFixes | null): void {
+    const { request, imei } = part;
+    part.indexes = part.indexes.filter((index) => request.outcomes[index] === null);
+    if (part.indexes.length === 0) {
+      this.#waiting.finish(part);
+      request.openParts--;
+      if (request.openParts === 0) request.resolve(request.outcomes as FixOutcome[]);
+      return;
+    }
+    const deviceId = this.#ports.memory.fleet.anyDevice(imei)?.fields.id ?? 0;
+    if (part.previous === null && committed?.lockedElsewhere.has(deviceId)) {
+      this.#waiting.putBack(part, 'blocked');
+      this.#lockedElsewhere.push(part);
+      void this.#pollLocks();
+    } else if (part.previous === null && committed?.awaitingMemory.has(deviceId)) {
+      this.#waiting.putBack(part, 'blocked');
+      this.#awaitingMemory.push(part);
+      void this.#catchUp();
+    } else this.#waiting.putBack(part, committed?.oversized.has(deviceId) ? 'oversized' : 'ready');
+  }
+
+  /** Waits until memory holds what the blocked devices are evaluated against. No transaction is open meanwhile. */
+  async #catchUp(): Promise<void> {
+    if (this.#isCatchingUp) return;
+    this.#isCatchingUp = true;
+    while (this.#awaitingMemory.length > 0) {
+      const parts = this.#awaitingMemory;
+      this.#awaitingMemory = [];
+      const failed = await this.#ports.follower.catchUp().then(
+        () => null,
+        (error: unknown) => ({ error }),
+      );
+      for (const part of parts) {
+        if (failed !== null) reject(part.request, failed.error);
+        else if (isOverdue(part)) reject(part.request, new DeadlineExceeded('memory does not catch up'));
+        this.#waiting.unblock(part);
+      }
+      this.#start();
+    }
+    this.#isCatchingUp = false;
+  }
+
+  /** Waits until devices that another transaction has locked are free: with one short statement after each pause. */
+  async #pollLocks(): Promise<void> {
+    if (this.#isPollingLocks) return;
+    this.#isPollingLocks = true;
+    for (let pauseMs = LOCK_POLL_MS.first; this.#lockedElsewhere.length > 0; ) {
+      await sleep(pauseMs);
+      const unlocked = await this.#unlockedImeis();
+      const parts = this.#lockedElsewhere;
+      this.#lockedElsewhere = [];
+      for (const part of parts) {
+        if (isOverdue(part)) reject(part.request, new DeadlineExceeded('a device stays locked'));
+        if (part.request.isRejected || unlocked.has(part.imei)) this.#waiting.unblock(part);
+        else this.#lockedElsewhere.push(part);
+      }
+      const isAnyUnblocked = this.#lockedElsewhere.length < parts.length;
+      pauseMs = isAnyUnblocked ? LOCK_POLL_MS.first : Math.min(2 * pauseMs, LOCK_POLL_MS.longest);
+      this.#start();
+    }
+    this.#isPollingLocks = false;
+  }
+
+  /**
+   * Which of the locked devices are free now. All of them on an error of Postgres: their transaction then reports it.
+   */
+  async #unlockedImeis(): Promise<ReadonlySet<string>> {
+    const { sql, memory } = this.#ports;
+    const imeis = new Map(
+      this.#lockedElsewhere.map(({ imei }) => [memory.fleet.anyDevice(imei)?.fields.id ?? 0, imei] as const),
+    );
+    try {
+      const ids = await selectUnlocked(sql, [...imeis.keys()]);
+      return new Set(ids.map((id) => imeis.get(id) as string));
+    } catch {
+      return new Set(imeis.values());
+    }
+  }
+
+  /** A device may have been created on another pod a moment ago, so only Postgres can say that it is unknown. */
+  async #loadUnknownDevices(fixes: readonly Fix[]): Promise<void> {
+    const { sql, memory, turns } = this.#ports;
+    const { fleet } = memory;
+    const unknown = new Set<string>();
+    for (const fix of fixes) if (fleet.anyDevice(fix.imei) === undefined) unknown.add(fix.imei);
+    if (unknown.size === 0) return;
+    const rows = await selectDevicesByImei(sql, [...unknown]);
+    await inTurns(turns, 'positions', putDevices(fleet, rows));
+  }
+
+  async #ensurePartitions(fixes: readonly Fix[]): Promise<void> {
+    const missing = new Set<number>();
+    for (const fix of fixes) {
+      const mondayMs = weekStartMs(fix.recordedAtMs);
+      if (!this.#knownWeeks.has(mondayMs)) missing.add(mondayMs);
+    }
+    if (missing.size === 0) return;
+    await ensureWeeks(this.#ports.sql, POSITIONS, [...missing]);
+    for (const mondayMs of missing) this.#knownWeeks.add(mondayMs);
+  }
+}
+
+function isOverdue({ request }: Part): boolean {
+  return performance.now() - request.arrivedAtMs > WAIT_LIMIT_MS;
+}
+
+function reject(request: PointRequest, error: unknown): void {
+  if (!request.isRejected) request.reject(error);
+  request.isRejected = true;
+}

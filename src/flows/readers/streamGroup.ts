@@ -1,0 +1,195 @@
+import type { KeyState } from '../../access/keyState.ts';
+import type { WorkTurns } from '../../base/workTurns.ts';
+import type { DevicesRead, EventsRead } from '../../feeds/readerCursor.ts';
+import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
+import type { Snapshot } from '../../feeds/snapshot.ts';
+import type { Changed } from '../../memory/worldChanges.ts';
+import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
+import type { Sql } from '../../store/sql/sql.ts';
+import type { Cursors } from './cursors.ts';
+import type { EventFeed, EventsPlace } from './eventFeed.ts';
+import { type HeldFleet, isCurrent, readDevices, readUpTo } from './readDevices.ts';
+import type { StreamPlace, StreamReader } from './streamReader.ts';
+import type { Touched } from './waitRoom.ts';
+
+/** Items of one write: what is made at once for a reader is some hundred kilobytes at most. */
+const DEVICES_PER_WRITE = 250;
+const EVENTS_PER_WRITE = 250;
+
+/** Writes items as lines of a stream; `id` is the cursor behind the item. */
+export interface StreamFormat {
+  device(item: Changed, id: string, nowMs: number): string;
+  event(event: RecordedEvent, id: string): string;
+  heartbeat(id: string, nowMs: number): string;
+}
+
+export interface GroupPorts {
+  readonly held: HeldFleet;
+  readonly cursors: Cursors;
+  readonly eventFeed: EventFeed;
+  readonly reads: (accountId: number) => Sql;
+  readonly server: () => ServerMark;
+  readonly format: StreamFormat;
+  readonly turns: Pick<WorkTurns<number>, 'once'>;
+  readonly catchUp: () => Promise<void>;
+  readonly nowMs: () => number;
+}
+
+/** A piece of the stream, with the place behind it. */
+export interface StreamPiece {
+  readonly bytes: Buffer;
+  readonly place: StreamPlace;
+}
+
+const NO_FILTERS = { type: null, direction: null, imei: null } as const;
+
+/**
+ * Readers of one account that want the same. What is new is made into bytes once for all of them, from one place in the
+ * feed to the next; a reader that comes, or could not keep up, is first brought to the place of the others.
+ */
+export class StreamGroup {
+  readonly #ports: GroupPorts;
+  /** Places are meaningful there only. */
+  readonly #server: ServerMark;
+  readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
+  /** Those who are at the place of the group. */
+  readonly members = new Set<StreamReader>();
+  /** Those who are to be brought there with the next flush. */
+  readonly joiners = new Set<StreamReader>();
+  place: StreamPlace;
+  /** How many have it open: members, joiners, and those who are behind. */
+  readerCount = 0;
+  hasNewDevices = false;
+  hasNewEvents = false;
+  isFlushing = false;
+
+  constructor(ports: GroupPorts, caller: Pick<KeyState, 'accountId' | 'worldIds'>, place: StreamPlace) {
+    this.#ports = ports;
+    this.#server = ports.server();
+    this.caller = caller;
+    this.place = place;
+  }
+
+  get isIdle(): boolean {
+    return !this.hasNewDevices && !this.hasNewEvents && !this.isFlushing && this.joiners.size === 0;
+  }
+
+  /** Another server has taken over: readers must connect again, so that what they have seen is checked. */
+  get isOver(): boolean {
+    return !isSameServer(this.#server, this.#ports.server());
+  }
+
+  get seen(): Snapshot | null {
+    return this.place.devices?.seen ?? this.place.events?.seen ?? null;
+  }
+
+  /** Remembers what is new in its worlds. */
+  note(touched: Touched): void {
+    for (const worldId of this.caller.worldIds) {
+      if (touched.devices.has(worldId)) this.hasNewDevices = true;
+      if (touched.events.has(worldId)) this.hasNewEvents = true;
+    }
+  }
+
+  /** Nothing is new up to there: moves the place without looking. */
+  moveOn(followed: Snapshot): void {
+    if (this.isIdle && this.seen !== null && followed.contains(this.seen))
+      this.place = placeAt(this.place, followed);
+  }
+
+  cursor(place = this.place): string {
+    const { cursors, server } = this.#ports;
+    if (this.isOver) throw new Error('another server has taken over');
+    return cursors.seal(this.caller, place.devices, place.events, server());
+  }
+
+  /**
+   * What is new between a place and a snapshot, in pieces; positions in between are left out, events never.
+   * `wants`: which parts may have something new.
+   */
+  async *pieces(
+    from: StreamPlace,
+    upTo: Snapshot,
+    wants: { readonly devices: boolean; readonly events: boolean },
+  ): AsyncGenerator<StreamPiece, void, void> {
+    const { turns, catchUp } = this.#ports;
+    let place = from;
+    let isFirst = true;
+    const isOpen = place.devices !== null && (place.devices.listedTo !== null || place.devices.open !== null);
+    if (place.devices !== null && (wants.devices || isOpen)) {
+      let isCut = false;
+      for (let hasMore = true, devices: DevicesRead = place.devices; hasMore; ) {
+        // The list is of the present; what has changed since comes after it.
+        const followed = devices.listedTo === null ? upTo : this.#ports.held.followed;
+        const read = () => {
+          const page = readDevices(
+            this.#heldUpTo(followed),
+            this.caller.worldIds,
+            devices,
+            DEVICES_PER_WRITE,
+          );
+          const within = this.cursor({ ...place, devices: page.begun });
+          devices = page.read;
+          ({ hasMore, isCut } = page);
+          place = { ...place, devices };
+          return page.items.length === 0 ? null : this.#devices(page.items, within, this.cursor(place));
+        };
+        // What changes at a time is one page; more is read in turns with everybody else's work.
+        const bytes = isFirst ? read() : await turns.once(this.caller.accountId, read);
+        isFirst = false;
+        if (bytes !== null) yield { bytes, place };
+        if (isCut) await catchUp();
+      }
+    }
+    if (place.devices !== null && isCurrent(this.#heldUpTo(upTo), place.devices))
+      place = { ...place, devices: readUpTo(upTo) };
+    if (place.events !== null && (wants.events || place.events.open !== null)) {
+      yield* this.#events(place, upTo);
+    }
+  }
+
+  /** What this pod has committed counts when it is followed, so that all of a group are sent the same. */
+  #heldUpTo(followed: Snapshot): HeldFleet {
+    return { fleet: this.#ports.held.fleet, followed, isOwn: () => false };
+  }
+
+  async *#events(from: StreamPlace, upTo: Snapshot): AsyncGenerator<StreamPiece, void, void> {
+    const { eventFeed, reads } = this.#ports;
+    const { accountId, worldIds } = this.caller;
+    let place = from;
+    for (let read = from.events; read !== null; ) {
+      const at: EventsPlace = { read, server: this.#server };
+      const step = await eventFeed.step(reads(accountId), worldIds, at, NO_FILTERS, EVENTS_PER_WRITE, upTo);
+      if (typeof step === 'string') throw new Error('another server has taken over');
+      let text = '';
+      for (const event of step.events) {
+        const { seen, fromMs } = read;
+        const at: EventsRead = { seen, open: { upTo: read.open?.upTo ?? upTo, place: event }, fromMs };
+        text += this.#ports.format.event(event, this.cursor({ ...place, events: at }));
+      }
+      place = { ...place, events: step.read };
+      if (text !== '') yield { bytes: Buffer.from(text), place };
+      const isDone = !step.hasMore && (step.read.seen.equals(upTo) || step.read === read);
+      read = isDone ? null : step.read;
+    }
+  }
+
+  /** The last item has the cursor behind all of them; the others that within them, since order is only known to the page. */
+  #devices(items: readonly Changed[], within: string, behind: string): Buffer {
+    const { format, nowMs } = this.#ports;
+    const atMs = nowMs();
+    let text = '';
+    items.forEach((item, n) => {
+      text += format.device(item, n === items.length - 1 ? behind : within, atMs);
+    });
+    return Buffer.from(text);
+  }
+}
+
+/** A place with everything sent up to a snapshot. */
+export function placeAt(place: StreamPlace, upTo: Snapshot): StreamPlace {
+  return {
+    devices: place.devices === null ? null : readUpTo(upTo),
+    events: place.events === null ? null : { seen: upTo, open: null, fromMs: null },
+  };
+}

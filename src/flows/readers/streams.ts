@@ -1,0 +1,314 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { KeyState } from '../../access/keyState.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { EventsRead } from '../../feeds/readerCursor.ts';
+import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
+import type { Snapshot } from '../../feeds/snapshot.ts';
+import type { Keyring } from '../../memory/keyring.ts';
+import type { Cursors } from './cursors.ts';
+import type { EventFeed } from './eventFeed.ts';
+import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
+import { StreamCounts } from './streamCounts.ts';
+import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
+import { StreamGroups } from './streamGroups.ts';
+import { heaviest, type StreamPlace, StreamReader, type StreamSink } from './streamReader.ts';
+import type { Touched, WaitRoom } from './waitRoom.ts';
+
+/** What comes within this time goes out together. */
+const GATHER_MS = 20;
+const TICK_MS = 250;
+const HEARTBEAT_MS = 10_000;
+/** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
+const STALL_LIMIT_MS = 15_000;
+/** Whoever has not taken the end of its stream by then is cut off. */
+const LINGER_TICKS = 40;
+/** Without Postgres a key is believed for this long. */
+const TRUST_MS = 60_000;
+/** After Postgres could not be asked. */
+const RETRY_MS = 1_000;
+/** Sent when a pod stops or has lost its place: come back at once. */
+const COME_BACK = 'retry: 500\n\n';
+
+export interface StreamPorts extends Omit<GroupPorts, 'nowMs'> {
+  readonly cursors: Cursors;
+  readonly eventFeed: EventFeed;
+  readonly room: WaitRoom;
+  readonly clock: Clock;
+  readonly keyring: Pick<Keyring, 'onDropped'>;
+  readonly follower: {
+    readonly followed: Snapshot;
+    readonly isComplete: boolean;
+    catchUp(): Promise<void>;
+    noteReader(): void;
+    writesLagMs(): number;
+    readonly server: ServerMark;
+  };
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+export interface StreamRequest {
+  readonly cursor: string | null;
+  /** Begin with the present state of every device; without a cursor only. */
+  readonly withSnapshot: boolean;
+  readonly devices: boolean;
+  readonly events: boolean;
+}
+
+/** Opened: `attach` begins to write. */
+export type OpenedStream =
+  | { readonly attach: (sink: StreamSink) => { close(): void } }
+  | 'malformed'
+  | 'expired'
+  | 'too_many';
+
+/**
+ * All open streams of a pod. They hang on what the pod follows anyway: an idle stream costs a heartbeat every ten seconds,
+ * for which one tick serves all, and neither a query nor a timer.
+ */
+export class Streams {
+  readonly #ports: StreamPorts;
+  readonly #groups: StreamGroups;
+  /** In the order of their last heartbeats. */
+  readonly #readers = new Map<StreamReader, StreamGroup>();
+  readonly #counts = new StreamCounts();
+  /** Groups that have something to send. */
+  readonly #due = new Set<StreamGroup>();
+  #tick: NodeJS.Timeout | null = null;
+  #gathering: NodeJS.Timeout | null = null;
+  #isClosed = false;
+
+  constructor(ports: StreamPorts) {
+    this.#ports = ports;
+    this.#groups = new StreamGroups({ ...ports, nowMs: ports.clock }, ports.held.fleet.watch);
+    ports.room.onNews((touched, by) => {
+      // What this pod has committed is sent when it is followed, in the order of all pods.
+      if (by === 'followed' && this.#readers.size > 0) this.#note(touched);
+    });
+    ports.keyring.onDropped((isDropped) => {
+      for (const reader of this.#readers.keys())
+        if (isDropped(reader.keyId, reader.accountId)) reader.end('');
+    });
+  }
+
+  get size(): number {
+    return this.#readers.size;
+  }
+
+  /** Rejects when Postgres is needed and cannot be asked. */
+  async open(caller: KeyState, request: StreamRequest): Promise<OpenedStream> {
+    const { follower } = this.#ports;
+    if (!this.#counts.hasRoom(caller)) return 'too_many';
+    follower.noteReader();
+    const { server } = follower;
+    const place = await this.#placeOf(caller, request);
+    if (typeof place === 'string') return place;
+    return { attach: (sink) => this.#attach(caller, { ...place, server }, sink) };
+  }
+
+  /** Ends all streams; their readers go on elsewhere. */
+  close(): void {
+    this.#isClosed = true;
+    for (const reader of this.#readers.keys()) reader.end(COME_BACK);
+  }
+
+  async #placeOf(caller: KeyState, request: StreamRequest): Promise<StreamPlace | 'malformed' | 'expired'> {
+    const { cursors, eventFeed, follower, held, reads } = this.#ports;
+    const opened = request.cursor === null ? null : cursors.open(request.cursor, caller);
+    if (opened === 'malformed' || opened === 'expired') return opened;
+    const fresh = request.withSnapshot || opened !== null ? firstRead(held) : readUpTo(held.followed);
+    const devices = request.devices ? (opened?.devices ?? fresh) : null;
+    const firstEvents = async (): Promise<EventsRead> =>
+      (await eventFeed.firstPlace(reads(caller.accountId), caller.worldIds, null)).read;
+    const events = request.events ? (opened?.events ?? (await firstEvents())) : null;
+    // An answer is never older than its cursor.
+    const isHeld = () => isBefore({ devices, events }, follower.followed);
+    if (!isHeld()) await follower.catchUp();
+    if (opened !== null && cursors.open(request.cursor ?? '', caller) === 'expired') return 'expired';
+    if (!isHeld() && follower.isComplete && opened !== null) return 'expired';
+    if (devices !== null && !devices.seen.sees(held.fleet.removalHorizonXid(caller.worldIds)))
+      return 'expired';
+    return { devices, events };
+  }
+
+  #attach(
+    caller: KeyState,
+    { server, ...place }: StreamPlace & { server: ServerMark },
+    sink: StreamSink,
+  ): { close(): void } {
+    const { follower, clock } = this.#ports;
+    const group = this.#groups.of(caller, place, follower.followed);
+    const reader = new StreamReader({ keyId: caller.id, accountId: caller.accountId, place }, sink, clock());
+    this.#readers.set(reader, group);
+    group.readerCount++;
+    this.#tick ??= setInterval(() => this.#beat(), TICK_MS);
+    // Several were opened at once, or something has changed since the place was looked up.
+    const isIn = this.#counts.hasRoom(caller) && !this.#isClosed && isSameServer(server, follower.server);
+    this.#counts.add(caller);
+    if (!isIn) reader.end(COME_BACK);
+    void this.#bringUp(reader, group);
+    return { close: () => this.#leave(reader, group) };
+  }
+
+  #leave(reader: StreamReader, group: StreamGroup): void {
+    if (!this.#readers.delete(reader)) return;
+    reader.isClosed = true;
+    this.#counts.remove(reader);
+    group.members.delete(reader);
+    group.joiners.delete(reader);
+    group.readerCount--;
+    if (group.readerCount === 0) this.#groups.drop(group);
+    if (this.#readers.size === 0 && this.#tick !== null) {
+      clearInterval(this.#tick);
+      this.#tick = null;
+    }
+  }
+
+  /** Sends a reader that is behind what it lacks, no faster than it reads; then it joins the others. */
+  async #bringUp(reader: StreamReader, group: StreamGroup): Promise<void> {
+    while (!reader.isClosed) {
+      try {
+        const all = { devices: true, events: true };
+        const { followed } = this.#ports.follower;
+        for await (const { bytes, place } of group.pieces(reader.place, followed, all)) {
+          reader.write(bytes);
+          reader.place = place;
+          if (reader.isFull) await this.#drained(reader);
+          if (reader.isClosed) return;
+        }
+        group.joiners.add(reader);
+        this.#due.add(group);
+        this.#gather();
+        return;
+      } catch (error) {
+        this.#ports.log.warn({ err: error }, 'a stream cannot go on; trying again');
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+
+  async #drained(reader: StreamReader): Promise<void> {
+    reader.stalledSinceMs = this.#ports.clock();
+    await reader.drained();
+    reader.stalledSinceMs = null;
+  }
+
+  #note(touched: Touched): void {
+    for (const group of this.#groups.touchedBy(touched)) this.#due.add(group);
+    if (this.#due.size > 0) this.#gather();
+  }
+
+  #gather(forMs = GATHER_MS): void {
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = null;
+      const due = [...this.#due];
+      this.#due.clear();
+      for (const group of due) {
+        if (group.readerCount > 0 && !group.isIdle && !group.isFlushing) void this.#flush(group);
+      }
+    }, forMs);
+  }
+
+  /** Sends a group what is new up to what memory has now. */
+  async #flush(group: StreamGroup): Promise<void> {
+    const { room, follower } = this.#ports;
+    // Memory may have more than the room was notified of.
+    group.note(room.touched);
+    const { followed } = follower;
+    const joiners = [...group.joiners].filter((reader) => isBefore(reader.place, followed));
+    if (group.isOver) return;
+    if (!isBefore(group.place, followed)) {
+      this.#due.add(group);
+      return;
+    }
+    const wants = { devices: group.hasNewDevices, events: group.hasNewEvents };
+    let pauseMs = GATHER_MS;
+    group.isFlushing = true;
+    group.hasNewDevices = !follower.isComplete;
+    group.hasNewEvents = false;
+    try {
+      for await (const { bytes, place } of group.pieces(group.place, followed, wants)) {
+        this.#writeAll(group, bytes, place);
+        group.place = place;
+      }
+      group.place = placeAt(group.place, followed);
+      for (const reader of group.members) reader.place = group.place;
+      for (const reader of joiners) await this.#join(reader, group, followed);
+    } catch (error) {
+      this.#ports.log.warn({ err: error }, 'streams cannot go on; trying again');
+      group.hasNewDevices ||= wants.devices;
+      group.hasNewEvents ||= wants.events;
+      pauseMs = RETRY_MS;
+    } finally {
+      group.isFlushing = false;
+      if (group.readerCount > 0 && !group.isIdle) {
+        this.#due.add(group);
+        this.#gather(pauseMs);
+      }
+    }
+  }
+
+  #writeAll(group: StreamGroup, bytes: Buffer, place: StreamPlace): void {
+    for (const reader of group.members) {
+      if (reader.isFull) {
+        // It was sent everything up to its place; the rest is made for it alone.
+        group.members.delete(reader);
+        void this.#drained(reader).then(() => (reader.isClosed ? undefined : this.#bringUp(reader, group)));
+        continue;
+      }
+      reader.write(bytes);
+      reader.place = place;
+    }
+  }
+
+  async #join(reader: StreamReader, group: StreamGroup, followed: Snapshot): Promise<void> {
+    const all = { devices: true, events: true };
+    for await (const { bytes, place } of group.pieces(reader.place, followed, all)) {
+      reader.write(bytes);
+      reader.place = place;
+    }
+    reader.place = group.place;
+    group.joiners.delete(reader);
+    if (!reader.isClosed) group.members.add(reader);
+  }
+
+  #beat(): void {
+    const { clock, follower } = this.#ports;
+    const nowMs = clock();
+    const isLost = follower.writesLagMs() > TRUST_MS;
+    follower.noteReader();
+    for (const reader of heaviest(this.#readers.keys())) reader.cut();
+    // So that those who came together are not served together for ever.
+    let left = Math.ceil(this.#readers.size / 20) + 50;
+    const beats = new Map<StreamGroup, Buffer>();
+    for (const [reader, group] of this.#readers) {
+      const isStalled = reader.stalledSinceMs !== null && nowMs - reader.stalledSinceMs > STALL_LIMIT_MS;
+      if (isStalled || (reader.isClosed && ++reader.ticksSinceEnd > LINGER_TICKS)) reader.cut();
+      else if (isLost || group.isOver) reader.end(COME_BACK);
+      if (nowMs - reader.lastBeatMs < HEARTBEAT_MS || left === 0) continue;
+      left--;
+      this.#readers.delete(reader);
+      reader.lastBeatMs = nowMs;
+      this.#readers.set(reader, group);
+      if (group.members.has(reader) && !reader.isFull && !group.isFlushing && !group.isOver)
+        reader.write(this.#beatOf(group, beats, nowMs));
+    }
+  }
+
+  /** Made once for all of a group; so an idle reader's cursor does not grow old. */
+  #beatOf(group: StreamGroup, beats: Map<StreamGroup, Buffer>, nowMs: number): Buffer {
+    let beat = beats.get(group);
+    if (beat === undefined) {
+      group.note(this.#ports.room.touched);
+      if (group.isIdle) group.moveOn(this.#ports.follower.followed);
+      beat = Buffer.from(this.#ports.format.heartbeat(group.cursor(), nowMs));
+      beats.set(group, beat);
+    }
+    return beat;
+  }
+}
+
+/** Whether everything that was sent is up to this snapshot. */
+function isBefore({ devices, events }: StreamPlace, followed: Snapshot): boolean {
+  const isHeld = devices === null || isCurrent({ followed, isOwn: () => false }, devices);
+  return isHeld && (events === null || followed.contains(events.open?.upTo ?? events.seen));
+}

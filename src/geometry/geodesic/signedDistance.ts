@@ -1,0 +1,29 @@
+import type { LatLng } from '../latLng.ts';
+import type { EdgeIndex } from '../ring/edgeIndex.ts';
+import { type RingIndex, ringSide } from '../ring/ringSide.ts';
+import { distanceM } from './distance.ts';
+import { nearestEdgeM } from './nearestEdge.ts';
+
+// Metres from a position to the boundary of an area: negative inside, 0 on the boundary, positive outside, so that a
+// position is inside exactly when the distance is 0 or less. Degrees, lat -90 to 90, lng -180 to 180.
+
+/** Polygon: the exact test of ringSide.ts gives the sign, the nearest edge the amount. */
+export function ringDistanceM(ring: RingIndex, lat: number, lng: number): number {
+  const side = ringSide(ring, lat, lng);
+  if (side === 'on') return 0;
+  // An amount that rounds to 0 beside the boundary must not turn outside into inside.
+  const amountM = Math.max(nearestEdgeM(ring.edges, lat, lng), SMALLEST_M);
+  return side === 'in' ? -amountM : amountM;
+}
+
+/** Track with a margin: all positions within bufferM of its edges are inside. */
+export function corridorDistanceM(edges: EdgeIndex, bufferM: number, lat: number, lng: number): number {
+  return nearestEdgeM(edges, lat, lng) - bufferM;
+}
+
+/** Circle or place: all positions within radiusM of the centre are inside. */
+export function circleDistanceM(center: LatLng, radiusM: number, lat: number, lng: number): number {
+  return distanceM(center.lat, center.lng, lat, lng) - radiusM;
+}
+
+const SMALLEST_M = 1e-9;

@@ -1,0 +1,143 @@
+import { compileShape } from '../../../areas/shape.ts';
+import { areaView } from '../../answers/areaViews.ts';
+import { ERRORS } from '../../answers/errors.ts';
+import { nearestView } from '../../answers/views.ts';
+import { AREA_TYPE, COORDINATES_MESSAGE, LAT, LNG } from '../../parameters/parameters.ts';
+import { BATCH_ERRORS, BATCH_LIMITS } from '../../routes/bulk/batchPoints.ts';
+import { BATCH_DEVICES_MAX, CONTAINING_MAX } from '../../routes/bulk/bulkLimits.ts';
+import { EXAMPLE_CIRCLE } from '../examples/areas.ts';
+import { answered, dataBody } from '../examples/body.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../examples/fleet.ts';
+import { envelope } from '../schemas/commonSchemas.ts';
+import { choice, integer, list, ref, shapeOf } from '../schemas/schema.ts';
+import { ONE_AREA } from './areaOperations.ts';
+import type { Operation, RequestBodyDescription } from './operation.ts';
+
+const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> = {
+  fieldError: ref('BatchFieldError'),
+  errorExamples: {
+    'no points': [BATCH_ERRORS.pointsRequired],
+    'too many points': [BATCH_ERRORS.tooManyPoints],
+  },
+};
+
+const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
+
+export const NEAREST_BATCH: Operation = {
+  id: 'nearestDevicesBatch',
+  tag: 'Devices',
+  summary: 'Find the devices nearest to each of many coordinates',
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Each item is exactly what the single route answers for its point, or its error. The limits of all points together are at most ${BATCH_DEVICES_MAX} devices.`,
+  body: {
+    ...BATCH_BODY,
+    schema: ref('NearestBatchInput'),
+    examples: {
+      stops: { points: [{ ref: 'stop 17', ...EXAMPLE_POINT, limit: 1, max_km: 25 }, OUT_OF_RANGE] },
+    },
+  },
+  answers: [
+    answered(
+      200,
+      'One item for each point, in the order sent.',
+      envelope(
+        list(ref('NearestBatchItem')),
+        shapeOf<{ distance: string }>({ distance: choice(['straight_line_km']) }),
+      ),
+      {
+        stops: dataBody(
+          [
+            { ref: 'stop 17', devices: [nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)] },
+            {
+              ref: OUT_OF_RANGE.ref,
+              error: { code: 'INVALID_COORDINATES', message: ERRORS.INVALID_COORDINATES[1] },
+            },
+          ],
+          { distance: 'straight_line_km' },
+        ),
+      },
+    ),
+  ],
+};
+
+const CIRCLE = compileShape(EXAMPLE_CIRCLE.definition);
+const { id, name, type, external_id } = areaView(EXAMPLE_CIRCLE);
+const DISTANCE_M = CIRCLE.signedDistanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng);
+
+export const AREAS_CONTAINING: Operation = {
+  id: 'areasContaining',
+  tag: 'Areas',
+  summary: 'Find the areas that contain a point',
+  description: `Deepest inside first, then by id, at most ${CONTAINING_MAX}; \`meta.total\` counts all. By the same rule that produces entries and exits.`,
+  parameters: [LAT, LNG, AREA_TYPE],
+  answers: [
+    answered(
+      200,
+      'The areas.',
+      envelope(
+        list(ref('ContainingArea')),
+        shapeOf<{ total: number }>({ total: integer('How many areas contain the point.', { minimum: 0 }) }),
+      ),
+      {
+        one: dataBody([{ area: { id, name, type, external_id }, distance_m: DISTANCE_M }], { total: 1 }),
+        none: dataBody([], { total: 0 }),
+      },
+    ),
+  ],
+  errors: [
+    ['BAD_REQUEST', COORDINATES_MESSAGE],
+    ['BAD_REQUEST', AREA_TYPE.errorMessage],
+  ],
+};
+
+export const AREAS_CONTAINING_BATCH: Operation = {
+  id: 'areasContainingBatch',
+  tag: 'Areas',
+  summary: 'Find the areas that contain each of many points',
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Areas are in the order of the single route, at most ${CONTAINING_MAX} for each point.`,
+  body: {
+    ...BATCH_BODY,
+    schema: ref('ContainingBatchInput'),
+    examples: { positions: { points: [{ ref: 'van 12', ...EXAMPLE_POINT }, OUT_OF_RANGE] } },
+  },
+  answers: [
+    answered(200, 'One item for each point, in the order sent.', envelope(list(ref('ContainingBatchItem'))), {
+      positions: dataBody([
+        { ref: 'van 12', areas: [{ id, external_id, distance_m: DISTANCE_M }] },
+        { ref: OUT_OF_RANGE.ref, error: { code: 'BAD_REQUEST', message: COORDINATES_MESSAGE } },
+      ]),
+    }),
+  ],
+};
+
+export const AREA_OVERLAPS: Operation = {
+  id: 'areaOverlaps',
+  tag: 'Areas',
+  summary: 'Find the areas that overlap an area',
+  description:
+    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, places and tracks within 0.1 %.',
+  answers: [
+    answered(
+      200,
+      'The overlaps.',
+      envelope(
+        list(ref('AreaOverlap')),
+        shapeOf<{ total: number }>({ total: integer('How many there are.', { minimum: 0 }) }),
+      ),
+      {
+        one: dataBody(
+          [
+            {
+              area: { id: 43, name: 'City', type: 'polygon', external_id: null },
+              overlap_m2: 196_349.54,
+              share: 1,
+              share_of_other: 0.0021,
+            },
+          ],
+          { total: 1 },
+        ),
+        none: dataBody([], { total: 0 }),
+      },
+    ),
+  ],
+  errors: ONE_AREA,
+};

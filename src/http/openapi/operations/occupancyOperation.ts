@@ -1,0 +1,49 @@
+import { OCCUPANT_STATES } from '../../../memory/occupants.ts';
+import { occupantView } from '../../answers/views.ts';
+import { choiceParameter } from '../../parameters/parameter.ts';
+import { LIST_LIMIT, OFFSET } from '../../parameters/parameters.ts';
+import { EXAMPLE_CIRCLE } from '../examples/areas.ts';
+import { answered, dataBody } from '../examples/body.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../examples/fleet.ts';
+import { envelope, pageMeta } from '../schemas/commonSchemas.ts';
+import { integer, list, ref } from '../schemas/schema.ts';
+import { ONE_AREA } from './areaOperations.ts';
+import type { Operation } from './operation.ts';
+
+export const OCCUPANT_STATE = choiceParameter(
+  'state',
+  OCCUPANT_STATES,
+  '`inside`: only devices whose entry is made. `pending`: only those that have not stayed for `dwell_seconds` yet.',
+  'all',
+);
+
+const { dwellSeconds } = EXAMPLE_CIRCLE.definition;
+const STAY = { areaId: EXAMPLE_CIRCLE.id, device: EXAMPLE_VAN };
+const LAST_MS = EXAMPLE_VAN.position.recordedAtMs;
+const ENTERED = { ...STAY, insideSinceMs: LAST_MS - 500_000, confirmedAtMs: LAST_MS - 150_000 };
+const PENDING = { ...STAY, insideSinceMs: LAST_MS - 45_000, confirmedAtMs: null };
+const PAGE_META = { pagination: { limit: LIST_LIMIT.fallback, offset: 0, count: 1 }, total: 1 };
+
+export const AREA_DEVICES: Operation = {
+  id: 'listAreaDevices',
+  tag: 'Areas',
+  summary: 'List the devices that are in an area',
+  description:
+    'By the stays that produce entries and exits: GPS points and the minimum stay, so a device is in the area until its next point says otherwise. Those that the key can see, longest stay first, then by IMEI. `meta.total` counts all of the state.',
+  parameters: [OCCUPANT_STATE, LIST_LIMIT, OFFSET],
+  answers: [
+    answered(
+      200,
+      'A page of devices.',
+      envelope(
+        list(ref('AreaDevice')),
+        pageMeta({ total: integer('How many devices there are in this state.', { minimum: 0 }) }),
+      ),
+      {
+        inside: dataBody([occupantView(ENTERED, dwellSeconds, EXAMPLE_NOW_MS)], PAGE_META),
+        pending: dataBody([occupantView(PENDING, 120, EXAMPLE_NOW_MS)], PAGE_META),
+      },
+    ),
+  ],
+  errors: [...ONE_AREA, ['BAD_REQUEST', OCCUPANT_STATE.errorMessage]],
+};

@@ -1,0 +1,124 @@
+import { ENDPOINT_ERRORS, ENDPOINT_LIMITS } from '../../../delivery/endpoint.ts';
+import { urlErrorMessage } from '../../../delivery/urlSafety.ts';
+import { listAnswer } from '../../answers/answer.ts';
+import { webhookView } from '../../answers/webhookViews.ts';
+import { ID_MESSAGE } from '../../parameters/id.ts';
+import { LIST_LIMIT, OFFSET } from '../../parameters/parameters.ts';
+import { answered, bodyOf, dataBody } from '../examples/body.ts';
+import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK, EXAMPLE_WEBHOOK_BODY } from '../examples/webhooks.ts';
+import { envelope, page } from '../schemas/commonSchemas.ts';
+import { ref } from '../schemas/schema.ts';
+import type { DescribedError, Operation, RequestBodyDescription } from './operation.ts';
+import { DELIVERY_CALLBACK } from './webhookCallback.ts';
+
+/** The errors of a route about one endpoint. */
+export const ONE_WEBHOOK: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
+
+const URL_ERRORS: readonly DescribedError[] = [
+  ['WEBHOOK_URL_INVALID', urlErrorMessage('not_https')],
+  ['WEBHOOK_URL_INVALID', urlErrorMessage('address_not_public')],
+];
+
+const WEBHOOK_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> = {
+  fieldError: ref('WebhookFieldError'),
+  errorExamples: {
+    'every invalid field at once': [ENDPOINT_ERRORS.eventsInvalid, ENDPOINT_ERRORS.maxRetriesOutOfRange],
+    'not a JSON object': [ENDPOINT_ERRORS.bodyInvalid],
+  },
+};
+
+const VIEW = webhookView(EXAMPLE_WEBHOOK);
+
+export const CREATE_WEBHOOK: Operation = {
+  id: 'createWebhook',
+  tag: 'Webhooks',
+  summary: 'Create an endpoint',
+  description: `At most ${ENDPOINT_LIMITS.perOwner} per account. The signing secret is shown in this answer and never again. Nothing is sent to the url before the first event or test.`,
+  body: {
+    ...WEBHOOK_BODY,
+    schema: ref('WebhookInput'),
+    examples: {
+      'some events': EXAMPLE_WEBHOOK_BODY,
+      everything: { url: EXAMPLE_WEBHOOK_BODY.url, events: ['*'] },
+    },
+    errorExamples: {
+      ...WEBHOOK_BODY.errorExamples,
+      'one endpoint too many': [ENDPOINT_ERRORS.limitReached],
+    },
+  },
+  answers: [
+    answered(
+      201,
+      'The endpoint with its secret.',
+      envelope(ref('WebhookWithSecret')),
+      { created: dataBody({ ...VIEW, secret: EXAMPLE_SECRET }) },
+      ['Location'],
+    ),
+  ],
+  errors: URL_ERRORS,
+  callbacks: { delivery: DELIVERY_CALLBACK },
+};
+
+export const LIST_WEBHOOKS: Operation = {
+  id: 'listWebhooks',
+  tag: 'Webhooks',
+  summary: 'List endpoints',
+  parameters: [LIST_LIMIT, OFFSET],
+  answers: [
+    answered(200, 'A page of endpoints, by id.', page(ref('Webhook')), {
+      endpoints: bodyOf(listAnswer([VIEW], { limit: LIST_LIMIT.fallback, offset: 0 })),
+    }),
+  ],
+};
+
+export const GET_WEBHOOK: Operation = {
+  id: 'getWebhook',
+  tag: 'Webhooks',
+  summary: 'Read one endpoint',
+  answers: [
+    answered(200, 'The endpoint, without its secret.', envelope(ref('Webhook')), {
+      endpoint: dataBody(VIEW),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+export const UPDATE_WEBHOOK: Operation = {
+  id: 'updateWebhook',
+  tag: 'Webhooks',
+  summary: 'Change an endpoint',
+  description: 'A url that is sent is checked again, and waiting deliveries go to the new one.',
+  body: {
+    ...WEBHOOK_BODY,
+    schema: ref('WebhookChange'),
+    examples: { pause: { active: false }, 'other events': { events: ['*'] } },
+  },
+  answers: [
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), {
+      paused: dataBody(webhookView({ ...EXAMPLE_WEBHOOK, active: false })),
+    }),
+  ],
+  errors: [...ONE_WEBHOOK, ...URL_ERRORS],
+};
+
+export const DELETE_WEBHOOK: Operation = {
+  id: 'deleteWebhook',
+  tag: 'Webhooks',
+  summary: 'Delete an endpoint',
+  answers: [{ status: 204, description: 'It is gone, and its deliveries with it.' }],
+  errors: ONE_WEBHOOK,
+};
+
+export const ROTATE_SECRET: Operation = {
+  id: 'rotateWebhookSecret',
+  tag: 'Webhooks',
+  summary: 'Replace the signing secret',
+  description:
+    'The new secret signs at once. For 24 hours the old one signs beside it, in the header webhook-signature only.',
+  answers: [
+    answered(200, 'The endpoint with its new secret.', envelope(ref('WebhookWithSecret')), {
+      rotated: dataBody({ ...VIEW, secret: EXAMPLE_SECRET }),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};

@@ -1,0 +1,59 @@
+import { WEBHOOK_TYPES, type WebhookType } from '../../../delivery/webhookTypes.ts';
+import type { EventType } from '../../../engine/eventTypes.ts';
+import { ID } from './commonSchemas.ts';
+import { EVENT_DATA } from './eventSchemas.ts';
+import { choice, nullable, ref, type Schema, shapeOf, text, time } from './schema.ts';
+
+/** What webhooks say of a fleet event beyond its own data. */
+const BEYOND = {
+  fleet_event_id: { ...ID, description: 'The id of the event in the event list.' },
+  device: shapeOf<{ imei: string; name: unknown; plate: unknown }>({
+    imei: text(),
+    name: nullable(text()),
+    plate: nullable(text()),
+  }),
+  occurred_at: time('The GPS time of the point that produced it.'),
+};
+
+/** The body of a delivery of this type. */
+function delivered(type: WebhookType, data: Schema): Schema {
+  return shapeOf<{ id: string; type: string; created_at: string; data: object }>({
+    id: text('Stable per event: discard what arrives a second time.', { pattern: '^evt_[0-9a-f]{32}$' }),
+    type: choice([type]),
+    created_at: time(),
+    data,
+  });
+}
+
+function fleetEventData(type: EventType, direction?: 'entry' | 'exit'): Schema {
+  const { staySeconds, ...data } = EVENT_DATA[type];
+  const own = direction === undefined ? data : { ...data, event: choice([direction]) };
+  const stay = direction === 'exit' && staySeconds !== undefined ? { staySeconds } : {};
+  return shapeOf<Readonly<Record<string, unknown>>>({ ...own, ...stay, ...BEYOND });
+}
+
+const PING: Schema = shapeOf<{ message: string; webhook_id: number }>({ message: text(), webhook_id: ID });
+
+function dataOf(type: WebhookType): Schema {
+  switch (type) {
+    case 'geofence_enter':
+      return fleetEventData('geofence', 'entry');
+    case 'geofence_exit':
+      return fleetEventData('geofence', 'exit');
+    case 'ping':
+      return PING;
+    default:
+      return fleetEventData(type);
+  }
+}
+
+/** "geofence_enter" → "GeofenceEnterDelivery". */
+function nameOf(type: WebhookType): string {
+  return `${type.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}Delivery`;
+}
+
+/** The body of a delivery, by type of event. */
+export const DELIVERY_SCHEMAS: Readonly<Record<string, Schema>> = {
+  ...Object.fromEntries(WEBHOOK_TYPES.map((type) => [nameOf(type), delivered(type, dataOf(type))])),
+  DeliveryBody: { oneOf: WEBHOOK_TYPES.map((type) => ref(nameOf(type))) },
+};

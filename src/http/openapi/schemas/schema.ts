@@ -1,0 +1,103 @@
+/** A Schema Object of OpenAPI 3.0.3, as far as this description uses it. */
+export interface Schema {
+  readonly $ref?: string;
+  readonly type?: 'object' | 'array' | 'string' | 'number' | 'integer' | 'boolean';
+  readonly format?: string;
+  readonly description?: string;
+  readonly enum?: readonly unknown[];
+  readonly default?: unknown;
+  readonly nullable?: boolean;
+  readonly pattern?: string;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  /** In 3.0 a mark on `minimum`, not a number of its own. */
+  readonly exclusiveMinimum?: boolean;
+  readonly items?: Schema;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  /** True: members beyond `properties` belong to the caller. */
+  readonly additionalProperties?: true;
+  readonly oneOf?: readonly Schema[];
+}
+
+/**
+ * An object with these fields, all of them always there but the optional ones. `View` is the type of what is sent:
+ * a field that it gains or loses without its schema fails the type check.
+ */
+export function shapeOf<View>(
+  properties: Readonly<Record<keyof View & string, Schema>>,
+  { optional = [], description }: { optional?: readonly (keyof View)[]; description?: string } = {},
+): Schema {
+  const required = Object.keys(properties).filter((name) => !optional.includes(name as keyof View));
+  return {
+    type: 'object',
+    ...(description === undefined ? {} : { description }),
+    ...(required.length === 0 ? {} : { required }),
+    properties,
+  };
+}
+
+/** The schema under this name in components.schemas; `apiDocument` throws for a name that is not there. */
+export function ref(name: string): Schema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+/** The same, or null. In 3.0 an enum must list null too. */
+export function nullable(schema: Schema): Schema {
+  const values = schema.enum === undefined ? {} : { enum: [...schema.enum, null] };
+  return { ...schema, ...values, nullable: true };
+}
+
+export function list(
+  items: Schema,
+  bounds: Pick<Schema, 'minItems' | 'maxItems' | 'description'> = {},
+): Schema {
+  return { type: 'array', items, ...bounds };
+}
+
+/**
+ * A field of a body with its default, in words: a generator that reads it in `default` takes the field for one
+ * that is always there (openapi-typescript does).
+ */
+export function defaulting(schema: Schema, value: string | number | boolean): Schema {
+  const words = `Default: ${value}.`;
+  return {
+    ...schema,
+    description: schema.description === undefined ? words : `${schema.description} ${words}`,
+  };
+}
+
+/** One of these words. */
+export function choice(values: readonly string[], description?: string): Schema {
+  return { type: 'string', enum: values, ...(description === undefined ? {} : { description }) };
+}
+
+export const text = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
+  type: 'string',
+  ...(description === undefined ? {} : { description }),
+  ...rest,
+});
+
+export const number = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
+  type: 'number',
+  ...(description === undefined ? {} : { description }),
+  ...rest,
+});
+
+export const integer = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
+  type: 'integer',
+  ...(description === undefined ? {} : { description }),
+  ...rest,
+});
+
+/** ISO 8601 in UTC with milliseconds, as every time is sent. */
+export const time = (description?: string): Schema => text(description, { format: 'date-time' });
+
+/** The pattern of OpenAPI (ECMA 262) for a regular expression of the code. */
+export function patternOf(expression: RegExp): string {
+  return expression.source;
+}

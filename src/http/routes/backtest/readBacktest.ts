@@ -1,0 +1,143 @@
+import { AREA_LIMITS } from '../../../areas/areaLimits.ts';
+import { DAY_MS } from '../../../base/durations.ts';
+import { BODY_INVALID, type FieldError } from '../../../base/fieldError.ts';
+import { parseIsoMs } from '../../../base/isoTime.ts';
+import { isJsonObject, isMissing } from '../../../base/jsonObject.ts';
+import { fail, ok, type Result } from '../../../base/result.ts';
+import { isImei } from '../../../engine/imei.ts';
+
+export const BACKTEST_LIMITS = { windowDays: 31, devices: 10_000, dwellValues: 10 } as const;
+
+export const BACKTEST_ERRORS = {
+  areaRequired: {
+    field: 'area',
+    code: 'REQUIRED',
+    message: 'area, the body of a new area, or area_id is required',
+  },
+  areaTwice: { field: 'area_id', code: 'INVALID', message: 'area_id and area cannot both be given' },
+  areaIdInvalid: { field: 'area_id', code: 'INVALID', message: 'area_id must be a positive whole number' },
+  devicesInvalid: {
+    field: 'devices',
+    code: 'INVALID',
+    message: 'devices must be a list of at least one IMEI: text of 14 to 17 digits',
+  },
+  tooManyDevices: {
+    field: 'devices',
+    code: 'LIMIT_REACHED',
+    message: `devices has more than ${BACKTEST_LIMITS.devices} IMEIs; send them in several calls`,
+  },
+  fromRequired: { field: 'from', code: 'REQUIRED', message: 'from is required: a time in ISO 8601' },
+  fromInvalid: { field: 'from', code: 'INVALID', message: 'from must be a time in ISO 8601' },
+  toRequired: { field: 'to', code: 'REQUIRED', message: 'to is required: a time in ISO 8601' },
+  toInvalid: { field: 'to', code: 'INVALID', message: 'to must be a time in ISO 8601' },
+  dwellInvalid: {
+    field: 'dwell_seconds',
+    code: 'OUT_OF_RANGE',
+    message: `dwell_seconds must be a whole number from 0 to ${AREA_LIMITS.maxDwellSeconds}, or a list of at least one`,
+  },
+  tooManyDwells: {
+    field: 'dwell_seconds',
+    code: 'LIMIT_REACHED',
+    message: `dwell_seconds has more than ${BACKTEST_LIMITS.dwellValues} values; send them in several calls`,
+  },
+} as const satisfies Readonly<Record<string, FieldError>>;
+
+/** A window that is too long. */
+export function windowTooLong(days: number): FieldError {
+  return {
+    field: 'from',
+    code: 'OUT_OF_RANGE',
+    message: `from and to are ${days.toFixed(1)} days apart, at most ${BACKTEST_LIMITS.windowDays} are allowed; narrow from or to`,
+  };
+}
+
+/** More points than a backtest reads. */
+export function tooManyPoints(points: number, devices: number, pointsMax: number): FieldError {
+  return {
+    field: 'devices',
+    code: 'LIMIT_REACHED',
+    message: `the first ${devices} devices alone have ${points} points or more, at most ${pointsMax} are read; narrow devices, from or to`,
+  };
+}
+
+/** The body of a backtest, but for its area. */
+export interface BacktestBody {
+  /** What `area` holds, not looked at yet; null: `areaId` is given. */
+  readonly area: unknown;
+  readonly areaId: number | null;
+  /** Each once; null: every device. */
+  readonly imeis: readonly string[] | null;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** As they were sent; null: the area's own. */
+  readonly dwellSeconds: readonly number[] | null;
+}
+
+/** What was sent, or every invalid field; `area` is there in both, since its own errors are reported beside the others. */
+export function readBacktest(
+  body: unknown,
+): Result<BacktestBody, { readonly errors: readonly FieldError[]; readonly area: unknown }> {
+  if (!isJsonObject(body)) return fail({ errors: [BODY_INVALID], area: null });
+  const errors: FieldError[] = [];
+  const take = <T>(read: Result<T, FieldError>, fallback: T): T => {
+    if (read.ok) return read.value;
+    errors.push(read.error);
+    return fallback;
+  };
+  const area = isMissing(body['area']) ? null : body['area'];
+  const areaId = take(readAreaId(body['area_id'], area !== null), null);
+  const imeis = take(readImeis(body['devices']), null);
+  const fromMs = take(
+    readTime(body['from'], BACKTEST_ERRORS.fromRequired, BACKTEST_ERRORS.fromInvalid),
+    null,
+  );
+  const toMs = take(readTime(body['to'], BACKTEST_ERRORS.toRequired, BACKTEST_ERRORS.toInvalid), null);
+  const dwellSeconds = take(readDwells(body['dwell_seconds']), null);
+  if (fromMs !== null && toMs !== null) {
+    const days = (toMs - fromMs) / DAY_MS;
+    if (days > BACKTEST_LIMITS.windowDays) errors.push(windowTooLong(days));
+  }
+  if (errors.length > 0 || fromMs === null || toMs === null) return fail({ errors, area });
+  return ok({ area, areaId, imeis, fromMs, toMs, dwellSeconds });
+}
+
+function readAreaId(sent: unknown, hasArea: boolean): Result<number | null, FieldError> {
+  if (isMissing(sent)) return hasArea ? ok(null) : fail(BACKTEST_ERRORS.areaRequired);
+  if (hasArea) return fail(BACKTEST_ERRORS.areaTwice);
+  return isWhole(sent) && sent > 0 ? ok(sent) : fail(BACKTEST_ERRORS.areaIdInvalid);
+}
+
+function readImeis(sent: unknown): Result<readonly string[] | null, FieldError> {
+  if (isMissing(sent)) return ok(null);
+  if (!Array.isArray(sent) || sent.length === 0) return fail(BACKTEST_ERRORS.devicesInvalid);
+  if (sent.length > BACKTEST_LIMITS.devices) return fail(BACKTEST_ERRORS.tooManyDevices);
+  const list: readonly unknown[] = sent;
+  const imeis = list.filter((imei) => typeof imei === 'string').filter(isImei);
+  return imeis.length === list.length ? ok([...new Set(imeis)]) : fail(BACKTEST_ERRORS.devicesInvalid);
+}
+
+function readTime(
+  sent: unknown,
+  required: FieldError,
+  invalid: FieldError,
+): Result<number | null, FieldError> {
+  if (isMissing(sent)) return fail(required);
+  const ms = typeof sent === 'string' ? parseIsoMs(sent) : null;
+  return ms === null ? fail(invalid) : ok(ms);
+}
+
+function readDwells(sent: unknown): Result<readonly number[] | null, FieldError> {
+  if (isMissing(sent)) return ok(null);
+  const list: readonly unknown[] = Array.isArray(sent) ? sent : [sent];
+  if (list.length > BACKTEST_LIMITS.dwellValues) return fail(BACKTEST_ERRORS.tooManyDwells);
+  const values = list.filter(isDwell);
+  return values.length > 0 && values.length === list.length ? ok(values) : fail(BACKTEST_ERRORS.dwellInvalid);
+}
+
+function isDwell(value: unknown): value is number {
+  return isWhole(value) && value >= 0 && value <= AREA_LIMITS.maxDwellSeconds;
+}
+
+function isWhole(value: unknown): value is number {
+  return Number.isSafeInteger(value);
+}

@@ -1,0 +1,108 @@
+import type { FieldError } from '../../../base/fieldError.ts';
+import { isMissing, type JsonObject } from '../../../base/jsonObject.ts';
+import type { Steps } from '../../../base/workTurns.ts';
+import { isLatLng } from '../../../geometry/latLng.ts';
+import type { NearDevice } from '../../../memory/device.ts';
+import type { Fleet } from '../../../memory/fleet.ts';
+import { type Answer, jsonAnswer, validationAnswer } from '../../answers/answer.ts';
+import { nearDeviceJson } from '../../answers/deviceJson.ts';
+import { NEAREST_BATCH } from '../../openapi/operations/bulkOperations.ts';
+import { MAX_KM, NEAREST_LIMIT } from '../../parameters/parameters.ts';
+import { maxMetres, NEAREST_SCOPES } from '../nearest.ts';
+import { JSON_BODY_BYTES, type Route } from '../route.ts';
+import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
+import type { BulkCalls } from './bulkCalls.ts';
+import { BATCH_DEVICES_MAX } from './bulkLimits.ts';
+
+export const TOO_MANY_DEVICES = {
+  field: 'points',
+  code: 'LIMIT_REACHED',
+  message: `the limits of all points together are more than ${BATCH_DEVICES_MAX} devices; ask for fewer, or in several calls`,
+} as const satisfies FieldError;
+
+/** Searches between two looks at the clock: a fraction of a millisecond. */
+const POINTS_PER_STEP = 10;
+
+export interface NearestBatchPorts {
+  readonly fleet: Fleet;
+  readonly bulkCalls: BulkCalls;
+}
+
+/** The devices nearest to each of up to 1 000 coordinates: for each exactly what the single route answers. */
+export function nearestBatchRoute({ fleet, bulkCalls }: NearestBatchPorts): Route {
+  return {
+    method: 'POST',
+    path: '/devices/nearest/batch',
+    scopes: NEAREST_SCOPES,
+    versions: ['v3'],
+    maxBodyBytes: JSON_BODY_BYTES,
+    describe: NEAREST_BATCH,
+    handle: ({ caller, body, nowMs }) => {
+      const points = readBatchPoints(body);
+      if (!points.ok) return points.error;
+      const questions = points.value.map(readQuestion);
+      const devices = questions.reduce((sum, { limit }) => sum + limit, 0);
+      if (devices > BATCH_DEVICES_MAX) return validationAnswer([TOO_MANY_DEVICES]);
+      return bulkCalls.run(caller.accountId, () => answerAll(fleet, caller.worldIds, questions, nowMs));
+    },
+  };
+}
+
+/** `limit` is 0 where nothing is asked because of an error. */
+type Question = { readonly refJson: string; readonly limit: number } & (
+  | { readonly lat: number; readonly lng: number; readonly maxM: number }
+  | { readonly errorJson: string }
+);
+
+/** Reads a point by the rules of the single route: see nearest.ts. */
+function readQuestion(point: BatchPoint): Question {
+  const { refJson } = point;
+  if ('errorJson' in point) return { refJson, limit: 0, errorJson: point.errorJson };
+  const { lat, lng, limit, max_km: maxKm } = point.sent;
+  const wrong = (json: string): Question => ({ refJson, limit: 0, errorJson: json });
+  if (isMissing(lat) || isMissing(lng)) return wrong(errorJson('COORDINATES_REQUIRED'));
+  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) {
+    return wrong(errorJson('INVALID_COORDINATES'));
+  }
+  const hasReach = !isMissing(maxKm);
+  if (hasReach && !(typeof maxKm === 'number' && maxKm > 0 && Number.isFinite(maxKm))) {
+    return wrong(errorJson('BAD_REQUEST', MAX_KM.errorMessage));
+  }
+  return { refJson, limit: limitOf(limit), lat, lng, maxM: maxMetres(hasReach ? (maxKm as number) : null) };
+}
+
+function limitOf(sent: JsonObject[string]): number {
+  const { min, max, fallback } = NEAREST_LIMIT;
+  return typeof sent === 'number' ? Math.min(max, Math.max(min, Math.trunc(sent))) : fallback;
+}
+
+function* answerAll(
+  fleet: Fleet,
+  worldIds: readonly number[],
+  questions: readonly Question[],
+  nowMs: number,
+): Steps<Answer> {
+  const items: string[] = [];
+  for (const question of questions) {
+    const { refJson } = question;
+    if ('errorJson' in question) {
+      items.push(`{"ref":${refJson},"error":${question.errorJson}}`);
+      continue;
+    }
+    const { lat, lng, limit, maxM } = question;
+    const found =
+      fleet.near(worldIds, lat, lng, limit, maxM) ??
+      (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
+    items.push(`{"ref":${refJson},"devices":${listJson(found, nowMs)}}`);
+    if (items.length % POINTS_PER_STEP === 0) yield;
+  }
+  return jsonAnswer(`[${items.join(',')}]`, META);
+}
+
+const META = '{"distance":"straight_line_km"}';
+
+function listJson(found: readonly NearDevice[], nowMs: number): string {
+  let json = '';
+  for (const near of found) json += `${json === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
+  return json === '' ? '[]' : `${json}]`;
+}

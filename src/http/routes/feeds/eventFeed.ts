@@ -1,0 +1,57 @@
+import { scopeMask } from '../../../access/scopes.ts';
+import type { EventFeed } from '../../../flows/readers/eventFeed.ts';
+import { type Answer, dataAnswer, errorAnswer } from '../../answers/answer.ts';
+import { recordedEventView } from '../../answers/views.ts';
+import { READ_EVENT_FEED } from '../../openapi/operations/feedOperations.ts';
+import {
+  CURSOR_MESSAGE,
+  EVENT_FEED_LIMIT,
+  FROM_MESSAGE,
+  readCursor,
+  readWaitMs,
+} from '../../parameters/feedParameters.ts';
+import { imeiError } from '../../parameters/imei.ts';
+import { parameterError, readLimit } from '../../parameters/parameter.ts';
+import { EVENT_TYPE } from '../../parameters/parameters.ts';
+import { windowOf } from '../../parameters/query.ts';
+import { eventTypeOf } from '../events.ts';
+import type { Call, Route } from '../route.ts';
+
+export interface EventFeedPorts {
+  readonly readers: { readonly eventFeed: EventFeed };
+}
+
+/** Every event that was produced since a cursor, each once. */
+export function eventFeedRoute(ports: EventFeedPorts): Route {
+  return {
+    method: 'GET',
+    path: '/events/feed',
+    scopes: scopeMask('read_events'),
+    versions: ['v3'],
+    endsItself: true,
+    describe: READ_EVENT_FEED,
+    handle: (call) => feed(ports, call),
+  };
+}
+
+async function feed({ readers }: EventFeedPorts, { caller, query }: Call): Promise<Answer> {
+  const type = eventTypeOf(query['type']);
+  if (type === 'invalid') return parameterError(EVENT_TYPE);
+  const imei = query['device'];
+  const error = imei === undefined ? null : imeiError(imei);
+  if (error !== null) return error;
+  const window = windowOf({ from: query['from'] });
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', FROM_MESSAGE);
+  const page = await readers.eventFeed.next(caller, {
+    cursor: readCursor(query),
+    fromMs: window.fromMs,
+    type: type?.type ?? null,
+    direction: type?.direction ?? null,
+    imei: imei ?? null,
+    limit: readLimit(query, EVENT_FEED_LIMIT),
+    waitMs: readWaitMs(query),
+  });
+  if (page === 'malformed') return errorAnswer('BAD_REQUEST', CURSOR_MESSAGE);
+  if (page === 'expired') return errorAnswer('CURSOR_EXPIRED');
+  return dataAnswer(page.events.map(recordedEventView), { cursor: page.cursor, has_more: page.hasMore });
+}

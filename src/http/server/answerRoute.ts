@@ -1,0 +1,42 @@
+import type { KeyState } from '../../access/keyState.ts';
+import { hasAll, hasAny, type ScopeMask, scopeNames } from '../../access/scopes.ts';
+import { withDeadline } from '../../base/deadline.ts';
+import { type Answer, errorAnswer, plainErrorAnswer } from '../answers/answer.ts';
+import { type Query, readQuery } from '../parameters/query.ts';
+import type { ApiVersion, Call, Route } from '../routes/route.ts';
+
+/** A Postgres that neither answers nor fails must not keep a caller waiting for ever. */
+const ANSWER_DEADLINE_MS = 15_000;
+
+/** What stands between an authorized call and its route: the permission, then the form of its query. */
+export type Resolved = { readonly query: Query } | { readonly error: Answer };
+
+/** `target` is the request's path with its query, as it came. */
+export function resolveCall(version: ApiVersion, route: Route, caller: KeyState, target: string): Resolved {
+  const { scopes, needsAllScopes } = route;
+  const isOpen = needsAllScopes === true ? hasAll(caller.scopes, scopes) : hasAny(caller.scopes, scopes);
+  if (!isOpen) return { error: missingScope(version, route) };
+  const query = readQuery(target);
+  return typeof query === 'string' ? { error: errorAnswer('BAD_REQUEST', query) } : { query };
+}
+
+/** The route's answer; a promise of one settles within the route's deadline. */
+export function answerRoute(route: Route, call: Call): Answer | Promise<Answer> {
+  const answer = route.handle(call);
+  return answer instanceof Promise && route.endsItself === undefined
+    ? withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the database')
+    : answer;
+}
+
+/** v2 answers a missing permission with a plain string that names it, v3 with a code; on v1 a session is missing. */
+function missingScope(version: ApiVersion, route: Route): Answer {
+  if (version === 'v1')
+    return errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
+  const message = scopeError(route.scopes, route.needsAllScopes);
+  return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
+}
+
+/** Names the permissions of which one is missing. */
+export function scopeError(scopes: ScopeMask, needsAll = false): string {
+  return `this API key lacks the permission ${scopeNames(scopes).join(needsAll ? ' and ' : ' or ')}`;
+}

@@ -1,0 +1,83 @@
+import type { IncomingMessage, RequestListener } from 'node:http';
+import type { Clock } from '../../base/clock.ts';
+import type { AccessDecision } from '../../flows/access/authorizer.ts';
+import type { Answer } from '../answers/answer.ts';
+import type { Route } from '../routes/route.ts';
+import { answerRoute, resolveCall } from './answerRoute.ts';
+import { type AuthorizePorts, authorizeRequest, deniedAnswer, rejectApiVersion } from './authorize.ts';
+import type { Observe } from './measure.ts';
+import { type PollingMatch, PollingTable } from './pollingTable.ts';
+import { PollingWriter } from './pollingWriter.ts';
+import type { Probes } from './probes.ts';
+import { type ErrorLog, unexpectedErrorAnswer } from './unexpectedError.ts';
+
+export interface PollingPorts extends AuthorizePorts {
+  readonly routes: readonly Route[];
+  readonly clock: Clock;
+  readonly probes: Probes;
+  readonly log: ErrorLog;
+  readonly observe: Observe;
+}
+
+/**
+ * Answers the polled routes without the chain of `rest` (the app), and passes every other request to it. Authorization,
+ * route functions and headers are the same, so that an answer does not show which way it came. The chain costs more
+ * than authorization, index and JSON together.
+ */
+export function pollingListener(ports: PollingPorts, rest: RequestListener): RequestListener {
+  const table = new PollingTable(ports.routes);
+  const writer = new PollingWriter(ports.observe, (error, request) =>
+    unexpectedErrorAnswer(error, request, ports.log),
+  );
+  return (request, response) => {
+    const match =
+      request.method === 'GET' && ports.probes.loaded() ? table.find(request.url as string) : null;
+    if (match === null) {
+      rest(request, response);
+      return;
+    }
+    const startedAtMs = performance.now();
+    const answer = answerMatch(ports, match, request);
+    if (answer instanceof Promise) {
+      void answer.then((answer) => writer.put(response, match.entry, answer, startedAtMs));
+    } else {
+      writer.put(response, match.entry, answer, startedAtMs);
+    }
+  };
+}
+
+/** Never throws, never rejects: what fails is answered as the app answers it. */
+function answerMatch(
+  ports: PollingPorts,
+  match: PollingMatch,
+  request: IncomingMessage,
+): Answer | Promise<Answer> {
+  const fail = (error: unknown) => unexpectedErrorAnswer(error, request, ports.log);
+  try {
+    const nowMs = ports.clock();
+    const decision = authorizeRequest(ports, request, nowMs);
+    const answer =
+      decision instanceof Promise
+        ? decision.then((decision) => answerAuthorized(decision, match, request, nowMs))
+        : answerAuthorized(decision, match, request, nowMs);
+    return answer instanceof Promise ? answer.catch(fail) : answer;
+  } catch (error) {
+    return fail(error);
+  }
+}
+
+function answerAuthorized(
+  decision: AccessDecision,
+  { entry: { version, route }, params }: PollingMatch,
+  request: IncomingMessage,
+  nowMs: number,
+): Answer | Promise<Answer> {
+  if (decision.kind !== 'granted') return deniedAnswer(decision, version);
+  const error = rejectApiVersion(request, version);
+  if (error !== null) return error;
+  const { caller } = decision;
+  const resolved = resolveCall(version, route, caller, request.url as string);
+  if ('error' in resolved) return resolved.error;
+  const header = (name: string) => request.headers[name]?.toString();
+  return answerRoute(route, { version, caller, params, query: resolved.query, nowMs, body: null, header });
+}

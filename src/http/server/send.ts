@@ -1,0 +1,47 @@
+import type { ServerResponse } from 'node:http';
+import type { Answer } from '../answers/answer.ts';
+import { sendStreamed } from '../bodies/streamedBody.ts';
+import { sendLive } from './liveAnswer.ts';
+
+/**
+ * Writes an answer once; HEAD gets the same headers without the body. For a long body it returns a promise that
+ * resolves when the body is sent. If it rejects, another answer may be sent unless the first has begun.
+ */
+export function send(
+  response: ServerResponse,
+  answer: Answer,
+  method: string | undefined,
+): Promise<void> | undefined {
+  if (response.headersSent) return undefined;
+  const { body } = answer;
+  if (body === null || typeof body === 'string') {
+    writeHeaders(response, answer, body === null ? null : Buffer.byteLength(body));
+    response.end(method === 'HEAD' || body === null ? undefined : body);
+    return undefined;
+  }
+  if ('attach' in body) {
+    writeHeaders(response, answer, null);
+    if (method === 'HEAD') response.end();
+    else sendLive(response, body);
+    return undefined;
+  }
+  if (method !== 'HEAD') {
+    return sendStreamed(response, body, () => writeHeaders(response, answer, body.bytes));
+  }
+  writeHeaders(response, answer, body.bytes);
+  response.end();
+  return undefined;
+}
+
+function writeHeaders(
+  response: ServerResponse,
+  { status, headers, body }: Answer,
+  bytes: number | null,
+): void {
+  response.statusCode = status;
+  for (const name in headers) response.setHeader(name, headers[name] as string);
+  if (body !== null && headers?.['Content-Type'] === undefined) {
+    response.setHeader('Content-Type', 'application/json; charset=utf-8');
+  }
+  if (bytes !== null) response.setHeader('Content-Length', bytes);
+}

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from 'node:http';
+import { Overloaded } from '../../base/fairSemaphore.ts';
+import { isUnavailable, sqlState } from '../../store/sql/sqlErrors.ts';
+import { type Answer, errorAnswer } from '../answers/answer.ts';
+import { NotBegun } from '../answers/notBegun.ts';
+
+export interface ErrorLog {
+  error(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+}
+
+/**
+ * What was thrown on the way to an answer → the documented error. Only a bug of this service is a 500. `unreadable`
+ * is the code for a request that cannot be read.
+ */
+export function unexpectedErrorAnswer(
+  error: unknown,
+  request: IncomingMessage,
+  log: ErrorLog,
+  unreadable: 'BAD_REQUEST' | 'INVALID_BODY' = 'BAD_REQUEST',
+): Answer {
+  if (error instanceof NotBegun) return error.answer;
+  // Each account waits for itself only, so this is nothing for the log of the service.
+  if (error instanceof Overloaded) return errorAnswer('SERVICE_UNAVAILABLE', OVERLOADED);
+  if (sqlState(error) === CANCELED) return errorAnswer('SERVICE_UNAVAILABLE', TOO_SLOW);
+  if (isUnavailable(error)) {
+    log.warn(
+      { code: (error as { code?: unknown }).code, method: request.method },
+      'Postgres could not be asked',
+    );
+    return errorAnswer('SERVICE_UNAVAILABLE');
+  }
+  const status = error instanceof URIError ? 400 : statusOf(error);
+  if (status === 413) return errorAnswer('PAYLOAD_TOO_LARGE');
+  // What express and its body readers throw for bad escapes, encodings and aborted bodies.
+  if (status !== null && status >= 400 && status < 500)
+    return errorAnswer(unreadable, 'the request cannot be read');
+  log.error({ err: error, method: request.method }, 'a request failed because of an error of this service');
+  return errorAnswer('INTERNAL_ERROR');
+}
+
+/** The SQLSTATE of a statement that reached its time limit. */
+const CANCELED = '57014';
+const OVERLOADED = 'too many calls of this account wait already; try again when they are answered';
+const TOO_SLOW = 'the database took too long to answer this; ask for less, or try again later';
+
+function statusOf(error: unknown): number | null {
+  if (typeof error !== 'object' || error === null) return null;
+  const { status } = error as { status?: unknown };
+  return typeof status === 'number' ? status : null;
+}

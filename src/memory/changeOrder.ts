@@ -1,0 +1,327 @@
+import { invariant } from '../base/invariant.ts';
+
+/** Entries of one segment. */
+const SEGMENT_SLOTS = 512;
+/** A segment with so few entries is merged with the one beside it where there is room. */
+const SPARSE = SEGMENT_SLOTS / 4;
+const NONE = -1;
+/** Room for slots grows by this factor: copying stays cheap, and little is reserved in vain. */
+const GROWTH = 1.25;
+
+/** A place in the order: by transaction, then by id. */
+export interface ChangePlace {
+  readonly xid: number;
+  readonly id: number;
+}
+
+export interface ChangedSlot extends ChangePlace, ChangeXids {
+  readonly slot: number;
+}
+
+/** The transactions of the last movement and of the last edit. */
+export interface ChangeXids {
+  readonly movedXid: number;
+  readonly editedXid: number;
+}
+
+/** Which changes a page is made of. */
+export interface ChangeQuery {
+  /** Changes of earlier transactions are not wanted. */
+  readonly fromXid: number;
+  /** Only changes behind this place. */
+  readonly after: ChangePlace | null;
+  readonly limit: number;
+  readonly isWanted: (movedXid: number, editedXid: number) => boolean;
+}
+
+/**
+ * The slots of a world in the order in which transactions changed them last, so that what has changed since a snapshot
+ * is found without looking at the rest. A change costs O(1), whatever the number of slots.
+ *
+ * Slots lie in segments of some hundred, each with the bounds of what is in it; new changes go into the newest segment.
+ * Transactions commit out of order, so a segment may hold some that are older than those of segments before it. Bounds
+ * say which segments a page needs: with few transactions in flight that is one or two.
+ *
+ * A slot has two transactions, of its last movement and of its last edit: neither waits for the other, so a snapshot
+ * may see the later of them and not the earlier.
+ */
+export class ChangeOrder {
+  #moved = new Float64Array(0);
+  #edited = new Float64Array(0);
+  #ids = new Float64Array(0);
+  /** The segment of a slot by its number, and the place in it. */
+  #segmentOf = new Int32Array(0);
+  #placeIn = new Uint16Array(0);
+  readonly #segments: (Segment | undefined)[] = [];
+  readonly #freeNumbers: number[] = [];
+  #newest: Segment | null = null;
+  /** The highest transaction so far. */
+  #reach = 0;
+
+  /** How many slots are in it. */
+  size = 0;
+
+  get segmentCount(): number {
+    return this.#segments.length - this.#freeNumbers.length;
+  }
+
+  movedXid(slot: number): number {
+    return this.#moved[slot] as number;
+  }
+
+  editedXid(slot: number): number {
+    return this.#edited[slot] as number;
+  }
+
+  /** Says by which transactions a slot was changed last, and makes that its newest change. */
+  put(slot: number, id: number, movedXid: number, editedXid: number): void {
+    this.#makeRoom(slot);
+    this.#moved[slot] = movedXid;
+    this.#edited[slot] = editedXid;
+    this.#ids[slot] = id;
+    const xid = Math.max(movedXid, editedXid);
+    if (xid > this.#reach) this.#reach = xid;
+    const newest = this.#newest;
+    if (newest !== null && this.#segmentOf[slot] === newest.number) {
+      newest.cover(xid, id, this.#reach);
+      return;
+    }
+    if (this.#segmentOf[slot] === NONE) this.size++;
+    else this.#takeOut(slot);
+    const segment = newest === null || newest.count === SEGMENT_SLOTS ? this.#open() : newest;
+    this.#add(segment, slot);
+    segment.cover(xid, id, this.#reach);
+  }
+
+  remove(slot: number): void {
+    if ((this.#segmentOf[slot] ?? NONE) === NONE) return;
+    this.#takeOut(slot);
+    this.size--;
+  }
+
+  /**
+   * The first `limit` wanted changes in order; one more than the limit where there are more. What a transaction later
+   * than all changes of a slot has not seen is looked for from the newest segment back.
+   */
+  page({ fromXid, after, limit, isWanted }: ChangeQuery): ChangedSlot[] {
+    const segments: Segment[] = [];
+    for (let segment = this.#newest; segment !== null && segment.reach >= fromXid; segment = segment.before) {
+      const isPassed = segment.maxXid < fromXid || (after !== null && segment.endsBefore(after));
+      if (segment.count > 0 && !isPassed) segments.push(segment);
+    }
+    segments.sort((a, b) => a.minXid - b.minXid || a.minId - b.minId);
+    const first = new FirstChanges(limit + 1);
+    for (const segment of segments) {
+      if (first.isFull && first.isBefore(segment.minXid, segment.minId)) break;
+      for (let n = 0; n < segment.count; n++) {
+        const slot = segment.slots[n] as number;
+        const moved = this.#moved[slot] as number;
+        const edited = this.#edited[slot] as number;
+        const xid = Math.max(moved, edited);
+        if (xid < fromXid) continue;
+        const id = this.#ids[slot] as number;
+        if (after !== null && !isBehind(xid, id, after)) continue;
+        if (isWanted(moved, edited)) first.offer({ slot, xid, id, movedXid: moved, editedXid: edited });
+      }
+    }
+    return first.inOrder();
+  }
+
+  /**
+   * Orders all slots anew, by transaction: after a load, which brings them in any order. Takes about 0.2 µs for each.
+   */
+  sort(): void {
+    const slots = this.#allSlots();
+    const xidOf = (slot: number): number =>
+      Math.max(this.#moved[slot] as number, this.#edited[slot] as number);
+    const xids = Float64Array.from(slots, xidOf).sort();
+    const starts: number[] = [];
+    for (let at = 0; at < xids.length; at += SEGMENT_SLOTS) {
+      const xid = xids[at] as number;
+      if (starts.at(-1) !== xid) starts.push(xid);
+    }
+    const parts: number[][] = starts.map(() => []);
+    for (const slot of slots) (parts[lastNotAbove(starts, xidOf(slot))] as number[]).push(slot);
+    this.#segments.length = 0;
+    this.#freeNumbers.length = 0;
+    this.#newest = null;
+    this.#reach = 0;
+    this.size = 0;
+    for (const slot of slots) this.#segmentOf[slot] = NONE;
+    for (const part of parts) {
+      for (const slot of part) {
+        this.put(slot, this.#ids[slot] as number, this.#moved[slot] as number, this.#edited[slot] as number);
+      }
+    }
+  }
+
+  #allSlots(): number[] {
+    const slots: number[] = [];
+    for (let slot = 0; slot < this.#segmentOf.length; slot++) {
+      if (this.#segmentOf[slot] !== NONE) slots.push(slot);
+    }
+    return slots;
+  }
+
+  #open(): Segment {
+    const number = this.#freeNumbers.pop() ?? this.#segments.length;
+    const segment = new Segment(number, this.#newest);
+    if (this.#newest !== null) this.#newest.behind = segment;
+    this.#segments[number] = segment;
+    this.#newest = segment;
+    return segment;
+  }
+
+  #add(segment: Segment, slot: number): void {
+    segment.slots[segment.count] = slot;
+    this.#segmentOf[slot] = segment.number;
+    this.#placeIn[slot] = segment.count;
+    segment.count++;
+  }
+
+  #takeOut(slot: number): void {
+    const segment = this.#segments[this.#segmentOf[slot] as number];
+    invariant(segment, 'a slot lies in a segment');
+    segment.count--;
+    const last = segment.slots[segment.count] as number;
+    const place = this.#placeIn[slot] as number;
+    segment.slots[place] = last;
+    this.#placeIn[last] = place;
+    this.#segmentOf[slot] = NONE;
+    if (segment !== this.#newest && segment.count <= SPARSE) this.#thin(segment);
+  }
+
+  /** Closes a segment with few entries: they go to the one beside it that has few as well. */
+  #thin(segment: Segment): void {
+    const room = SEGMENT_SLOTS / 2 - segment.count;
+    const { before, behind } = segment;
+    const beside =
+      before !== null && before.count <= room
+        ? before
+        : behind !== null && behind !== this.#newest && behind.count <= room
+          ? behind
+          : null;
+    if (beside === null && segment.count > 0) return;
+    if (beside !== null && segment.count > 0) {
+      for (let n = 0; n < segment.count; n++) this.#add(beside, segment.slots[n] as number);
+      beside.coverAll(segment);
+    }
+    if (before !== null) before.behind = behind;
+    if (behind !== null) behind.before = before;
+    this.#segments[segment.number] = undefined;
+    this.#freeNumbers.push(segment.number);
+  }
+
+  #makeRoom(slot: number): void {
+    const { length } = this.#segmentOf;
+    if (slot < length) return;
+    const room = Math.max(slot + 1, 16, Math.ceil(length * GROWTH));
+    this.#moved = grown(new Float64Array(room), this.#moved);
+    this.#edited = grown(new Float64Array(room), this.#edited);
+    this.#ids = grown(new Float64Array(room), this.#ids);
+    this.#placeIn = grown(new Uint16Array(room), this.#placeIn);
+    this.#segmentOf = grown(new Int32Array(room).fill(NONE), this.#segmentOf);
+  }
+}
+
+class Segment {
+  readonly number: number;
+  readonly slots = new Int32Array(SEGMENT_SLOTS);
+  count = 0;
+  /** Nothing in it is before (minXid, minId) or behind (maxXid, maxId). */
+  minXid = Number.POSITIVE_INFINITY;
+  minId = 0;
+  maxXid = Number.NEGATIVE_INFINITY;
+  maxId = 0;
+  /** No segment before this one holds a later transaction. */
+  reach = 0;
+  before: Segment | null;
+  behind: Segment | null = null;
+
+  constructor(number: number, before: Segment | null) {
+    this.number = number;
+    this.before = before;
+  }
+
+  cover(xid: number, id: number, reach: number): void {
+    if (xid < this.minXid || (xid === this.minXid && id < this.minId)) {
+      this.minXid = xid;
+      this.minId = id;
+    }
+    if (xid > this.maxXid || (xid === this.maxXid && id > this.maxId)) {
+      this.maxXid = xid;
+      this.maxId = id;
+    }
+    this.reach = reach;
+  }
+
+  coverAll(other: Segment): void {
+    const reach = Math.max(this.reach, other.reach);
+    this.cover(other.minXid, other.minId, reach);
+    this.cover(other.maxXid, other.maxId, reach);
+  }
+
+  endsBefore({ xid, id }: ChangePlace): boolean {
+    return !isBehind(this.maxXid, this.maxId, { xid, id });
+  }
+}
+
+/** The first so many of the changes that are offered. */
+class FirstChanges {
+  readonly #count: number;
+  #found: ChangedSlot[] = [];
+  /** Behind it nothing is taken. */
+  #last: ChangePlace | null = null;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  get isFull(): boolean {
+    this.#cut();
+    return this.#found.length === this.#count;
+  }
+
+  isBefore(xid: number, id: number): boolean {
+    return this.#last !== null && isBehind(xid, id, this.#last);
+  }
+
+  offer(change: ChangedSlot): void {
+    if (this.isBefore(change.xid, change.id)) return;
+    this.#found.push(change);
+    if (this.#found.length >= 4 * this.#count) this.#cut();
+  }
+
+  inOrder(): ChangedSlot[] {
+    this.#cut();
+    return this.#found;
+  }
+
+  #cut(): void {
+    this.#found.sort((a, b) => a.xid - b.xid || a.id - b.id);
+    if (this.#found.length < this.#count) return;
+    this.#found.length = this.#count;
+    this.#last = this.#found[this.#count - 1] as ChangedSlot;
+  }
+}
+
+function isBehind(xid: number, id: number, place: ChangePlace): boolean {
+  return xid > place.xid || (xid === place.xid && id > place.id);
+}
+
+/** The index of the last of these ascending numbers that is not above `value`, which none is below the first. */
+function lastNotAbove(values: readonly number[], value: number): number {
+  let low = 0;
+  let high = values.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if ((values[middle] as number) <= value) low = middle;
+    else high = middle - 1;
+  }
+  return low;
+}
+
+function grown<T extends Float64Array | Int32Array | Uint16Array>(room: T, from: T): T {
+  room.set(from);
+  return room;
+}

@@ -1,0 +1,44 @@
+import type { Logger } from 'pino';
+import type { Config } from './config.ts';
+import { loadSecrets } from './secrets.ts';
+import { startEmbedded } from './store/embedded/embedded.ts';
+import type { Teardown } from './teardown.ts';
+
+/** Longer than Postgres is given to end by itself (store/embedded/watchdog.ts). */
+const EMBEDDED_STOP_LIMIT_MS = 40_000;
+
+/** The configured Postgres, or the embedded one, started for this service; `failed` settles when that one ends. */
+export async function openDatabase(
+  config: Config,
+  log: Logger,
+  teardown: Teardown,
+): Promise<{ url: string; failed: Promise<Error> }> {
+  if (config.databaseUrl !== null)
+    return { url: config.databaseUrl, failed: new Promise<Error>(() => undefined) };
+  const embedded = await startEmbedded({
+    dataDir: config.dataDir,
+    log: (message, fields = {}) => log.info(fields, message),
+  });
+  teardown.add(() => embedded.stop(), EMBEDDED_STOP_LIMIT_MS);
+  const failed = new Promise<Error>((resolve) => {
+    void embedded.exited.then((error) => {
+      if (error !== null) resolve(error);
+    });
+  });
+  return { url: embedded.url, failed };
+}
+
+/** What was configured, else what was generated and is kept in the data folder. */
+export async function secretsOf(
+  config: Config,
+): Promise<{ tokens: readonly string[]; generatedToken: string | null; secretsKey: Buffer }> {
+  const { ingestTokens: tokens, secretsKey } = config;
+  if (tokens !== null && secretsKey !== null) return { tokens, generatedToken: null, secretsKey };
+  const kept = await loadSecrets(config.dataDir);
+  if (!kept.ok) throw new Error(kept.error);
+  return {
+    tokens: tokens ?? [kept.value.ingestToken],
+    generatedToken: tokens === null ? kept.value.ingestToken : null,
+    secretsKey: secretsKey ?? kept.value.secretsKey,
+  };
+}

@@ -1,0 +1,146 @@
+import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
+import type { Logger } from 'pino';
+import type { Clock } from './base/clock.ts';
+import { WorkTurns } from './base/workTurns.ts';
+import type { Config } from './config.ts';
+import { type Connections, openConnections } from './connections.ts';
+import { type Coordination, openCoordination } from './coordination.ts';
+import { Follower } from './flows/feed/follower.ts';
+import { AreaCatalog } from './memory/areaCatalog.ts';
+import { Fleet } from './memory/fleet.ts';
+import { Keyring } from './memory/keyring.ts';
+import { Subscriptions } from './memory/subscriptions.ts';
+import { Tenancy } from './memory/tenancy.ts';
+import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
+import { openDatabase, secretsOf } from './openDatabase.ts';
+import { selectInstanceId, selectLongestHistoryDays } from './store/feed/snapshot.ts';
+import { migrate } from './store/sql/migrate.ts';
+import type { Sql } from './store/sql/sql.ts';
+import type { Teardown } from './teardown.ts';
+import { findCommit, VERSION } from './version.ts';
+
+/** How long all long computations together may run in one turn of the event loop. */
+const TURN_BUDGET_MS = 3;
+
+/** What the parts of one pod share: its connections, its memory, and what it agrees on with other pods. */
+export interface Pod {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** What is started is added here, to be stopped in reverse order. */
+  readonly teardown: Teardown;
+  readonly databaseUrl: string;
+  /** Settles with the reason when the embedded Postgres ended. */
+  readonly failed: Promise<Error>;
+  readonly connections: Connections;
+  /** Names this database; ids of events are made from it. */
+  readonly instanceId: string;
+  readonly longestHistoryDays: number;
+  readonly ingestTokens: readonly string[];
+  /** Set when the token was generated rather than configured. */
+  readonly generatedIngestToken: string | null;
+  readonly secretsKey: KeyObject;
+  readonly turns: WorkTurns<string | number>;
+  readonly memory: Memory;
+  readonly follower: Follower;
+  readonly metrics: Metrics;
+  readonly coordination: Coordination;
+}
+
+interface Memory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly keyring: Keyring;
+  readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
+}
+
+export interface PodOptions {
+  readonly config: Config;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly teardown: Teardown;
+  readonly waitingPoints: Gauges['waitingPoints'];
+}
+
+/** Opens the database and brings its schema up to date; memory is empty until the follower is started. */
+export async function openPod({ waitingPoints, ...options }: PodOptions): Promise<Pod> {
+  const { config, log, clock, teardown } = options;
+  const build = { version: VERSION, commit: config.buildCommit ?? (await findCommit()) };
+  log.info(build, 'starting');
+  const { url, failed } = await openDatabase(config, log, teardown);
+  const connections = openConnections(url);
+  teardown.add(() => connections.end());
+  await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
+  const { tokens, generatedToken, secretsKey } = await secretsOf(config);
+  const database = await selectDatabase(connections.service);
+  const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
+  const memory = createMemory();
+  const follower = new Follower({
+    ...memory,
+    sql: connections.follower,
+    turns,
+    clock,
+    podId: randomUUID(),
+    log,
+  });
+  teardown.add(() => follower.stop());
+  const metrics = createMetrics(gaugesOf(memory, follower, waitingPoints), build);
+  const coordination = openCoordination(config, {
+    instanceId: database.instanceId,
+    log,
+    catchUp: () => follower.catchUp(),
+    count: metrics.countRedis,
+  });
+  teardown.add(() => coordination.close());
+  return {
+    ...options,
+    ...database,
+    databaseUrl: url,
+    failed,
+    connections,
+    ingestTokens: tokens,
+    generatedIngestToken: generatedToken,
+    secretsKey: createSecretKey(secretsKey),
+    turns,
+    memory,
+    follower,
+    metrics,
+    coordination,
+  };
+}
+
+function selectDatabase(sql: Sql): Promise<{ instanceId: string; longestHistoryDays: number }> {
+  return sql.begin(async (tx) => ({
+    instanceId: await selectInstanceId(tx),
+    longestHistoryDays: await selectLongestHistoryDays(tx),
+  }));
+}
+
+function createMemory(): Memory {
+  return {
+    fleet: new Fleet(),
+    areas: new AreaCatalog(),
+    keyring: new Keyring(),
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
+}
+
+function gaugesOf(
+  { fleet, keyring }: Memory,
+  follower: Follower,
+  waitingPoints: Gauges['waitingPoints'],
+): Gauges {
+  return {
+    sizes: () => ({
+      devices: fleet.deviceCount,
+      positions: fleet.positionedCount,
+      worlds: fleet.worldCount,
+      keys: keyring.size,
+    }),
+    feedLagMs: () => follower.lagMs(),
+    loadMs: () => follower.loadMs,
+    waitingPoints,
+  };
+}

@@ -1,0 +1,107 @@
+import type { Server } from 'node:http';
+import { IngestTokens } from './access/ingestTokens.ts';
+import { apiRoutes } from './apiRoutes.ts';
+import { FairSemaphore } from './base/fairSemaphore.ts';
+import { Authorizer } from './flows/access/authorizer.ts';
+import { KeyUse } from './flows/access/keyUse.ts';
+import { SenderAuthorizer } from './flows/access/senderAuthorizer.ts';
+import { SessionAuthorizer } from './flows/access/sessionAuthorizer.ts';
+import { awaitPods } from './flows/feed/awaitPods.ts';
+import type { WritePorts } from './flows/feed/writeWorlds.ts';
+import type { Ingest } from './flows/ingest/ingest.ts';
+import { BodyBudget } from './http/bodies/bodyBudget.ts';
+import { BODY_PLACES, IngestBodies } from './http/bodies/ingestBodies.ts';
+import type { Route } from './http/routes/route.ts';
+import { createApp } from './http/server/app.ts';
+import { ingestApp } from './http/server/ingestApp.ts';
+import { pollingListener } from './http/server/pollingListener.ts';
+import { createHttpServer } from './http/server/server.ts';
+import type { Pod } from './pod.ts';
+import type { PodDeliveries } from './podDeliveries.ts';
+import type { Readers } from './podReaders.ts';
+
+/** The listener for positions, probes and metrics. Without `ingest` (another role) it takes no positions. */
+export function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
+  const { clock, turns, metrics, log } = pod;
+  return createHttpServer(
+    ingestApp({
+      ingest,
+      senders: new SenderAuthorizer(new IngestTokens(pod.ingestTokens), clock),
+      bodies: new IngestBodies(turns, {
+        known: new FairSemaphore(BODY_PLACES),
+        forms: new FairSemaphore(BODY_PLACES),
+      }),
+      trustedProxies: pod.config.trustedProxies,
+      longestHistoryDays: pod.longestHistoryDays,
+      clock,
+      probes: probesOf(pod),
+      metrics,
+      log,
+    }),
+  );
+}
+
+/** The listener of the public API: the polled routes directly, everything else through the chain of Express. */
+export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers): Server {
+  const { config, coordination, clock, metrics, log } = pod;
+  const ports = {
+    authorizer: createAuthorizer(pod),
+    sessions: new SessionAuthorizer({ sql: pod.connections.access, rateLimiter: coordination.rateLimiter }),
+    bodies: new BodyBudget(),
+    turns: pod.turns,
+    routes: createRoutes(pod, deliveries, readers),
+    trustedProxies: config.trustedProxies,
+    clock,
+    probes: probesOf(pod),
+    log,
+    observe: metrics.observeRequest,
+  };
+  return createHttpServer(pollingListener(ports, createApp(ports)));
+}
+
+function probesOf({ follower }: Pod) {
+  return { loaded: () => follower.loaded, ready: () => follower.ready() };
+}
+
+function createAuthorizer(pod: Pod): Authorizer {
+  const { connections, memory, coordination, follower, log } = pod;
+  const keyUse = new KeyUse({ sql: connections.service, log });
+  pod.teardown.add(() => keyUse.flush());
+  return new Authorizer({
+    sql: connections.access,
+    fleet: memory.fleet,
+    keyring: memory.keyring,
+    rateLimiter: coordination.rateLimiter,
+    follower,
+    restoreVersion: (worldId, version, ticket) => coordination.versions.restore(worldId, version, ticket),
+    noteUse: (keyId, nowMs) => keyUse.note(keyId, nowMs),
+  });
+}
+
+function createRoutes(pod: Pod, deliveries: PodDeliveries, readers: Readers): Route[] {
+  const { connections, memory, coordination, follower, turns } = pod;
+  /** A write is answered once this pod has followed it, and the others have or know of its version. */
+  const awaitEverywhere: WritePorts['awaitEverywhere'] = async ({ xid, published }) => {
+    await follower.catchUp();
+    if (!published) await awaitPods(connections.service, xid);
+  };
+  return apiRoutes({
+    reads: (accountId) => connections.reads.of(accountId),
+    writes: (accountId) => ({
+      sql: connections.writes.of(accountId),
+      versions: coordination.versions,
+      awaitEverywhere,
+      turns,
+    }),
+    logins: (network) => connections.logins.of(network),
+    fleet: memory.fleet,
+    areas: memory.areas,
+    turns,
+    wake: deliveries.wake,
+    secretsKey: pod.secretsKey,
+    allowNets: pod.config.webhookAllowNets,
+    readers,
+    clock: pod.clock,
+    teardown: pod.teardown,
+  });
+}

@@ -1,0 +1,56 @@
+import { type Config, DEFAULT_DATA_DIR } from './config.ts';
+import { listenerUrl, shellWord, tokenPlace } from './serviceText.ts';
+import { VERSION } from './version.ts';
+
+/** What a started service says of itself. */
+export interface StartedService {
+  /** Null without the role `api`. */
+  readonly port: number | null;
+  readonly ingestPort: number;
+  /** Null when it was configured. */
+  readonly generatedIngestToken: string | null;
+}
+
+/** What `npm start` prints in a terminal once it serves: where everything is, and what to do next. */
+export function readyText(config: Config, service: StartedService): string {
+  const { port, ingestPort, generatedIngestToken: token } = service;
+  const ingest = listenerUrl(config.ingestHost, ingestPort);
+  const api = port === null ? null : listenerUrl(config.host, port);
+  return [
+    '',
+    `Fleet Tracking Service ${VERSION} is ready.`,
+    '',
+    ...(api === null ? [] : [`  API      ${api}/api/v3`, `  Docs     ${api}/api/v3/docs`]),
+    ...(config.roles.has('ingest')
+      ? [
+          `  Ingest   ${ingest}/positions`,
+          `  Token    ${token === null ? '' : `${token}, kept `}${tokenPlace(config)}; send it as X-Ingest-Token`,
+        ]
+      : []),
+    `  Metrics  ${ingest}/metrics`,
+    '',
+    ...nextText(config),
+    '',
+    'Ctrl-C stops the service.',
+    '',
+  ].join('\n');
+}
+
+function nextText(config: Config): string[] {
+  const fleet = `${settings(config)}npm run -s fleet --`;
+  return [
+    'Next, in another terminal: create an account, a key to call the API with, and a device.',
+    '',
+    `  ${fleet} account:create --email you@example.com --name You`,
+    `  ${fleet} key:create --email you@example.com --scopes all`,
+    `  ${fleet} device:create --email you@example.com --imei 350000000000017`,
+    '',
+    `All commands: ${fleet} help. The guide begins in README.md.`,
+  ];
+}
+
+/** What another terminal does not have in its environment. A URL may carry a password, so it is named and not shown. */
+function settings({ databaseUrl, dataDir }: Config): string {
+  if (databaseUrl !== null) return 'DATABASE_URL=… ';
+  return dataDir === DEFAULT_DATA_DIR ? '' : `DATA_DIR=${shellWord(dataDir)} `;
+}

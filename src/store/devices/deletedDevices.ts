@@ -1,0 +1,21 @@
+import type { Sql, Tx } from '../sql/sql.ts';
+
+/** Deletes the oldest points of a device, at most so many. Returns how many there were. */
+export async function deletePoints(sql: Sql | Tx, deviceId: number, limit: number): Promise<number> {
+  const result = await sql`
+    delete from position where device_id = ${deviceId} and recorded_at in (
+      select recorded_at from position where device_id = ${deviceId} order by recorded_at limit ${limit})`;
+  return result.count;
+}
+
+/**
+ * Deletes a device that this transaction has locked, with its state, its commands and its points, of which most must be
+ * gone already. Waits for a transaction of points that has the state locked. Returns the number of points.
+ */
+export async function deleteDeviceRows(tx: Tx, deviceId: number): Promise<number> {
+  await tx`delete from device_state where device_id = ${deviceId}`;
+  const points = await tx`delete from position where device_id = ${deviceId}`;
+  await tx`delete from command where device_id = ${deviceId}`;
+  await tx`delete from device where id = ${deviceId}`;
+  return points.count;
+}

@@ -1,0 +1,111 @@
+import type { Sql, Tx } from '../sql/sql.ts';
+import { arrayLiteral } from '../sql/sqlText.ts';
+
+/** A point as it is stored: parsed, its device known, its speed decided. */
+export interface StoredFix {
+  readonly deviceId: number;
+  readonly recordedAtMs: number;
+  readonly lat: number;
+  readonly lng: number;
+  readonly altitudeM: number;
+  readonly speedKmh: number;
+  readonly heading: number;
+  readonly satellites: number;
+  readonly odometerKm: number | null;
+}
+
+/**
+ * Stores points and returns, for each in order, whether it is new. A stored point with the same device and time is
+ * kept. The partitions must exist.
+ */
+export async function insertPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<boolean[]> {
+  if (fixes.length === 0) return [];
+  const inserted = await tx<{ device_id: number; recorded: number }[]>`
+    ${insertStatement(tx, fixes)}
+    on conflict (device_id, recorded_at) do nothing
+    returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
+  const fresh = new Set(inserted.map((row) => `${row.device_id} ${row.recorded}`));
+  return fixes.map((fix) => fresh.has(`${fix.deviceId} ${fix.recordedAtMs}`));
+}
+
+/** Stores points that are newer than every stored point of their device, so no duplicates are possible. */
+export async function insertNewPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<void> {
+  if (fixes.length > 0) await insertStatement(tx, fixes);
+}
+
+const insertStatement = (tx: Tx, fixes: readonly StoredFix[]) => tx`
+  insert into position
+    (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
+  select device_id, to_timestamp(recorded / 1000), latitude, longitude, altitude, speed, heading, satellites, odometer
+  from unnest(
+    ${arrayLiteral(fixes.map((fix) => fix.deviceId))}::bigint[], ${arrayLiteral(fixes.map((fix) => fix.recordedAtMs))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.lat))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.lng))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.altitudeM))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.speedKmh))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.heading))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.satellites))}::int[],
+    ${arrayLiteral(fixes.map((fix) => fix.odometerKm))}::float8[]
+  ) as f (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer)`;
+
+/** The stored point just before each of the given (device, time) pairs, in their order; null where there is none. */
+export async function selectPredecessors(
+  tx: Tx,
+  points: readonly { deviceId: number; recordedAtMs: number }[],
+): Promise<({ recordedAtMs: number; lat: number; lng: number } | null)[]> {
+  if (points.length === 0) return [];
+  const rows = await tx<{ recorded_at: Date | null; latitude: number; longitude: number }[]>`
+    select p.recorded_at, p.latitude, p.longitude
+    from unnest(${arrayLiteral(points.map((p) => p.deviceId))}::bigint[], ${arrayLiteral(points.map((p) => p.recordedAtMs))}::float8[])
+      with ordinality as q (device_id, recorded, n)
+    left join lateral (
+      select recorded_at, latitude, longitude from position
+      where device_id = q.device_id and recorded_at < to_timestamp(q.recorded / 1000)
+        and recorded_at >= to_timestamp(q.recorded / 1000) - interval '10 minutes'
+      order by recorded_at desc limit 1) p on true
+    order by q.n`.named('predecessors');
+  return rows.map((row) =>
+    row.recorded_at === null
+      ? null
+      : { recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
+  );
+}
+
+/** One stored point as the history shows it. */
+export interface HistoryPoint {
+  readonly lat: number;
+  readonly lng: number;
+  readonly speedKmh: number;
+  readonly heading: number;
+  readonly satellites: number;
+  readonly recordedAtMs: number;
+}
+
+/** The newest `limit` points of a device between two instants, both included, newest first. */
+export async function selectHistory(
+  sql: Sql,
+  worldIds: readonly number[],
+  imei: string,
+  window: { fromMs: number; toMs: number },
+  limit: number,
+): Promise<HistoryPoint[]> {
+  const rows = await sql<
+    {
+      latitude: number;
+      longitude: number;
+      speed_kmh: number;
+      heading: number;
+      satellites: number;
+      recorded_at: Date;
+    }[]
+  >`
+    select latitude, longitude, speed_kmh, heading, satellites, recorded_at from position
+    where device_id = (select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))
+      and recorded_at between ${new Date(window.fromMs)} and ${new Date(window.toMs)}
+    order by recorded_at desc limit ${limit}`.named('history');
+  return rows.map((row) => ({
+    lat: row.latitude,
+    lng: row.longitude,
+    speedKmh: row.speed_kmh,
+    heading: row.heading,
+    satellites: row.satellites,
+    recordedAtMs: row.recorded_at.getTime(),
+  }));
+}

@@ -1,0 +1,71 @@
+import { DAY_MS } from '../../base/durations.ts';
+import type { Sql } from './sql.ts';
+import { identifier } from './sqlText.ts';
+
+const WEEK_MS = 7 * DAY_MS;
+/** 1970-01-05, the first Monday of the epoch. */
+const FIRST_MONDAY_MS = 4 * DAY_MS;
+/** The id of the advisory lock under which pods create and drop partitions. */
+const PARTITION_LOCK = 7_301_002;
+
+/** The Monday, 00:00 UTC, of the week of `ms`. */
+export function weekStartMs(ms: number): number {
+  return Math.floor((ms - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
+}
+
+/** A table with a partition for each week, and the column that it is partitioned by. */
+interface WeeklyTable {
+  readonly name: string;
+  readonly column: string;
+}
+
+export const POSITIONS: WeeklyTable = { name: 'position', column: 'recorded_at' };
+export const DELIVERIES: WeeklyTable = { name: 'webhook_delivery', column: 'created_at' };
+
+const partitionName = (table: WeeklyTable, mondayMs: number): string =>
+  `${table.name}_w${new Date(mondayMs).toISOString().slice(0, 10).replaceAll('-', '')}`;
+
+/**
+ * Makes sure that the weeks starting at `mondaysMs` have partitions. The new table gets its constraints first and is
+ * attached afterwards, because attaching does not block writers of other weeks. `create table … partition of` would.
+ */
+export async function ensureWeeks(sql: Sql, table: WeeklyTable, mondaysMs: readonly number[]): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
+    for (const mondayMs of mondaysMs) {
+      const name = partitionName(table, mondayMs);
+      const [present] = await tx`select 1 from pg_class where relname = ${name} and relispartition`;
+      if (present !== undefined) continue;
+      const from = new Date(mondayMs).toISOString();
+      const to = new Date(mondayMs + WEEK_MS).toISOString();
+      await tx`create table ${identifier(name)} (like ${identifier(table.name)} including all)`;
+      await tx.unsafe(
+        `alter table "${name}" add constraint week check (${table.column} >= '${from}' and ${table.column} < '${to}')`,
+      );
+      await tx.unsafe(
+        `alter table ${table.name} attach partition "${name}" for values from ('${from}') to ('${to}')`,
+      );
+      await tx.unsafe(`alter table "${name}" drop constraint week`);
+    }
+  });
+}
+
+/** Drops the weeks that ended before `oldestMs`; returns their names. */
+export async function dropWeeksBefore(sql: Sql, table: WeeklyTable, oldestMs: number): Promise<string[]> {
+  const partitions = await sql<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table.name}::regclass order by c.relname`;
+  const keepFrom = partitionName(table, weekStartMs(oldestMs));
+  const dropped: string[] = [];
+  for (const { name } of partitions) {
+    if (name >= keepFrom) continue;
+    await sql.begin(async (tx) => {
+      // Dropping waits for every reader and writer of the table, and others wait behind it. So it gives up quickly.
+      await tx`set local lock_timeout = '2s'`;
+      await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
+      await tx`drop table if exists ${identifier(name)}`;
+    });
+    dropped.push(name);
+  }
+  return dropped;
+}

@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { before, describe, test } from 'node:test';
+import { startPod } from '../../support/pod.ts';
+import { adminOf } from '../../support/postgres/admin.ts';
+import { createDatabase } from '../../support/postgres/postgres.ts';
+import { type FleetOptions, runFleet } from '../runFleet.ts';
+
+const OWNER = 'owner@example.com';
+
+let url: string;
+let key: string;
+before(async () => {
+  ({ url } = await createDatabase());
+  const admin = adminOf(url);
+  await admin.account(OWNER);
+  ({ key } = await admin.key(OWNER));
+});
+
+interface Named {
+  readonly id: string | null;
+  readonly radius?: number;
+  readonly lat?: number;
+}
+
+const feature = ({ id, radius = 100, lat = 41 }: Named) => ({
+  type: 'Feature',
+  geometry: { type: 'Point', coordinates: [12, lat] },
+  properties: { name: `Area ${id}`, radius, ...(id !== null && { external_id: id }) },
+});
+const file = (...areas: Named[]) =>
+  JSON.stringify({ type: 'FeatureCollection', features: areas.map(feature) });
+const many = (count: number, radius = 100) =>
+  file(...Array.from({ length: count }, (_, n) => ({ id: `many:${n}`, radius })));
+
+const sync = (stdin: string, flags: string[] = [], options: FleetOptions = {}) =>
+  runFleet(url, ['area:sync', '--email', OWNER, ...flags, '-'], { ...options, stdin });
+
+async function storedIds(): Promise<(string | null)[]> {
+  const pod = await startPod(url);
+  try {
+    const { body } = await pod.get('/api/v3/areas?limit=200', key);
+    return body.data.map((area: { external_id: string | null }) => area.external_id).sort();
+  } finally {
+    await pod.stop();
+  }
+}
+
+const CLEAN = file({ id: 'a' }, { id: 'b' }, { id: 'c' });
+
+describe('area:sync', () => {
+  test('creates, updates and leaves alone, and says how many of each', async () => {
+    await sync(CLEAN, ['--prune']);
+    const again = await sync(file({ id: 'a' }, { id: 'b', radius: 200 }, { id: 'd' }));
+    assert.equal(again.code, 0, again.stderr);
+    assert.deepEqual(again.json, { created: 1, updated: 1, unchanged: 1, pruned: 0, errors: [] });
+    assert.deepEqual(await storedIds(), ['a', 'b', 'c', 'd']);
+  });
+
+  test('prunes what the file lacks, and nothing without an external id', async () => {
+    await sync(CLEAN, ['--prune']);
+    const pod = await startPod(url);
+    const body = JSON.stringify({ name: 'Own', type: 'circle', center: { lat: 1, lng: 1 }, radius_m: 50 });
+    const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' };
+    await fetch(`${pod.api}/api/v3/areas`, { method: 'POST', headers, body });
+    const { json } = await sync(file({ id: 'b' }), ['--prune']);
+    assert.deepEqual(json, { created: 0, updated: 0, unchanged: 1, pruned: 2, errors: [] });
+    const { body: list } = await pod.get('/api/v3/areas', key);
+    assert.deepEqual(
+      list.data.map((area: { external_id: string | null }) => area.external_id).sort(),
+      ['b', null],
+      'a running pod knows at once',
+    );
+    await pod.stop();
+  });
+
+  test('a dry run says what a run does, and does nothing', async () => {
+    await sync(CLEAN, ['--prune']);
+    const changed = file({ id: 'a', radius: 300 }, { id: 'e' });
+    const dry = await sync(changed, ['--prune', '--dry-run']);
+    assert.deepEqual(dry.json, { created: 1, updated: 1, unchanged: 0, pruned: 2, errors: [] });
+    assert.deepEqual((await sync(CLEAN)).json.unchanged, 3);
+    assert.deepEqual((await sync(changed, ['--prune'])).json, dry.json);
+  });
+
+  test('a feature with an error costs no other one, is not pruned, and makes the exit code 1', async () => {
+    await sync(CLEAN, ['--prune']);
+    const run = await sync(file({ id: 'a', radius: -5 }, { id: null }, { id: 'b', radius: 900 }), [
+      '--prune',
+    ]);
+    assert.equal(run.code, 1);
+    assert.match(run.stderr, /2 errors/);
+    assert.deepEqual(
+      run.json.errors.map(({ index, code }: { index: number; code: string }) => [index, code]),
+      [
+        [0, 'OUT_OF_RANGE'],
+        [1, 'REQUIRED'],
+      ],
+    );
+    assert.deepEqual([run.json.updated, run.json.pruned], [1, 1]);
+    assert.deepEqual(
+      (await storedIds()).filter((id) => id !== null),
+      ['a', 'b'],
+    );
+  });
+
+  const UNREADABLE: readonly [what: string, text: string, message: RegExp][] = [
+    ['no JSON', 'areas', /no JSON/],
+    ['a file that ends too soon', `${CLEAN.slice(0, -20)}`, /ends too soon/],
+    ['a document without features', '{"type":"Polygon"}', /no features/],
+    ['an empty collection', '{"type":"FeatureCollection","features":[]}', /no features/],
+    ['an empty file', '', /no JSON/],
+  ];
+  for (const [what, text, message] of UNREADABLE) {
+    test(`prunes nothing by ${what}`, async () => {
+      await sync(CLEAN, ['--prune']);
+      const run = await sync(text, ['--prune']);
+      assert.equal(run.code, 1);
+      assert.match(run.stderr, message);
+      assert.deepEqual((await sync(CLEAN)).json.unchanged, 3);
+    });
+  }
+
+  test('interrupted and repeated, it ends as a run without interruption', async () => {
+    await sync(CLEAN, ['--prune']);
+    const interrupt = new AbortController();
+    interrupt.abort();
+    const first = await sync(many(450), ['--prune'], { interrupted: interrupt.signal });
+    assert.equal(first.code, 1);
+    assert.match(first.stderr, /interrupted; 200 created and 0 updated before that stay/);
+    const second = await sync(many(450), ['--prune']);
+    assert.deepEqual(second.json, { created: 250, updated: 0, unchanged: 200, pruned: 3, errors: [] });
+    assert.deepEqual((await sync(many(450), ['--prune'])).json.unchanged, 450);
+    const last = await sync(file({ id: 'z' }), ['--prune']);
+    assert.deepEqual([last.json.created, last.json.pruned], [1, 450]);
+  });
+
+  test('says which account there is not', async () => {
+    const run = await runFleet(url, ['area:sync', '--email', 'nobody@example.com', '-'], { stdin: CLEAN });
+    assert.equal(run.code, 1);
+    assert.match(run.stderr, /nobody@example\.com/);
+  });
+});

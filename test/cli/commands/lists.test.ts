@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { PAGE_ROWS } from '../../../src/cli/printPages.ts';
+import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { createDatabase } from '../../support/postgres/postgres.ts';
+import { type FleetRun, runFleet, words } from '../runFleet.ts';
+
+let url: string;
+let sql: Sql;
+const fleet = (...argv: string[]): Promise<FleetRun> => runFleet(url, argv);
+
+/** The lines of a list, each parsed. */
+async function list(...argv: string[]) {
+  const { code, stdout, stderr } = await fleet(...argv);
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout === ''
+    ? []
+    : stdout
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line));
+}
+
+before(async () => {
+  url = (await createDatabase()).url;
+  sql = openSql(url, { maxConnections: 2, name: 'test' });
+  await fleet('account:create', '--email', 'a@x', '--name', 'A', '--organization', 'Acme', '--plan', 'basic');
+  await fleet('account:create', '--email', 'b@x', '--name', 'B');
+});
+after(() => sql.end());
+
+describe('account:list', () => {
+  test('prints each account as account:update does, by id', async () => {
+    const updated = await fleet('account:update', '--email', 'a@x', '--name', 'A');
+    await fleet('account:deactivate', '--email', 'b@x');
+    const accounts = await list('account:list');
+    assert.deepEqual(accounts[0], updated.json);
+    assert.deepEqual(
+      accounts.map(({ email, active, organization }) => [email, active, organization]),
+      [
+        ['a@x', true, 'Acme'],
+        ['b@x', false, null],
+      ],
+    );
+    await fleet('account:activate', '--email', 'b@x');
+  });
+});
+
+describe('key:list', () => {
+  test('prints each key with its owner and state, and never the key itself', async () => {
+    const mine = await fleet(...words('key:create --email a@x --scopes read_areas --allow 10.0.0.0/8'));
+    const other = await fleet('key:create', '--email', 'b@x', '--scopes', 'all', '--name', 'Other');
+    await fleet('key:revoke', '--id', String(other.json.id));
+    const { stdout } = await fleet('key:list');
+    for (const { json } of [mine, other]) assert.ok(!stdout.includes(json.key));
+    const [first, second, ...rest] = await list('key:list');
+    assert.deepEqual(rest, []);
+    assert.match(first.created_at, /^\d{4}-\d\d-\d\dT.*Z$/);
+    assert.deepEqual(first, {
+      id: mine.json.id,
+      email: 'a@x',
+      name: null,
+      prefix: mine.json.prefix,
+      scopes: ['read_areas'],
+      allowlist: ['10.0.0.0/8'],
+      created_at: first.created_at,
+      last_used_at: null,
+      revoked_at: null,
+    });
+    assert.deepEqual([second.email, second.name, typeof second.revoked_at], ['b@x', 'Other', 'string']);
+    assert.deepEqual(await list('key:list', '--email', 'b@x'), [second]);
+  });
+});
+
+describe('device:list', () => {
+  const imei = (n: number) => String(350_000_000_000_000 + n);
+  before(async () => {
+    await fleet('device:create', '--email', 'b@x', '--imei', imei(9));
+    const device = ['--imei', imei(2), '--name', 'Van', '--plate', 'P', '--model', 'M', '--groups', 'g,h'];
+    await fleet('device:create', '--email', 'a@x', ...device);
+    await fleet('device:create', '--email', 'a@x', '--imei', imei(1), '--organization');
+  });
+
+  test('prints every device with its owner', async () => {
+    const devices = await list('device:list');
+    assert.deepEqual(devices.map((device) => [device.imei, device.owner, device.organization]).sort(), [
+      [imei(1), 'Acme', true],
+      [imei(2), 'a@x', false],
+      [imei(9), 'b@x', false],
+    ]);
+  });
+
+  test('of an account prints what it sees, in lines that device:import takes back unchanged', async () => {
+    const { stdout } = await fleet('device:list', '--email', 'a@x');
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    assert.deepEqual(
+      lines.find((line) => line.imei === imei(2)),
+      { imei: imei(2), name: 'Van', plate: 'P', device_model: 'M', groups: ['g', 'h'], organization: false },
+    );
+    assert.deepEqual(lines.map((line) => line.imei).sort(), [imei(1), imei(2)]);
+    const again = await runFleet(url, ['device:import', '--email', 'a@x', '-'], { stdin: stdout });
+    assert.deepEqual([again.code, again.json], [0, { created: 0, updated: 2, rejected: [] }]);
+    assert.equal((await fleet('device:list', '--email', 'a@x')).stdout, stdout);
+  });
+
+  test('reads a long list page after page, each device once', async () => {
+    const { code } = await fleet('account:create', '--email', 'many@x', '--name', 'M');
+    assert.equal(code, 0);
+    const [{ world_id: worldId } = { world_id: 0 }] = await sql<{ world_id: number }[]>`
+      select world_id from account where email = 'many@x'`;
+    const count = 2 * PAGE_ROWS;
+    await sql`
+      insert into device (imei, world_id)
+      select (860000000000000 + n)::text, ${worldId} from generate_series(1, ${count}) n`;
+    const devices = await list('device:list', '--email', 'many@x');
+    assert.equal(devices.length, count);
+    assert.equal(new Set(devices.map((device) => device.imei)).size, count);
+  });
+
+  test('ends without a word when nobody reads on', async () => {
+    const { code, stdout, stderr } = await runFleet(url, ['device:list'], { readLines: 1 });
+    assert.deepEqual([code, stdout.match(/\n/g)?.length, stderr], [0, 2, '']);
+  });
+
+  test('says that it is not complete after Ctrl-C', async () => {
+    const { code, stderr } = await runFleet(url, ['device:list'], { interrupted: AbortSignal.abort() });
+    assert.deepEqual([code, stderr], [1, 'device:list: interrupted; the list is not complete\n']);
+  });
+});
+
+describe('webhook:list', () => {
+  test('prints each endpoint with its owner, without its secret', async () => {
+    for (const email of ['a@x', 'b@x']) {
+      await sql`
+        insert into webhook (account_id, url, events, retry_policy, max_retries, active, secret)
+        select id, 'https://hook.example.com/', '{ping}', 'fixed', 3, true, '\\x736563726574' from account
+        where email = ${email}`;
+    }
+    const endpoints = await list('webhook:list');
+    assert.deepEqual(
+      endpoints.map(({ email }) => email),
+      ['a@x', 'b@x'],
+    );
+    const [first] = endpoints;
+    assert.deepEqual(first, {
+      id: first.id,
+      email: 'a@x',
+      url: 'https://hook.example.com/',
+      description: null,
+      events: ['ping'],
+      retry_policy: 'fixed',
+      max_retries: 3,
+      active: true,
+      created_at: first.created_at,
+      updated_at: first.updated_at,
+    });
+    assert.deepEqual(await list('webhook:list', '--email', 'a@x'), [first]);
+  });
+});
+
+test('a list of an unknown account is refused', async () => {
+  for (const command of ['key:list', 'device:list', 'webhook:list']) {
+    const { code, stdout, stderr } = await fleet(command, '--email', 'nobody@x');
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, /there is no account nobody@x/);
+  }
+});

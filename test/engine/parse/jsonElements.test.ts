@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { JsonElements } from '../../../src/engine/parse/jsonElements.ts';
+import { NdjsonLines } from '../../../src/engine/parse/ndjsonLines.ts';
+import { runs } from '../../support/torture.ts';
+
+/** The values that the elements give, or null when the text is refused. It comes in pieces of so many bytes. */
+function read(text: string, pieceBytes = 1_000): unknown[] | null {
+  const values: unknown[] = [];
+  const elements = new JsonElements((element) => values.push(JSON.parse(element as string)));
+  try {
+    push(elements, text, pieceBytes);
+    return elements.isWhole && !elements.isBroken ? values : null;
+  } catch (error) {
+    assert.ok(error instanceof SyntaxError);
+    return null;
+  }
+}
+
+function push(cutter: { push(bytes: Buffer): void }, text: string, pieceBytes: number): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) cutter.push(bytes.subarray(at, at + pieceBytes));
+}
+
+/** The same by one JSON.parse of everything. */
+function readAtOnce(text: string): unknown[] | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (Array.isArray(value)) return value;
+    return typeof value === 'object' && value !== null ? [value] : null;
+  } catch {
+    return null;
+  }
+}
+
+describe('texts are read or refused as one JSON.parse does', () => {
+  const texts = [
+    '',
+    ' ',
+    '[]',
+    ' [ ] ',
+    '[ ]x',
+    '[] []',
+    '[[]]',
+    '[[],[]]',
+    '[1]',
+    '[1,2]',
+    '\t[ 1 ,\r\n 2 ]\n',
+    '[,]',
+    '[1,]',
+    '[,1]',
+    '[1,,2]',
+    '[1 2]',
+    '[1',
+    '[1,',
+    '[',
+    ']',
+    '[1]]',
+    '[1],[2]',
+    '[{]}',
+    '[{]},{}]',
+    '[}',
+    '[1}',
+    '{"a":[1,{"b":"]"}]}',
+    '{} {}',
+    '{}]',
+    '{',
+    '[{"a":"],["},{"b":"}\\"],"}]',
+    '["\\\\"]',
+    '["\\\\\\"",1]',
+    '["\\"]',
+    '["',
+    '["a","b]',
+    '["a\nb"]',
+    '[null,true,false,-1.5e3,"é🚚"]',
+    '[nul]',
+    'null',
+    '5',
+    '"[]"',
+    '\u00a0[]',
+    '[\u00a01]',
+  ];
+  for (const text of texts) {
+    test(JSON.stringify(text), () => {
+      for (const pieceBytes of [1_000, 1, 2, 3]) assert.deepEqual(read(text, pieceBytes), readAtOnce(text));
+    });
+  }
+
+  test('any JSON, whole or with characters changed', () => {
+    const mark = fc.constantFrom('[', ']', '{', '}', ',', '"', '\\', ':', ' ', '', '1', 'x');
+    const edit = fc.tuple(fc.nat(), mark, fc.boolean());
+    let rejected = 0;
+    fc.assert(
+      fc.property(
+        fc.array(fc.jsonValue(), { maxLength: 5 }),
+        fc.array(edit, { maxLength: 2 }),
+        fc.integer({ min: 1, max: 40 }),
+        (value, edits, pieceBytes) => {
+          let text = JSON.stringify(value);
+          for (const [place, character, insert] of edits) {
+            const at = place % (text.length + 1);
+            text = text.slice(0, at) + character + text.slice(insert ? at : at + 1);
+          }
+          const expected = readAtOnce(text);
+          assert.deepEqual(read(text, pieceBytes), expected, text);
+          if (expected === null) rejected++;
+        },
+      ),
+      { seed: 20_260_314, numRuns: runs(1_250) },
+    );
+    assert.ok(rejected > 125, `only ${rejected} refused`);
+  });
+});
+
+test('lines are the text between line feeds, without the blank ones', () => {
+  const cases: [text: string, lines: string[]][] = [
+    ['', []],
+    ['\n \r\n\t\n', []],
+    ['a', ['a']],
+    ['a\nb', ['a', 'b']],
+    ['a\n\n\nb\n', ['a', 'b']],
+    ['a\r\nb\r\n', ['a\r', 'b\r']],
+    ['\n a b \n', ['a b ']],
+    ['a\rb', ['a\rb']],
+  ];
+  for (const [text, lines] of cases) {
+    for (const pieceBytes of [1_000, 1, 2]) {
+      const taken: unknown[] = [];
+      const cutter = new NdjsonLines((line) => taken.push(line));
+      push(cutter, text, pieceBytes);
+      cutter.end();
+      assert.deepEqual(taken, lines, JSON.stringify(text));
+    }
+  }
+});

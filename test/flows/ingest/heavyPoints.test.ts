@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { completeDraft } from '../../../src/areas/mergeDraft.ts';
+import { parseDraft } from '../../../src/areas/parseDraft.ts';
+import { compileShape } from '../../../src/areas/shape.ts';
+import { invariant } from '../../../src/base/invariant.ts';
+import { fixOf, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { adminOf } from '../../support/postgres/admin.ts';
+
+const NOW_MS = Date.now();
+const HERE = { lat: 41.9, lng: 12.5 };
+const AWAY = { lat: 10, lng: 10 };
+
+/** Devices of an owner in whose world so many circles lie HERE, and one of somebody else's. */
+async function startSetup(t: TestContext, areas: number, dwellSeconds: number) {
+  const { imeis, sides, databaseUrl } = await ingestBench(t, { devices: 2 });
+  const [side] = sides as [IngestSide];
+  const victim = '350000000009999';
+  const admin = adminOf(databaseUrl);
+  await admin.account('victim@example.com');
+  await admin.device('victim@example.com', victim);
+  for (const imei of [...imeis, victim]) await side.ingest.store([fixOf(imei, NOW_MS - 1_000, AWAY)]);
+  const worldId = side.fleet.anyDevice(imeis[0] ?? '')?.fields.worldId ?? 0;
+  const draft = parseDraft({
+    name: 'Yard',
+    type: 'circle',
+    center: HERE,
+    radius_m: 500,
+    dwell_seconds: dwellSeconds,
+  });
+  invariant(draft.ok, 'a circle is valid');
+  const complete = completeDraft(draft.value);
+  invariant(complete.ok, 'it is complete');
+  const { definition, measures } = complete.value;
+  for (let id = 1; id <= areas; id++) {
+    const shape = compileShape(definition);
+    side.memory.areas.put({
+      id,
+      worldId,
+      accountId: 1,
+      definition,
+      measures,
+      shape,
+      createdAtMs: 0,
+      revision: 1,
+    });
+  }
+  return { side, imeis, victim };
+}
+
+const commits = async ({ sql }: IngestSide): Promise<number> =>
+  (await sql`select from change where kind = 'positions'`).length;
+
+describe('a point in more areas than others may wait for', () => {
+  test('is stored after those that came with it, each of its events once and in their order', async (t) => {
+    const { side, imeis, victim } = await startSetup(t, 2_000, 0);
+    const [heavy = ''] = imeis;
+    const reported: string[] = [];
+    const store = async (name: string, imei: string, n: number, place = HERE) => {
+      assert.deepEqual(await side.ingest.store([fixOf(imei, NOW_MS + n, place)]), ['accepted']);
+      reported.push(name);
+    };
+    // The first request is alone in its transaction; the others come together with the heavy one.
+    await Promise.all([
+      store('first', victim, 0),
+      store('heavy', heavy, 0),
+      store('beside', victim, 1),
+      store('heavy, later', heavy, 1, AWAY),
+      store('beside, later', victim, 2),
+    ]);
+    assert.deepEqual(reported, ['first', 'beside', 'beside, later', 'heavy', 'heavy, later']);
+    const events = await side.sql<{ area_id: number; direction: string }[]>`
+      select area_id, direction from fleet_event order by id`;
+    assert.deepEqual(
+      events.map(({ area_id, direction }) => `${direction} ${area_id}`),
+      ['entry', 'exit'].flatMap((direction) =>
+        Array.from({ length: 2_000 }, (_, n) => `${direction} ${n + 1}`),
+      ),
+    );
+  });
+
+  test('a batch of more than one transaction may do is stored in parts, none of it late, and answered once', async (t) => {
+    const { side, imeis } = await startSetup(t, 1_000, 86_400);
+    const [heavy = '', other = ''] = imeis;
+    const before = await commits(side);
+    const batch = Array.from({ length: 600 }, (_, n) => fixOf(heavy, NOW_MS + n, HERE));
+    const mixed = [...batch.toReversed(), fixOf(other, NOW_MS, AWAY), batch[300] as (typeof batch)[number]];
+    const outcomes = await side.ingest.store(mixed);
+    assert.deepEqual(
+      outcomes,
+      mixed.map((_, n) => (n === 601 ? 'duplicate' : 'accepted')),
+    );
+    const parts = (await commits(side)) - before;
+    assert.ok(parts >= 3 && parts <= 5, `${parts} transactions`);
+    const [row] = await side.sql<{ points: number; stays: string }[]>`
+      select (select count(*)::int from position p where p.device_id = d.id) as points, stays
+      from device d join device_state s on s.device_id = d.id where d.imei = ${heavy}`;
+    assert.equal(row?.points, 601);
+    const stays = JSON.parse(row?.stays ?? '') as [number, number, null][];
+    assert.equal(stays.length, 1_000);
+    assert.ok(stays.every(([, since, confirmed]) => since === NOW_MS && confirmed === null));
+  });
+
+  test('a batch of more events than one transaction may have, without any area, is stored in parts too', async (t) => {
+    const { side, imeis } = await startSetup(t, 0, 0);
+    const [imei = ''] = imeis;
+    const alarmsOf = (n: number) => Array.from({ length: 100 }, (_, a) => `${n % 2}${a}`);
+    const before = await commits(side);
+    const batch = Array.from({ length: 230 }, (_, n) => fixOf(imei, NOW_MS + n, { alarms: alarmsOf(n) }));
+    assert.ok((await side.ingest.store(batch)).every((outcome) => outcome === 'accepted'));
+    assert.equal((await commits(side)) - before, 2);
+    const [row] = await side.sql<{ events: number; inOrder: boolean }[]>`
+      select count(*)::int as events, array_agg(occurred_at order by id) = array_agg(occurred_at order by occurred_at)
+        as "inOrder" from fleet_event`;
+    assert.deepEqual(row, { events: 23_000, inOrder: true });
+  });
+});

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { ChangeOrder } from '../../src/memory/changeOrder.ts';
+
+interface Entry {
+  readonly id: number;
+  readonly moved: number;
+  readonly edited: number;
+}
+
+/** All entries in a list that is searched and sorted for every question. */
+class NaiveOrder {
+  readonly entries = new Map<number, Entry>();
+
+  page(
+    fromXid: number,
+    after: { xid: number; id: number } | null,
+    limit: number,
+    unseen: ReadonlySet<number>,
+  ) {
+    return [...this.entries]
+      .map(([slot, { id, moved, edited }]) => ({ slot, xid: Math.max(moved, edited), id, moved, edited }))
+      .filter(({ moved, edited, xid }) => xid >= fromXid && (unseen.has(moved) || unseen.has(edited)))
+      .filter(({ xid, id }) => after === null || xid > after.xid || (xid === after.xid && id > after.id))
+      .sort((a, b) => a.xid - b.xid || a.id - b.id)
+      .slice(0, limit + 1)
+      .map(({ slot, xid, id, moved, edited }) => ({ slot, xid, id, movedXid: moved, editedXid: edited }));
+  }
+}
+
+const SLOTS = 3_000;
+
+describe('the order of changes', () => {
+  const step = fc.record({
+    kind: fc.constantFrom('move', 'move', 'move', 'edit', 'remove', 'sort', 'many'),
+    slot: fc.nat(SLOTS - 1),
+    xid: fc.nat(200),
+  });
+
+  test('gives the pages that a sorted list of everything would give', () => {
+    fc.assert(
+      fc.property(
+        fc.array(step, { maxLength: 120 }),
+        fc.array(
+          fc.record({
+            from: fc.nat(200),
+            after: fc.option(fc.record({ xid: fc.nat(200), id: fc.nat(SLOTS) })),
+            limit: fc.integer({ min: 1, max: 600 }),
+            unseen: fc.array(fc.nat(200), { maxLength: 60 }),
+          }),
+          { maxLength: 5 },
+        ),
+        (steps, pages) => {
+          const order = new ChangeOrder();
+          const naive = new NaiveOrder();
+          const put = (slot: number, moved: number, edited: number) => {
+            order.put(slot, SLOTS - slot, moved, edited);
+            naive.entries.set(slot, { id: SLOTS - slot, moved, edited });
+          };
+          for (const { kind, slot, xid } of steps) {
+            const present = naive.entries.get(slot);
+            if (kind === 'move') put(slot, xid, present?.edited ?? 0);
+            else if (kind === 'edit') put(slot, present?.moved ?? 0, xid);
+            else if (kind === 'many')
+              for (let n = 0; n < SLOTS; n += 1 + (slot % 3)) put(n, xid + (n % 7), 0);
+            else if (kind === 'sort') order.sort();
+            else {
+              order.remove(slot);
+              naive.entries.delete(slot);
+            }
+          }
+          assert.equal(order.size, naive.entries.size);
+          for (const { from, after, limit, unseen } of pages) {
+            const wanted = new Set(unseen);
+            const isWanted = (moved: number, edited: number) => wanted.has(moved) || wanted.has(edited);
+            const query = { fromXid: from, after, limit, isWanted };
+            assert.deepEqual(order.page(query), naive.page(from, after, limit, wanted));
+          }
+        },
+      ),
+      { numRuns: 60, seed: 15 },
+    );
+  });
+
+  test('keeps few segments where slots come to rest one by one among many that go on', () => {
+    const order = new ChangeOrder();
+    let xid = 0;
+    for (let slot = 0; slot < 20_000; slot++) order.put(slot, slot, ++xid, 0);
+    for (let resting = 0; resting < 2_000; resting++) {
+      order.put(resting, resting, ++xid, 0);
+      for (let n = 0; n < 200; n++) {
+        const slot = 2_000 + ((resting * 200 + n) % 18_000);
+        order.put(slot, slot, ++xid, 0);
+      }
+    }
+    assert.equal(order.size, 20_000);
+    assert.ok(order.segmentCount <= (2 * 20_000) / 128 + 2, `${order.segmentCount} segments`);
+  });
+
+  test('a page of what changed last does not look at what did not', () => {
+    const order = new ChangeOrder();
+    for (let slot = 0; slot < 100_000; slot++) order.put(slot, slot, 1 + Math.floor(slot / 100), 0);
+    let looked = 0;
+    const isWanted = () => ++looked > 0;
+    const page = order.page({ fromXid: 991, after: null, limit: 100, isWanted });
+    assert.equal(page.length, 101);
+    assert.ok(looked <= 2_000, `${looked} looked at`);
+  });
+});

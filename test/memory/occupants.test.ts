@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { inOneGo } from '../../src/base/workTurns.ts';
+import type { DeviceFields } from '../../src/engine/device.ts';
+import type { Stay } from '../../src/engine/stays.ts';
+import { Fleet } from '../../src/memory/fleet.ts';
+import { OCCUPANT_STATES, type Occupant, type OccupantState } from '../../src/memory/occupants.ts';
+
+const DEVICES = 6;
+const AREAS = [1, 2, 3, 4];
+const VIEWS = [[1], [2], [1, 2], [3, 1], [9]];
+
+const imeiOf = (id: number): string => String(350_000_000_000_000 + ((id * 5) % 7));
+const fields = (id: number, worldId: number, editedAtMs: number): DeviceFields => ({
+  id,
+  imei: imeiOf(id),
+  worldId,
+  name: null,
+  plate: null,
+  model: null,
+  groups: [],
+  editedAtMs,
+});
+const plain = ({ device, areaId, insideSinceMs, confirmedAtMs }: Occupant) => ({
+  imei: device.fields.imei,
+  areaId,
+  insideSinceMs,
+  confirmedAtMs,
+});
+
+/** Devices with the stays of their highest revision, in plain lists that are sorted for every question. */
+class NaiveOccupants {
+  readonly devices = new Map<
+    number,
+    { worldId: number; editedAtMs: number; revision: number; stays: readonly Stay[] }
+  >();
+
+  put(id: number, worldId: number, editedAtMs: number): void {
+    const { revision = -1, stays = [], ...known } = this.devices.get(id) ?? { editedAtMs: -1 };
+    if (editedAtMs >= known.editedAtMs) this.devices.set(id, { worldId, editedAtMs, revision, stays });
+  }
+
+  putStays(id: number, stays: readonly Stay[], revision: number): void {
+    const device = this.devices.get(id);
+    if (device !== undefined && revision >= device.revision) Object.assign(device, { stays, revision });
+  }
+
+  in(worldIds: readonly number[], areaId: number, state: OccupantState) {
+    return [...this.devices]
+      .filter(([, { worldId }]) => worldIds.includes(worldId))
+      .flatMap(([id, { stays }]) => stays.map((stay) => ({ imei: imeiOf(id), ...stay })))
+      .filter((stay) => stay.areaId === areaId)
+      .filter(({ confirmedAtMs }) => state === 'all' || (confirmedAtMs === null) === (state === 'pending'))
+      .sort((a, b) => a.insideSinceMs - b.insideSinceMs || (a.imei < b.imei ? -1 : 1));
+  }
+}
+
+const stays = fc.subarray(AREAS).chain((areas) =>
+  fc.tuple(
+    ...areas.map((areaId) =>
+      fc.record({
+        areaId: fc.constant(areaId),
+        insideSinceMs: fc.constantFrom(-5, 0, 1, 1_700_000_000_000),
+        confirmedAtMs: fc.constantFrom(null, 2_000_000_000_000),
+      }),
+    ),
+  ),
+);
+const id = fc.integer({ min: 1, max: DEVICES });
+const change = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant('stays' as const), id, stays, revision: fc.nat({ max: 9 }) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('put' as const),
+      id,
+      worldId: fc.constantFrom(1, 2, 3),
+      editedAtMs: fc.nat({ max: 5 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), id }) },
+);
+
+describe('the devices in an area', () => {
+  test('are those of plain lists, after any changes: each state, each view, each page', () => {
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 50, size: 'max' }), (changes) => {
+        const fleet = new Fleet();
+        const naive = new NaiveOccupants();
+        const revisions = new Map<string, readonly Stay[]>();
+        for (const one of changes) {
+          if (one.kind === 'put') {
+            fleet.putDevice(fields(one.id, one.worldId, one.editedAtMs));
+            naive.put(one.id, one.worldId, one.editedAtMs);
+          } else if (one.kind === 'remove') {
+            const { worldId } = naive.devices.get(one.id) ?? { worldId: 1 };
+            fleet.putRemoval(worldId, { deviceId: one.id, imei: imeiOf(one.id), xid: 1, atMs: 0 }, true);
+            naive.devices.delete(one.id);
+          } else {
+            // A revision of a device has one list of stays, however often it is told.
+            const name = `${one.id} ${one.revision}`;
+            const list = revisions.get(name) ?? one.stays;
+            revisions.set(name, list);
+            inOneGo(fleet.putStays(one.id, list, one.revision));
+            naive.putStays(one.id, list, one.revision);
+          }
+        }
+        for (const view of VIEWS) {
+          for (const areaId of AREAS) {
+            for (const state of OCCUPANT_STATES) {
+              const expected = naive.in(view, areaId, state);
+              for (const [offset, limit] of [
+                [0, 50],
+                [1, 2],
+                [3, 1],
+                [99, 9],
+              ] as const) {
+                const { page, total } = fleet.occupants(view, areaId, state, { offset, limit });
+                assert.equal(total, expected.length);
+                assert.deepEqual(page.map(plain), expected.slice(offset, offset + limit));
+              }
+            }
+          }
+        }
+      }),
+      { seed: 2, numRuns: 300 },
+    );
+  });
+
+  test('of thousands of areas are exchanged in steps, and the newest stays win whatever comes between', () => {
+    const staysFrom = (first: number, insideSinceMs: number): Stay[] =>
+      Array.from({ length: 3_000 }, (_, n) => ({
+        areaId: first + 2 * n,
+        insideSinceMs,
+        confirmedAtMs: null,
+      }));
+    const older = staysFrom(1, 10);
+    const newer = staysFrom(2_001, 20);
+    for (const order of ['older first', 'newer first'] as const) {
+      const fleet = new Fleet();
+      fleet.putDevice(fields(1, 1, 0));
+      const steps = [fleet.putStays(1, older, 4), fleet.putStays(1, newer, 5)];
+      if (order === 'newer first') steps.reverse();
+      let count = 0;
+      // In turn, with a move to another world between.
+      for (let open = true; open; count++) {
+        open = false;
+        for (const each of steps) if (each.next().done !== true) open = true;
+        if (count === 3) fleet.putDevice(fields(1, 2, 1));
+      }
+      assert.ok(count > 5, `${count} steps`);
+      const held = Array.from({ length: 9_000 }, (_, areaId) =>
+        fleet.occupants([2], areaId, 'all', { offset: 0, limit: 9 }),
+      );
+      assert.deepEqual(
+        held.flatMap(({ page }) => page.map(({ areaId, insideSinceMs }) => ({ areaId, insideSinceMs }))),
+        newer.map(({ areaId, insideSinceMs }) => ({ areaId, insideSinceMs })),
+      );
+      assert.ok(
+        held.every((_, areaId) => fleet.occupants([1], areaId, 'all', { offset: 0, limit: 9 }).total === 0),
+      );
+    }
+  });
+});

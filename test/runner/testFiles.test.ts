@@ -1,0 +1,42 @@
+import assert from 'node:assert/strict';
+import { relative } from 'node:path';
+import { describe, test } from 'node:test';
+import { findTestFiles, selectTestFiles } from './testFiles.ts';
+
+const FILES = [
+  'test/pods/killed.test.ts',
+  'test/http/devices/nearest.test.ts',
+  'test/runner/options.test.ts',
+];
+
+describe('the test files', () => {
+  test('are all files of the folder that end in .test.ts, each once', () => {
+    const files = findTestFiles();
+    assert.ok(files.includes(relative(process.cwd(), import.meta.filename)));
+    assert.ok(files.length > 200);
+    assert.equal(new Set(files).size, files.length);
+  });
+
+  const cases: readonly [what: string, words: string[], selected: string[]][] = [
+    ['no word: all', [], FILES],
+    ['a word of the name', ['nearest'], ['test/http/devices/nearest.test.ts']],
+    ['a folder', ['test/runner'], ['test/runner/options.test.ts']],
+    ['a folder as the shell completes it', ['./test/runner/'], ['test/runner/options.test.ts']],
+    ['a file', [import.meta.filename.replace('testFiles', 'options')], ['test/runner/options.test.ts']],
+    [
+      'any of several words',
+      ['options', 'killed'],
+      ['test/pods/killed.test.ts', 'test/runner/options.test.ts'],
+    ],
+  ];
+  for (const [what, words, selected] of cases) {
+    test(`selected by ${what}`, () => {
+      assert.deepEqual(selectTestFiles(FILES, words), { ok: true, value: selected });
+    });
+  }
+
+  test('are not run when one of the words is in no path', () => {
+    const error = 'No test file has "neerest" in its path.';
+    assert.deepEqual(selectTestFiles(FILES, ['options', 'neerest']), { ok: false, error });
+  });
+});

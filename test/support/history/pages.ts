@@ -1,0 +1,40 @@
+import { inOneGo } from '../../../src/base/workTurns.ts';
+import type { HistoryEncoder } from '../../../src/http/answers/export/historyEncoder.ts';
+import type { PointPage } from '../../../src/store/history/pointPages.ts';
+
+/** A point as the exports show it, times as epoch ms. */
+export interface ExportPoint {
+  readonly recordedAtMs: number;
+  readonly lat: number;
+  readonly lng: number;
+  readonly altitudeM: number;
+  readonly speedKmh: number;
+  readonly heading: number;
+  readonly satellites: number;
+  readonly odometerKm: number | null;
+}
+
+export function pageOf(points: readonly ExportPoint[]): PointPage {
+  const column = (of: (point: ExportPoint) => number) => Float64Array.from(points, of);
+  return {
+    count: points.length,
+    recordedAtMs: column((point) => point.recordedAtMs),
+    lats: column((point) => point.lat),
+    lngs: column((point) => point.lng),
+    altitudesM: column((point) => point.altitudeM),
+    speedsKmh: column((point) => point.speedKmh),
+    headings: column((point) => point.heading),
+    satellites: Int32Array.from(points, (point) => point.satellites),
+    odometersKm: column((point) => point.odometerKm ?? Number.NaN),
+  };
+}
+
+/** The file that an encoder makes of these points, cut into pages. */
+export function fileOf(encoder: HistoryEncoder, points: readonly ExportPoint[], pagePoints: number): Buffer {
+  const pieces: Buffer[] = [];
+  const take = (piece: Buffer) => void pieces.push(piece);
+  for (let at = 0; at < points.length; at += pagePoints)
+    inOneGo(encoder.encode(pageOf(points.slice(at, at + pagePoints)), take));
+  inOneGo(encoder.finish(take));
+  return Buffer.concat(pieces);
+}

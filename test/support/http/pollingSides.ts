@@ -1,0 +1,241 @@
+import { once } from 'node:events';
+import type { RequestListener, Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fingerprint, type ShownKey } from '../../../src/access/apiKey.ts';
+import { CidrSet, type Network, parseNetwork } from '../../../src/access/cidrSet.ts';
+import type { ClientAddress } from '../../../src/access/clientAddress.ts';
+import { scopeMask } from '../../../src/access/scopes.ts';
+import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
+import { compileShape } from '../../../src/areas/shape.ts';
+import { DeadlineExceeded } from '../../../src/base/deadline.ts';
+import { Overloaded } from '../../../src/base/fairSemaphore.ts';
+import { WorkTurns } from '../../../src/base/workTurns.ts';
+import type { AccessDecision, Authorizer } from '../../../src/flows/access/authorizer.ts';
+import type { StreamedBody } from '../../../src/http/bodies/streamedBody.ts';
+import { areaReadRoutes } from '../../../src/http/routes/areaReads.ts';
+import { deviceRoutes } from '../../../src/http/routes/devices.ts';
+import { nearestRoute } from '../../../src/http/routes/nearest.ts';
+import type { Route } from '../../../src/http/routes/route.ts';
+import { type AppPorts, createApp } from '../../../src/http/server/app.ts';
+import { pollingListener } from '../../../src/http/server/pollingListener.ts';
+import { createHttpServer } from '../../../src/http/server/server.ts';
+import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
+import { Fleet } from '../../../src/memory/fleet.ts';
+import { started } from '../started.ts';
+import { newBodyPorts } from '../workTurns.ts';
+
+const NOW_MS = Date.UTC(2026, 10, 20);
+const WORLD = 1;
+/** Of the key `other`, which belongs to another account. */
+export const OTHER_WORLD = 2;
+export const IMEI = '350000000000017';
+const LOOPBACK = parseNetwork('127.0.0.1/32') as Network;
+
+const grantedAs = (scopes: number, worldId = WORLD) =>
+  ({
+    kind: 'granted',
+    caller: { worldIds: [worldId], accountId: worldId, scopes },
+  }) as unknown as AccessDecision;
+
+/** What becomes of a call by the key that it shows. */
+const FATES = [
+  'now',
+  'later',
+  'other',
+  'scopeless',
+  'limited',
+  'limited later',
+  'by address',
+  'unavailable',
+  'unavailable later',
+  'fault',
+] as const;
+type Fate = (typeof FATES)[number];
+
+export function keyOf(fate: Fate): string {
+  return `fk_${fate.replace(' ', 'X').padEnd(43, '0')}`;
+}
+
+export const KEYS = FATES.map(keyOf);
+const fateOf = new Map(FATES.map((fate) => [fingerprint(keyOf(fate)), fate]));
+
+/** At once or later. */
+function authorize(shown: ShownKey, client: ClientAddress): AccessDecision | Promise<AccessDecision> {
+  const reading = scopeMask('read_devices', 'read_locations', 'read_areas');
+  const authorized = grantedAs(reading);
+  if (shown.kind === 'none') return { kind: 'denied', code: 'API_KEY_REQUIRED' };
+  const fate = shown.kind === 'key' ? fateOf.get(shown.fingerprint) : undefined;
+  switch (fate) {
+    case undefined:
+      return { kind: 'denied', code: 'API_KEY_INVALID' };
+    case 'later':
+      return Promise.resolve(authorized);
+    case 'other':
+      return grantedAs(reading, OTHER_WORLD);
+    case 'scopeless':
+      return grantedAs(scopeMask('write_areas'));
+    case 'limited':
+      return { kind: 'limited', limit: 'key_minute' };
+    case 'limited later':
+      return Promise.resolve({ kind: 'limited', limit: 'ip_minute' });
+    case 'by address':
+      return client.address.text === '198.51.100.7'
+        ? authorized
+        : { kind: 'denied', code: 'API_KEY_IP_BLOCKED' };
+    case 'unavailable':
+      throw new DeadlineExceeded('too slow');
+    case 'unavailable later':
+      return Promise.reject(new DeadlineExceeded('too slow'));
+    case 'fault':
+      throw new Error('secret detail');
+    case 'now':
+      return authorized;
+  }
+}
+
+/** What a side answers from. */
+export interface SideMemory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+}
+
+function smallMemory(): SideMemory {
+  const fleet = new Fleet();
+  for (const [id, name] of [
+    [1, 'Van "12" — Überführung'],
+    [2, null],
+    [3, 'Truck'],
+  ] as const) {
+    const fields = {
+      id,
+      imei: String(Number(IMEI) + id - 1),
+      worldId: WORLD,
+      name,
+      plate: null,
+      model: null,
+      groups: ['a'],
+      editedAtMs: 0,
+    };
+    fleet.putDevice(fields);
+    const position = {
+      recordedAtMs: NOW_MS - 1_000,
+      lat: 41.9,
+      lng: 12.5,
+      altitudeM: 1,
+      speedKmh: 3,
+      odometerKm: null,
+      movedAtMs: NOW_MS,
+    };
+    if (id !== 2) fleet.move(id, position);
+  }
+  const areas = new AreaCatalog();
+  const circle = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radiusM: 100 } as const;
+  const definition = { name: 'Depot', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry: circle };
+  const stored = {
+    id: 7,
+    worldId: WORLD,
+    accountId: 1,
+    revision: 1,
+    createdAtMs: 0,
+    definition,
+    measures: areaMeasures(circle),
+  };
+  areas.put({ ...stored, shape: compileShape(definition) });
+  return { fleet, areas };
+}
+
+const crowdedBody: StreamedBody = {
+  bytes: null,
+  open: () => Promise.reject(new Overloaded('planned')),
+  next: () => Promise.resolve(false),
+  close: () => undefined,
+};
+
+/** Fails after its first piece. */
+function breakingBody(closed: string[]): StreamedBody {
+  let pieces = 0;
+  return {
+    bytes: null,
+    open: () => Promise.resolve(),
+    next: (take) => {
+      if (++pieces > 1) return Promise.reject(new Error('secret detail'));
+      take(Buffer.from('{"data":['));
+      return Promise.resolve(true);
+    },
+    close: () => closed.push('closed'),
+  };
+}
+
+/** A server around the polled routes, with a memory of its own. */
+export interface Side {
+  readonly url: string;
+  readonly server: Server;
+  readonly observed: string[];
+  readonly logged: string[];
+  /** A line for each body of `/breaks` that was closed. */
+  readonly closed: string[];
+}
+
+export async function serveSide(
+  make: (ports: AppPorts) => RequestListener,
+  { fleet, areas }: SideMemory = smallMemory(),
+): Promise<Side> {
+  const turns = new WorkTurns<string | number>(1);
+  const nearest = nearestRoute({ fleet, turns });
+  const observed: string[] = [];
+  const logged: string[] = [];
+  const closed: string[] = [];
+  const broken = (path: string, handle: Route['handle']): Route => ({ ...nearest, path, handle });
+  const server = createHttpServer(
+    make({
+      ...newBodyPorts(),
+      authorizer: { authorize } as Pick<Authorizer, 'authorize'> as Authorizer,
+      routes: [
+        nearest,
+        ...deviceRoutes(fleet),
+        ...areaReadRoutes({ areas, turns }),
+        broken('/throws', () => {
+          throw new Error('secret detail');
+        }),
+        broken('/rejects', () => Promise.reject(new Error('secret detail'))),
+        broken('/away', () => Promise.reject(new DeadlineExceeded('too slow'))),
+        broken('/crowded', () => ({ status: 200, body: crowdedBody })),
+        broken('/breaks', () => ({ status: 200, body: breakingBody(closed) })),
+        broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
+        broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
+      ],
+      sessions: {} as AppPorts['sessions'],
+      trustedProxies: new CidrSet([LOOPBACK]),
+      clock: () => NOW_MS,
+      probes: { loaded: () => true, ready: () => true },
+      log: { error: (_, message) => logged.push(message), warn: (_, message) => logged.push(message) },
+      observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),
+    }),
+  );
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    server,
+    observed,
+    logged,
+    closed,
+  };
+}
+
+const stop = async ({ server }: Side): Promise<unknown> => server.close();
+
+/** A server that answers by its router alone, for the tests of the file that calls this. */
+export const routerSide = (memory?: SideMemory): Side => started(() => serveSide(createApp, memory), stop);
+
+/** The same behind the polling listener, which leaves to the router what it does not answer; `onLeft` counts that. */
+export function pollingSide(memory?: SideMemory, onLeft: () => void = () => undefined): Side {
+  const make = (ports: AppPorts): RequestListener => {
+    const app = createApp(ports);
+    return pollingListener(ports, (request, response) => {
+      onLeft();
+      app(request, response);
+    });
+  };
+  return started(() => serveSide(make, memory), stop);
+}

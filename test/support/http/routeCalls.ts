@@ -1,0 +1,67 @@
+import { Allowlist } from '../../../src/access/allowlist.ts';
+import { CidrSet } from '../../../src/access/cidrSet.ts';
+import type { KeyState } from '../../../src/access/keyState.ts';
+import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
+import { invariant } from '../../../src/base/invariant.ts';
+import { ok } from '../../../src/base/result.ts';
+import type { Answer } from '../../../src/http/answers/answer.ts';
+import type { Route } from '../../../src/http/routes/route.ts';
+import { answerRoute, resolveCall } from '../../../src/http/server/answerRoute.ts';
+
+/** Calls routes in this process, as an authorized caller, without a server. */
+export class RouteCalls {
+  readonly #routes: readonly Route[];
+  readonly #caller: KeyState;
+  readonly #nowMs: number;
+
+  constructor(routes: readonly Route[], { accountId = 1, worldIds = [1], nowMs = Date.now() } = {}) {
+    this.#routes = routes;
+    this.#nowMs = nowMs;
+    this.#caller = {
+      id: 1,
+      accountId,
+      worldIds,
+      scopes: scopeMask(...SCOPES),
+      allowlist: new Allowlist(new CidrSet([])),
+      revoked: false,
+      ownerActive: true,
+      historyDays: 30,
+    };
+  }
+
+  /** `path` is that of the route; `query` begins with a question mark, or is empty. */
+  get(path: string, query = '', params: Readonly<Record<string, string>> = {}): Answer | Promise<Answer> {
+    return this.#answer('GET', path, query, params, null);
+  }
+
+  /** `json` is the text of the body. */
+  post(path: string, json: string): Answer | Promise<Answer> {
+    return this.#answer('POST', path, '', {}, json);
+  }
+
+  #answer(
+    method: 'GET' | 'POST',
+    path: string,
+    query: string,
+    params: Readonly<Record<string, string>>,
+    json: string | null,
+  ): Answer | Promise<Answer> {
+    const route = this.#routes.find((each) => each.method === method && each.path === path);
+    invariant(route, `there is a route ${method} ${path}`);
+    const caller = this.#caller;
+    const resolved = resolveCall('v3', route, caller, `/api/v3${path}${query}`);
+    if ('error' in resolved) return resolved.error;
+    const body = json === null ? null : { pieces: [], isJson: true, json: ok(JSON.parse(json) as unknown) };
+    const { query: parameters } = resolved;
+    const header = () => undefined;
+    return answerRoute(route, {
+      version: 'v3',
+      caller,
+      params,
+      query: parameters,
+      nowMs: this.#nowMs,
+      body,
+      header,
+    });
+  }
+}

@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createClient } from '@hey-api/openapi-ts';
+import openapiTypes, { astToString } from 'openapi-typescript';
+import { generate as generateOrval } from 'orval';
+
+const exec = promisify(execFile);
+
+const OPENAPI_FETCH = join(dirname(fileURLToPath(import.meta.resolve('openapi-fetch'))), '..');
+
+/** Clients of three generators in a folder: `types.ts` with openapi-fetch, `hey-api/index.ts` and `orval.ts`. */
+export async function generateClients(description: string, base: string, folder: string): Promise<void> {
+  const input = join(folder, 'openapi.json');
+  await writeFile(input, description);
+  await writeFile(join(folder, 'types.ts'), astToString(await openapiTypes(description)));
+  await mkdir(join(folder, 'node_modules'));
+  await symlink(OPENAPI_FETCH, join(folder, 'node_modules', 'openapi-fetch'));
+  const output = join(folder, 'hey-api');
+  await mkdir(output);
+  await createClient({
+    input,
+    output: { path: output, module: { extension: '.ts' } },
+    plugins: ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk'],
+    logs: { level: 'silent', file: false },
+  });
+  await withoutConsole(() =>
+    generateOrval({
+      input: { target: input },
+      output: { target: join(folder, 'orval.ts'), client: 'fetch', mode: 'single', baseUrl: base },
+    }),
+  );
+}
+
+/** Some generators congratulate on the console, and have no option against it. */
+async function withoutConsole(work: () => Promise<void>): Promise<void> {
+  const { log } = console;
+  console.log = () => undefined;
+  try {
+    await work();
+  } finally {
+    console.log = log;
+  }
+}
+
+const OPTIONS = [
+  ...['--noEmit', '--strict', '--skipLibCheck', '--target', 'es2024', '--lib', 'es2024,dom'],
+  ...['--module', 'nodenext', '--types', '', '--allowImportingTsExtensions', '--verbatimModuleSyntax'],
+];
+
+/** Options beyond `strict`, for programs in which all code is ours. */
+export const STRICTER = ['--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
+
+/** Errors of the compiler about programs in a folder, "file(line,column): error …", one each. */
+export async function compile(
+  folder: string,
+  files: readonly string[],
+  more: readonly string[] = [],
+): Promise<string[]> {
+  const compiler = createRequire(import.meta.url).resolve('native-typescript/package.json');
+  const tsc = join(dirname(compiler), 'bin', 'tsc');
+  try {
+    await exec(process.execPath, [tsc, ...OPTIONS, ...more, ...files], { cwd: folder });
+    return [];
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    const errors = stdout.split('\n').filter((line) => /^\S+\(\d+,\d+\): error/.test(line));
+    if (errors.length === 0) throw new Error(`the compiler failed: ${stdout}${stderr}`, { cause: error });
+    return errors;
+  }
+}

@@ -1,0 +1,104 @@
+import type { TestContext } from 'node:test';
+import { WorkTurns } from '../../../src/base/workTurns.ts';
+import type { Fix } from '../../../src/engine/fix.ts';
+import type { CommitPorts, FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
+import { Ingest } from '../../../src/flows/ingest/ingest.ts';
+import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
+import { Fleet } from '../../../src/memory/fleet.ts';
+import { Subscriptions } from '../../../src/memory/subscriptions.ts';
+import { Tenancy } from '../../../src/memory/tenancy.ts';
+import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
+import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { adminOf } from '../postgres/admin.ts';
+import { createDatabase } from '../postgres/postgres.ts';
+
+const INSTANCE_ID = '00000000-0000-4000-8000-000000000000';
+
+/** What the ingesting side of one pod is made of, without its listeners. */
+export interface IngestSide {
+  readonly sql: Sql;
+  readonly fleet: Fleet;
+  readonly memory: CommitPorts['memory'];
+  readonly follower: CommitPorts['follower'];
+  readonly instanceId: string;
+  readonly turns: WorkTurns<string>;
+  readonly ingest: Ingest;
+  /** Everything that was reported to the metrics. */
+  readonly outcomes: FixOutcome[];
+}
+
+export interface IngestBench {
+  readonly imeis: readonly string[];
+  readonly sides: readonly IngestSide[];
+  readonly databaseUrl: string;
+}
+
+/** A database with devices that are called after nothing, and the ingesting sides of some pods on it. */
+export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}): Promise<IngestBench> {
+  const { url: databaseUrl, drop } = await createDatabase();
+  const admin = adminOf(databaseUrl);
+  await admin.account('owner@example.com');
+  const imeis = Array.from({ length: devices }, (_, n) => String(350_000_000_000_000 + n));
+  await admin.importDevices(
+    'owner@example.com',
+    imeis.map((imei) => ({ imei })),
+  );
+  const makeSide = async (): Promise<IngestSide> => {
+    const sql = openSql(databaseUrl, { maxConnections: 6, name: 'test' });
+    const fleet = new Fleet();
+    const memory = {
+      fleet,
+      areas: new AreaCatalog(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
+    // Goes on to the end of the feed and takes nothing from it: these pods learn nothing by following.
+    const follower = {
+      cursor: await sql.begin(selectFeedCursor),
+      catchUp: async () => {
+        follower.cursor = await sql.begin(selectFeedCursor);
+      },
+    };
+    const outcomes: FixOutcome[] = [];
+    const turns = new WorkTurns<string>(3);
+    const ingest = new Ingest({
+      sql,
+      memory,
+      follower,
+      instanceId: INSTANCE_ID,
+      clock: Date.now,
+      turns,
+      onQueued: () => undefined,
+      onOutboxFilled: () => undefined,
+      onMoved: () => undefined,
+      onOutcomes: (some) => void outcomes.push(...some),
+    });
+    return { sql, fleet, memory, follower, instanceId: INSTANCE_ID, turns, ingest, outcomes };
+  };
+  const sides = await Promise.all(Array.from({ length: pods }, makeSide));
+  t.after(async () => {
+    for (const { sql } of sides) await sql.end();
+    await drop();
+  });
+  return { imeis, sides, databaseUrl };
+}
+
+/** A fix at rest near Rome; `values` say what is different. */
+export function fixOf(imei: string, recordedAtMs: number, values: Partial<Fix> = {}): Fix {
+  return {
+    imei,
+    recordedAtMs,
+    sentAtMs: null,
+    lat: 41.9,
+    lng: 12.5,
+    altitudeM: 0,
+    speedKmh: 30,
+    heading: 0,
+    satellites: 0,
+    odometerKm: null,
+    ignition: null,
+    alarms: [],
+    rfid: null,
+    ...values,
+  };
+}

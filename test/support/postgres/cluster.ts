@@ -1,0 +1,106 @@
+import { chmod, mkdtemp, readFile, realpath, rm, statfs } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { exists } from '../../../src/store/embedded/dataFolder.ts';
+import { startEmbedded } from '../../../src/store/embedded/embedded.ts';
+import { migrate } from '../../../src/store/sql/migrate.ts';
+import { openSql } from '../../../src/store/sql/sql.ts';
+import { identifier } from '../../../src/store/sql/sqlText.ts';
+
+const TEMPLATE = 'fleet_template';
+const MEMORY_FOLDER = '/dev/shm';
+const MEMORY_NEEDED_BYTES = 4 * 1024 ** 3;
+
+export interface TestCluster {
+  /** A database of the cluster to send `create database` to. */
+  readonly adminUrl: string;
+  /** The name of a database with all migrations applied. */
+  readonly template: string;
+  /** Settles with an error when the cluster ends before `stop`. */
+  readonly exited: Promise<Error | null>;
+  stop(): Promise<void>;
+}
+
+/** Starts a cluster whose databases need not outlive a power failure, in a folder that `stop` removes. */
+export async function startTestCluster(): Promise<TestCluster> {
+  const dataDir = await makeDataDir();
+  const embedded = await startEmbedded({
+    dataDir,
+    log: () => undefined,
+    settings: {
+      fsync: 'off',
+      full_page_writes: 'off',
+      max_connections: '300', // three test files at a time, each with several pods
+      shared_buffers: '128MB',
+      max_wal_size: '128MB',
+      wal_compression: 'off',
+    },
+  });
+  const stop = async (): Promise<void> => {
+    await embedded.stop();
+    await removeDataDir(dataDir);
+  };
+  try {
+    await createTemplate(embedded.url);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { adminUrl: embedded.url, template: TEMPLATE, exited: embedded.exited, stop };
+}
+
+/** A new folder, in memory if possible, that the account which Postgres runs as may enter unless `mode` says otherwise. */
+export async function makeDataDir(mode = 0o755): Promise<string> {
+  return makeFolder(await findFastFolder(), mode);
+}
+
+/** A new folder on disk, for programs: what is in memory may not be executable. */
+export function makeProjectDir(mode = 0o755): Promise<string> {
+  return makeFolder(tmpdir(), mode);
+}
+
+async function makeFolder(parent: string, mode: number): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(parent, 'fleet-test-')));
+  await chmod(dir, mode);
+  return dir;
+}
+
+/** Removes a data folder, and the folder of its cluster where that is elsewhere. */
+export async function removeDataDir(dataDir: string): Promise<void> {
+  const pointer = join(dataDir, 'place.json');
+  if (await exists(pointer)) {
+    const { place } = JSON.parse(await readFile(pointer, 'utf8')) as { place: string };
+    await rm(place, { recursive: true, force: true });
+  }
+  await rm(dataDir, { recursive: true, force: true });
+}
+
+/** The address of another database of the same cluster. */
+export function databaseUrl(adminUrl: string, database: string): string {
+  const url = new URL(adminUrl);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+/** Memory where there is plenty of it: a database has 300 files, and making files is slow on some disks. */
+async function findFastFolder(): Promise<string> {
+  if (!(await exists(MEMORY_FOLDER))) return tmpdir();
+  const { bavail, bsize } = await statfs(MEMORY_FOLDER);
+  return bavail * bsize >= MEMORY_NEEDED_BYTES ? MEMORY_FOLDER : tmpdir();
+}
+
+async function createTemplate(adminUrl: string): Promise<void> {
+  const admin = openSql(adminUrl, { maxConnections: 1, name: 'test template' });
+  try {
+    await admin`create database ${identifier(TEMPLATE)}`;
+    const sql = openSql(databaseUrl(adminUrl, TEMPLATE), { maxConnections: 1, name: 'test template' });
+    try {
+      await migrate(sql, () => undefined);
+    } finally {
+      await sql.end();
+    }
+    await admin`alter database ${identifier(TEMPLATE)} allow_connections false`; // who copies needs it to be unused
+  } finally {
+    await admin.end();
+  }
+}

@@ -1,0 +1,114 @@
+import type { TestContext } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { findBinaries } from '../../../src/store/embedded/binaries.ts';
+import { createCluster, runInFolder, urlOf } from '../../../src/store/embedded/cluster.ts';
+import { findDataFolder } from '../../../src/store/embedded/dataFolder.ts';
+import type { Watched } from '../../../src/store/embedded/watchdog.ts';
+import { migrate } from '../../../src/store/sql/migrate.ts';
+import { openSql } from '../../../src/store/sql/sql.ts';
+import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
+import { findFreePort } from '../ports.ts';
+import { makeDataDir, removeDataDir } from './cluster.ts';
+import { processesIn } from './embedded.ts';
+
+const READY_POLL_MS = 10;
+
+/** A Postgres of a test alone, on one port for its whole life, to be harmed. */
+export interface OwnPostgres {
+  readonly url: string;
+  /** Fast shutdown, as an administrator or an update does it. */
+  stop(): Promise<void>;
+  /** Kills every process of it at once, as the failure of its machine would. */
+  kill(): Promise<void>;
+  /** Kills the processes of all sessions; Postgres itself recovers from that. */
+  killSessions(): Promise<void>;
+  /** Starts it again after `stop` or `kill`, and waits until it takes queries. */
+  start(): Promise<void>;
+  /** Lets it answer nothing, with its connections open, until `resume`. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+}
+
+/** Starts a migrated Postgres of its own; it goes away after the test. */
+export async function startOwnPostgres(t: TestContext): Promise<OwnPostgres> {
+  const dataDir = await makeDataDir();
+  const home = await findDataFolder(dataDir, () => undefined);
+  const binaries = await findBinaries(home);
+  await createCluster(home, binaries, false);
+  const cluster = `${home.dir}/cluster`;
+  const port = await findFreePort();
+  const url = await urlOf(home.dir, port);
+  const settings = [
+    `port=${port}`,
+    'listen_addresses=127.0.0.1',
+    'unix_socket_directories=',
+    'fsync=off',
+    'max_connections=100',
+  ];
+  let server: Watched | null = null;
+  const start = async (): Promise<void> => {
+    server = await runInFolder(home, binaries.postgres, [
+      '-D',
+      cluster,
+      ...settings.flatMap((setting) => ['-c', setting]),
+    ]);
+    server.unref();
+    await whenReady(url);
+  };
+  const signal = async (name: NodeJS.Signals, pids: readonly number[]): Promise<void> => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, name);
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      }
+    }
+  };
+  const all = () => processesIn(cluster);
+  const postgres: OwnPostgres = {
+    url,
+    start,
+    stop: async () => server?.stop(),
+    kill: async () => {
+      await signal('SIGKILL', await all());
+      await server?.ended;
+      while ((await all()).length > 0) await sleep(READY_POLL_MS);
+    },
+    killSessions: async () => {
+      const sql = openSql(url, { maxConnections: 1, name: 'killer' });
+      const rows = await sql<{ pid: number }[]>`
+        select pid from pg_stat_activity where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+      await sql.end();
+      await signal(
+        'SIGKILL',
+        rows.map((row) => row.pid),
+      );
+    },
+    pause: async () => signal('SIGSTOP', await all()),
+    resume: async () => signal('SIGCONT', await all()),
+  };
+  t.after(async () => {
+    await postgres.resume();
+    await postgres.kill();
+    await removeDataDir(dataDir);
+  });
+  await start();
+  const sql = openSql(url, { maxConnections: 1, name: 'test migration' });
+  await migrate(sql, () => undefined);
+  await sql.end();
+  return postgres;
+}
+
+async function whenReady(url: string): Promise<void> {
+  const sql = openSql(url, { maxConnections: 1, name: 'test start' });
+  for (;;) {
+    try {
+      await sql`select 1`;
+      break;
+    } catch (error) {
+      if (!isUnavailable(error)) throw error;
+      await sleep(READY_POLL_MS);
+    }
+  }
+  await sql.end();
+}

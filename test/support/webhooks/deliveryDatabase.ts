@@ -1,0 +1,111 @@
+import { createSecretKey, randomBytes } from 'node:crypto';
+import type { TestContext } from 'node:test';
+import { parseCidrs } from '../../../src/access/cidrSet.ts';
+import { invariant } from '../../../src/base/invariant.ts';
+import type { EndpointDraft } from '../../../src/delivery/endpoint.ts';
+import { newDeliveryIds, newEventId } from '../../../src/delivery/message.ts';
+import { newSecret, seal } from '../../../src/delivery/secretBox.ts';
+import { ClaimBatches } from '../../../src/flows/delivery/claimBatches.ts';
+import type { DeliverPorts } from '../../../src/flows/delivery/deliverEndpoint.ts';
+import type { SendResult, WebhookRequest } from '../../../src/net/sendWebhook.ts';
+import { insertAccount, lockForNewTenants } from '../../../src/store/access/accounts.ts';
+import { type ClaimedEndpoint, claimEndpoints } from '../../../src/store/delivery/claims.ts';
+import { insertDeliveries } from '../../../src/store/delivery/deliveries.ts';
+import { insertWebhook } from '../../../src/store/delivery/webhooks.ts';
+import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { createDatabase } from '../postgres/postgres.ts';
+
+const KEY = createSecretKey(Buffer.alloc(32, 7));
+const ENDPOINTS_MAX = 1_000;
+
+/** A database with one account, to queue deliveries in without any pod. */
+export interface DeliveryDatabase {
+  readonly url: string;
+  readonly sql: Sql;
+  readonly accountId: number;
+  /** The id of another account. */
+  account(email: string): Promise<number>;
+  /** The id of a new endpoint, of the first account unless another is named. */
+  endpoint(draft?: Partial<EndpointDraft>, ownerId?: number): Promise<number>;
+  /** Ids of new deliveries, in the order in which they are due. */
+  queue(webhookId: number, count?: number): Promise<string[]>;
+  /** Ports of an endpoint whose requests are answered by `send`, and the outcomes that it reported. */
+  ports(
+    send: (request: WebhookRequest) => Promise<SendResult>,
+  ): DeliverPorts & { readonly outcomes: string[] };
+}
+
+export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDatabase> {
+  const { url } = await createDatabase(t);
+  const sql = openSql(url, { maxConnections: 10, name: 'test deliveries' });
+  t.after(() => sql.end());
+  await ensureWeeks(sql, DELIVERIES, [weekStartMs(Date.now()), weekStartMs(Date.now() + 86_400_000)]);
+  const account = async (email: string): Promise<number> => {
+    const { id } = await sql.begin(async (tx) => {
+      await lockForNewTenants(tx);
+      const draft = { email, name: 'A', organizationId: null, plan: 'pro', passwordHash: null };
+      return insertAccount(tx, draft);
+    });
+    return id;
+  };
+  const accountId = await account('a@x');
+  const nets = parseCidrs('');
+  invariant(nets.ok, 'no networks are valid networks');
+  return {
+    url,
+    sql,
+    accountId,
+    account,
+    endpoint: async (draft = {}, ownerId = accountId) => {
+      const complete: EndpointDraft = {
+        url: 'https://hooks.example.com/',
+        description: null,
+        events: ['*'],
+        retryPolicy: 'exponential',
+        maxRetries: 5,
+        active: true,
+        ...draft,
+      };
+      const sealed = seal(KEY, newSecret());
+      const made = await sql.begin((tx) => insertWebhook(tx, ownerId, complete, sealed, ENDPOINTS_MAX));
+      invariant(made, 'fewer than the limit');
+      return made.id;
+    },
+    queue: async (webhookId, count = 1) => {
+      const drafts = newDeliveryIds(count).map((id) => ({
+        id,
+        webhookId,
+        eventId: newEventId(),
+        eventType: 'rfid' as const,
+        body: JSON.stringify({ x: randomBytes(4).toString('hex') }),
+      }));
+      const made = await sql.begin((tx) => insertDeliveries(tx, drafts, false));
+      return made.map(({ id }) => id);
+    },
+    ports: (send) => {
+      const outcomes: string[] = [];
+      return {
+        sql,
+        claims: new ClaimBatches(sql),
+        clock: Date.now,
+        secretsKey: KEY,
+        allowNets: nets.value,
+        minuteMs: 60_000,
+        send,
+        onAttempt: (outcome) => void outcomes.push(outcome),
+        hasSlot: () => true,
+        isStopping: () => false,
+        outcomes,
+      };
+    },
+  };
+}
+
+/** Claims one endpoint. */
+export async function claimEndpoint(sql: Sql, webhookId: number): Promise<ClaimedEndpoint | undefined> {
+  const [opened] = await claimEndpoints(sql, [webhookId]);
+  return opened;
+}
+
+export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, durationMs: 1 };
