@@ -7,7 +7,7 @@ import { areasContainingRoutes } from '../../src/http/routes/bulk/areasContainin
 import { BulkCalls } from '../../src/http/routes/bulk/bulkCalls.ts';
 import { nearestBatchRoute } from '../../src/http/routes/bulk/nearestBatch.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
-import { RouteCalls } from '../../test/support/http/routeCalls.ts';
+import { RouteCalls, readPieces } from '../../test/support/http/routeCalls.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
@@ -59,7 +59,7 @@ export const bench: BenchCase = {
       { worldIds: [WORLD], nowMs: NOW_MS },
     );
     const ask = (path: string, bodies: readonly string[]) => (n: number) =>
-      Promise.resolve(calls.post(path, bodies[n % BODIES] as string));
+      Promise.resolve(calls.post(path, bodies[n % BODIES] as string)).then(readPieces);
     const inTowns = batchBodies((n) => townPlaces(sizes.points, 100 + n));
     const nearest = await measureAsyncCalls(share, 1, ask('/devices/nearest/batch', inTowns));
     const inCountry = batchBodies((n) => countryPlaces(sizes.points, 100 + n));

@@ -12,7 +12,7 @@ import { nearestBatchRoute } from '../../../src/http/routes/bulk/nearestBatch.ts
 import { nearestRoute } from '../../../src/http/routes/nearest.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../../src/memory/fleet.ts';
-import { RouteCalls } from '../../support/http/routeCalls.ts';
+import { RouteCalls, readPieces } from '../../support/http/routeCalls.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 
@@ -147,9 +147,8 @@ function queryOf(point: Point): string {
 }
 
 async function textOf(answer: Answer | Promise<Answer>): Promise<{ status: number; body: string }> {
-  const { status, body } = await answer;
-  assert.equal(typeof body, 'string');
-  return { status, body: body as string };
+  const made = await answer;
+  return { status: made.status, body: Buffer.concat(await readPieces(made)).toString() };
 }
 
 const dataOf = (body: string): string => /^\{"data":(.*),"meta":/.exec(body)?.[1] ?? '';

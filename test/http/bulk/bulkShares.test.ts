@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { DeadlineExceeded } from '../../../src/base/deadline.ts';
 import { Overloaded } from '../../../src/base/fairSemaphore.ts';
 import { type Steps, WorkTurns } from '../../../src/base/workTurns.ts';
+import { CutAnswer, type StreamedBody } from '../../../src/http/bodies/streamedBody.ts';
 import { BulkCalls } from '../../../src/http/routes/bulk/bulkCalls.ts';
 
 const BUSY = 1;
@@ -55,5 +56,90 @@ describe('batches', () => {
       return nowMs;
     });
     await assert.rejects(run(BUSY, Number.POSITIVE_INFINITY), DeadlineExceeded);
+  });
+});
+
+describe('answers of batches', () => {
+  /** An answer of so many pieces. */
+  const answerOf = (calls: BulkCalls, accountId: number, pieces = 3): StreamedBody => {
+    const { body } = calls.answer(accountId, function* (json) {
+      for (let n = 0; n < pieces; n++) {
+        json.add(String(n).repeat(100_000));
+        yield;
+      }
+    });
+    assert.ok(body !== null && typeof body === 'object' && 'next' in body);
+    return body;
+  };
+  const newCalls = () => new BulkCalls(new WorkTurns<string | number>(3));
+
+  test('are handed over in pieces, with the length of all of them', async () => {
+    const pieces: Buffer[] = [];
+    const body = answerOf(newCalls(), CALM);
+    await body.open();
+    assert.equal(body.bytes, 300_000);
+    while (await body.next((piece) => void pieces.push(piece)));
+    body.close();
+    assert.equal(pieces.length, 3);
+    assert.equal(Buffer.concat(pieces).toString(), ['0', '1', '2'].map((n) => n.repeat(100_000)).join(''));
+  });
+
+  test('that nobody reads keep back the account of their reader, and no other', async () => {
+    const calls = newCalls();
+    const unread = [answerOf(calls, BUSY), answerOf(calls, BUSY)];
+    for (const body of unread) await body.open();
+    let isOpen = false;
+    const third = answerOf(calls, BUSY);
+    const opened = third.open().then(() => {
+      isOpen = true;
+    });
+    const other = answerOf(calls, CALM);
+    await other.open();
+    other.close();
+    assert.equal(isOpen, false);
+    unread[0]?.close();
+    await opened;
+    third.close();
+  });
+
+  test('that wait too long for those before them are refused, and take no permit later', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const calls = newCalls();
+    const unread = [answerOf(calls, BUSY), answerOf(calls, BUSY)];
+    for (const body of unread) await body.open();
+    const late = assert.rejects(answerOf(calls, BUSY).open(), DeadlineExceeded);
+    t.mock.timers.tick(15_000);
+    await late;
+    for (const body of unread) body.close();
+    const after = [answerOf(calls, BUSY), answerOf(calls, BUSY)];
+    for (const body of after) await body.open();
+    for (const body of after) body.close();
+  });
+
+  test('are cut when their reader takes more than a minute', async (t) => {
+    const body = answerOf(newCalls(), CALM);
+    await body.open();
+    const nowMs = performance.now();
+    t.mock.method(performance, 'now', () => nowMs + 60_001);
+    await assert.rejects(
+      body.next(() => undefined),
+      CutAnswer,
+    );
+    body.close();
+  });
+
+  test('that cannot be finished give their permit back', async () => {
+    const calls = newCalls();
+    const reason = new Error('no');
+    for (let n = 0; n < 4; n++) {
+      // biome-ignore lint/correctness/useYield: it has no step but its last
+      const { body } = calls.answer(BUSY, function* () {
+        throw reason;
+      });
+      await assert.rejects((body as StreamedBody).open(), reason);
+    }
+    const body = answerOf(calls, BUSY);
+    await body.open();
+    body.close();
   });
 });

@@ -65,3 +65,17 @@ export class RouteCalls {
     });
   }
 }
+
+/** Reads a body as the server does: what is made while it is read as well. */
+export async function readPieces({ body }: Answer): Promise<Buffer[]> {
+  invariant(body !== null && (typeof body === 'string' || 'next' in body), 'the answer has a body that ends');
+  if (typeof body === 'string') return [Buffer.from(body)];
+  await body.open();
+  const pieces: Buffer[] = [];
+  try {
+    while (await body.next((piece) => void pieces.push(piece)));
+  } finally {
+    body.close();
+  }
+  return pieces;
+}

@@ -13,6 +13,7 @@ import { type Call, JSON_BODY_BYTES, type Route } from '../route.ts';
 import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
 import type { BulkCalls } from './bulkCalls.ts';
 import { CONTAINING_MAX } from './bulkLimits.ts';
+import type { TextPieces } from './textPieces.ts';
 
 /** Candidates that are compared at once, and between two looks at the clock: a fraction of a millisecond. */
 const CANDIDATES_PER_STEP = 20;
@@ -46,8 +47,8 @@ export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
       handle: ({ caller, body }) => {
         const points = readBatchPoints(body);
         if (!points.ok) return points.error;
-        return ports.bulkCalls.run(caller.accountId, () =>
-          answerAll(ports.areas, caller.worldIds, points.value),
+        return ports.bulkCalls.answer(caller.accountId, (json) =>
+          writeAll(json, ports.areas, caller.worldIds, points.value),
         );
       },
     },
@@ -104,21 +105,23 @@ function foundAnswer({ areas, total }: Found): Answer {
   return jsonAnswer(`[${items.join(',')}]`, `{"total":${total}}`);
 }
 
-function* answerAll(
+function* writeAll(
+  json: TextPieces,
   areas: AreaCatalog,
   worldIds: readonly number[],
   points: readonly BatchPoint[],
-): Steps<Answer> {
-  const items: string[] = [];
+): Steps<void> {
+  json.add('{"data":[');
+  let seen = 0;
   for (const point of points) {
     const result =
       'errorJson' in point
         ? `"error":${point.errorJson}`
         : yield* answerPoint(areas, worldIds, point.sent['lat'], point.sent['lng']);
-    items.push(`{"ref":${point.refJson},${result}}`);
-    if (items.length % POINTS_PER_STEP === 0) yield;
+    json.add(`${seen === 0 ? '' : ','}{"ref":${point.refJson},${result}}`);
+    if (++seen % POINTS_PER_STEP === 0) yield;
   }
-  return jsonAnswer(`[${items.join(',')}]`);
+  json.add('],"meta":{}}');
 }
 
 function* answerPoint(

@@ -4,7 +4,7 @@ import type { Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
 import type { NearDevice } from '../../../memory/device.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
-import { type Answer, jsonAnswer, validationAnswer } from '../../answers/answer.ts';
+import { validationAnswer } from '../../answers/answer.ts';
 import { nearDeviceJson } from '../../answers/deviceJson.ts';
 import { NEAREST_BATCH } from '../../openapi/operations/bulkOperations.ts';
 import { MAX_KM, NEAREST_LIMIT } from '../../parameters/parameters.ts';
@@ -13,6 +13,7 @@ import { JSON_BODY_BYTES, type Route } from '../route.ts';
 import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
 import type { BulkCalls } from './bulkCalls.ts';
 import { BATCH_DEVICES_MAX } from './bulkLimits.ts';
+import type { TextPieces } from './textPieces.ts';
 
 export const TOO_MANY_DEVICES = {
   field: 'points',
@@ -43,7 +44,9 @@ export function nearestBatchRoute({ fleet, bulkCalls }: NearestBatchPorts): Rout
       const questions = points.value.map(readQuestion);
       const devices = questions.reduce((sum, { limit }) => sum + limit, 0);
       if (devices > BATCH_DEVICES_MAX) return validationAnswer([TOO_MANY_DEVICES]);
-      return bulkCalls.run(caller.accountId, () => answerAll(fleet, caller.worldIds, questions, nowMs));
+      return bulkCalls.answer(caller.accountId, (json) =>
+        writeAll(json, fleet, caller.worldIds, questions, nowMs),
+      );
     },
   };
 }
@@ -76,30 +79,32 @@ function limitOf(sent: JsonObject[string]): number {
   return typeof sent === 'number' ? Math.min(max, Math.max(min, Math.trunc(sent))) : fallback;
 }
 
-function* answerAll(
+function* writeAll(
+  json: TextPieces,
   fleet: Fleet,
   worldIds: readonly number[],
   questions: readonly Question[],
   nowMs: number,
-): Steps<Answer> {
-  const items: string[] = [];
+): Steps<void> {
+  json.add('{"data":[');
+  let seen = 0;
   for (const question of questions) {
-    const { refJson } = question;
+    json.add(`${seen === 0 ? '' : ','}{"ref":${question.refJson},`);
     if ('errorJson' in question) {
-      items.push(`{"ref":${refJson},"error":${question.errorJson}}`);
-      continue;
+      json.add(`"error":${question.errorJson}}`);
+    } else {
+      const { lat, lng, limit, maxM } = question;
+      const found =
+        fleet.near(worldIds, lat, lng, limit, maxM) ??
+        (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
+      json.add(`"devices":${listJson(found, nowMs)}}`);
     }
-    const { lat, lng, limit, maxM } = question;
-    const found =
-      fleet.near(worldIds, lat, lng, limit, maxM) ??
-      (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
-    items.push(`{"ref":${refJson},"devices":${listJson(found, nowMs)}}`);
-    if (items.length % POINTS_PER_STEP === 0) yield;
+    if (++seen % POINTS_PER_STEP === 0) yield;
   }
-  return jsonAnswer(`[${items.join(',')}]`, META);
+  json.add(CLOSING);
 }
 
-const META = '{"distance":"straight_line_km"}';
+const CLOSING = '],"meta":{"distance":"straight_line_km"}}';
 
 function listJson(found: readonly NearDevice[], nowMs: number): string {
   let json = '';
