@@ -77,21 +77,15 @@ function openStream(api: string, key: string, query: string): Promise<IncomingMe
 async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<number[]> {
   const { api, ingest, key, devices, pointsPerSecond, seconds } = question;
   const stream = await openStream(api, key, 'snapshot=false&include=devices');
-  const sentAt = new Map<string, number>();
-  const latencies: number[] = [];
+  const awaited = new AwaitedPoints();
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;
     const end = text.lastIndexOf('\n\n');
     if (end === -1) return;
-    const nowMs = performance.now();
     for (const [, data = ''] of text.slice(0, end).matchAll(/^event: device\nid: .*\ndata: (.*)$/gm)) {
       const { imei, location } = JSON.parse(data) as { imei: string; location: { recorded_at: string } };
-      const name = `${imei} ${Date.parse(location.recorded_at)}`;
-      const atMs = sentAt.get(name);
-      if (atMs === undefined) continue;
-      latencies.push(nowMs - atMs);
-      sentAt.delete(name);
+      awaited.arrived(imei, Date.parse(location.recorded_at));
     }
     text = text.slice(end + 2);
   });
@@ -102,16 +96,41 @@ async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<n
     const dueMs = startMs + (n * BATCH * 1_000) / pointsPerSecond;
     if (dueMs > performance.now()) await sleep(dueMs - performance.now());
     const points = batchOf(n, devices);
-    for (const { imei, recorded_at } of points) sentAt.set(`${imei} ${recorded_at}`, performance.now());
+    for (const { imei, recorded_at } of points) awaited.sent(imei, recorded_at);
     posting.push(post(ingest, points));
   }
   await Promise.all(posting);
   const untilMs = performance.now() + 5_000;
-  while (sentAt.size > 0 && performance.now() < untilMs) await sleep(20);
+  while (awaited.size > 0 && performance.now() < untilMs) await sleep(20);
   stream.destroy();
-  // Only positions that were overtaken by a newer one of their device may be left out.
-  if (latencies.length < 0.9 * batches * BATCH) throw new Error(`${sentAt.size} points never came`);
-  return latencies;
+  if (awaited.size > 0) throw new Error(`${awaited.size} points never came`);
+  return awaited.latenciesMs;
+}
+
+/** Points that were sent and that a stream has not brought, by device. */
+class AwaitedPoints {
+  readonly #sent = new Map<string, { readonly recordedAtMs: number; readonly sentAtMs: number }[]>();
+  /** From sending a point until the stream brings it or a newer one of its device. */
+  readonly latenciesMs: number[] = [];
+  size = 0;
+
+  sent(imei: string, recordedAtMs: number): void {
+    const points = this.#sent.get(imei) ?? [];
+    this.#sent.set(imei, points);
+    points.push({ recordedAtMs, sentAtMs: performance.now() });
+    this.size++;
+  }
+
+  /** A stream may leave out positions that a newer one of their device has overtaken. */
+  arrived(imei: string, recordedAtMs: number): void {
+    const nowMs = performance.now();
+    const points = this.#sent.get(imei);
+    while (points?.[0] !== undefined && points[0].recordedAtMs <= recordedAtMs) {
+      this.latenciesMs.push(nowMs - points[0].sentAtMs);
+      points.shift();
+      this.size--;
+    }
+  }
 }
 
 async function ingest({ ingest, devices, seconds }: ReadersQuestion & { kind: 'ingest' }): Promise<number> {
