@@ -7,6 +7,7 @@ import { pruneRemovals } from '../store/devices/removals.ts';
 import { pruneChanges } from '../store/feed/changes.ts';
 import { forgetDeadPods } from '../store/feed/pods.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/feed/snapshot.ts';
+import { prunePast } from '../store/history/past.ts';
 import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/sql/partitions.ts';
 import type { Sql } from '../store/sql/sql.ts';
 import { isUnavailable } from '../store/sql/sqlErrors.ts';
@@ -25,7 +26,7 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: old changes leave the feed, old weeks the history, dead pods the list, and answers that are too old
+ * Once a minute: old changes leave the feed, old weeks the history with what is known of its time, dead pods the list, and answers that are too old
  * to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that were deleted. Returns
  * the way to stop.
  */
@@ -58,6 +59,10 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = 
       const nowMs = await selectNowMs(sql);
       await ensureWeeks(sql, DELIVERIES, deliveryWeeks(nowMs));
       await dropWeeksBefore(sql, DELIVERIES, nowMs - DELIVERY_RETENTION_DAYS * DAY_MS);
+    },
+    async () => {
+      const oldestMs = await oldestNeededMs(sql, clock());
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await prunePast(sql, oldestMs)) === 0) break;
     },
     () => forgetDeadPods(sql),
     () => pruneAnswers(sql),

@@ -64,6 +64,14 @@ describe('once a minute', () => {
     assert.equal(await partitions(), 2);
   });
 
+  test('what devices were like before the oldest point that a plan retains is forgotten', async () => {
+    await sql`
+      insert into device_move (device_id, world_id, until)
+      values (1, 1, now() - interval '732 days'), (2, 1, now() - interval '730 days')`;
+    await round();
+    assert.deepEqual([...(await sql`select device_id from device_move`)], [{ device_id: 2 }]);
+  });
+
   test('pods that were not seen for an hour are forgotten', async () => {
     await sql`
       insert into pod (id, feed_cursor, seen_at) values

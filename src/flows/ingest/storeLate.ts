@@ -1,6 +1,6 @@
 import { derivedSpeedKmh } from '../../engine/derivedSpeed.ts';
 import type { BatchPoint } from '../../engine/evaluateBatch.ts';
-import { insertPositions, type StoredFix, selectPredecessors } from '../../store/devices/positions.ts';
+import { insertLatePositions, type StoredFix, selectPredecessors } from '../../store/devices/positions.ts';
 import type { Tx } from '../../store/sql/sql.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function storeLate(tx: Tx, late: readonly BatchPoint[]): Promise<bo
       return [point, nearer === null ? 0 : derivedSpeedKmh(nearer, point.fix)];
     }),
   );
-  return insertPositions(
+  return insertLatePositions(
     tx,
     late.map((point) => storedFix(point, point.fix.speedKmh ?? speeds.get(point) ?? 0)),
   );

@@ -15,13 +15,13 @@ export interface StoredFix {
 }
 
 /**
- * Stores points and returns, for each in order, whether it is new. A stored point with the same device and time is
- * kept. The partitions must exist.
+ * Stores points that came too late to be evaluated and returns, for each in order, whether it is new. A stored point with
+ * the same device and time is kept. The partitions must exist.
  */
-export async function insertPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<boolean[]> {
+export async function insertLatePositions(tx: Tx, fixes: readonly StoredFix[]): Promise<boolean[]> {
   if (fixes.length === 0) return [];
   const inserted = await tx<{ device_id: number; recorded: number }[]>`
-    ${insertStatement(tx, fixes)}
+    ${insertStatement(tx, fixes, true)}
     on conflict (device_id, recorded_at) do nothing
     returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
   const fresh = new Set(inserted.map((row) => `${row.device_id} ${row.recorded}`));
@@ -30,13 +30,15 @@ export async function insertPositions(tx: Tx, fixes: readonly StoredFix[]): Prom
 
 /** Stores points that are newer than every stored point of their device, so no duplicates are possible. */
 export async function insertNewPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<void> {
-  if (fixes.length > 0) await insertStatement(tx, fixes);
+  if (fixes.length > 0) await insertStatement(tx, fixes, false);
 }
 
-const insertStatement = (tx: Tx, fixes: readonly StoredFix[]) => tx`
+/** All points of a transaction are received at its beginning: a change that was committed before holds for them. */
+const insertStatement = (tx: Tx, fixes: readonly StoredFix[], late: boolean) => tx`
   insert into position
-    (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
-  select device_id, to_timestamp(recorded / 1000), latitude, longitude, altitude, speed, heading, satellites, odometer
+    (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km, received_at, late)
+  select device_id, to_timestamp(recorded / 1000), latitude, longitude, altitude, speed, heading, satellites, odometer,
+    date_trunc('milliseconds', now()), ${late}::boolean
   from unnest(
     ${arrayLiteral(fixes.map((fix) => fix.deviceId))}::bigint[], ${arrayLiteral(fixes.map((fix) => fix.recordedAtMs))}::float8[],
     ${arrayLiteral(fixes.map((fix) => fix.lat))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.lng))}::float8[],

@@ -15,7 +15,19 @@ export interface PointPage {
   readonly headings: Float64Array;
   readonly satellites: Int32Array;
   readonly odometersKm: Float64Array;
+  /** Null unless they were asked for. */
+  readonly marks: PointMarks | null;
 }
+
+/** How points came, in the order of the page. */
+export interface PointMarks {
+  /** NaN: not recorded. */
+  readonly receivedAtMs: Float64Array;
+  readonly late: Uint8Array;
+}
+
+/** Whether a point was late, in PointMarks. Late ones were stored and not evaluated. */
+export const LATENESS = { inTime: 0, late: 1, notRecorded: 2 } as const;
 
 /** Both ends are included. */
 export interface TimeWindow {
@@ -37,19 +49,20 @@ const EMPTY_GROWTH = 8;
 /**
  * The points of a device between two instants, both included, oldest first. A connection is held only while a page is
  * read. The page after the one that was yielded is read beside the reader's work. Points that are stored meanwhile may
- * be there or not. Throws DeviceGone.
+ * be there or not. `withMarks`: with how they came. Throws DeviceGone.
  */
 export async function* pointPages(
   sql: Sql,
   worldIds: readonly number[],
   deviceId: number,
   window: TimeWindow,
+  withMarks = false,
 ): AsyncGenerator<PointPage, void, undefined> {
   let fromMs = window.fromMs;
   let weeks = 1;
   const read = (): Promise<PointPage> => {
     const toMs = Math.min(window.toMs, weekStartMs(fromMs) + weeks * WEEK_MS - 1);
-    const page = selectPage(sql, worldIds, deviceId, { fromMs, toMs });
+    const page = selectPage(sql, worldIds, deviceId, { fromMs, toMs }, withMarks);
     // The reader may have left when it fails. Whoever waits for the page still gets the error.
     page.catch(() => undefined);
     return page;
@@ -74,15 +87,17 @@ async function selectPage(
   worldIds: readonly number[],
   deviceId: number,
   { fromMs, toMs }: TimeWindow,
+  withMarks: boolean,
 ): Promise<PointPage> {
-  const page = emptyPage();
+  const page = emptyPage(withMarks);
+  const { marks } = page;
   const row = new CopiedRow();
   let count = 0;
   let isThere = false;
   // A device without points gives one row without values; one that is not there gives none.
   const query = sql`
     select p.* from device d left join lateral (
-      select recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km
+      select recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km${withMarks ? MARK_COLUMNS(sql) : NO_COLUMNS(sql)}
       from position
       where device_id = ${integers([deviceId])} and recorded_at between ${instant(fromMs)} and ${instant(toMs)}
       order by recorded_at limit ${integers([PAGE_POINTS])}) p on true
@@ -101,6 +116,7 @@ async function selectPage(
       page.headings[count] = row.float8();
       page.satellites[count] = row.int4();
       page.odometersKm[count] = row.float8OrNull() ?? Number.NaN;
+      if (marks !== null) readMarks(row, marks, count);
       count++;
     }
   });
@@ -109,7 +125,16 @@ async function selectPage(
   return { ...page, count };
 }
 
-function emptyPage(): Omit<PointPage, 'count'> {
+const MARK_COLUMNS = (sql: Sql) => sql`, received_at, late`;
+const NO_COLUMNS = (sql: Sql) => sql``;
+
+function readMarks(row: CopiedRow, marks: PointMarks, n: number): void {
+  marks.receivedAtMs[n] = row.timestampMsOrNull() ?? Number.NaN;
+  const late = row.boolOrNull();
+  marks.late[n] = late === null ? LATENESS.notRecorded : late ? LATENESS.late : LATENESS.inTime;
+}
+
+function emptyPage(withMarks: boolean): Omit<PointPage, 'count'> {
   const column = () => new Float64Array(PAGE_POINTS);
   return {
     recordedAtMs: column(),
@@ -120,5 +145,6 @@ function emptyPage(): Omit<PointPage, 'count'> {
     headings: column(),
     satellites: new Int32Array(PAGE_POINTS),
     odometersKm: column(),
+    marks: withMarks ? { receivedAtMs: column(), late: new Uint8Array(PAGE_POINTS) } : null,
   };
 }

@@ -114,11 +114,17 @@ describe('a transaction of points', () => {
     assert.deepEqual((await commit(NOW_MS - 5, 4)).outcomes, ['duplicate']);
     assert.deepEqual([...(await side.sql`select * from device_state`)], [state]);
     assert.equal((await feed(side)).length, 1);
-    const stored = await side.sql<{ latitude: number }[]>`select latitude from position order by recorded_at`;
+    const stored = await side.sql<{ latitude: number; late: boolean; received_at: Date }[]>`
+      select latitude, late, received_at from position order by recorded_at`;
     assert.deepEqual(
-      stored.map(({ latitude }) => latitude),
-      [3, 1],
+      stored.map(({ latitude, late }) => [latitude, late]),
+      [
+        [3, true],
+        [1, false],
+      ],
     );
+    const [late, first] = stored.map(({ received_at }) => received_at.getTime());
+    assert.ok((late ?? 0) > (first ?? Number.POSITIVE_INFINITY), 'each was received when it came');
   });
 
   test('gives an event to the world that owns the device at that moment', async (t) => {

@@ -2,9 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { insertDevices } from '../../../src/store/devices/devices.ts';
-import { insertPositions, type StoredFix } from '../../../src/store/devices/positions.ts';
+import {
+  insertLatePositions,
+  insertNewPositions,
+  type StoredFix,
+} from '../../../src/store/devices/positions.ts';
 import {
   DeviceGone,
+  LATENESS,
   PAGE_POINTS,
   type PointPage,
   pointPages,
@@ -56,8 +61,8 @@ before(async () => {
     });
   }
   await sql.begin(async (tx) => {
-    await insertPositions(tx, stored);
-    await insertPositions(tx, [{ ...(stored[0] as StoredFix), deviceId: other?.id ?? 0 }]);
+    await insertLatePositions(tx, stored);
+    await insertLatePositions(tx, [{ ...(stored[0] as StoredFix), deviceId: other?.id ?? 0 }]);
   });
 });
 after(() => sql.end());
@@ -107,6 +112,37 @@ test('a window has its points, both ends included, wherever it begins and ends',
     }),
     { numRuns: runs(30) },
   );
+});
+
+test('points come with how they came, where that is asked for and known', async () => {
+  const draft = { worldId, imei: '350000000000003', name: null, plate: null, model: null, groups: [] };
+  const [device] = await sql.begin((tx) => insertDevices(tx, [draft]));
+  const id = device?.id ?? 0;
+  const fixAt = (n: number) => ({ ...(stored[n] as StoredFix), deviceId: id });
+  const begun = Date.now();
+  const [row] = await sql.begin(async (tx) => {
+    await insertNewPositions(tx, [fixAt(0), fixAt(2)]);
+    await insertLatePositions(tx, [fixAt(1)]);
+    return tx<{ now: Date }[]>`select now()`;
+  });
+  const receivedAtMs = row?.now.getTime() ?? 0;
+  assert.ok(Math.abs(receivedAtMs - begun) < 60_000);
+  // As a pod of the version before stores it.
+  await sql`
+    insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites)
+    values (${id}, ${new Date(TIMES_MS[3] as number)}, 0, 0, 0, 0, 0, 0)`;
+  const marks: (readonly [number | undefined, number | undefined])[] = [];
+  const window = { fromMs: FIRST_MS, toMs: END_OF_TIME_MS };
+  for await (const page of pointPages(sql, [worldId], id, window, true)) {
+    for (let n = 0; n < page.count; n++) marks.push([page.marks?.late[n], page.marks?.receivedAtMs[n]]);
+  }
+  assert.deepEqual(marks, [
+    [LATENESS.inTime, receivedAtMs],
+    [LATENESS.late, receivedAtMs],
+    [LATENESS.inTime, receivedAtMs],
+    [LATENESS.notRecorded, Number.NaN],
+  ]);
+  for await (const page of pointPages(sql, [worldId], id, window)) assert.equal(page.marks, null);
 });
 
 test('a device that is in none of the worlds is not there, also when it leaves between two pages', async () => {

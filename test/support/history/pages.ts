@@ -26,6 +26,7 @@ export function pageOf(points: readonly ExportPoint[]): PointPage {
     headings: column((point) => point.heading),
     satellites: Int32Array.from(points, (point) => point.satellites),
     odometersKm: column((point) => point.odometerKm ?? Number.NaN),
+    marks: null,
   };
 }
 
