@@ -6,6 +6,7 @@ import { Fleet } from '../../src/memory/fleet.ts';
 import { MotionTable } from '../../src/memory/motionTable.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { CaseContext } from '../benchCase.ts';
+import { collectGarbage } from '../measure/collectGarbage.ts';
 import { Latencies } from '../measure/latencies.ts';
 import type { Part } from './part.ts';
 
@@ -73,15 +74,18 @@ function move(fleet: Fleet, id: number, recordedAtMs: number, xid: number): void
 
 /** What memory keeps of each device for feeds, beside what it kept before there were any. */
 function bytesPerDevice(devices: number): number {
-  const before = process.memoryUsage();
-  const order = new ChangeOrder();
+  collectGarbage();
+  const before = process.memoryUsage().arrayBuffers;
+  const order = new ChangeOrder((slot) => slot);
   const motions = new MotionTable();
   for (let slot = 0; slot < devices; slot++) {
-    order.put(slot, slot, 1_000 + Math.floor(slot / BATCH), 1);
+    order.put(slot, 1_000 + Math.floor(slot / BATCH), 1);
     motions.put(slot, { headingDeg: 90, ignition: true, revision: slot });
   }
-  const after = process.memoryUsage();
-  const bytes = after.arrayBuffers - before.arrayBuffers;
-  if (order.size !== devices) throw new Error('every device has its place');
+  collectGarbage();
+  const bytes = process.memoryUsage().arrayBuffers - before;
+  if (order.size !== devices || motions.revision(devices - 1) !== devices - 1) {
+    throw new Error('every device has its place');
+  }
   return bytes / devices;
 }

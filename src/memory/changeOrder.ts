@@ -1,4 +1,5 @@
 import { invariant } from '../base/invariant.ts';
+import { XidColumn } from './xidColumn.ts';
 
 /** Entries of one segment. */
 const SEGMENT_SLOTS = 512;
@@ -46,9 +47,9 @@ export interface ChangeQuery {
  * may see the later of them and not the earlier.
  */
 export class ChangeOrder {
-  #moved = new Float64Array(0);
-  #edited = new Float64Array(0);
-  #ids = new Float64Array(0);
+  readonly #idOf: (slot: number) => number;
+  #moved = new XidColumn();
+  #edited = new XidColumn();
   /** The segment of a slot by its number, and the place in it. */
   #segmentOf = new Int32Array(0);
   #placeIn = new Uint16Array(0);
@@ -61,25 +62,30 @@ export class ChangeOrder {
   /** How many slots are in it. */
   size = 0;
 
+  /** `idOf` is the id of what lies in a slot. It is asked for slots that are in the order. */
+  constructor(idOf: (slot: number) => number) {
+    this.#idOf = idOf;
+  }
+
   get segmentCount(): number {
     return this.#segments.length - this.#freeNumbers.length;
   }
 
   movedXid(slot: number): number {
-    return this.#moved[slot] as number;
+    return this.#moved.at(slot);
   }
 
   editedXid(slot: number): number {
-    return this.#edited[slot] as number;
+    return this.#edited.at(slot);
   }
 
   /** Says by which transactions a slot was changed last, and makes that its newest change. */
-  put(slot: number, id: number, movedXid: number, editedXid: number): void {
+  put(slot: number, movedXid: number, editedXid: number): void {
     this.#makeRoom(slot);
-    this.#moved[slot] = movedXid;
-    this.#edited[slot] = editedXid;
-    this.#ids[slot] = id;
-    const xid = Math.max(movedXid, editedXid);
+    if (this.#moved.put(slot, movedXid)) this.#raise(this.#moved.baseXid);
+    if (this.#edited.put(slot, editedXid)) this.#raise(this.#edited.baseXid);
+    const xid = this.#xidOf(slot);
+    const id = this.#idOf(slot);
     if (xid > this.#reach) this.#reach = xid;
     const newest = this.#newest;
     if (newest !== null && this.#segmentOf[slot] === newest.number) {
@@ -115,11 +121,11 @@ export class ChangeOrder {
       if (first.isFull && first.isBefore(segment.minXid, segment.minId)) break;
       for (let n = 0; n < segment.count; n++) {
         const slot = segment.slots[n] as number;
-        const moved = this.#moved[slot] as number;
-        const edited = this.#edited[slot] as number;
+        const moved = this.#moved.at(slot);
+        const edited = this.#edited.at(slot);
         const xid = Math.max(moved, edited);
         if (xid < fromXid) continue;
-        const id = this.#ids[slot] as number;
+        const id = this.#idOf(slot);
         if (after !== null && !isBehind(xid, id, after)) continue;
         if (isWanted(moved, edited)) first.offer({ slot, xid, id, movedXid: moved, editedXid: edited });
       }
@@ -132,16 +138,14 @@ export class ChangeOrder {
    */
   sort(): void {
     const slots = this.#allSlots();
-    const xidOf = (slot: number): number =>
-      Math.max(this.#moved[slot] as number, this.#edited[slot] as number);
-    const xids = Float64Array.from(slots, xidOf).sort();
+    const xids = Float64Array.from(slots, (slot) => this.#xidOf(slot)).sort();
     const starts: number[] = [];
     for (let at = 0; at < xids.length; at += SEGMENT_SLOTS) {
       const xid = xids[at] as number;
       if (starts.at(-1) !== xid) starts.push(xid);
     }
     const parts: number[][] = starts.map(() => []);
-    for (const slot of slots) (parts[lastNotAbove(starts, xidOf(slot))] as number[]).push(slot);
+    for (const slot of slots) (parts[lastNotAbove(starts, this.#xidOf(slot))] as number[]).push(slot);
     this.#segments.length = 0;
     this.#freeNumbers.length = 0;
     this.#newest = null;
@@ -149,10 +153,17 @@ export class ChangeOrder {
     this.size = 0;
     for (const slot of slots) this.#segmentOf[slot] = NONE;
     for (const part of parts) {
-      for (const slot of part) {
-        this.put(slot, this.#ids[slot] as number, this.#moved[slot] as number, this.#edited[slot] as number);
-      }
+      for (const slot of part) this.put(slot, this.#moved.at(slot), this.#edited.at(slot));
     }
+  }
+
+  #xidOf(slot: number): number {
+    return Math.max(this.#moved.at(slot), this.#edited.at(slot));
+  }
+
+  /** Entries may have risen to this transaction: see XidColumn. */
+  #raise(xid: number): void {
+    for (const segment of this.#segments) segment?.raise(xid);
   }
 
   #allSlots(): number[] {
@@ -216,9 +227,8 @@ export class ChangeOrder {
     const { length } = this.#segmentOf;
     if (slot < length) return;
     const room = Math.max(slot + 1, 16, Math.ceil(length * GROWTH));
-    this.#moved = grown(new Float64Array(room), this.#moved);
-    this.#edited = grown(new Float64Array(room), this.#edited);
-    this.#ids = grown(new Float64Array(room), this.#ids);
+    this.#moved.grow(room);
+    this.#edited.grow(room);
     this.#placeIn = grown(new Uint16Array(room), this.#placeIn);
     this.#segmentOf = grown(new Int32Array(room).fill(NONE), this.#segmentOf);
   }
@@ -259,6 +269,15 @@ class Segment {
     const reach = Math.max(this.reach, other.reach);
     this.cover(other.minXid, other.minId, reach);
     this.cover(other.maxXid, other.maxId, reach);
+  }
+
+  /** Any of its entries that were older may be of this transaction now. */
+  raise(xid: number): void {
+    if (this.maxXid < xid) {
+      this.maxXid = xid;
+      this.maxId = Number.MAX_SAFE_INTEGER;
+    }
+    this.reach = Math.max(this.reach, xid);
   }
 
   endsBefore({ xid, id }: ChangePlace): boolean {
@@ -321,7 +340,7 @@ function lastNotAbove(values: readonly number[], value: number): number {
   return low;
 }
 
-function grown<T extends Float64Array | Int32Array | Uint16Array>(room: T, from: T): T {
+function grown<T extends Int32Array | Uint16Array>(room: T, from: T): T {
   room.set(from);
   return room;
 }

@@ -7,7 +7,7 @@ import { NO_OCCUPANTS, type Occupant, type OccupantState, type OccupyingDevice }
 import { LongSearch } from './positionIndex/longSearch.ts';
 import { mergedPage } from './sortedList.ts';
 import { FIRST_VERSION, World } from './world.ts';
-import type { Changed, Removal } from './worldChanges.ts';
+import type { Changed, Removal, ShownDevice } from './worldChanges.ts';
 import { WorldWatch } from './worldWatch.ts';
 
 interface MutableDevice extends OccupyingDevice {
@@ -97,7 +97,7 @@ export class Fleet {
       // Also when this pod knew it already: only what the feed brings counts as followed.
       this.watch.touch('devices', fields.worldId);
       const isKnown = editedXid !== 0 && world.changes.editedXid(present.slot) === editedXid;
-      if (!isKnown) world.changes.edited(present.slot, fields.id, editedXid);
+      if (!isKnown) world.changes.edited(present.slot, editedXid);
       return;
     }
     const motion = world.changes.motionOf(present.slot);
@@ -129,7 +129,7 @@ export class Fleet {
     world.willMove(device, device.slot);
     device.position = position;
     world.positions.put(device.slot, position.lat, position.lng);
-    changes.moved(device.slot, deviceId, motion);
+    changes.moved(device.slot, motion);
     return true;
   }
 
@@ -194,11 +194,7 @@ export class Fleet {
   }
 
   /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
-  listed(
-    worldIds: readonly number[],
-    afterImei: string,
-    limit: number,
-  ): Extract<Changed, { device: Device }>[] {
+  listed(worldIds: readonly number[], afterImei: string, limit: number): ShownDevice[] {
     // No IMEI lies between this one and itself with a character more.
     const offset = this.#rank(worldIds, `${afterImei}\0`);
     return this.page(worldIds, offset, limit).map((device) => {
@@ -206,7 +202,7 @@ export class Fleet {
       const { changes } = this.#world(fields.worldId);
       const [movedXid, editedXid] = [changes.movedXid(slot), changes.editedXid(slot)];
       const xid = Math.max(movedXid, editedXid);
-      return { xid, id: fields.id, movedXid, editedXid, ...changes.shown(device, slot) };
+      return changes.shown(device, { slot, xid, id: fields.id, movedXid, editedXid });
     });
   }
 

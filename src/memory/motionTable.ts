@@ -3,10 +3,10 @@ import type { Motion } from '../engine/device.ts';
 const GROWTH = 1.25;
 const IGNITIONS = [null, false, true] as const;
 
-/** Heading, ignition and revision of devices by slot, in 17 bytes each. The transaction is kept by ChangeOrder. */
+/** Heading, ignition and revision of devices by slot, in 13 bytes each. The transaction is kept by ChangeOrder. */
 export class MotionTable {
   #headings = new Float64Array(0);
-  #revisions = new Float64Array(0);
+  #revisions = new Uint32Array(0);
   #ignitions = new Uint8Array(0);
 
   put(slot: number, { headingDeg, ignition, revision }: Omit<Motion, 'xid'>): void {
@@ -33,7 +33,7 @@ export class MotionTable {
     if (slot < length) return;
     const room = Math.max(slot + 1, 16, Math.ceil(length * GROWTH));
     const headings = new Float64Array(room);
-    const revisions = new Float64Array(room);
+    const revisions = new Uint32Array(room);
     const ignitions = new Uint8Array(room);
     headings.set(this.#headings);
     revisions.set(this.#revisions);

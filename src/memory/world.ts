@@ -35,7 +35,7 @@ export class World {
     if (removed !== null) this.#freeSlots.push(removed);
     const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
     this.#bySlot[slot] = device;
-    this.changes.enter(slot, device.fields.id, editedXid, motion);
+    this.changes.enter(slot, editedXid, motion);
     for (const changed of this.#searches.values()) changed.add(slot);
     return slot;
   }

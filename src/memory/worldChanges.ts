@@ -1,5 +1,11 @@
 import type { Motion } from '../engine/device.ts';
-import { ChangeOrder, type ChangePlace, type ChangeQuery, type ChangeXids } from './changeOrder.ts';
+import {
+  type ChangedSlot,
+  ChangeOrder,
+  type ChangePlace,
+  type ChangeQuery,
+  type ChangeXids,
+} from './changeOrder.ts';
 import type { Device } from './device.ts';
 import { MotionTable } from './motionTable.ts';
 
@@ -15,17 +21,23 @@ export interface Removal {
   readonly atMs: number;
 }
 
-/** A device as a feed shows it, or one that left; with its place in the order of changes. */
-export type Changed = ChangePlace &
-  ChangeXids &
-  (
-    | { readonly device: Device; readonly headingDeg: number; readonly ignition: boolean | null }
-    | { readonly device: null; readonly imei: string }
-  );
+/** A device as a feed shows it, with its place in the order of changes. */
+export interface ShownDevice extends ChangePlace, ChangeXids {
+  readonly device: Device;
+  readonly headingDeg: number;
+  readonly ignition: boolean | null;
+}
+
+/** The same of a device that is there, or of one that left. */
+export type Changed =
+  | ShownDevice
+  | (ChangePlace & ChangeXids & { readonly device: null; readonly imei: string });
 
 /** The changes of one world: what its devices said last, who left it, and the order in which that happened. */
 export class WorldChanges {
-  readonly #order = new ChangeOrder();
+  readonly #order = new ChangeOrder(
+    (slot) => this.#removals.get(slot)?.deviceId ?? this.#deviceAt(slot).fields.id,
+  );
   readonly #motions = new MotionTable();
   /** By slot: a device that left keeps its slot until it is forgotten. */
   readonly #removals = new Map<number, Removal>();
@@ -42,18 +54,18 @@ export class WorldChanges {
     return this.#horizonXid;
   }
 
-  enter(slot: number, deviceId: number, editedXid: number, motion: Motion): void {
+  enter(slot: number, editedXid: number, motion: Motion): void {
     this.#motions.put(slot, motion);
-    this.#order.put(slot, deviceId, motion.xid, editedXid);
+    this.#order.put(slot, motion.xid, editedXid);
   }
 
-  edited(slot: number, deviceId: number, editedXid: number): void {
-    this.#order.put(slot, deviceId, this.#order.movedXid(slot), editedXid);
+  edited(slot: number, editedXid: number): void {
+    this.#order.put(slot, this.#order.movedXid(slot), editedXid);
   }
 
-  moved(slot: number, deviceId: number, motion: Motion): void {
+  moved(slot: number, motion: Motion): void {
     this.#motions.put(slot, motion);
-    this.#order.put(slot, deviceId, motion.xid, this.#order.editedXid(slot));
+    this.#order.put(slot, motion.xid, this.#order.editedXid(slot));
   }
 
   motionOf(slot: number): Motion {
@@ -81,7 +93,7 @@ export class WorldChanges {
   putRemoval(slot: number, removal: Removal): number[] {
     this.#removals.set(slot, removal);
     this.#removedSlots.set(removal.imei, slot);
-    this.#order.put(slot, removal.deviceId, 0, removal.xid);
+    this.#order.put(slot, 0, removal.xid);
     const freed: number[] = [];
     if (this.#removals.size > REMOVALS_MAX) {
       const [oldest] = this.#removals.keys();
@@ -113,16 +125,20 @@ export class WorldChanges {
   }
 
   page(query: ChangeQuery): Changed[] {
-    return this.#order.page(query).map(({ slot, ...place }): Changed => {
-      const removal = this.#removals.get(slot);
-      if (removal !== undefined) return { ...place, device: null, imei: removal.imei };
-      return { ...place, ...this.shown(this.#deviceAt(slot), slot) };
+    return this.#order.page(query).map((change) => {
+      const removal = this.#removals.get(change.slot);
+      const { xid, id, movedXid, editedXid } = change;
+      return removal === undefined
+        ? this.shown(this.#deviceAt(change.slot), change)
+        : { xid, id, movedXid, editedXid, device: null, imei: removal.imei };
     });
   }
 
   /** A device with what the feed shows beside it. */
-  shown(device: Device, slot: number): { device: Device; headingDeg: number; ignition: boolean | null } {
-    return { device, headingDeg: this.#motions.headingDeg(slot), ignition: this.#motions.ignition(slot) };
+  shown(device: Device, { slot, xid, id, movedXid, editedXid }: ChangedSlot): ShownDevice {
+    const headingDeg = this.#motions.headingDeg(slot);
+    const ignition = this.#motions.ignition(slot);
+    return { xid, id, movedXid, editedXid, device, headingDeg, ignition };
   }
 
   sort(): void {

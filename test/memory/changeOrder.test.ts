@@ -52,10 +52,10 @@ describe('the order of changes', () => {
           { maxLength: 5 },
         ),
         (steps, pages) => {
-          const order = new ChangeOrder();
+          const order = new ChangeOrder((slot) => SLOTS - slot);
           const naive = new NaiveOrder();
           const put = (slot: number, moved: number, edited: number) => {
-            order.put(slot, SLOTS - slot, moved, edited);
+            order.put(slot, moved, edited);
             naive.entries.set(slot, { id: SLOTS - slot, moved, edited });
           };
           for (const { kind, slot, xid } of steps) {
@@ -84,14 +84,14 @@ describe('the order of changes', () => {
   });
 
   test('keeps few segments where slots come to rest one by one among many that go on', () => {
-    const order = new ChangeOrder();
+    const order = new ChangeOrder((slot) => slot);
     let xid = 0;
-    for (let slot = 0; slot < 20_000; slot++) order.put(slot, slot, ++xid, 0);
+    for (let slot = 0; slot < 20_000; slot++) order.put(slot, ++xid, 0);
     for (let resting = 0; resting < 2_000; resting++) {
-      order.put(resting, resting, ++xid, 0);
+      order.put(resting, ++xid, 0);
       for (let n = 0; n < 200; n++) {
         const slot = 2_000 + ((resting * 200 + n) % 18_000);
-        order.put(slot, slot, ++xid, 0);
+        order.put(slot, ++xid, 0);
       }
     }
     assert.equal(order.size, 20_000);
@@ -99,12 +99,47 @@ describe('the order of changes', () => {
   });
 
   test('a page of what changed last does not look at what did not', () => {
-    const order = new ChangeOrder();
-    for (let slot = 0; slot < 100_000; slot++) order.put(slot, slot, 1 + Math.floor(slot / 100), 0);
+    const order = new ChangeOrder((slot) => slot);
+    for (let slot = 0; slot < 100_000; slot++) order.put(slot, 1 + Math.floor(slot / 100), 0);
     let looked = 0;
     const isWanted = () => ++looked > 0;
     const page = order.page({ fromXid: 991, after: null, limit: 100, isWanted });
     assert.equal(page.length, 101);
     assert.ok(looked <= 2_000, `${looked} looked at`);
+  });
+
+  test('finds every change also where transactions are more than four billion apart', () => {
+    const changes = fc.array(
+      fc.record({ slot: fc.nat(40), xid: fc.integer({ min: 1, max: 2 ** 36 }), isEdit: fc.boolean() }),
+      { minLength: 1, maxLength: 80 },
+    );
+    fc.assert(
+      fc.property(changes, fc.nat(79), (steps, seenCount) => {
+        const order = new ChangeOrder((slot) => slot);
+        const naive = new Map<number, { moved: number; edited: number }>();
+        // A database hands out transactions in order; those of a load come in any.
+        const loaded = steps.slice(0, seenCount);
+        const later = steps.slice(seenCount).toSorted((a, b) => a.xid - b.xid);
+        for (const { slot, xid, isEdit } of [...loaded, ...later]) {
+          const { moved, edited } = naive.get(slot) ?? { moved: 0, edited: 0 };
+          naive.set(slot, isEdit ? { moved, edited: xid } : { moved: xid, edited });
+          if (isEdit) order.put(slot, moved, xid);
+          else order.put(slot, xid, edited);
+        }
+        const newest = Math.max(...steps.map(({ xid }) => xid));
+        for (const fromXid of [0, newest - 2 ** 33, newest - 2 ** 31, newest - 1_000, newest]) {
+          const isWanted = (moved: number, edited: number) => moved >= fromXid || edited >= fromXid;
+          const found = new Set(
+            order.page({ fromXid, after: null, limit: 100, isWanted }).map(({ slot }) => slot),
+          );
+          for (const [slot, { moved, edited }] of naive) {
+            if (Math.max(moved, edited) >= fromXid) assert.ok(found.has(slot), `${slot} since ${fromXid}`);
+            else if (fromXid > newest - 2 ** 31)
+              assert.ok(!found.has(slot), `${slot} is older than ${fromXid}`);
+          }
+        }
+      }),
+      { numRuns: 300, seed: 32 },
+    );
   });
 });
