@@ -3,10 +3,10 @@ import type { StreamSink } from '../../flows/readers/streamReader.ts';
 import type { StreamedBody } from '../bodies/streamedBody.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 
-/** What a request is answered with. `body` is JSON: text, or made while it is read; null when there is none. */
+/** What a request is answered with. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {
   readonly status: number;
-  readonly body: string | StreamedBody | LiveBody | null;
+  readonly body: string | Buffer | StreamedBody | LiveBody | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
 

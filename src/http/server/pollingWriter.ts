@@ -52,7 +52,7 @@ export class PollingWriter {
   #write(waiting: Waiting): void {
     const { response, entry, answer } = waiting;
     const { status, body, headers } = answer;
-    if (body !== null && typeof body !== 'string') {
+    if (body !== null && typeof body !== 'string' && !Buffer.isBuffer(body)) {
       invariant(!('attach' in body), 'a stream is not polled');
       void this.#writeLong(waiting, body);
       return;
@@ -66,8 +66,9 @@ export class PollingWriter {
       const bytes = Buffer.byteLength(body);
       own.push('Content-Type', 'application/json; charset=utf-8', 'Content-Length', String(bytes));
       head.write(response, status, own);
+      if (typeof body !== 'string') response.end(body);
       // Text of one byte per character needs no transcoding.
-      response.end(body, bytes === body.length ? 'latin1' : 'utf8');
+      else response.end(body, bytes === body.length ? 'latin1' : 'utf8');
     }
     this.#observed(waiting);
   }

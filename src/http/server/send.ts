@@ -14,7 +14,7 @@ export function send(
 ): Promise<void> | undefined {
   if (response.headersSent) return undefined;
   const { body } = answer;
-  if (body === null || typeof body === 'string') {
+  if (body === null || typeof body === 'string' || Buffer.isBuffer(body)) {
     writeHeaders(response, answer, body === null ? null : Buffer.byteLength(body));
     response.end(method === 'HEAD' || body === null ? undefined : body);
     return undefined;

@@ -68,8 +68,9 @@ export class RouteCalls {
 
 /** Reads a body as the server does: what is made while it is read as well. */
 export async function readPieces({ body }: Answer): Promise<Buffer[]> {
-  invariant(body !== null && (typeof body === 'string' || 'next' in body), 'the answer has a body that ends');
-  if (typeof body === 'string') return [Buffer.from(body)];
+  invariant(body !== null, 'the answer has a body');
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return [Buffer.from(body)];
+  invariant('next' in body, 'the body ends');
   await body.open();
   const pieces: Buffer[] = [];
   try {

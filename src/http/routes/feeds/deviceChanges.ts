@@ -1,7 +1,7 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { Clock } from '../../../base/clock.ts';
 import type { ChangesAnswer, DeviceFeed } from '../../../flows/readers/deviceFeed.ts';
-import { type Answer, errorAnswer, jsonAnswer } from '../../answers/answer.ts';
+import { type Answer, errorAnswer } from '../../answers/answer.ts';
 import type { ChangedJson } from '../../answers/changedJson.ts';
 import { LIST_CHANGES } from '../../openapi/operations/feedOperations.ts';
 import { CHANGES_LIMIT, CURSOR_MESSAGE, readCursor, readWaitMs } from '../../parameters/feedParameters.ts';
@@ -39,11 +39,6 @@ function changes(ports: DeviceChangesPorts, { caller, query }: Call): Answer | P
 function answerOf({ readers: { changedJson }, clock }: DeviceChangesPorts, page: ChangesAnswer): Answer {
   if (page === 'malformed') return errorAnswer('BAD_REQUEST', CURSOR_MESSAGE);
   if (page === 'expired') return errorAnswer('CURSOR_EXPIRED');
-  const nowMs = clock();
-  let data = '';
-  for (const item of page.items) data += (data === '' ? '[' : ',') + changedJson.json(item, nowMs);
-  return jsonAnswer(
-    data === '' ? '[]' : `${data}]`,
-    `{"cursor":"${page.cursor}","has_more":${page.hasMore}}`,
-  );
+  const meta = `{"cursor":"${page.cursor}","has_more":${page.hasMore}}`;
+  return { status: 200, body: changedJson.page(page.items, meta, clock()) };
 }
