@@ -30,7 +30,7 @@ export interface GroupPorts {
   readonly reads: (accountId: number) => Sql;
   readonly server: () => ServerMark;
   readonly format: StreamFormat;
-  readonly turns: Pick<WorkTurns<number>, 'once'>;
+  readonly turns: Pick<WorkTurns<number>, 'once' | 'run'>;
   readonly catchUp: () => Promise<void>;
   readonly nowMs: () => number;
 }
@@ -62,6 +62,8 @@ export class StreamGroup {
   hasNewDevices = false;
   hasNewEvents = false;
   isFlushing = false;
+  /** It was served just now, and others come first. */
+  isResting = false;
 
   constructor(ports: GroupPorts, caller: Pick<KeyState, 'accountId' | 'worldIds'>, place: StreamPlace) {
     this.#ports = ports;

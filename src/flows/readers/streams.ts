@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { KeyState } from '../../access/keyState.ts';
 import type { Clock } from '../../base/clock.ts';
+import type { Steps } from '../../base/workTurns.ts';
 import type { EventsRead } from '../../feeds/readerCursor.ts';
 import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
@@ -16,6 +17,11 @@ import type { Touched, WaitRoom } from './waitRoom.ts';
 
 /** What comes within this time goes out together. */
 const GATHER_MS = 20;
+/** A group rests for so many times as long as it was served, so that many readers take a fraction of a core. */
+const REST_SHARE = 4;
+const REST_MAX_MS = 500;
+/** Readers that are written to at once, in a fraction of a millisecond. */
+const READERS_PER_STEP = 8;
 const TICK_MS = 250;
 const HEARTBEAT_MS = 10_000;
 /** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
@@ -197,15 +203,16 @@ export class Streams {
     if (this.#due.size > 0) this.#gather();
   }
 
-  #gather(forMs = GATHER_MS): void {
+  #gather(): void {
     this.#gathering ??= setTimeout(() => {
       this.#gathering = null;
       const due = [...this.#due];
       this.#due.clear();
       for (const group of due) {
-        if (group.readerCount > 0 && !group.isIdle && !group.isFlushing) void this.#flush(group);
+        if (group.readerCount === 0 || group.isIdle || group.isFlushing || group.isResting) continue;
+        void this.#flush(group);
       }
-    }, forMs);
+    }, GATHER_MS);
   }
 
   /** Sends a group what is new up to what memory has now. */
@@ -221,13 +228,14 @@ export class Streams {
       return;
     }
     const wants = { devices: group.hasNewDevices, events: group.hasNewEvents };
-    let pauseMs = GATHER_MS;
+    const startMs = performance.now();
+    let hasFailed = false;
     group.isFlushing = true;
     group.hasNewDevices = !follower.isComplete;
     group.hasNewEvents = false;
     try {
       for await (const { bytes, place } of group.pieces(group.place, followed, wants)) {
-        this.#writeAll(group, bytes, place);
+        await this.#writeAll(group, bytes, place);
         group.place = place;
       }
       group.place = placeAt(group.place, followed);
@@ -237,18 +245,38 @@ export class Streams {
       this.#ports.log.warn({ err: error }, 'streams cannot go on; trying again');
       group.hasNewDevices ||= wants.devices;
       group.hasNewEvents ||= wants.events;
-      pauseMs = RETRY_MS;
+      hasFailed = true;
     } finally {
       group.isFlushing = false;
-      if (group.readerCount > 0 && !group.isIdle) {
-        this.#due.add(group);
-        this.#gather(pauseMs);
-      }
+      const restMs = Math.min(REST_MAX_MS, REST_SHARE * (performance.now() - startMs));
+      this.#rest(group, hasFailed ? RETRY_MS : restMs);
     }
   }
 
-  #writeAll(group: StreamGroup, bytes: Buffer, place: StreamPlace): void {
+  /** Positions that change meanwhile are sent once, as they are at the end of it. */
+  #rest(group: StreamGroup, forMs: number): void {
+    const resume = (): void => {
+      group.isResting = false;
+      if (group.readerCount === 0 || group.isIdle) return;
+      this.#due.add(group);
+      this.#gather();
+    };
+    if (forMs > GATHER_MS) {
+      group.isResting = true;
+      setTimeout(resume, forMs).unref();
+    } else {
+      resume();
+    }
+  }
+
+  #writeAll(group: StreamGroup, bytes: Buffer, place: StreamPlace): Promise<void> {
+    return this.#ports.turns.run(group.caller.accountId, this.#writeSteps(group, bytes, place));
+  }
+
+  *#writeSteps(group: StreamGroup, bytes: Buffer, place: StreamPlace): Steps<void> {
+    let count = 0;
     for (const reader of group.members) {
+      if (++count % READERS_PER_STEP === 0) yield;
       if (reader.isFull) {
         // It was sent everything up to its place; the rest is made for it alone.
         group.members.delete(reader);
