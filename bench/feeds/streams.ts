@@ -1,9 +1,12 @@
+import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { openSql } from '../../src/store/sql/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
 import { median } from '../measure/median.ts';
+import { seedAccount, seedKey } from '../neighbours/seeds.ts';
 import { WORLD_EMAIL } from '../setup/world.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
@@ -16,6 +19,8 @@ const [IDLE, BESIDE_INGEST] = [5_000, 1_000];
 const SMOKE_STREAMS = 50;
 const POINTS_PER_SECOND = 1_000;
 const DEVICES = 1_000;
+/** Devices of other accounts, which the streams beside ingest follow: behind those of the world. */
+const FIRST_FOLLOWED = 200_000;
 /** Few connections: how long an answer takes is asked, not how many there are. */
 const POLLERS = 4;
 const ROUNDS = 3;
@@ -28,6 +33,7 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
   const admin = adminOf(databaseUrl);
   const keys: string[] = [];
   while (keys.length < idle / PER_KEY) keys.push((await admin.key(WORLD_EMAIL)).key);
+  const followers = await seedFollowers(databaseUrl, beside / PER_KEY);
   const redis = findRedisServer() === null ? null : await startRedis();
   const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
     openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
@@ -56,7 +62,15 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
     };
     const own = `http://127.0.0.1:${last.ingestPort}`;
     const take = async () =>
-      (await readers.ask({ kind: 'ingest', ingest: own, devices: DEVICES, seconds })).pointsPerSecond;
+      (
+        await readers.ask({
+          kind: 'ingest',
+          ingest: own,
+          firstDevice: FIRST_FOLLOWED,
+          devices: DEVICES,
+          seconds,
+        })
+      ).pointsPerSecond;
 
     if (!smoke) await nearest();
     say('point in to stream');
@@ -76,7 +90,7 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
     const ratios: number[] = [];
     for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
       const without = await take();
-      await readers.ask({ kind: 'open', api, keys: keys.slice(0, beside / PER_KEY), perKey: PER_KEY });
+      await readers.ask({ kind: 'open', api, keys: followers, perKey: PER_KEY });
       ratios.push((await take()) / without);
       await readers.ask({ kind: 'close' });
     }
@@ -107,5 +121,25 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
     await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
     await Promise.all(pods.map((pod) => pod.close()));
     await redis?.stop();
+  }
+}
+
+/** Accounts that share the devices which points come for. Returns a key of each. */
+async function seedFollowers(databaseUrl: string, accounts: number): Promise<string[]> {
+  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench followers' });
+  const keys: string[] = [];
+  try {
+    for (let n = 0; n < accounts; n++) {
+      const { accountId, worldId } = await seedAccount(sql, `follower-${n}@example.com`);
+      keys.push(await seedKey(sql, accountId));
+      const imeis: string[] = [];
+      for (let device = n; device < DEVICES; device += accounts) {
+        imeis.push(simulatedImei(FIRST_FOLLOWED + device));
+      }
+      await sql`insert into device (imei, world_id) select imei, ${worldId} from unnest(${imeis}::text[]) as imei`;
+    }
+    return keys;
+  } finally {
+    await sql.end();
   }
 }

@@ -19,7 +19,13 @@ export type ReadersQuestion =
       readonly seconds: number;
     }
   /** Posts points as fast as they are taken. */
-  | { readonly kind: 'ingest'; readonly ingest: string; readonly devices: number; readonly seconds: number };
+  | {
+      readonly kind: 'ingest';
+      readonly ingest: string;
+      readonly firstDevice: number;
+      readonly devices: number;
+      readonly seconds: number;
+    };
 
 export interface ReadersReply {
   readonly open: number;
@@ -133,12 +139,17 @@ class AwaitedPoints {
   }
 }
 
-async function ingest({ ingest, devices, seconds }: ReadersQuestion & { kind: 'ingest' }): Promise<number> {
+async function ingest({
+  ingest,
+  firstDevice,
+  devices,
+  seconds,
+}: ReadersQuestion & { kind: 'ingest' }): Promise<number> {
   const startMs = performance.now();
   let count = 0;
   const send = async (sender: number): Promise<void> => {
     for (let n = 0; performance.now() - startMs < seconds * 1_000; n++) {
-      const points = batchOf(n * SENDERS + sender, devices, 100);
+      const points = batchOf(n * SENDERS + sender, devices, 100, firstDevice);
       await post(ingest, points);
       count += points.length;
     }
@@ -155,10 +166,10 @@ interface Point {
   readonly speed_kmh: number;
 }
 
-function batchOf(n: number, devices: number, count = BATCH): Point[] {
+function batchOf(n: number, devices: number, count = BATCH, firstDevice = 0): Point[] {
   clockMs += 1;
   return Array.from({ length: count }, (_, k) => ({
-    imei: simulatedImei((n * count + k) % devices),
+    imei: simulatedImei(firstDevice + ((n * count + k) % devices)),
     recorded_at: clockMs,
     latitude: 45 + (n % 1_000) / 10_000,
     longitude: 9 + k / 1_000,
