@@ -57,8 +57,11 @@ export class BulkCalls {
       next: (take) => {
         if (performance.now() > readUntilMs)
           return Promise.reject(new CutAnswer('the reader takes too long'));
-        take(json.shift());
-        return Promise.resolve(!json.isEmpty);
+        // Sending is work of a turn too: the system takes ten megabytes at once, which holds up everybody else.
+        return this.#turns.once(accountId, () => {
+          take(json.shift());
+          return !json.isEmpty;
+        });
       },
       close: () => this.#running.release(accountId),
     };
