@@ -1,9 +1,8 @@
 import type { Clock } from '../../base/clock.ts';
 import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
 import { MINUTE_MS } from '../../base/durations.ts';
-import { SNAPSHOT_MAX_BYTES } from '../../feeds/readerCursor.ts';
-import { type ServerMark, serverMark } from '../../feeds/serverMark.ts';
-import { Snapshot } from '../../feeds/snapshot.ts';
+import type { ServerMark } from '../../feeds/serverMark.ts';
+import type { Snapshot } from '../../feeds/snapshot.ts';
 import {
   FEED_RETENTION_MINUTES,
   type FeedCursor,
@@ -11,12 +10,12 @@ import {
   pagesBetween,
 } from '../../store/feed/changes.ts';
 import { deletePod, LIVE_SECONDS, upsertPod } from '../../store/feed/pods.ts';
-import { insertPromotion, selectPromotions } from '../../store/feed/promotions.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { FRESH_MS } from '../access/authorizer.ts';
 import type { Memory, Turns } from './applyChanges.ts';
 import { type FillPorts, fillMemory, refillMemory } from './fillMemory.ts';
 import { type Followed, followPositions, followWrites, type PendingPositions } from './followPages.ts';
+import { HeldTransactions } from './heldTransactions.ts';
 import { ReplyMonitor } from './replyMonitor.ts';
 
 /** How often the feed is read without a notification. */
@@ -87,11 +86,7 @@ export class Follower {
   #isFailing = false;
   #isStopped = false;
   #loadMs = 0;
-  #server: { readonly of: FeedCursor; readonly mark: ServerMark } | null = null;
-  #followed: { readonly text: string; readonly snapshot: Snapshot } | null = null;
-  /** Transactions of this pod whose position updates memory holds before they are followed. */
-  readonly #own = new Set<number>();
-  #promotions: ReadonlyMap<number, number> = new Map();
+  readonly #held: HeldTransactions;
   readonly #listeners = new Set<(by: Applied) => void>();
   /** When a reader of feeds last called. */
   #readerAtMs = Number.NEGATIVE_INFINITY;
@@ -99,7 +94,9 @@ export class Follower {
   constructor(ports: FollowPorts) {
     this.#ports = ports;
     const { sql, turns, log } = ports;
-    this.#pages = { sql, turns, log, awaitReply: this.#replies.awaitReply };
+    const { awaitReply } = this.#replies;
+    this.#pages = { sql, turns, log, awaitReply };
+    this.#held = new HeldTransactions(sql, awaitReply);
   }
 
   /** Loads everything and begins to follow. */
@@ -107,7 +104,7 @@ export class Follower {
     const { clock } = this.#ports;
     const startedAtMs = clock();
     this.#cursor = await fillMemory(this.#pages, this.#ports);
-    this.#promotions = await selectPromotions(this.#ports.sql);
+    await this.#held.readPromotions();
     this.#loadMs = clock() - startedAtMs;
     do await this.catchUp();
     while (this.#pending !== null);
@@ -141,25 +138,17 @@ export class Follower {
 
   /** The transactions that memory has followed, shortened so that they fit into a reader's cursor. */
   get followed(): Snapshot {
-    const text = this.#pending?.from ?? this.#cursor.snapshot;
-    if (this.#followed?.text !== text) {
-      const snapshot = Snapshot.parse(text).within(SNAPSHOT_MAX_BYTES);
-      this.#followed = { text, snapshot };
-      for (const xid of this.#own) if (snapshot.sees(xid)) this.#own.delete(xid);
-    }
-    return this.#followed.snapshot;
+    return this.#held.followed(this.#pending?.from ?? this.#cursor.snapshot);
   }
 
   /** The server to which `followed` belongs. */
   get server(): ServerMark {
-    if (this.#server?.of !== this.#cursor)
-      this.#server = { of: this.#cursor, mark: serverMark(this.#cursor) };
-    return this.#server.mark;
+    return this.#held.server(this.#cursor);
   }
 
-  /** The promotions of replicas of this database, with how far each had followed the server before it. */
+  /** See HeldTransactions. */
   get promotions(): ReadonlyMap<number, number> {
-    return this.#promotions;
+    return this.#held.promotions;
   }
 
   /** False while memory holds position updates that `followed` does not contain. */
@@ -169,13 +158,13 @@ export class Follower {
 
   /** True for a transaction of this pod whose position updates memory holds before it is followed. */
   isOwn(xid: number): boolean {
-    return this.#own.has(xid);
+    return this.#held.isOwn(xid);
   }
 
   /** Must be called when memory holds the position updates of a transaction that this pod has committed. */
   noteOwn(xid: number): void {
     if (this.followed.sees(xid)) return;
-    this.#own.add(xid);
+    this.#held.addOwn(xid);
     this.#announce('own');
     // Readers get changes of an own transaction again when it is followed, so it is followed at once.
     if (this.#age(this.#readerAtMs) < READER_MS) this.catchUpSoon();
@@ -323,26 +312,16 @@ export class Follower {
     return this.#positionsAtMs !== null && nowMs - this.#positionsAtMs > AWAY_MS;
   }
 
-  /** Records how far the new server had followed the one before it, which only a pod that knew both servers knows. */
-  async #notePromotion(history: string): Promise<void> {
-    const { sql } = this.#ports;
-    const [before, now] = [this.#cursor, { history }].map(serverMark);
-    if (before === undefined || now === undefined) return;
-    const isPromoted = before.lineage === now.lineage && before.timeline < now.timeline;
-    if (isPromoted) await this.#replies.awaitReply(insertPromotion(sql));
-    this.#promotions = await this.#replies.awaitReply(selectPromotions(sql));
-  }
-
   /** Reloads everything. `found` is the cursor at which the feed was found to be lost. */
   async #reload(found: FeedCursor): Promise<void> {
     const { clock, log } = this.#ports;
     const isOtherServer = found.history !== this.#cursor.history;
     const reason = isOtherServer ? 'another server' : 'away from the change feed for too long';
     log.warn({}, `${reason}; reloading everything`);
-    if (isOtherServer) await this.#notePromotion(found.history);
+    if (isOtherServer) await this.#held.notePromotion(this.#cursor, found.history);
     const startedAtMs = clock();
     await refillMemory(this.#pages, this.#ports, (cursor) => {
-      if (cursor.history !== this.#cursor.history) this.#own.clear();
+      if (cursor.history !== this.#cursor.history) this.#held.dropOwn();
       this.#cursor = cursor;
       this.#pending = null;
       this.#positionsAtMs = startedAtMs;
