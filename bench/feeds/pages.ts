@@ -67,7 +67,7 @@ interface ChangesPage {
   readonly meta: { readonly cursor: string; readonly has_more: boolean };
 }
 
-/** Follows until nothing comes any more; a pod tells its own commits once more when it has followed them. */
+/** Follows until nothing comes any more; a pod sends its own commits once more when it has followed them. */
 async function lastCursor(
   url: string,
   headers: Readonly<Record<string, string>>,

@@ -22,7 +22,7 @@ export interface DevicesRead {
   readonly listedTo: string | null;
   readonly open: OpenRead | null;
   /**
-   * Later transactions of which something was told, ALSO_MAX at most, ascending: a pod that has not applied them would
+   * Later transactions of which something was sent, ALSO_MAX at most, ascending: a pod that has not applied them would
    * answer with something older.
    */
   readonly also: readonly number[];

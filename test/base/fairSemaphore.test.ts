@@ -6,7 +6,7 @@ import { FairSemaphore, Overloaded } from '../../src/base/fairSemaphore.ts';
 
 const LIMITS = { running: 2, runningPerKey: 1, waiting: 6, waitingPerKey: 3 };
 
-/** Work that ends when the test says so; tells which keys have been started, in order. */
+/** Work that ends when the test says so; records which keys have been started, in order. */
 function heldWork() {
   const started: string[] = [];
   const ends: (() => void)[] = [];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { KeyedQueue } from '../../src/base/keyedQueue.ts';
 
-/** Work that tells when it starts and ends when the test says so. */
+/** Work that reports when it starts and ends when the test says so. */
 function steerable(log: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const work = (): Promise<string> => {

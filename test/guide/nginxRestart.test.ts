@@ -17,7 +17,7 @@ const POSTERS = 4;
 const RESTARTS = 4;
 /** Answers that must have come before and after each step. */
 const CALLS_BETWEEN = 40;
-/** A site that is down fails as fast as it is called: what has failed first tells enough. */
+/** A site that is down fails as fast as it is called: the first failures are enough. */
 const FAILURES_KEPT = 10;
 const AREA = { name: 'Gate', type: 'point', center: { lat: 41.9, lng: 12.5 } };
 

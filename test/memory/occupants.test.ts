@@ -101,7 +101,7 @@ describe('the devices in an area', () => {
             fleet.putRemoval(worldId, { deviceId: one.id, imei: imeiOf(one.id), xid: 1, atMs: 0 }, true);
             naive.devices.delete(one.id);
           } else {
-            // A revision of a device has one list of stays, however often it is told.
+            // A revision of a device has one list of stays, however often it is sent.
             const name = `${one.id} ${one.revision}`;
             const list = revisions.get(name) ?? one.stays;
             revisions.set(name, list);

@@ -47,7 +47,7 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   const nowMs = Date.now();
   await pods[0].points([point(1, nowMs - 3_000)]);
 
-  /** What is told of an own commit comes once more when it is followed. */
+  /** What is sent of an own commit comes once more when it is followed. */
   const cursorOf = async (path: string): Promise<string> => {
     let cursor = '';
     await waitFor(async () => {

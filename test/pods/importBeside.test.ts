@@ -14,7 +14,7 @@ const OWNER = 'importer@example.com';
 const DEVICES = runs(20_000);
 const lines = Array.from({ length: DEVICES }, (_, n) => ({ imei: String(860_000_000_000_000 + n) }));
 
-/** A pod that follows the feed slowly, until it is ended; tells how many devices were new to it, each time. */
+/** A pod that follows the feed slowly, until it is ended; returns how many devices were new to it, each time. */
 function startSlowPod(sql: Sql): { end(): Promise<readonly number[]> } {
   const podId = randomUUID();
   const steps: number[] = [];

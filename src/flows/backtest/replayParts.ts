@@ -78,7 +78,7 @@ export async function replayParts(
       await reading;
       return null;
     }
-    openPart = await ports.turns.run(request.accountId, judge(replay, parts, current, openPart));
+    openPart = await ports.turns.run(request.accountId, replayPage(replay, parts, current, openPart));
     for (const events of current.recorded) recorded += events.size;
   }
   if (openPart !== -1) replay.end();
@@ -86,7 +86,7 @@ export async function replayParts(
 }
 
 /** Returns the part of the last point. */
-function* judge(
+function* replayPage(
   replay: AreaReplay,
   parts: readonly DevicePart[],
   { place, page, recorded }: ReadPage,

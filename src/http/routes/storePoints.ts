@@ -28,8 +28,8 @@ export function windowOf({ clock, longestHistoryDays }: StorePorts): { nowMs: nu
 }
 
 /**
- * Stores what could be read; answers after the commit, never before. When Postgres does not answer, the sender is told
- * to try again; what is stored later after all is a duplicate then.
+ * Stores what could be read; answers after the commit, never before. When Postgres does not answer, the answer asks
+ * the sender to try again; what is stored later after all is a duplicate then.
  */
 export async function storeBatch({ ingest, metrics }: StorePorts, batch: Batch): Promise<Summary> {
   const outcomes = await withDeadline(

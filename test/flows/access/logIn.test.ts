@@ -31,7 +31,7 @@ after(async () => {
 });
 beforeEach(() => sql`delete from login_window`);
 
-/** Logs in from home and tells the outcome, how many passwords were checked, and what is counted in the end. */
+/** Logs in from home and returns the outcome, how many passwords were checked, and what is counted in the end. */
 async function attempt(email: string, password: string, isRoom = true) {
   let checked = 0;
   const turns = {

@@ -57,7 +57,7 @@ before(async () => {
 });
 after(() => pod.close());
 
-/** The client of the pod, which tells `onCopy` before each page is read and counts what is read at a time. */
+/** The client of the pod, which calls `onCopy` before each page is read and counts what is read at a time. */
 function watched(onCopy: () => void) {
   const { sql } = pod;
   const seen = { copies: 0, reading: 0, mostAtOnce: 0 };
@@ -125,7 +125,7 @@ test('more points than are read are refused with their number, before any is rea
   assert.equal((await backtests(sql, { points: 60 }).run(window)).kind, 'done');
 });
 
-test('points that tell who was inside before the window count as well', async () => {
+test('points that show who was inside before the window count as well', async () => {
   const window = { ...request, imeis: SHORT.imeis.slice(0, 1), fromMs: START_MS + 15_000 };
   const [first] = await pod.sql<{ inside: boolean }[]>`
     select latitude = 41.9 as inside from position join device on id = device_id

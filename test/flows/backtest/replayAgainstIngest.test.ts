@@ -132,7 +132,7 @@ function startOf(
 }
 
 test(`a replay of stored points is what ingest made of them, by page, window and minimum stay (seed ${SEED})`, async () => {
-  let told = 0;
+  let eventCount = 0;
   await fc.assert(
     fc.asyncProperty(fleet, async ({ area, dwells, batches: drawn, from, page }) => {
       const { definition } = validArea(AREAS[area] as object);
@@ -181,7 +181,7 @@ test(`a replay of stored points is what ingest made of them, by page, window and
         const own = events.filter(({ event }) => event.areaId === n + 1 && event.occurredAtMs >= fromMs);
         const tally = replay.tallies[n];
         assert.ok(tally);
-        told += own.length;
+        eventCount += own.length;
         const expected = own
           .map(({ device, event }) => ({
             imei: String(device),
@@ -223,5 +223,5 @@ test(`a replay of stored points is what ingest made of them, by page, window and
     }),
     { seed: SEED, numRuns: IS_TORTURE ? 20_000 : 300 },
   );
-  assert.ok(told > 500, `only ${told} events were told: the property says little`);
+  assert.ok(eventCount > 500, `only ${eventCount} events: the property says little`);
 });

@@ -42,7 +42,7 @@ const post = (body: unknown, key = owner.key): Promise<Reply> =>
   callApi(owner.pod, 'POST', '/v3/areas/backtest', { body, key });
 const WINDOW = { from: at(0), to: at(60) };
 
-const told = (item: { events: { device: string; event: string; timestamp: string }[] }) =>
+const reported = (item: { events: { device: string; event: string; timestamp: string }[] }) =>
   item.events.map(({ device, event, timestamp }) => [
     device,
     event,
@@ -50,13 +50,13 @@ const told = (item: { events: { device: string; event: string; timestamp: string
   ]);
 
 describe('a draft', () => {
-  test('is told the entries and exits that it would have had, by each minimum stay', async () => {
+  test('reports the entries and exits that it would have had, by each minimum stay', async () => {
     const [van, parked] = IMEIS;
     const { status, body } = await post({ area: DEPOT, ...WINDOW, dwell_seconds: [0, 300, 86_400, 0] });
     assert.equal(status, 200);
     const [atOnce, five, day, again] = body.data;
     assert.deepEqual(again, atOnce);
-    assert.deepEqual(told(atOnce), [
+    assert.deepEqual(reported(atOnce), [
       [van, 'entry', 10],
       [van, 'exit', 21],
       [van, 'entry', 30],
@@ -78,7 +78,7 @@ describe('a draft', () => {
       devices: 2,
       inside_seconds: (11 + 3 + 40) * 60,
     });
-    assert.deepEqual(told(five), [
+    assert.deepEqual(reported(five), [
       [van, 'entry', 15],
       [van, 'exit', 21],
       [parked, 'exit', 40],
@@ -103,7 +103,7 @@ describe('a draft', () => {
     const tiny = { name: 'Gate', type: 'polygon', points, dwell_seconds: 600 };
     const { body } = await post({ area: tiny, ...WINDOW });
     assert.equal(body.data.length, 1);
-    assert.deepEqual(told(body.data[0]), [
+    assert.deepEqual(reported(body.data[0]), [
       [IMEIS[0], 'entry', 20],
       [IMEIS[0], 'exit', 21],
       [IMEIS[1], 'exit', 40],
@@ -114,7 +114,7 @@ describe('a draft', () => {
   test('counts who came in before the window by what is left of the minimum stay', async () => {
     const window = { from: at(-15), to: at(60), devices: [IMEIS[1]] };
     const { body } = await post({ area: DEPOT, ...window, dwell_seconds: [0, 600, 1_200, 1_500, 3_600] });
-    assert.deepEqual(body.data.map(told), [
+    assert.deepEqual(body.data.map(reported), [
       [[IMEIS[1], 'exit', 40]],
       [
         [IMEIS[1], 'entry', -10],
@@ -263,7 +263,7 @@ describe('a plan', () => {
     const days = (n: number): number => (-n * DAY_MS) / MINUTE_MS;
     await owner.pod.points([point(imei, days(33), IN), point(imei, days(10), IN), point(imei, days(9), OUT)]);
     const { body } = await post({ area: DEPOT, from: at(days(31)), to: at(days(0)) }, key);
-    assert.deepEqual(told(body.data[0]), [[imei, 'exit', days(9)]]);
+    assert.deepEqual(reported(body.data[0]), [[imei, 'exit', days(9)]]);
     const [trimmed] = body.meta.notes;
     assert.equal(trimmed.code, 'history_trimmed');
     assert.equal(trimmed.at, body.meta.window.from);

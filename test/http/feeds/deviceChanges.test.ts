@@ -90,7 +90,7 @@ describe('GET /devices/changes', () => {
     await pod.points([first]);
     await reader.follow(pod);
     await pod.points([{ ...first, ignition: true }]);
-    // Others may come twice: this pod told of them before it had followed them.
+    // Others may come twice: this pod sent them before it had followed them.
     const items = await reader.follow(pod);
     assert.equal(items.find(({ imei }) => imei === imeiOf(4))?.ignition, true);
   });

@@ -8,7 +8,7 @@ import { type BodyPorts, withBody } from '../../../src/http/bodies/takeBody.ts';
 import type { Route } from '../../../src/http/routes/route.ts';
 import { newTurns } from '../../support/workTurns.ts';
 
-/** Sends a body of so many bytes to a route of account 7; tells whose turns were taken, and what was held meanwhile. */
+/** Sends a body of so many bytes to a route of account 7; returns whose turns were taken, and what was held meanwhile. */
 async function sendBody(t: TestContext, bytes: number, options: Partial<Route> = {}) {
   const owners: BodyOwner[] = [];
   const turns = newTurns();

@@ -82,7 +82,7 @@ test(`backtests of ${HISTORIES} histories are what was recorded (seed ${SEED})`,
   timeout: IS_TORTURE ? 3_600_000 : 120_000,
 }, async (t) => {
   const { admin, apis } = await startAreaPods(t);
-  let told = 0;
+  let eventCount = 0;
   const devices = Array.from({ length: HISTORIES * DEVICES }, (_, n) => String(350_000_000_000_000 + n));
   await admin.importDevices(
     'owner@example.com',
@@ -147,7 +147,7 @@ test(`backtests of ${HISTORIES} histories are what was recorded (seed ${SEED})`,
     const drafted = await backtest({ area: draft, dwell_seconds: DWELLS });
     for (const [n, { id }] of areas.entries()) {
       const recorded = await recordedOf(id);
-      told += recorded.length;
+      eventCount += recorded.length;
       const [live] = await backtest({ area_id: id });
       const plain = (events: (Event & { area_id: number | null })[]) =>
         events.map(({ area_id: _, ...event }) => event);
@@ -164,7 +164,7 @@ test(`backtests of ${HISTORIES} histories are what was recorded (seed ${SEED})`,
       }
     }
   }
-  assert.ok(told > HISTORIES * 5, `only ${told} events were recorded: the histories say little`);
+  assert.ok(eventCount > HISTORIES * 5, `only ${eventCount} events were recorded: the histories say little`);
 });
 
 interface Event {

@@ -176,7 +176,7 @@ async function proveCollected({ sql }: Setup, followers: readonly Follower[], si
   await sleep(300);
   for (const [n, follower] of followers.entries()) {
     assert.deepEqual(collectedBy(follower), expectedOf(n), `${follower.name} (seed ${SEED})`);
-    assert.ok(follower.collected.taken > 0, `${follower.name} was told something`);
+    assert.ok(follower.collected.taken > 0, `${follower.name} was sent something`);
   }
 }
 

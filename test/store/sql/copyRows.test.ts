@@ -184,7 +184,7 @@ describe('a copy that cannot be finished', () => {
     }
   });
 
-  test('because the query fails in its midst tells what Postgres says', async () => {
+  test('because the query fails halfway rejects with what Postgres says', async () => {
     const failing = (on: Tx) =>
       copyRows(on, on`select 1 / (500 - n) from generate_series(1, 1000) n`, number, () => undefined);
     for (const copy of [() => failing(sql), () => sql.begin(failing)]) {

@@ -47,7 +47,7 @@ export class DeviceReader {
     }
   }
 
-  /** Follows until nothing comes twice any more: then this pod has followed what it has told of its own commits. */
+  /** Follows until nothing comes twice any more: then this pod has followed what it has sent of its own commits. */
   async settle(pod: Pod): Promise<void> {
     await waitFor(async () => (await this.follow(pod)).length === 0);
   }

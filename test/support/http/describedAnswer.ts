@@ -122,7 +122,7 @@ function responseMismatch(
 /** OPTIONS, methods and paths that there are not, and whatever stops a request before its route is looked for. */
 function undescribedMismatch(answer: ReceivedAnswer, api: StrictApi): string | null {
   if (answer.method === 'OPTIONS' && answer.status === 204) {
-    return present(answer, 'Allow') && answer.text === '' ? null : 'OPTIONS is told what there is';
+    return present(answer, 'Allow') && answer.text === '' ? null : 'OPTIONS answers with what there is';
   }
   if (answer.method === 'HEAD') return answer.status >= 400 ? null : 'there is no such operation';
   if (answer.status < 400) return 'there is no such operation';

@@ -49,7 +49,7 @@ export class PointStream {
     this.#isOver = true;
   }
 
-  /** Sends until `stop`; `ingest` tells where the service is at the moment. */
+  /** Sends until `stop`; `ingest` returns where the service is at the moment. */
   async run(ingest: () => string): Promise<void> {
     while (!this.#isOver) {
       const batch = this.#batch();
@@ -117,7 +117,7 @@ export interface Sent {
   readonly doubtful: readonly SentPoint[];
 }
 
-/** Sends from all sides while `harm` goes on, which is told how many points were acknowledged so far. */
+/** Sends from all sides while `harm` goes on, which can ask how many points were acknowledged so far. */
 export async function streamDuring(
   streams: readonly PointStream[],
   ingest: () => string,

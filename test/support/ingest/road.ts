@@ -3,7 +3,7 @@ import type { AreaBody } from '../../engine/traces/trace.ts';
 
 /**
  * A road with places in a row, 829 m apart, and areas over some of them: whether an area contains a place can be
- * told by counting, without any geometry.
+ * found by counting, without any geometry.
  */
 export const PLACES = 10;
 

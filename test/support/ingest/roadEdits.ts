@@ -122,9 +122,9 @@ export class RoadEdits {
     await this.#deliver(batch);
     for (const { device, place, recordedAtMs } of points) {
       const fix = { lat: place.latitude, lng: place.longitude, recordedAtMs };
-      const told = this.#naive.point(device, this.#worlds[device] as number, fix, () => undefined);
+      const events = this.#naive.point(device, this.#worlds[device] as number, fix, () => undefined);
       const imei = imeiOf(device);
-      this.events.push(...told.map((event) => ({ ...event, imei, occurredAtMs: recordedAtMs })));
+      this.events.push(...events.map((event) => ({ ...event, imei, occurredAtMs: recordedAtMs })));
     }
   }
 

@@ -42,7 +42,7 @@ export const BACKTEST_AREA: Operation = {
   id: 'backtestArea',
   tag: 'Areas',
   summary: 'Try an area, or another minimum stay, on stored points',
-  description: `Replays the stored points of a window by the rule that decides on new points, and lists which entries and exits an area would have had: a draft (\`area\`, validated as POST /areas does), or an area that exists (\`area_id\`), whose recorded events are then compared with those of the replay. Nothing is stored, sent or told.
+  description: `Replays the stored points of a window by the rule that decides on new points, and lists which entries and exits an area would have had: a draft (\`area\`, validated as POST /areas does), or an area that exists (\`area_id\`), whose recorded events are then compared with those of the replay. Nothing is stored or sent.
 
 A device that was inside before the window is known to be: its exit is listed, and no entry. \`events\` are the earliest ${LISTED_EVENTS_MAX}; all are counted. Devices are those that the key sees now. An unknown device in \`devices\` has no points. \`meta.notes\` say what cannot be known.
 
