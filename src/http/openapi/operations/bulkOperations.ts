@@ -23,11 +23,14 @@ const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> =
 
 const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
 
+const READ_PROMPTLY =
+  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. An answer must be read within a minute.';
+
 export const NEAREST_BATCH: Operation = {
   id: 'nearestDevicesBatch',
   tag: 'Devices',
   summary: 'Find the devices nearest to each of many coordinates',
-  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Each item is exactly what the single route answers for its point, or its error. The limits of all points together are at most ${BATCH_DEVICES_MAX} devices.`,
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Each item is exactly what the single route answers for its point, or its error. The limits of all points together are at most ${BATCH_DEVICES_MAX} devices. ${READ_PROMPTLY}`,
   body: {
     ...BATCH_BODY,
     schema: ref('NearestBatchInput'),
@@ -93,7 +96,7 @@ export const AREAS_CONTAINING_BATCH: Operation = {
   id: 'areasContainingBatch',
   tag: 'Areas',
   summary: 'Find the areas that contain each of many points',
-  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Areas are in the order of the single route, at most ${CONTAINING_MAX} for each point.`,
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Areas are in the order of the single route, at most ${CONTAINING_MAX} for each point. ${READ_PROMPTLY}`,
   body: {
     ...BATCH_BODY,
     schema: ref('ContainingBatchInput'),
