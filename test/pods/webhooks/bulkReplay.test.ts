@@ -20,6 +20,8 @@ const SENT = IS_TORTURE ? 20_000 : 300;
 /** At a time, of the customer that the victim must not notice. */
 const CALLS_AT_ONCE = 4;
 const [OWNER, VICTIM] = ['owner@example.com', 'victim@example.com'];
+/** In one statement. */
+const INSERTED = 100_000;
 const AGE_MS = 2 * 3_600_000;
 
 interface Scene {
@@ -52,13 +54,17 @@ async function startScene(t: TestContext, roles: string): Promise<Scene> {
 
 /** Adds dead letters and delivered ones in turn to an endpoint that has one delivery; a microsecond apart. */
 async function addDeadLetters({ sql }: Scene, webhookId: number, count: number): Promise<void> {
-  await sql`
-    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
-      next_attempt_at, created_at)
-    select 'dlv_' || md5(random()::text || n), d.webhook_id, d.account_id, 'evt_' || md5(n::text), d.event_type, d.body,
-      case n % 2 when 0 then 'exhausted' else 'delivered' end, 5, 5, null,
-      clock_timestamp() - make_interval(secs => ${AGE_MS / 1000}) + n * interval '1 microsecond'
-    from webhook_delivery d, generate_series(1, ${2 * count}) n where d.webhook_id = ${webhookId}`;
+  const firstMs = Date.now() - AGE_MS;
+  for (let from = 1; from <= 2 * count; from += INSERTED) {
+    await sql`
+      insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
+        next_attempt_at, created_at)
+      select 'dlv_' || md5(random()::text || n), d.webhook_id, d.account_id, 'evt_' || md5(n::text), d.event_type, d.body,
+        case n % 2 when 0 then 'exhausted' else 'delivered' end, 5, 5, null,
+        ${new Date(firstMs)}::timestamptz + n * interval '1 microsecond'
+      from (select * from webhook_delivery where webhook_id = ${webhookId} and attempts < 5) d,
+        generate_series(${from}::int, ${Math.min(from + INSERTED - 1, 2 * count)}::int) n`;
+  }
   await sql`delete from webhook_delivery where webhook_id = ${webhookId} and attempts < 5`;
   await sql.unsafe('analyze webhook_delivery');
 }
