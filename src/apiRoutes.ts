@@ -8,6 +8,7 @@ import { CreateOnce } from './flows/areas/createOnce.ts';
 import { ImportPlanner } from './flows/areas/importPlanner.ts';
 import { Backtests } from './flows/backtest/backtests.ts';
 import { SummaryCache } from './flows/delivery/summaryCache.ts';
+import { Explanations } from './flows/explain/explanations.ts';
 import { HistoryExports } from './flows/history/exportHistory.ts';
 import { HistorySummaries } from './flows/history/summarizeHistory.ts';
 import { areaEventsRoute } from './http/routes/areaEvents.ts';
@@ -23,6 +24,7 @@ import { nearestBatchRoute } from './http/routes/bulk/nearestBatch.ts';
 import { commandsRoute } from './http/routes/commands.ts';
 import { deviceRoutes } from './http/routes/devices.ts';
 import { eventsRoute } from './http/routes/events.ts';
+import { areaExplainRoute } from './http/routes/explain/areaExplain.ts';
 import { bulkReplayRoute } from './http/routes/feeds/bulkReplay.ts';
 import { deviceChangesRoute } from './http/routes/feeds/deviceChanges.ts';
 import { eventFeedRoute } from './http/routes/feeds/eventFeed.ts';
@@ -69,6 +71,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaDevicesRoute(ports),
     areaOverlapsRoute({ ...ports, bulkCalls }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
+    areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),
     ...deviceRoutes(ports.fleet),
     historyRoute(ports),

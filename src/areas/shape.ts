@@ -4,7 +4,14 @@ import { buildEdgeIndex } from '../geometry/ring/edgeIndex.ts';
 import { unwrapLine } from '../geometry/ring/path.ts';
 import { unwrapRing } from '../geometry/ring/ring.ts';
 import { buildRingIndex, ringSide } from '../geometry/ring/ringSide.ts';
-import { type AreaDefinition, type Disc, type Polygon, type Track, toLatLngs } from './area.ts';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  type Disc,
+  type Polygon,
+  type Track,
+  toLatLngs,
+} from './area.ts';
 
 /**
  * THE geometric rule: what an area contains and how far its boundary is, for the contains route, the engine and the
@@ -21,6 +28,11 @@ export interface Shape {
 
 /** Once for each version of an area: some microseconds per vertex. */
 export function compileShape({ geometry }: AreaDefinition): Shape {
+  return shapeOf(geometry);
+}
+
+/** The same, of what its shape depends on. */
+export function shapeOf(geometry: AreaGeometry): Shape {
   switch (geometry.type) {
     case 'circle':
     case 'point':

@@ -11,6 +11,7 @@ import { BULK_SCHEMAS } from './schemas/bulkSchemas.ts';
 import { DELIVERY_SCHEMAS } from './schemas/deliverySchemas.ts';
 import { DEVICE_SCHEMAS } from './schemas/deviceSchemas.ts';
 import { EVENT_SCHEMAS } from './schemas/eventSchemas.ts';
+import { EXPLAIN_SCHEMAS } from './schemas/explainSchemas.ts';
 import { FEED_SCHEMAS } from './schemas/feedSchemas.ts';
 import { GEOJSON_SCHEMAS } from './schemas/geojsonSchemas.ts';
 import { HISTORY_SCHEMAS } from './schemas/historySchemas.ts';
@@ -39,6 +40,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
   ...DELIVERY_SCHEMAS,
   ...BULK_SCHEMAS,
   ...BACKTEST_SCHEMAS,
+  ...EXPLAIN_SCHEMAS,
   Error: shapeOf<{ error: object }>(
     {
       error: shapeOf<{ code: string; message: string; details: readonly object[] }>(

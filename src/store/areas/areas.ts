@@ -10,18 +10,22 @@ import type { Sql, Tx } from '../sql/sql.ts';
 import { isUniqueViolation } from '../sql/sqlErrors.ts';
 import { arrayLiteral, assignments, insertRows } from '../sql/sqlText.ts';
 
-interface RawArea {
-  id: number;
+/** The columns of a geometry. */
+export interface RawGeometry {
+  readonly id: number;
+  readonly type: AreaType;
+  readonly center_lat: number | null;
+  readonly center_lng: number | null;
+  readonly radius_m: number | null;
+  readonly buffer_m: number | null;
+  readonly points: Uint8Array;
+}
+
+interface RawArea extends RawGeometry {
   world_id: number;
   account_id: number;
   name: string;
   color: string;
-  type: AreaType;
-  center_lat: number | null;
-  center_lng: number | null;
-  radius_m: number | null;
-  buffer_m: number | null;
-  points: Uint8Array;
   external_id: string | null;
   dwell_seconds: number;
   area_m2: number | null;
@@ -228,8 +232,6 @@ function columns(
 const NO_POINTS = new Float64Array(0);
 
 function storedArea(row: RawArea): StoredArea {
-  const center =
-    row.center_lat === null || row.center_lng === null ? null : { lat: row.center_lat, lng: row.center_lng };
   return {
     id: row.id,
     worldId: row.world_id,
@@ -237,7 +239,7 @@ function storedArea(row: RawArea): StoredArea {
     definition: {
       name: row.name,
       color: row.color,
-      geometry: geometryOf(row, center),
+      geometry: geometryOf(row),
       externalId: row.external_id,
       dwellSeconds: row.dwell_seconds,
     },
@@ -246,14 +248,20 @@ function storedArea(row: RawArea): StoredArea {
       perimeterM: row.perimeter_m,
       lengthM: row.length_m,
       bounds: { south: row.south, west: row.west, north: row.north, east: row.east },
-      center,
+      center: centerOf(row),
     },
     createdAtMs: row.created_at.getTime(),
     revision: row.revision,
   };
 }
 
-function geometryOf(row: RawArea, center: LatLng | null): AreaGeometry {
+function centerOf({ center_lat: lat, center_lng: lng }: RawGeometry): LatLng | null {
+  return lat === null || lng === null ? null : { lat, lng };
+}
+
+/** The geometry of an area or of a past form of it. */
+export function geometryOf(row: RawGeometry): AreaGeometry {
+  const center = centerOf(row);
   switch (row.type) {
     case 'polygon':
       return { type: row.type, points: doublesOf(row.points) };

@@ -1,7 +1,7 @@
 import { invariant } from '../../base/invariant.ts';
 import { CopiedRow } from '../sql/copiedRow.ts';
 import { weekStartMs } from '../sql/partitions.ts';
-import type { Sql } from '../sql/sql.ts';
+import type { Tx } from '../sql/sql.ts';
 import { instant, integers } from '../sql/sqlText.ts';
 
 /** Points that follow each other in time, column by column. A point without an odometer has NaN there. */
@@ -52,7 +52,7 @@ const EMPTY_GROWTH = 8;
  * be there or not. `withMarks`: with how they came. Throws DeviceGone.
  */
 export async function* pointPages(
-  sql: Sql,
+  sql: Tx,
   worldIds: readonly number[],
   deviceId: number,
   window: TimeWindow,
@@ -83,7 +83,7 @@ export async function* pointPages(
 
 /** At most PAGE_POINTS points. The window says which partitions are looked at, so it should be short. */
 async function selectPage(
-  sql: Sql,
+  sql: Tx,
   worldIds: readonly number[],
   deviceId: number,
   { fromMs, toMs }: TimeWindow,
@@ -125,8 +125,8 @@ async function selectPage(
   return { ...page, count };
 }
 
-const MARK_COLUMNS = (sql: Sql) => sql`, received_at, late`;
-const NO_COLUMNS = (sql: Sql) => sql``;
+const MARK_COLUMNS = (sql: Tx) => sql`, received_at, late`;
+const NO_COLUMNS = (sql: Tx) => sql``;
 
 function readMarks(row: CopiedRow, marks: PointMarks, n: number): void {
   marks.receivedAtMs[n] = row.timestampMsOrNull() ?? Number.NaN;

@@ -22,7 +22,7 @@ export interface LastPoint {
 
 /** The newest point of each device before a time and not before another one; devices without such a point are left out. */
 export async function selectLastPoints(
-  sql: Sql,
+  sql: Tx,
   deviceIds: readonly number[],
   beforeMs: number,
   oldestMs: number,

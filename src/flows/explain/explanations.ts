@@ -1,0 +1,105 @@
+import { DeadlineExceeded } from '../../base/deadline.ts';
+import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import type { WorkTurns } from '../../base/workTurns.ts';
+import { explanationOf } from '../../engine/explain/explain.ts';
+import type { Explanation } from '../../engine/explain/explanation.ts';
+import { PointReplay } from '../../engine/explain/pointReplay.ts';
+import type { Names } from '../../engine/explain/verdict.ts';
+import { DeviceGone, pointPages } from '../../store/history/pointPages.ts';
+import type { Sql, Tx } from '../../store/sql/sql.ts';
+import { readRecord } from './readRecord.ts';
+
+/** A month at a point every 13 seconds. */
+export const EXPLAIN_POINTS_MAX = 200_000;
+/** What one may take, without the wait for earlier ones. */
+export const EXPLAIN_LIMIT_MS = 20_000;
+/** Those of one account wait for each other. Each holds some megabytes when the steps of many points are asked for. */
+const RUNNING = { running: 16, runningPerKey: 2, waiting: 1_000, waitingPerKey: 20 };
+
+export interface ExplainPorts {
+  readonly reads: (accountId: number) => Sql;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+}
+
+export interface ExplainRequest {
+  readonly accountId: number;
+  /** Of the caller. */
+  readonly worldIds: readonly number[];
+  readonly areaId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  readonly names: Omit<Names, 'areaCreatedAtMs' | 'toMs'>;
+  /** Both included, cut to what the plan shows. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The days that the plan shows, where it shows less than was asked for. */
+  readonly trimmedToDays: number | null;
+  readonly withSteps: boolean;
+}
+
+export type ExplainOutcome =
+  | { readonly kind: 'explained'; readonly explanation: Explanation; readonly points: number }
+  /** The area or the device has gone meanwhile. */
+  | { readonly kind: 'area_gone' | 'device_gone' }
+  | { readonly kind: 'too_many_points' };
+
+/** Explains what areas reported of devices, a few at a time for each account, in work turns. Nothing is written. */
+export class Explanations {
+  readonly #ports: ExplainPorts;
+  readonly #running = new FairSemaphore<number>(RUNNING);
+  readonly #pointsMax: number;
+
+  constructor(ports: ExplainPorts, pointsMax = EXPLAIN_POINTS_MAX) {
+    this.#ports = ports;
+    this.#pointsMax = pointsMax;
+  }
+
+  /** The most points of one window. */
+  get pointsMax(): number {
+    return this.#pointsMax;
+  }
+
+  /**
+   * Explains one window. Counts as running until `close` is called, once, because the caller holds what may be many
+   * points. Rejects with Overloaded, with DeadlineExceeded, or when Postgres cannot be asked; then there is nothing to
+   * close.
+   */
+  async open(request: ExplainRequest): Promise<ExplainOutcome & { close(): void }> {
+    const { accountId } = request;
+    await this.#running.acquire(accountId);
+    const close = () => this.#running.release(accountId);
+    try {
+      const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
+      const outcome = await this.#ports
+        .reads(accountId)
+        .begin('isolation level repeatable read read only', (tx) => this.#explain(tx, request, untilMs));
+      return { ...outcome, close };
+    } catch (error) {
+      close();
+      if (error instanceof DeviceGone) return { kind: 'device_gone', close: () => undefined };
+      throw error;
+    }
+  }
+
+  /** Points, events and the past are of one snapshot: a point is never there without its event. */
+  async #explain(tx: Tx, request: ExplainRequest, untilMs: number): Promise<ExplainOutcome> {
+    const { turns } = this.#ports;
+    const { accountId, worldIds, areaId, deviceId, fromMs, toMs, withSteps } = request;
+    const record = await readRecord(tx, request);
+    if (record === null) return { kind: 'area_gone' };
+    const { situations, recorded, stay, startMs, createdAtMs } = record;
+    const replay = new PointReplay({ areaId, situations, recorded, fromMs, stay, withSteps });
+    for await (const page of pointPages(tx, worldIds, deviceId, { fromMs: startMs, toMs }, true)) {
+      const { marks } = page;
+      if (marks !== null) await turns.run(accountId, replay.take({ ...page, marks }));
+      if (replay.points > this.#pointsMax) return { kind: 'too_many_points' };
+      if (performance.now() > untilMs) throw new DeadlineExceeded('the explanation takes too long');
+    }
+    replay.end();
+    const names = { ...request.names, areaCreatedAtMs: createdAtMs, toMs };
+    const trimmed = request.trimmedToDays === null ? null : { fromMs, historyDays: request.trimmedToDays };
+    const explanation = explanationOf(replay, situations, names, trimmed);
+    return { kind: 'explained', explanation, points: replay.points };
+  }
+}

@@ -1,0 +1,123 @@
+import { type Shape, shapeOf } from '../../areas/shape.ts';
+import { DAY_MS } from '../../base/durations.ts';
+import type { RecordedEvent } from '../../engine/explain/explanation.ts';
+import { type PastShape, type Situation, situationsOf } from '../../engine/explain/situations.ts';
+import type { Stay } from '../../engine/stays.ts';
+import {
+  type PassageSource,
+  type RecordedPassage,
+  selectLastPassage,
+  selectPassages,
+} from '../../store/history/areaRecord.ts';
+import { type StoredPast, selectPast } from '../../store/history/past.ts';
+import { LATENESS, pointPages } from '../../store/history/pointPages.ts';
+import { selectLastPoints } from '../../store/history/replayPages.ts';
+import type { Tx } from '../../store/sql/sql.ts';
+import type { ExplainRequest } from './explanations.ts';
+
+/** How often the last evaluated point is looked for further back: before it are only late ones. */
+const LOOKS_BACK = 8;
+/** Where memberships changed, this much more is read before the window. */
+const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
+const NEVER_MS = 0;
+
+/** What is known beside the points of a window. */
+export interface AreaRecord {
+  readonly situations: readonly Situation[];
+  readonly recorded: readonly RecordedEvent[];
+  /** Of the device in the area, before the point at `startMs`. */
+  readonly stay: Stay | null;
+  /** From when on points are read, to know who was inside at the beginning of the window. */
+  readonly startMs: number;
+  readonly createdAtMs: number;
+}
+
+/** Null when the area does not exist any more. */
+export async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaRecord | null> {
+  const { areaId, deviceId, imei, fromMs, worldIds } = request;
+  const past = await selectPast(tx, areaId, deviceId);
+  if (past === null) return null;
+  const createdAtMs = past.createdAtMs;
+  const situations = situationsOf({ ...past, revisions: withShapes(past) });
+  const source: PassageSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
+  const last = await selectLastPassage(tx, source, fromMs);
+  const startMs = await startOf(tx, request, situations, last);
+  const recorded = await selectPassages(tx, source, request);
+  return {
+    situations,
+    recorded: recorded.map(
+      ({ id, direction, occurredAtMs, enteredAtMs, worldId }): RecordedEvent => ({
+        ...{ id, direction, occurredAtMs, enteredAtMs },
+        isReadable: worldIds.includes(worldId),
+      }),
+    ),
+    stay: stayAfter(areaId, last),
+    startMs,
+    createdAtMs,
+  };
+}
+
+function worldsOf({ revisions, deviceWorlds }: StoredPast): number[] {
+  return [
+    ...new Set([...revisions.map(({ worldId }) => worldId), ...deviceWorlds.map(({ value }) => value)]),
+  ];
+}
+
+function withShapes({ revisions }: StoredPast) {
+  const shapes = new Map<number, PastShape>();
+  return revisions.map(({ sinceMs, worldId, dwellSeconds, geometry, form }) => {
+    const shape = shapes.get(form) ?? lazyShape(() => shapeOf(geometry));
+    shapes.set(form, shape);
+    return { sinceMs, worldId, dwellSeconds, shape };
+  });
+}
+
+function lazyShape(compile: () => Shape): PastShape {
+  let shape: Shape | null = null;
+  return {
+    compiled: () => {
+      shape ??= compile();
+      return shape;
+    },
+  };
+}
+
+function stayAfter(areaId: number, event: RecordedPassage | undefined): Stay | null {
+  if (event?.direction !== 'entry') return null;
+  return { areaId, insideSinceMs: event.enteredAtMs, confirmedAtMs: event.occurredAtMs };
+}
+
+/**
+ * Whether an entry was made before the window is known from the events. Whether a stay was pending, the points say: it
+ * began less than the longest minimum stay before the last evaluated point. Where the area did not always watch the device,
+ * a stay may have ended without an exit, so all points since the last event are read, up to a month.
+ */
+async function startOf(
+  tx: Tx,
+  { worldIds, deviceId, fromMs }: ExplainRequest,
+  situations: readonly Situation[],
+  last: RecordedPassage | undefined,
+): Promise<number> {
+  const afterLastMs = last === undefined ? Number.NEGATIVE_INFINITY : last.occurredAtMs + 1;
+  const isChanged = situations.some(
+    ({ state, sinceMs }) => state === 'not_watched' && sinceMs > afterLastMs - DAY_MS,
+  );
+  if (isChanged && last?.direction === 'entry') return Math.max(afterLastMs, fromMs - CHANGED_LOOK_BACK_MS);
+  const dwellMs = 1_000 * Math.max(...situations.map(({ dwellSeconds }) => dwellSeconds));
+  if (dwellMs === 0) return fromMs;
+  let beforeMs = fromMs;
+  for (let look = 0; look < LOOKS_BACK; look++) {
+    const [newest] = await selectLastPoints(tx, [deviceId], beforeMs, NEVER_MS);
+    if (newest === undefined) return Math.min(fromMs, Math.max(beforeMs, afterLastMs));
+    const window = { fromMs: newest.recordedAtMs - dwellMs, toMs: newest.recordedAtMs };
+    let evaluatedMs: number | null = null;
+    for await (const { count, recordedAtMs, marks } of pointPages(tx, worldIds, deviceId, window, true)) {
+      for (let n = 0; n < count; n++) {
+        if (marks?.late[n] !== LATENESS.late) evaluatedMs = recordedAtMs[n] as number;
+      }
+    }
+    if (evaluatedMs !== null) return Math.min(fromMs, Math.max(evaluatedMs - dwellMs, afterLastMs));
+    beforeMs = window.fromMs;
+  }
+  return Math.min(fromMs, Math.max(beforeMs, afterLastMs));
+}

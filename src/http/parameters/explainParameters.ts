@@ -1,0 +1,47 @@
+import { DAY_MS } from '../../base/durations.ts';
+import { EXPLAIN_POINTS_MAX } from '../../flows/explain/explanations.ts';
+import { choiceParameter, type Parameter } from './parameter.ts';
+import { DEVICE, FROM, TO } from './parameters.ts';
+import { type Query, windowOf } from './query.ts';
+
+export const EXPLAIN_WINDOW_DAYS = 31;
+const WINDOW_MS = EXPLAIN_WINDOW_DAYS * DAY_MS;
+
+export const EXPLAIN_DEVICE: Parameter = {
+  ...DEVICE,
+  required: true,
+  description: 'The IMEI of the device.',
+};
+
+export const EXPLAIN_FROM: Parameter = {
+  ...FROM,
+  description: `${FROM.description} Without it ${EXPLAIN_WINDOW_DAYS} days before \`to\`.`,
+};
+
+export const EXPLAIN_TO: Parameter = { ...TO, description: `${TO.description} Without it now.` };
+
+export const STEPS = {
+  ...choiceParameter('steps', ['true', 'false'], 'With every point of the window and what became of it.'),
+  schema: { type: 'boolean', default: false },
+} as const;
+
+/** What a window that is too long is answered with. */
+export function windowTooLong(days: number): string {
+  return `from and to are ${days.toFixed(1)} days apart, at most ${EXPLAIN_WINDOW_DAYS} are allowed; narrow from or to`;
+}
+
+export function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
+  return `the device has more than ${pointsMax} points between from and to; narrow from or to`;
+}
+
+/** The window of a query, both ends included, not longer than is allowed; else what is wrong with it. */
+export function explainWindowOf(
+  query: Query,
+  nowMs: number,
+): { readonly fromMs: number; readonly toMs: number } | 'invalid' | { readonly days: number } {
+  const window = windowOf(query);
+  if (window === 'invalid') return 'invalid';
+  const toMs = window.toMs ?? nowMs;
+  const fromMs = window.fromMs ?? toMs - WINDOW_MS;
+  return toMs - fromMs > WINDOW_MS ? { days: (toMs - fromMs) / DAY_MS } : { fromMs, toMs };
+}

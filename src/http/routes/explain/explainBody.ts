@@ -1,0 +1,67 @@
+import type { Steps, WorkTurns } from '../../../base/workTurns.ts';
+import type { Explanation } from '../../../engine/explain/explanation.ts';
+import { explanationJson } from '../../answers/explainJson.ts';
+import { CutAnswer, type StreamedBody } from '../../bodies/streamedBody.ts';
+
+/** Characters of a piece, and parts of it that are made between two looks at the clock. */
+const PIECE_CHARS = 64 * 1024;
+const PARTS_PER_STEP = 64;
+/** What a reader may take for one piece of an answer, and for all of it. */
+const READ_LIMITS_MS = { piece: 15_000, whole: 60_000 };
+
+/** What is written, and what is given back when it was read. */
+export interface OpenAnswer {
+  readonly explanation: Explanation;
+  readonly meta: object;
+  close(): void;
+}
+
+/** An explanation as JSON that is made while it is read. What fails before it begins has a status of its own. */
+export class ExplainBody implements StreamedBody {
+  readonly bytes = null;
+  readonly stallLimitMs = READ_LIMITS_MS.piece;
+  readonly #source: () => Promise<OpenAnswer>;
+  readonly #turns: WorkTurns<string | number>;
+  readonly #accountId: number;
+  #opened: {
+    readonly answer: OpenAnswer;
+    readonly parts: Iterator<string>;
+    readonly untilMs: number;
+  } | null = null;
+
+  constructor(source: () => Promise<OpenAnswer>, turns: WorkTurns<string | number>, accountId: number) {
+    this.#source = source;
+    this.#turns = turns;
+    this.#accountId = accountId;
+  }
+
+  async open(): Promise<void> {
+    const answer = await this.#source();
+    const parts = explanationJson(answer.explanation, answer.meta);
+    this.#opened = { answer, parts, untilMs: performance.now() + READ_LIMITS_MS.whole };
+  }
+
+  async next(take: (piece: Buffer) => void): Promise<boolean> {
+    if (this.#opened === null) return false;
+    const { parts, untilMs } = this.#opened;
+    if (performance.now() > untilMs) throw new CutAnswer('the reader takes too long');
+    const { piece, isLast } = await this.#turns.run(this.#accountId, nextPiece(parts));
+    take(Buffer.from(piece));
+    return !isLast;
+  }
+
+  close(): void {
+    this.#opened?.answer.close();
+  }
+}
+
+function* nextPiece(parts: Iterator<string>): Steps<{ piece: string; isLast: boolean }> {
+  let piece = '';
+  for (let n = 1; piece.length < PIECE_CHARS; n++) {
+    const part = parts.next();
+    if (part.done === true) return { piece, isLast: true };
+    piece += part.value;
+    if (n % PARTS_PER_STEP === 0) yield;
+  }
+  return { piece, isLast: false };
+}
