@@ -43,7 +43,8 @@ function changeNotes({ situationsUsed }: PointReplay, situations: readonly Situa
     notes.push(...changeNote(situations[n - 1] as Situation, situations[n] as Situation));
   }
   const next = situations[last + 1];
-  if (next !== undefined && notes.length < CHANGES_MAX) {
+  const isBefore = situations[last]?.state === 'no_area';
+  if (next !== undefined && !isBefore && notes.length < CHANGES_MAX) {
     notes.push({
       code: 'area_changed',
       message: `the area, or what it watches, was changed after the last of these points, first at ${formatIso(next.sinceMs)}; each point is shown against what was in force when it came`,

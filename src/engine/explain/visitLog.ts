@@ -34,7 +34,7 @@ export class VisitLog {
   inside(stay: Stay, atMs: number, depthM: number | null, dwellSeconds: number): void {
     this.#open ??= newVisit();
     const visit = this.#open;
-    visit.firstInsideMs = stay.insideSinceMs;
+    if (stay.insideSinceMs !== visit.firstInsideMs) this.#beginAt(visit, stay.insideSinceMs);
     visit.lastInsideMs = atMs;
     visit.dwellSeconds = dwellSeconds;
     visit.isConfirmed ||= stay.confirmedAtMs !== null;
@@ -42,6 +42,18 @@ export class VisitLog {
     visit.isInWindow = true;
     visit.points++;
     visit.deepestM = Math.max(visit.deepestM ?? 0, depthM);
+  }
+
+  /** The record may say that a visit began earlier: then what seemed to be visits since then belongs to it. */
+  #beginAt(visit: OpenVisit, firstInsideMs: number): void {
+    visit.firstInsideMs = firstInsideMs;
+    for (;;) {
+      const last = this.visits.at(-1);
+      if (last === undefined || last.outcome !== 'too_short' || last.firstInsideMs < firstInsideMs) return;
+      this.visits.pop();
+      visit.points += last.points;
+      visit.deepestM = last.deepestM === null ? visit.deepestM : Math.max(visit.deepestM ?? 0, last.deepestM);
+    }
   }
 
   /** The event that the device's point produced. An exit still has the visit that it ends. */
