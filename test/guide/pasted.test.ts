@@ -99,6 +99,14 @@ test('what the guide says to paste works, in its order', { skip, timeout: 180_00
     assert.ok(meta.points >= 2);
   });
 
+  await t.test('an area says why it did not fire', async () => {
+    const { data } = (await run('why-not')).at(-1);
+    const documented = JSON.parse(guideBlock('why-not-answer'));
+    assert.deepEqual([data.verdict, data.message], [documented.verdict, documented.message]);
+    assert.deepEqual(shapeOf(data), shapeOf(documented));
+    assert.deepEqual(shapeOf(data.visits[0]), shapeOf(documented.visits[0]));
+  });
+
   await t.test('types are generated from the description, inside the clone', async () => {
     await run('generate-types');
     assert.match(await readFile(join(folder, 'fleet.d.ts'), 'utf8'), /^export interface paths \{/m);

@@ -4,9 +4,9 @@ import type { WorkTurns } from '../../base/workTurns.ts';
 import { explanationOf } from '../../engine/explain/explain.ts';
 import type { Explanation } from '../../engine/explain/explanation.ts';
 import { PointReplay } from '../../engine/explain/pointReplay.ts';
-import type { Names } from '../../engine/explain/verdict.ts';
 import { DeviceGone, pointPages } from '../../store/history/pointPages.ts';
 import type { Sql, Tx } from '../../store/sql/sql.ts';
+import type { ExplainRequest } from './explainRequest.ts';
 import { readRecord } from './readRecord.ts';
 
 /** A month at a point every 13 seconds. */
@@ -20,22 +20,6 @@ export interface ExplainPorts {
   readonly reads: (accountId: number) => Sql;
   /** By account. */
   readonly turns: WorkTurns<string | number>;
-}
-
-export interface ExplainRequest {
-  readonly accountId: number;
-  /** Of the caller. */
-  readonly worldIds: readonly number[];
-  readonly areaId: number;
-  readonly deviceId: number;
-  readonly imei: string;
-  readonly names: Omit<Names, 'areaCreatedAtMs' | 'toMs'>;
-  /** Both included, cut to what the plan shows. */
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** The days that the plan shows, where it shows less than was asked for. */
-  readonly trimmedToDays: number | null;
-  readonly withSteps: boolean;
 }
 
 export type ExplainOutcome =

@@ -13,7 +13,7 @@ import { type StoredPast, selectPast } from '../../store/history/past.ts';
 import { LATENESS, pointPages } from '../../store/history/pointPages.ts';
 import { selectLastPoints } from '../../store/history/replayPages.ts';
 import type { Tx } from '../../store/sql/sql.ts';
-import type { ExplainRequest } from './explanations.ts';
+import type { ExplainRequest } from './explainRequest.ts';
 
 /** How often the last evaluated point is looked for further back: before it are only late ones. */
 const LOOKS_BACK = 8;

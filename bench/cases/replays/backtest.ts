@@ -1,22 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compileShape } from '../../src/areas/shape.ts';
-import { inOneGo } from '../../src/base/workTurns.ts';
-import { AreaReplay } from '../../src/engine/backtest/areaReplay.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
-import type { Service } from '../../src/wiring.ts';
-import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
-import { type Profile, profile } from '../measure/profile.ts';
-import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
-import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
-import { type StoredPoints, storePoints } from '../setup/storedPoints.ts';
-import { type BenchWorld, createWorld } from '../setup/world.ts';
-import { openWorker, type Worker } from '../worker.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
-import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
+import { compileShape } from '../../../src/areas/shape.ts';
+import { inOneGo } from '../../../src/base/workTurns.ts';
+import { AreaReplay } from '../../../src/engine/backtest/areaReplay.ts';
+import { openSql } from '../../../src/store/sql/sql.ts';
+import type { Service } from '../../../src/wiring.ts';
+import type { BenchCase, CaseContext, Row } from '../../benchCase.ts';
+import { Latencies } from '../../measure/latencies.ts';
+import { median } from '../../measure/median.ts';
+import { type Profile, profile } from '../../measure/profile.ts';
+import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../../setup/areas.ts';
+import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
+import { nearestPaths } from '../../setup/nearestCase.ts';
+import { INGEST_TOKEN, startBenchService } from '../../setup/service.ts';
+import { type StoredPoints, storePoints } from '../../setup/storedPoints.ts';
+import { type BenchWorld, createWorld } from '../../setup/world.ts';
+import { openWorker, type Worker } from '../../worker.ts';
+import type { ProbeQuestion, ProbeResult } from '../../workers/latencyProbe.ts';
+import type { TrafficQuestion, TrafficReply } from '../../workers/traffic.ts';
 
 const VERTICES = 100;
 const AREA_RADIUS_DEG = 0.05;
@@ -162,10 +162,10 @@ async function traffic(
   post: (() => Promise<void>) | null,
 ) {
   const probe: Worker<ProbeQuestion, ProbeResult> = openWorker(
-    new URL('../workers/latencyProbe.ts', import.meta.url),
+    new URL('../../workers/latencyProbe.ts', import.meta.url),
   );
   const sender: Worker<TrafficQuestion, TrafficReply> = openWorker(
-    new URL('../workers/traffic.ts', import.meta.url),
+    new URL('../../workers/traffic.ts', import.meta.url),
   );
   const apiUrl = `http://127.0.0.1:${service.port}`;
   try {

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import type { Service } from '../../src/wiring.ts';
-import type { BenchCase, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { type Profile, profile } from '../measure/profile.ts';
-import { jaggedRing, polygonArea, storeAreas } from '../setup/areas.ts';
-import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
-import { createWorld } from '../setup/world.ts';
-import { openWorker } from '../worker.ts';
-import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+import { simulatedImei } from '../../../src/cli/simulate/simulatedImei.ts';
+import type { Service } from '../../../src/wiring.ts';
+import type { BenchCase, Row } from '../../benchCase.ts';
+import { Latencies } from '../../measure/latencies.ts';
+import { type Profile, profile } from '../../measure/profile.ts';
+import { jaggedRing, polygonArea, storeAreas } from '../../setup/areas.ts';
+import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
+import { nearestPaths } from '../../setup/nearestCase.ts';
+import { INGEST_TOKEN, startBenchService } from '../../setup/service.ts';
+import { createWorld } from '../../setup/world.ts';
+import { openWorker } from '../../worker.ts';
+import type { FileQuestion, FileRead } from '../../workers/fileReader.ts';
+import type { ProbeQuestion, ProbeResult } from '../../workers/latencyProbe.ts';
 
 const DEVICES = 10_000;
 const SMOKE_DEVICES = 100;
@@ -42,9 +42,11 @@ export const bench: BenchCase = {
     const [areaId] = await storeAreas(databaseUrl, [polygonArea('Bench', ring)]);
     const service = await startBenchService(databaseUrl);
     const probe = openWorker<ProbeQuestion, ProbeResult>(
-      new URL('../workers/latencyProbe.ts', import.meta.url),
+      new URL('../../workers/latencyProbe.ts', import.meta.url),
     );
-    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
+    const reader = openWorker<FileQuestion, FileRead>(
+      new URL('../../workers/fileReader.ts', import.meta.url),
+    );
     try {
       const days = smoke ? 1 : DAYS;
       const startMs = Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
