@@ -2,13 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
 import { EXPORT_FORMATS } from '../../src/http/answers/export/exportFormats.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { median } from '../measure/median.ts';
 import { type Profile, profile } from '../measure/profile.ts';
 import { nearestPaths } from '../setup/nearestCase.ts';
+import { measurePacking, measurePages, packAll } from '../setup/packedHistory.ts';
 import { startBenchService } from '../setup/service.ts';
+import { storeTrack } from '../setup/vehicleTracks.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
@@ -27,13 +29,18 @@ const PROBES_PER_SECOND = 500;
 const SMOKE_SECONDS = 0.3;
 
 export const bench: BenchCase = {
-  about: 'the history of a vehicle as a file of each format and as a summary, beside nearest calls',
+  about:
+    'the history of vehicles: packed, as a page, as a file of each format and as a summary, beside nearest calls',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
     const devices = smoke ? SMOKE_DEVICES : DEVICES;
     const points = context.sizes?.at(-1) ?? (smoke ? SMOKE_POINTS : POINTS);
     const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
-    await insertHistory(databaseUrl, world.deviceIds[0] as number, points);
+    const sql = openSql(databaseUrl, { maxConnections: 2, name: 'bench history' });
+    const [account] = await sql<{ world_id: number }[]>`select world_id from device limit 1`;
+    const worldIds = [account?.world_id ?? 0];
+    const packing = await measurePacking(context, world.deviceIds.slice(1), worldIds);
+    await insertHistory(sql, world.deviceIds[0] as number, points);
     const service = await startBenchService(databaseUrl);
     const probe = openWorker<ProbeQuestion, ProbeResult>(
       new URL('../workers/latencyProbe.ts', import.meta.url),
@@ -43,9 +50,12 @@ export const bench: BenchCase = {
       const url = `http://127.0.0.1:${service.port}`;
       const headers = { 'X-API-Key': world.key };
       const below = `${url}/api/v3/devices/${simulatedImei(0)}/history`;
-      const measured = await measureReads(context, points, (path) =>
-        reader.ask({ url: `${below}${path}`, headers }),
-      );
+      const read = (path: string) => reader.ask({ url: `${below}${path}`, headers });
+      const measured = await measureReads(context, points, '', read);
+      const packedPoints = await packAll(sql);
+      say(`${packedPoints} of ${points} points are packed`);
+      const packed = await measureReads(context, points, 'packed ', read);
+      const pages = await measurePages(context, simulatedImei(0), worldIds);
       const paths = nearestPaths(PATHS);
       const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
         await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
@@ -53,22 +63,32 @@ export const bench: BenchCase = {
         return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
       };
       const alone = await probing(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
-      const beside = await probing(measured.again);
+      const beside = await probing(packed.again);
       return {
         kind: 'measured',
         size: `${points} points of one of ${devices} devices`,
         rows: [
+          ...packing.rows,
+          ...pages.rows,
           ...measured.rows,
+          ...packed.rows,
           { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
           { what: `nearest beside all of these, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
         ],
-        metrics: { ...measured.metrics, nearest_p99_ms: beside.percentile(0.99) },
-        profiles: measured.profiles,
+        metrics: {
+          ...packing.metrics,
+          ...pages.metrics,
+          ...measured.metrics,
+          ...packed.metrics,
+          nearest_p99_ms: beside.percentile(0.99),
+        },
+        profiles: [...measured.profiles, ...packed.profiles],
       };
     } finally {
       await probe.close();
       await reader.close();
       await service.stop();
+      await sql.end();
     }
   },
 };
@@ -84,6 +104,7 @@ interface Measured {
 async function measureReads(
   { smoke, profile: isProfiled }: CaseContext,
   points: number,
+  state: '' | 'packed ',
   read: (path: string) => Promise<FileRead>,
 ): Promise<Measured> {
   const paths = [
@@ -109,19 +130,20 @@ async function measureReads(
     const { user, system } = process.cpuUsage(before);
     const perSecond = points / median(seconds);
     rows.push({
-      what: path.startsWith('/export') ? `${what}, ${(bytes / points).toFixed(0)} bytes a point` : what,
+      what: `${state}${path.startsWith('/export') ? `${what}, ${(bytes / points).toFixed(0)} bytes a point` : what}`,
       ...{ unit: 'points', perSecond, seconds: median(seconds) },
       cpuUs: (user + system) / (points * seconds.length),
       rssMb: process.memoryUsage.rss() / 2 ** 20,
     });
-    if (path.startsWith('/export')) metrics[`${what}_points_per_second`] = perSecond;
-    else metrics[`${what.replaceAll(' ', '_')}_ms`] = median(seconds) * 1_000;
+    const name = `${state}${what}`.replaceAll(' ', '_');
+    if (path.startsWith('/export')) metrics[`${name}_points_per_second`] = perSecond;
+    else metrics[`${name}_ms`] = median(seconds) * 1_000;
     if (isProfiled) {
       const work = async () => {
         await read(path);
         return points;
       };
-      profiles.push(await profile(`a point, ${what},`, work));
+      profiles.push(await profile(`a point, ${state}${what},`, work));
     }
   }
   const again = async (): Promise<void> => {
@@ -130,23 +152,13 @@ async function measureReads(
   return { rows, metrics, profiles, again };
 }
 
-/** Drives and stands in turn, up to now, with as many digits as devices send. */
-async function insertHistory(databaseUrl: string, deviceId: number, points: number): Promise<void> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench history' });
-  try {
-    const endMs = Date.now();
-    const firstMs = endMs - points * STEP_SECONDS * 1_000;
-    const mondays = new Set<number>();
-    for (let ms = firstMs; ms < endMs; ms += 86_400_000) mondays.add(weekStartMs(ms));
-    await ensureWeeks(sql, POSITIONS, [...mondays, weekStartMs(endMs)]);
-    await sql`
-      insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
-      select ${deviceId}, ${new Date(firstMs)}::timestamptz + make_interval(secs => n * ${STEP_SECONDS}),
-        round((41 + sin(n / 3000.0))::numeric, 6), round((12 + cos(n / 2000.0))::numeric, 6), n % 400,
-        case when n % 500 < 200 then 0 else (n * 37 % 900) / 10.0 end, n % 360, 8 + n % 7, round(n / 100.0, 2)
-      from generate_series(1, ${points}) n`;
-    await sql.unsafe('vacuum analyze position');
-  } finally {
-    await sql.end();
-  }
+/** Up to now. */
+async function insertHistory(sql: Sql, deviceId: number, points: number): Promise<void> {
+  const endMs = Math.floor(Date.now() / 1_000) * 1_000;
+  const firstMs = endMs - points * STEP_SECONDS * 1_000;
+  const mondays = new Set<number>([weekStartMs(endMs)]);
+  for (let ms = firstMs; ms < endMs; ms += 86_400_000) mondays.add(weekStartMs(ms));
+  await ensureWeeks(sql, POSITIONS, [...mondays]);
+  await storeTrack(sql, { deviceId, firstMs, count: points, stepSeconds: STEP_SECONDS, seed: 1 });
+  await sql.unsafe('vacuum analyze position');
 }
