@@ -1,3 +1,4 @@
+import { sessionName } from './store/sql/sessionName.ts';
 import { openSql, type Sql } from './store/sql/sql.ts';
 import { SqlShares } from './store/sql/sqlShares.ts';
 
@@ -47,7 +48,7 @@ export interface Connections {
 /** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
 export function openConnections(url: string): Connections {
   const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service') =>
-    openSql(url, { maxConnections: CONNECTIONS[task], name: `fleet ${task}` });
+    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task) });
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING };
   const all = {
     follower: open('follower'),
@@ -59,7 +60,7 @@ export function openConnections(url: string): Connections {
       ...fairly,
       maxConnections: CONNECTIONS.reads,
       perKey: 2,
-      name: 'fleet reads',
+      name: sessionName('reads'),
       statementLimitMs: READ_LIMIT_MS,
       settings: READ_SETTINGS,
     }),
@@ -67,13 +68,13 @@ export function openConnections(url: string): Connections {
       ...fairly,
       maxConnections: CONNECTIONS.writes,
       perKey: 1,
-      name: 'fleet writes',
+      name: sessionName('writes'),
     }),
     logins: new SqlShares<string>(url, {
       ...fairly,
       maxConnections: CONNECTIONS.logins,
       perKey: 1,
-      name: 'fleet logins',
+      name: sessionName('logins'),
     }),
   };
   const end = async (): Promise<void> => {

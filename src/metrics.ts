@@ -10,6 +10,9 @@ export interface Metrics {
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
   observeOutbox(deliveries: number): void;
+  /** Points that were rows and are packed now. */
+  countPacked(points: number): void;
+  countDamaged(): void;
   countRedis(event: 'back' | 'lost' | 'notify_failed' | 'subscribe_failed'): void;
   exposition(): Promise<{ contentType: string; text: string }>;
 }
@@ -86,6 +89,16 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     help: 'Duration of the last rebuild of the delivery schedule.',
     registers,
   });
+  const packed = new Counter({
+    name: 'fleet_history_packed_points_total',
+    help: 'Points of closed days that this pod has packed.',
+    registers,
+  });
+  const damaged = new Counter({
+    name: 'fleet_history_damaged_total',
+    help: 'Attempts to read packed points whose bytes are not those that were stored.',
+    registers,
+  });
   new Gauge({
     name: 'fleet_build_info',
     help: 'Always 1; its labels say which version and commit runs.',
@@ -131,6 +144,8 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
       sweepDuration.set(durationMs / 1000);
     },
     observeOutbox: (deliveries) => outbox.set(deliveries),
+    countPacked: (points) => packed.inc(points),
+    countDamaged: () => damaged.inc(),
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };

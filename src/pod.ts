@@ -14,6 +14,7 @@ import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { openDatabase, secretsOf } from './openDatabase.ts';
 import { selectInstanceId, selectLongestHistoryDays } from './store/feed/snapshot.ts';
+import type { Damage } from './store/history/damagedPoints.ts';
 import { migrate } from './store/sql/migrate.ts';
 import type { Sql } from './store/sql/sql.ts';
 import type { Teardown } from './teardown.ts';
@@ -45,6 +46,8 @@ export interface Pod {
   readonly follower: Follower;
   readonly metrics: Metrics;
   readonly coordination: Coordination;
+  /** Takes packed points that cannot be read. */
+  readonly onDamaged: (damage: Damage) => void;
 }
 
 interface Memory {
@@ -107,6 +110,10 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     follower,
     metrics,
     coordination,
+    onDamaged: (damage) => {
+      log.error(damage, 'packed points are damaged: restore them from a backup, or delete their row');
+      metrics.countDamaged();
+    },
   };
 }
 

@@ -36,6 +36,7 @@ export function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
       clock,
       probes: probesOf(pod),
       metrics,
+      onDamaged: pod.onDamaged,
       log,
     }),
   );
@@ -54,6 +55,7 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
     clock,
     probes: probesOf(pod),
     log,
+    onDamaged: pod.onDamaged,
     observe: metrics.observeRequest,
   };
   return createHttpServer(pollingListener(ports, createApp(ports)));

@@ -1,7 +1,9 @@
 import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Clock, systemClock } from './base/clock.ts';
 import type { Config } from './config.ts';
+import { HistoryPacker } from './flows/history/packHistory.ts';
 import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { Ingest } from './flows/ingest/ingest.ts';
 import { close, listen } from './http/server/server.ts';
@@ -93,6 +95,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
     instanceId,
     clock,
     turns,
+    onDamaged: pod.onDamaged,
     onQueued: deliveries.wake,
     onOutboxFilled: deliveries.wakeOutbox,
     onMoved: (xid) => {
@@ -114,7 +117,15 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.
   coordination.onNotify(() => follower.catchUpSoon());
   teardown.add(listenTo(pod.databaseUrl, CHANGE_CHANNEL, () => follower.catchUpSoon()));
-  teardown.add(startHousekeeping({ sql, clock, log }));
+  const packer = new HistoryPacker({
+    sql,
+    turns: pod.turns,
+    log,
+    rest: sleep,
+    onPacked: pod.metrics.countPacked,
+    onDamaged: pod.onDamaged,
+  });
+  teardown.add(startHousekeeping({ sql, clock, log }, packer));
 }
 
 function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Promise<unknown> {

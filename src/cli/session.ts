@@ -5,6 +5,7 @@ import { awaitPods } from '../flows/feed/awaitPods.ts';
 import type { WritePorts } from '../flows/feed/writeWorlds.ts';
 import { withEmbedded } from '../store/embedded/embedded.ts';
 import { type Log, migrate } from '../store/sql/migrate.ts';
+import { sessionName } from '../store/sql/sessionName.ts';
 import { openSql, type Sql } from '../store/sql/sql.ts';
 import { connectVersionPublisher } from './versionPublisher.ts';
 
@@ -31,7 +32,7 @@ export async function withSession<T>(
     say(fields === undefined ? message : `${message} ${JSON.stringify(fields)}`);
   let opened = false;
   const onDatabase = async (url: string): Promise<Result<T, string>> => {
-    const sql = openSql(url, { maxConnections: CONNECTIONS, name: 'fleet command' });
+    const sql = openSql(url, { maxConnections: CONNECTIONS, name: sessionName('command') });
     try {
       const applied = await migrate(sql, log);
       const turns = new WorkTurns<number | string>(TURN_BUDGET_MS);

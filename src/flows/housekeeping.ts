@@ -8,10 +8,18 @@ import { pruneChanges } from '../store/feed/changes.ts';
 import { forgetDeadPods } from '../store/feed/pods.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/feed/snapshot.ts';
 import { prunePast } from '../store/history/past.ts';
-import { DELIVERIES, dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../store/sql/partitions.ts';
+import {
+  DELIVERIES,
+  dropWeeksBefore,
+  ensureWeeks,
+  PACKED_POINTS,
+  POSITIONS,
+  weekStartMs,
+} from '../store/sql/partitions.ts';
 import type { Sql } from '../store/sql/sql.ts';
 import { isUnavailable } from '../store/sql/sqlErrors.ts';
 import { removeWebhooks } from './delivery/removeWebhooks.ts';
+import type { HistoryPacker } from './history/packHistory.ts';
 
 const EVERY_MS = MINUTE_MS;
 /** Deliveries, with their bodies, are kept for this long. */
@@ -30,11 +38,18 @@ export interface HousekeepingPorts {
  * to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that were deleted. Returns
  * the way to stop.
  */
-export function startHousekeeping(ports: HousekeepingPorts): () => Promise<void> {
+export function startHousekeeping(
+  ports: HousekeepingPorts,
+  packer: Pick<HistoryPacker, 'round'>,
+): () => Promise<void> {
   let running: Promise<void> | null = null;
   let isStopping = false;
+  const keepHouse = async (): Promise<void> => {
+    await tidy(ports, () => isStopping);
+    await attempt(() => packer.round(() => isStopping), ports.log);
+  };
   const timer = setInterval(() => {
-    running ??= tidy(ports, () => isStopping).finally(() => {
+    running ??= keepHouse().finally(() => {
       running = null;
     });
   }, EVERY_MS);
@@ -52,7 +67,9 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = 
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneChanges(sql)) === 0) break;
     },
     async () => {
-      const dropped = await dropWeeksBefore(sql, POSITIONS, await oldestNeededMs(sql, clock()));
+      const oldestMs = await oldestNeededMs(sql, clock());
+      const rows = await dropWeeksBefore(sql, POSITIONS, oldestMs);
+      const dropped = [...rows, ...(await dropWeeksBefore(sql, PACKED_POINTS, oldestMs))];
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
     },
     async () => {
@@ -73,13 +90,15 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = 
     () => pruneLogins(sql),
     () => removeWebhooks(sql, isStopping),
   ];
-  for (const task of tasks) {
-    try {
-      await task();
-    } catch (error) {
-      const fields = isUnavailable(error) ? { code: (error as { code?: unknown }).code } : { err: error };
-      log.warn(fields, 'housekeeping failed; trying again in a minute');
-    }
+  for (const task of tasks) await attempt(task, log);
+}
+
+async function attempt(task: () => Promise<unknown>, log: HousekeepingPorts['log']): Promise<void> {
+  try {
+    await task();
+  } catch (error) {
+    const fields = isUnavailable(error) ? { code: (error as { code?: unknown }).code } : { err: error };
+    log.warn(fields, 'housekeeping failed; trying again in a minute');
   }
 }
 

@@ -2,12 +2,8 @@ import type { Shape } from '../../areas/shape.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import type { DeviceFields } from '../../engine/device.ts';
 import type { Fleet } from '../../memory/fleet.ts';
-import {
-  countPoints,
-  type DevicePart,
-  selectLastPoints,
-  selectStarts,
-} from '../../store/history/replayPages.ts';
+import type { DevicePart } from '../../store/history/replayPages.ts';
+import { countPacked, countRows, selectLastPoints, selectStarts } from '../../store/history/surveyPoints.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 
 /** How much is read. */
@@ -109,7 +105,7 @@ async function countAll(
   let first = 0;
   let left = parts;
   for (let total = 0; left.length > 0 && total <= max && !isOver(); ) {
-    const counted = await countPoints(sql, left, toMs, sizes.counted);
+    const counted = await countRows(sql, left, toMs, sizes.counted);
     for (const { part, count } of counted) counts[first + part] = (counts[first + part] ?? 0) + count;
     const found = counted.reduce((sum, { count }) => sum + count, 0);
     total += found;
@@ -118,7 +114,9 @@ async function countAll(
     first += last.part;
     left = left.slice(last.part).map((part, n) => (n === 0 ? { ...part, fromMs: last.lastMs + 1 } : part));
   }
-  return counts;
+  // Rows first: one that is packed in between is counted twice, never not at all.
+  const packed = await countPacked(sql, parts, toMs);
+  return counts.map((count, n) => count + (packed[n] ?? 0));
 }
 
 /** Each batch is looked up when it is asked for: devices may come and go between two. */

@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from '../../base/result.ts';
-import { deleteDeviceRows, deletePoints } from '../../store/devices/deletedDevices.ts';
+import { deleteDeviceRows, deletePacked, deletePoints } from '../../store/devices/deletedDevices.ts';
 import { selectDevicesByImei } from '../../store/devices/deviceRows.ts';
 import { selectDevicesForUpdate } from '../../store/devices/devices.ts';
 import { type WritePorts, writeWorlds } from '../feed/writeWorlds.ts';
@@ -26,6 +26,12 @@ export async function deleteDevice(
     const deleted = await deletePoints(ports.sql, device.fields.id, POINTS_AT_A_TIME);
     points += deleted;
     isMore = deleted === POINTS_AT_A_TIME;
+  }
+  for (let isMore = true; isMore; ) {
+    if (interrupted.aborted) return fail('interrupted');
+    const deleted = await deletePacked(ports.sql, device.fields.id);
+    points += deleted;
+    isMore = deleted > 0;
   }
   return writeWorlds(ports, async ({ tx, changed }): Promise<Result<number, DeleteDeviceError>> => {
     const [locked] = await selectDevicesForUpdate(tx, [imei]);

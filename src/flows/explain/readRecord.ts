@@ -11,7 +11,7 @@ import {
 } from '../../store/history/areaRecord.ts';
 import { type StoredPast, selectPast } from '../../store/history/past.ts';
 import { LATENESS, pointPages } from '../../store/history/pointPages.ts';
-import { selectLastPoints } from '../../store/history/replayPages.ts';
+import { selectLastPoints } from '../../store/history/surveyPoints.ts';
 import type { Tx } from '../../store/sql/sql.ts';
 import type { ExplainRequest } from './explainRequest.ts';
 

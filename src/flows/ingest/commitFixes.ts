@@ -15,6 +15,7 @@ import {
   selectUnapplied,
   type Unapplied,
 } from '../../store/feed/changes.ts';
+import type { OnDamaged } from '../../store/history/packedLookup.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { PostgresUnreachable } from '../../store/sql/sqlErrors.ts';
 import type { Memory } from '../feed/applyChanges.ts';
@@ -65,6 +66,7 @@ export interface CommitPorts {
   /** How much of the change feed memory holds, and a way to wait for more. */
   readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
   readonly turns: EvaluatePorts['turns'];
+  readonly onDamaged: OnDamaged;
 }
 
 /**
@@ -102,7 +104,7 @@ export async function commitFixes(
       tx,
       inOrder.map(({ point, speedKmh }) => storedFix(point, speedKmh)),
     );
-    const isNew = await storeLate(tx, late);
+    const isNew = await storeLate(tx, late, nowMs, ports.onDamaged);
     await updateDeviceStates(tx, moved, geofences.stays, nowMs);
     await updateRepeated(tx, amended);
     const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);

@@ -1,13 +1,19 @@
 import { derivedSpeedKmh } from '../../engine/derivedSpeed.ts';
 import type { BatchPoint } from '../../engine/evaluateBatch.ts';
 import { insertLatePositions, type StoredFix, selectPredecessors } from '../../store/devices/positions.ts';
+import type { OnDamaged } from '../../store/history/packedLookup.ts';
 import type { Tx } from '../../store/sql/sql.ts';
 
 /**
  * Stores late points, sorted by device and time, and returns for each whether it is new. A missing speed is derived
  * from the point before it, which is stored or in the same batch.
  */
-export async function storeLate(tx: Tx, late: readonly BatchPoint[]): Promise<boolean[]> {
+export async function storeLate(
+  tx: Tx,
+  late: readonly BatchPoint[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
   const withoutSpeed = late.flatMap((point, n) =>
     point.fix.speedKmh === null ? [{ point, previous: late[n - 1] }] : [],
   );
@@ -17,6 +23,8 @@ export async function storeLate(tx: Tx, late: readonly BatchPoint[]): Promise<bo
       deviceId: point.deviceId,
       recordedAtMs: point.fix.recordedAtMs,
     })),
+    nowMs,
+    onDamaged,
   );
   const speeds = new Map(
     withoutSpeed.map(({ point, previous }, n) => {
@@ -32,6 +40,8 @@ export async function storeLate(tx: Tx, late: readonly BatchPoint[]): Promise<bo
   return insertLatePositions(
     tx,
     late.map((point) => storedFix(point, point.fix.speedKmh ?? speeds.get(point) ?? 0)),
+    nowMs,
+    onDamaged,
   );
 }
 

@@ -6,7 +6,7 @@ import { dwellLeftSeconds, type Occupant } from '../../memory/occupants.ts';
 import type { Command } from '../../store/devices/commands.ts';
 import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
 import type { FleetEvent } from '../../store/devices/fleetEvents.ts';
-import type { HistoryPoint } from '../../store/devices/positions.ts';
+import type { HistoryPoint } from '../../store/history/newestPoints.ts';
 import type { ApiVersion } from '../routes/route.ts';
 
 /** Wire forms of the resources, field by field as the API document lists them. */

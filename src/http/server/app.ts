@@ -36,7 +36,7 @@ export function createApp(ports: AppPorts): Express {
   }
   app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    send(response, unexpectedErrorAnswer(error, request, ports.log), request.method);
+    send(response, unexpectedErrorAnswer(error, request, ports), request.method);
   });
   return app;
 }

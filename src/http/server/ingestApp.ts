@@ -9,7 +9,7 @@ import { measure } from './measure.ts';
 import { onlyMethods } from './methodAnswer.ts';
 import { type Probes, probeRoutes } from './probes.ts';
 import { send } from './send.ts';
-import { type ErrorLog, unexpectedErrorAnswer } from './unexpectedError.ts';
+import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
 export interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
   /** Absent in pods without the role: then only the probes and metrics are served. */
@@ -17,6 +17,7 @@ export interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
   readonly probes: Probes;
   readonly metrics: Pick<Metrics, 'exposition' | 'countRejected' | 'observeRequest'>;
   readonly log: ErrorLog;
+  readonly onDamaged: ErrorPorts['onDamaged'];
 }
 
 /** The listener for positions, on a port of its own, with the probes and metrics of the pod. */
@@ -33,7 +34,7 @@ export function ingestApp(ports: IngestAppPorts): Express {
   if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
   app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    const answer = overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports.log, 'INVALID_BODY');
+    const answer = overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY');
     send(response, answer, request.method);
   });
   return app;

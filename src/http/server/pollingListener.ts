@@ -9,13 +9,14 @@ import type { Observe } from './measure.ts';
 import { type PollingMatch, PollingTable } from './pollingTable.ts';
 import { PollingWriter } from './pollingWriter.ts';
 import type { Probes } from './probes.ts';
-import { type ErrorLog, unexpectedErrorAnswer } from './unexpectedError.ts';
+import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
 export interface PollingPorts extends AuthorizePorts {
   readonly routes: readonly Route[];
   readonly clock: Clock;
   readonly probes: Probes;
   readonly log: ErrorLog;
+  readonly onDamaged: ErrorPorts['onDamaged'];
   readonly observe: Observe;
 }
 
@@ -27,7 +28,7 @@ export interface PollingPorts extends AuthorizePorts {
 export function pollingListener(ports: PollingPorts, rest: RequestListener): RequestListener {
   const table = new PollingTable(ports.routes);
   const writer = new PollingWriter(ports.observe, (error, request) =>
-    unexpectedErrorAnswer(error, request, ports.log),
+    unexpectedErrorAnswer(error, request, ports),
   );
   return (request, response) => {
     const match =
@@ -52,7 +53,7 @@ function answerMatch(
   match: PollingMatch,
   request: IncomingMessage,
 ): Answer | Promise<Answer> {
-  const fail = (error: unknown) => unexpectedErrorAnswer(error, request, ports.log);
+  const fail = (error: unknown) => unexpectedErrorAnswer(error, request, ports);
   try {
     const nowMs = ports.clock();
     const decision = authorizeRequest(ports, request, nowMs);

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { Overloaded } from '../../base/fairSemaphore.ts';
+import { type Damage, DamagedPoints } from '../../store/history/damagedPoints.ts';
 import { isUnavailable, sqlState } from '../../store/sql/sqlErrors.ts';
 import { type Answer, errorAnswer } from '../answers/answer.ts';
 import { NotBegun } from '../answers/notBegun.ts';
@@ -9,14 +10,22 @@ export interface ErrorLog {
   warn(fields: object, message: string): void;
 }
 
+/** Where errors go that are no answers. */
+export interface ErrorPorts {
+  readonly log: ErrorLog;
+  /** Stored points that cannot be read. */
+  readonly onDamaged: (damage: Damage) => void;
+}
+
 /**
- * What was thrown on the way to an answer → the documented error. Only a bug of this service is a 500. `unreadable`
+ * What was thrown on the way to an answer → the documented error. Only a bug of this service is a 500, and stored
+ * points that are damaged. `unreadable`
  * is the code for a request that cannot be read.
  */
 export function unexpectedErrorAnswer(
   error: unknown,
   request: IncomingMessage,
-  log: ErrorLog,
+  { log, onDamaged }: ErrorPorts,
   unreadable: 'BAD_REQUEST' | 'INVALID_BODY' = 'BAD_REQUEST',
 ): Answer {
   if (error instanceof NotBegun) return error.answer;
@@ -29,6 +38,10 @@ export function unexpectedErrorAnswer(
       'Postgres could not be asked',
     );
     return errorAnswer('SERVICE_UNAVAILABLE');
+  }
+  if (error instanceof DamagedPoints) {
+    onDamaged(error.damage);
+    return errorAnswer('INTERNAL_ERROR', `${error.message}; leave them out with from and to`);
   }
   const status = error instanceof URIError ? 400 : statusOf(error);
   if (status === 413) return errorAnswer('PAYLOAD_TOO_LARGE');

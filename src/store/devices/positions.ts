@@ -1,4 +1,6 @@
-import type { Sql, Tx } from '../sql/sql.ts';
+import { MINUTE_MS } from '../../base/durations.ts';
+import { findPacked, newestPacked, type OnDamaged, type Passage } from '../history/packedLookup.ts';
+import type { Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
 
 /** A point as it is stored: parsed, its device known, its speed decided. */
@@ -16,12 +18,19 @@ export interface StoredFix {
 
 /**
  * Stores points that came too late to be evaluated and returns, for each in order, whether it is new. A stored point with
- * the same device and time is kept. The partitions must exist.
+ * the same device and time is kept. The partitions must exist, and the devices be locked. `nowMs` by the clock of this pod.
  */
-export async function insertLatePositions(tx: Tx, fixes: readonly StoredFix[]): Promise<boolean[]> {
+export async function insertLatePositions(
+  tx: Tx,
+  fixes: readonly StoredFix[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
   if (fixes.length === 0) return [];
+  const packed = await findPacked(tx, fixes, nowMs, onDamaged);
+  const unpacked = packed.size === 0 ? fixes : fixes.filter((_, n) => !packed.has(n));
   const inserted = await tx<{ device_id: number; recorded: number }[]>`
-    ${insertStatement(tx, fixes, true)}
+    ${insertStatement(tx, unpacked, true)}
     on conflict (device_id, recorded_at) do nothing
     returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
   const fresh = new Set(inserted.map((row) => `${row.device_id} ${row.recorded}`));
@@ -47,11 +56,16 @@ const insertStatement = (tx: Tx, fixes: readonly StoredFix[], late: boolean) => 
     ${arrayLiteral(fixes.map((fix) => fix.odometerKm))}::float8[]
   ) as f (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer)`;
 
-/** The stored point just before each of the given (device, time) pairs, in their order; null where there is none. */
+/**
+ * The stored point just before each of the given (device, time) pairs, in their order; null where there is none. `nowMs`
+ * by the clock of this pod.
+ */
 export async function selectPredecessors(
   tx: Tx,
   points: readonly { deviceId: number; recordedAtMs: number }[],
-): Promise<({ recordedAtMs: number; lat: number; lng: number } | null)[]> {
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<(Passage | null)[]> {
   if (points.length === 0) return [];
   const rows = await tx<{ recorded_at: Date | null; latitude: number; longitude: number }[]>`
     select p.recorded_at, p.latitude, p.longitude
@@ -60,54 +74,22 @@ export async function selectPredecessors(
     left join lateral (
       select recorded_at, latitude, longitude from position
       where device_id = q.device_id and recorded_at < to_timestamp(q.recorded / 1000)
-        and recorded_at >= to_timestamp(q.recorded / 1000) - interval '10 minutes'
+        and recorded_at >= to_timestamp((q.recorded - ${LOOK_BACK_MS}::float8) / 1000)
       order by recorded_at desc limit 1) p on true
     order by q.n`.named('predecessors');
-  return rows.map((row) =>
-    row.recorded_at === null
-      ? null
-      : { recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
-  );
-}
-
-/** One stored point as the history shows it. */
-export interface HistoryPoint {
-  readonly lat: number;
-  readonly lng: number;
-  readonly speedKmh: number;
-  readonly heading: number;
-  readonly satellites: number;
-  readonly recordedAtMs: number;
-}
-
-/** The newest `limit` points of a device between two instants, both included, newest first. */
-export async function selectHistory(
-  sql: Sql,
-  worldIds: readonly number[],
-  imei: string,
-  window: { fromMs: number; toMs: number },
-  limit: number,
-): Promise<HistoryPoint[]> {
-  const rows = await sql<
-    {
-      latitude: number;
-      longitude: number;
-      speed_kmh: number;
-      heading: number;
-      satellites: number;
-      recorded_at: Date;
-    }[]
-  >`
-    select latitude, longitude, speed_kmh, heading, satellites, recorded_at from position
-    where device_id = (select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))
-      and recorded_at between ${new Date(window.fromMs)} and ${new Date(window.toMs)}
-    order by recorded_at desc limit ${limit}`.named('history');
-  return rows.map((row) => ({
-    lat: row.latitude,
-    lng: row.longitude,
-    speedKmh: row.speed_kmh,
-    heading: row.heading,
-    satellites: row.satellites,
-    recordedAtMs: row.recorded_at.getTime(),
+  const windows = points.map(({ deviceId, recordedAtMs: ms }) => ({
+    deviceId,
+    fromMs: ms - LOOK_BACK_MS,
+    toMs: ms - 1,
   }));
+  const packed = await newestPacked(tx, windows, nowMs, onDamaged);
+  return rows.map((row, n) => {
+    const inPacked = packed.get(n) ?? null;
+    if (row.recorded_at === null) return inPacked;
+    const inRows = { recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude };
+    return inPacked !== null && inPacked.recordedAtMs > inRows.recordedAtMs ? inPacked : inRows;
+  });
 }
+
+/** A point that is older says nothing about the speed. */
+const LOOK_BACK_MS = 10 * MINUTE_MS;

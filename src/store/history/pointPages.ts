@@ -1,8 +1,8 @@
-import { invariant } from '../../base/invariant.ts';
-import { CopiedRow } from '../sql/copiedRow.ts';
+import { DAY_MS } from '../../base/durations.ts';
 import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
-import { instant, integers } from '../sql/sqlText.ts';
+import { type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { pointsOf, type Stretch, selectStretch } from './stretches.ts';
 
 /** Points that follow each other in time, column by column. A point without an odometer has NaN there. */
 export interface PointPage {
@@ -40,16 +40,17 @@ export class DeviceGone extends Error {
   override name = 'DeviceGone';
 }
 
-/** A page takes a third of a megabyte and a few milliseconds of a connection. */
+/** A page takes a third of a megabyte. */
 export const PAGE_POINTS = 4_096;
-const WEEK_MS = 7 * 86_400_000;
+const WEEK_MS = 7 * DAY_MS;
 /** After weeks without a point the next statement looks at so many times as many. */
 const EMPTY_GROWTH = 8;
 
 /**
- * The points of a device between two instants, both included, oldest first. A connection is held only while a page is
- * read. The page after the one that was yielded is read beside the reader's work. Points that are stored meanwhile may
- * be there or not. `withMarks`: with how they came. Throws DeviceGone.
+ * The points of a device between two instants, both included, oldest first. A connection is held only while a stretch
+ * is read: up to 4 096 rows and some packed days. The stretch after the one whose pages are yielded is read beside the
+ * reader's work. Points that are stored meanwhile may be there or not. `withMarks`: with how they came. Throws
+ * DeviceGone and DamagedPoints.
  */
 export async function* pointPages(
   sql: Tx,
@@ -60,91 +61,57 @@ export async function* pointPages(
 ): AsyncGenerator<PointPage, void, undefined> {
   let fromMs = window.fromMs;
   let weeks = 1;
-  const read = (): Promise<PointPage> => {
+  const read = (): Promise<Stretch | null> => {
     const toMs = Math.min(window.toMs, weekStartMs(fromMs) + weeks * WEEK_MS - 1);
-    const page = selectPage(sql, worldIds, deviceId, { fromMs, toMs }, withMarks);
-    // The reader may have left when it fails. Whoever waits for the page still gets the error.
-    page.catch(() => undefined);
-    return page;
+    const stretch = selectStretch(sql, worldIds, deviceId, { fromMs, toMs }, withMarks);
+    // The reader may have left when it fails. Whoever waits for it still gets the error.
+    stretch.catch(() => undefined);
+    return stretch;
   };
   let next = fromMs <= window.toMs ? read() : null;
   while (next !== null) {
-    const page: PointPage = await next;
-    if (page.count === PAGE_POINTS) {
-      fromMs = (page.recordedAtMs[page.count - 1] as number) + 1;
-    } else {
-      fromMs = weekStartMs(fromMs) + weeks * WEEK_MS;
-      weeks = page.count === 0 ? weeks * EMPTY_GROWTH : 1;
-    }
+    const stretch: Stretch | null = await next;
+    if (stretch === null) throw new DeviceGone('the device is not there any more');
+    weeks = stretch.isEmpty ? weeks * EMPTY_GROWTH : 1;
+    fromMs = stretch.toMs + 1;
     next = fromMs <= window.toMs ? read() : null;
-    if (page.count > 0) yield page;
+    for (const points of pointsOf(stretch)) {
+      for (let at = 0; at < points.count; at += PAGE_POINTS)
+        yield pageOf(sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count)), withMarks);
+    }
   }
 }
 
-/** At most PAGE_POINTS points. The window says which partitions are looked at, so it should be short. */
-async function selectPage(
-  sql: Tx,
-  worldIds: readonly number[],
-  deviceId: number,
-  { fromMs, toMs }: TimeWindow,
-  withMarks: boolean,
-): Promise<PointPage> {
-  const page = emptyPage(withMarks);
+/** The points of a page from `start` on and before `end`, in the same memory. */
+export function slicePage(page: PointPage, start: number, end: number): PointPage {
   const { marks } = page;
-  const row = new CopiedRow();
-  let count = 0;
-  let isThere = false;
-  // A device without points gives one row without values; one that is not there gives none.
-  const query = sql`
-    select p.* from device d left join lateral (
-      select recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km${withMarks ? MARK_COLUMNS(sql) : NO_COLUMNS(sql)}
-      from position
-      where device_id = ${integers([deviceId])} and recorded_at between ${instant(fromMs)} and ${instant(toMs)}
-      order by recorded_at limit ${integers([PAGE_POINTS])}) p on true
-    where d.id = ${integers([deviceId])} and d.world_id in (${integers(worldIds)})`;
-  await sql.copy(query, (bytes) => {
-    row.feed(bytes);
-    while (row.next()) {
-      isThere = true;
-      const recordedAtMs = row.timestampMsOrNull();
-      if (recordedAtMs === null) return;
-      page.recordedAtMs[count] = recordedAtMs;
-      page.lats[count] = row.float8();
-      page.lngs[count] = row.float8();
-      page.altitudesM[count] = row.float8();
-      page.speedsKmh[count] = row.float8();
-      page.headings[count] = row.float8();
-      page.satellites[count] = row.int4();
-      page.odometersKm[count] = row.float8OrNull() ?? Number.NaN;
-      if (marks !== null) readMarks(row, marks, count);
-      count++;
-    }
-  });
-  if (!isThere) throw new DeviceGone('the device is not there any more');
-  invariant(count <= PAGE_POINTS, 'a page has a limit');
-  return { ...page, count };
-}
-
-const MARK_COLUMNS = (sql: Tx) => sql`, received_at, late`;
-const NO_COLUMNS = (sql: Tx) => sql``;
-
-function readMarks(row: CopiedRow, marks: PointMarks, n: number): void {
-  marks.receivedAtMs[n] = row.timestampMsOrNull() ?? Number.NaN;
-  const late = row.boolOrNull();
-  marks.late[n] = late === null ? LATENESS.notRecorded : late ? LATENESS.late : LATENESS.inTime;
-}
-
-function emptyPage(withMarks: boolean): Omit<PointPage, 'count'> {
-  const column = () => new Float64Array(PAGE_POINTS);
   return {
-    recordedAtMs: column(),
-    lats: column(),
-    lngs: column(),
-    altitudesM: column(),
-    speedsKmh: column(),
-    headings: column(),
-    satellites: new Int32Array(PAGE_POINTS),
-    odometersKm: column(),
-    marks: withMarks ? { receivedAtMs: column(), late: new Uint8Array(PAGE_POINTS) } : null,
+    count: end - start,
+    recordedAtMs: page.recordedAtMs.subarray(start, end),
+    lats: page.lats.subarray(start, end),
+    lngs: page.lngs.subarray(start, end),
+    altitudesM: page.altitudesM.subarray(start, end),
+    speedsKmh: page.speedsKmh.subarray(start, end),
+    headings: page.headings.subarray(start, end),
+    satellites: page.satellites.subarray(start, end),
+    odometersKm: page.odometersKm.subarray(start, end),
+    marks:
+      marks === null
+        ? null
+        : {
+            receivedAtMs: marks.receivedAtMs.subarray(start, end),
+            late: marks.late.subarray(start, end),
+          },
   };
+}
+
+function pageOf(points: PointColumns, withMarks: boolean): PointPage {
+  const { receivedAtMs, lates, satellites, ...columns } = points;
+  const marks = { receivedAtMs, late: Uint8Array.from(lates, latenessOf) };
+  return { ...columns, satellites: Int32Array.from(satellites), marks: withMarks ? marks : null };
+}
+
+function latenessOf(late: number): number {
+  if (Number.isNaN(late)) return LATENESS.notRecorded;
+  return late === 1 ? LATENESS.late : LATENESS.inTime;
 }

@@ -4,6 +4,9 @@ import type { Direction } from '../devices/fleetEvents.ts';
 import { CopiedRow } from '../sql/copiedRow.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
 import { arrayLiteral, integers } from '../sql/sqlText.ts';
+import { earliestOf, type PackedOf, packedOf } from './packedOf.ts';
+import { unpackRow } from './packedRows.ts';
+import { upTo } from './stretches.ts';
 
 /** A device and the time from which its points are read. */
 export interface DevicePart {
@@ -12,115 +15,156 @@ export interface DevicePart {
   readonly fromMs: number;
 }
 
-/** Where a device was last before a time. */
-export interface LastPoint {
-  readonly deviceId: number;
-  readonly recordedAtMs: number;
-  readonly lat: number;
-  readonly lng: number;
-}
-
-/** The newest point of each device before a time and not before another one; devices without such a point are left out. */
-export async function selectLastPoints(
-  sql: Tx,
-  deviceIds: readonly number[],
-  beforeMs: number,
-  oldestMs: number,
-): Promise<LastPoint[]> {
-  if (deviceIds.length === 0 || oldestMs >= beforeMs) return [];
-  const rows = await sql<{ id: number; recorded_at: Date; latitude: number; longitude: number }[]>`
-    select d.id, p.recorded_at, p.latitude, p.longitude
-    from unnest(${arrayLiteral(deviceIds)}::bigint[]) d (id)
-    cross join lateral (
-      select recorded_at, latitude, longitude from position
-      where device_id = d.id and recorded_at < ${new Date(beforeMs)} and recorded_at >= ${new Date(oldestMs)}
-      order by recorded_at desc limit 1) p`;
-  return rows.map((row) => ({
-    deviceId: row.id,
-    recordedAtMs: row.recorded_at.getTime(),
-    lat: row.latitude,
-    lng: row.longitude,
-  }));
-}
-
-/**
- * For each of these points the time of the newest one of its device that is at least `lookBackMs` older; where there is
- * none, the time so far back. No point before `oldestMs` is looked at.
- */
-export async function selectStarts(
-  sql: Sql,
-  points: readonly LastPoint[],
-  lookBackMs: number,
-  oldestMs: number,
-): Promise<Map<number, number>> {
-  const starts = new Map(points.map(({ deviceId, recordedAtMs }) => [deviceId, recordedAtMs - lookBackMs]));
-  if (points.length === 0 || lookBackMs === 0) return starts;
-  const newestMs = Math.max(...starts.values());
-  const rows = await sql<{ id: number; recorded_at: Date }[]>`
-    select d.id, p.recorded_at
-    from unnest(${arrayLiteral([...starts.keys()])}::bigint[], ${arrayLiteral([...starts.values()])}::float8[]) d (id, until)
-    cross join lateral (
-      select recorded_at from position
-      where device_id = d.id and recorded_at <= to_timestamp(d.until / 1000)
-        and recorded_at between ${new Date(oldestMs)} and ${new Date(newestMs)}
-      order by recorded_at desc limit 1) p`;
-  for (const row of rows) starts.set(row.id, row.recorded_at.getTime());
-  for (const [deviceId, startMs] of starts) starts.set(deviceId, Math.max(startMs, oldestMs));
-  return starts;
-}
-
-/** How many points a part has, as far as they were counted. */
-export interface CountedPoints {
-  /** The number of the part, from 0. */
-  readonly part: number;
-  readonly count: number;
-  readonly lastMs: number;
-}
-
-/** Counts the points of these parts up to `toMs`, in their order, until there are `max`. Parts without points are left out. */
-export async function countPoints(
-  sql: Sql,
-  parts: readonly DevicePart[],
-  toMs: number,
-  max: number,
-): Promise<CountedPoints[]> {
-  if (parts.length === 0) return [];
-  const rows = await sql<{ n: number; count: number; last: Date }[]>`
-    select n, count(*) as count, max(recorded_at) as last from (
-      select d.n, p.recorded_at
-      from unnest(
-        ${arrayLiteral(parts.map((part) => part.deviceId))}::bigint[],
-        ${arrayLiteral(parts.map((part) => part.fromMs))}::float8[]) with ordinality d (id, since, n)
-      cross join lateral (
-        select recorded_at from position
-        where device_id = d.id and recorded_at >= to_timestamp(d.since / 1000)
-          and recorded_at between ${new Date(earliestOf(parts))} and ${new Date(toMs)}
-        order by recorded_at) p
-      limit ${max}) c
-    group by n order by n`;
-  return rows.map(({ n, count, last }) => ({ part: n - 1, count, lastMs: last.getTime() }));
-}
-
 /** Half a megabyte, and some tens of milliseconds of a connection. */
 export const REPLAY_PAGE_POINTS = 16_384;
 
 /** Points of several devices, column by column: by device in the order asked for, then by time. Used again and again. */
 export class ReplayPage {
   count = 0;
+  /** True when there may be more points of these parts. */
+  isFull = false;
   /** The number of the part that each point belongs to, from 0. */
   readonly parts = new Int32Array(REPLAY_PAGE_POINTS);
   readonly recordedAtMs = new Float64Array(REPLAY_PAGE_POINTS);
   readonly lats = new Float64Array(REPLAY_PAGE_POINTS);
   readonly lngs = new Float64Array(REPLAY_PAGE_POINTS);
 
-  /** True when there may be more points of these parts. */
-  get isFull(): boolean {
-    return this.count === REPLAY_PAGE_POINTS;
+  /** False: there is no room. */
+  add(part: number, recordedAtMs: number, lat: number, lng: number): boolean {
+    const n = this.count;
+    if (n === REPLAY_PAGE_POINTS) return false;
+    if (n > 0) {
+      const before = this.parts[n - 1] as number;
+      const isNext = part === before ? recordedAtMs > (this.recordedAtMs[n - 1] as number) : part > before;
+      invariant(isNext, 'points are read in the order of their devices and times');
+    }
+    this.parts[n] = part;
+    this.recordedAtMs[n] = recordedAtMs;
+    this.lats[n] = lat;
+    this.lngs[n] = lng;
+    this.count = n + 1;
+    return true;
+  }
+
+  /** Of the last point. */
+  lastPlace(): Horizon {
+    const n = this.count - 1;
+    return { part: this.parts[n] as number, ms: this.recordedAtMs[n] as number };
+  }
+
+  /** Empties the page, and returns a copy of what it had. */
+  takeRows(): Pick<ReplayPage, 'count' | 'parts' | 'recordedAtMs' | 'lats' | 'lngs'> {
+    const { count } = this;
+    this.count = 0;
+    return {
+      count,
+      parts: this.parts.slice(0, count),
+      recordedAtMs: this.recordedAtMs.slice(0, count),
+      lats: this.lats.slice(0, count),
+      lngs: this.lngs.slice(0, count),
+    };
   }
 }
 
-/** Fills `page` with the first points of these parts up to `toMs`. */
+/** A part, and a time up to which everything was read. */
+interface Horizon {
+  readonly part: number;
+  readonly ms: number;
+}
+
+/** Fills `page` with the first points of these parts up to `toMs`. Throws DamagedPoints. */
 export async function readReplayPage(
+  sql: Sql | Tx,
+  parts: readonly DevicePart[],
+  toMs: number,
+  page: ReplayPage,
+): Promise<void> {
+  page.count = 0;
+  let left = parts;
+  for (let first = 0; ; ) {
+    const horizon = await readReplay(sql, left, toMs, page);
+    for (let n = 0; n < page.count && first > 0; n++) page.parts[n] = (page.parts[n] as number) + first;
+    page.isFull = horizon !== null;
+    if (horizon === null || page.count > 0) return;
+    // What was packed reaches over the time without a point in it.
+    first += horizon.part;
+    left = left
+      .slice(horizon.part)
+      .map((part, n) => (n === 0 ? { ...part, fromMs: Math.max(part.fromMs, horizon.ms + 1) } : part));
+  }
+}
+
+/** Null: there are no more. */
+async function readReplay(
+  sql: Sql | Tx,
+  parts: readonly DevicePart[],
+  toMs: number,
+  page: ReplayPage,
+): Promise<Horizon | null> {
+  // Rows first: one that is packed between the two statements is seen twice, never not at all.
+  await readRows(sql, parts, toMs, page);
+  const last = page.count - 1;
+  const rowHorizon: Horizon | null =
+    page.count === REPLAY_PAGE_POINTS
+      ? { part: page.parts[last] as number, ms: page.recordedAtMs[last] as number }
+      : null;
+  const wanted = rowHorizon === null ? parts : parts.slice(0, rowHorizon.part + 1);
+  const packed = await packedOf(sql, wanted, toMs, REPLAY_PAGE_POINTS);
+  if (packed.length === 0) return rowHorizon;
+  const points = packed.reduce((sum, { row }) => sum + row.count, 0);
+  const end = packed.at(-1) as PackedOf;
+  const packedHorizon = points < REPLAY_PAGE_POINTS ? null : { part: end.part, ms: end.row.lastMs };
+  const horizon = earlier(rowHorizon, packedHorizon);
+  return mergeReplay(page, parts, packed, toMs, horizon);
+}
+
+function earlier(a: Horizon | null, b: Horizon | null): Horizon | null {
+  if (a === null || b === null) return a ?? b;
+  if (a.part !== b.part) return a.part < b.part ? a : b;
+  return a.ms < b.ms ? a : b;
+}
+
+/** Puts packed points between the rows of a page, up to the horizon or as many as there is room for. */
+function mergeReplay(
+  page: ReplayPage,
+  parts: readonly DevicePart[],
+  packed: readonly PackedOf[],
+  toMs: number,
+  horizon: Horizon | null,
+): Horizon | null {
+  const rows = page.takeRows();
+  let at = 0;
+  /** Takes the rows of a part before a time, and drops the one at it. False: the page is full. */
+  const takeRows = (part: number, beforeMs: number): boolean => {
+    for (; at < rows.count; at++) {
+      const rowPart = rows.parts[at] as number;
+      const ms = rows.recordedAtMs[at] as number;
+      if (rowPart > part || (rowPart === part && ms >= beforeMs)) break;
+      if (!page.add(rowPart, ms, rows.lats[at] as number, rows.lngs[at] as number)) return false;
+    }
+    if (rows.parts[at] === part && rows.recordedAtMs[at] === beforeMs && at < rows.count) at++;
+    return true;
+  };
+  for (const { part, row } of packed) {
+    if (horizon !== null && (part > horizon.part || (part === horizon.part && row.firstMs > horizon.ms)))
+      break;
+    const columns = unpackRow(row);
+    const times = columns.column('recordedAtMs');
+    const lats = columns.column('lats');
+    const lngs = columns.column('lngs');
+    const limitMs = horizon?.part === part ? Math.min(toMs, horizon.ms) : toMs;
+    const end = upTo(times, limitMs);
+    for (let n = upTo(times, (parts[part] as DevicePart).fromMs - 1); n < end; n++) {
+      const ms = times[n] as number;
+      if (!takeRows(part, ms) || !page.add(part, ms, lats[n] as number, lngs[n] as number))
+        return page.lastPlace();
+    }
+  }
+  const isAll = horizon === null ? takeRows(parts.length, 0) : takeRows(horizon.part, horizon.ms + 1);
+  return isAll ? horizon : page.lastPlace();
+}
+
+async function readRows(
   sql: Sql | Tx,
   parts: readonly DevicePart[],
   toMs: number,
@@ -143,27 +187,8 @@ export async function readReplayPage(
     limit ${integers([REPLAY_PAGE_POINTS])}`;
   await sql.copy(query, (bytes) => {
     row.feed(bytes);
-    while (row.next()) putPoint(page, row);
+    while (row.next()) page.add(row.int8() - 1, row.timestampMs(), row.float8(), row.float8());
   });
-}
-
-function putPoint(page: ReplayPage, row: CopiedRow): void {
-  const n = page.count++;
-  const part = row.int8() - 1;
-  const recordedAtMs = row.timestampMs();
-  if (n > 0) {
-    const isNext =
-      part === page.parts[n - 1] ? recordedAtMs > page.recordedAtMs[n - 1]! : part > page.parts[n - 1]!;
-    invariant(isNext, 'points are read in the order of their devices and times');
-  }
-  page.parts[n] = part;
-  page.recordedAtMs[n] = recordedAtMs;
-  page.lats[n] = row.float8();
-  page.lngs[n] = row.float8();
-}
-
-function earliestOf(parts: readonly DevicePart[]): number {
-  return parts.reduce((earliestMs, { fromMs }) => Math.min(earliestMs, fromMs), Number.MAX_SAFE_INTEGER);
 }
 
 /** A device and a time, both ends included. */

@@ -132,6 +132,11 @@ export class CopiedRow {
     return this.#isNull() ? null : this.internedText();
   }
 
+  /** Skips columns that are null. */
+  skipNulls(columns: number): void {
+    for (let column = 0; column < columns; column++) invariant(this.#isNull(), 'a skipped column is null');
+  }
+
   #open(): boolean {
     if (this.#filled < HEADER_BYTES) return false;
     const { length } = SIGNATURE;

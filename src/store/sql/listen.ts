@@ -1,4 +1,5 @@
 import { Client } from 'pg';
+import { sessionName } from './sessionName.ts';
 
 /** Between two attempts to connect. Listeners poll as well, so a gap does no harm. */
 const RETRY_MS = 250;
@@ -21,7 +22,7 @@ export function listen(url: string, channel: string, onNotify: () => void): () =
   const connect = async (): Promise<void> => {
     const own = new Client({
       connectionString: url,
-      application_name: 'fleet listener',
+      application_name: sessionName('listener'),
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: CONNECT_TIMEOUT_MS,
       keepAlive: true,

@@ -1,5 +1,6 @@
 import { DAY_MS } from '../../base/durations.ts';
 import type { Sql } from './sql.ts';
+import { isUnavailable } from './sqlErrors.ts';
 import { identifier } from './sqlText.ts';
 
 const WEEK_MS = 7 * DAY_MS;
@@ -20,6 +21,8 @@ interface WeeklyTable {
 }
 
 export const POSITIONS: WeeklyTable = { name: 'position', column: 'recorded_at' };
+/** The packed points of the same weeks. */
+export const PACKED_POINTS: WeeklyTable = { name: 'packed_points', column: 'first_at' };
 export const DELIVERIES: WeeklyTable = { name: 'webhook_delivery', column: 'created_at' };
 
 const partitionName = (table: WeeklyTable, mondayMs: number): string =>
@@ -68,4 +71,51 @@ export async function dropWeeksBefore(sql: Sql, table: WeeklyTable, oldestMs: nu
     dropped.push(name);
   }
   return dropped;
+}
+
+/**
+ * Of weeks that ended before `endedMs`, those that have no row but still hold space: deleted rows leave their pages and
+ * the index behind. Returns the Mondays.
+ */
+export async function selectEmptiedWeeks(sql: Sql, table: WeeklyTable, endedMs: number): Promise<number[]> {
+  const partitions = await sql<{ name: string }[]>`
+    select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+    where i.inhparent = ${table.name}::regclass and pg_relation_size(c.oid) > 0 order by c.relname`;
+  const emptied: number[] = [];
+  for (let at = 0; at < partitions.length; at++) {
+    const { name } = partitions[at] as { name: string };
+    const mondayMs = mondayOf(name);
+    if (mondayMs + WEEK_MS > endedMs) continue;
+    const [row] = await sql`select from ${identifier(name)} limit 1`;
+    if (row === undefined) emptied.push(mondayMs);
+  }
+  return emptied;
+}
+
+/**
+ * Gives back the space of a week that has no row. The rows must have been deleted for longer than any transaction lasts:
+ * one that began before would not find them any more. False: it has rows again, or somebody reads the table just now.
+ */
+export async function truncateWeek(sql: Sql, table: WeeklyTable, mondayMs: number): Promise<boolean> {
+  const name = identifier(partitionName(table, mondayMs));
+  try {
+    return await sql.begin(async (tx) => {
+      // Readers of the whole table wait for this one, and this one for them.
+      await tx`set local lock_timeout = '200ms'`;
+      await tx`lock table ${name} in access exclusive mode`;
+      const [row] = await tx`select from ${name} limit 1`;
+      if (row !== undefined) return false;
+      await tx`truncate ${name}`;
+      return true;
+    });
+  } catch (error) {
+    if (isUnavailable(error)) return false;
+    throw error;
+  }
+}
+
+/** The week of a partition, from its name. */
+function mondayOf(name: string): number {
+  const [, year, month, day] = /_w(\d{4})(\d{2})(\d{2})$/.exec(name) ?? [];
+  return Date.UTC(Number(year), Number(month) - 1, Number(day));
 }

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
@@ -66,6 +67,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       onOutboxFilled: () => undefined,
       onMoved: () => undefined,
       onOutcomes: () => undefined,
+      onDamaged: () => assert.fail(),
     }),
     authorizer: new Authorizer({
       sql,

@@ -32,7 +32,8 @@ const pointOf = (deviceId: number, second: number, values: Partial<Fix> = {}): B
     ...values,
   }),
 });
-const store = (...late: readonly BatchPoint[]): Promise<boolean[]> => sql.begin((tx) => storeLate(tx, late));
+const store = (...late: readonly BatchPoint[]): Promise<boolean[]> =>
+  sql.begin((tx) => storeLate(tx, late, START_MS, () => assert.fail()));
 const speedsOf = async (deviceId: number): Promise<number[]> => {
   const rows = await sql<{ speed_kmh: number }[]>`
     select speed_kmh from position where device_id = ${deviceId} order by recorded_at`;

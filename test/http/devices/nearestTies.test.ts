@@ -82,9 +82,9 @@ test('more long searches of an account than may wait are refused with 503, and n
   await assert.rejects(async () => ask(1), Overloaded);
   const denial = await Promise.race([Promise.resolve(ask(2)), turn()]);
   assert.equal(denial, undefined, 'another account waits for its turn');
-  const log = { error: assert.fail, warn: () => undefined };
+  const ports = { log: { error: assert.fail, warn: () => undefined }, onDamaged: () => assert.fail() };
   assert.equal(
-    unexpectedErrorAnswer(new Overloaded('planned'), { method: 'GET' } as IncomingMessage, log).status,
+    unexpectedErrorAnswer(new Overloaded('planned'), { method: 'GET' } as IncomingMessage, ports).status,
     503,
   );
 });

@@ -159,7 +159,7 @@ describe('GET /api/v3/devices/{imei}/history/export', () => {
     await waitFor(async () => {
       const [busy] = await owner.sql<{ count: number }[]>`
         select count(*)::int from pg_stat_activity
-        where datname = current_database() and application_name = 'fleet reads' and state <> 'idle'`;
+        where datname = current_database() and application_name like 'fleet reads%' and state <> 'idle'`;
       return busy?.count === 0;
     });
     // One is read to its end, the other is given up.

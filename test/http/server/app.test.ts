@@ -44,6 +44,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
       clock: () => 0,
       probes: { loaded: () => loaded, ready: () => loaded },
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },
+      onDamaged: () => assert.fail(),
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),
     }),
   );

@@ -61,8 +61,10 @@ before(async () => {
     });
   }
   await sql.begin(async (tx) => {
-    await insertLatePositions(tx, stored);
-    await insertLatePositions(tx, [{ ...(stored[0] as StoredFix), deviceId: other?.id ?? 0 }]);
+    await insertLatePositions(tx, stored, FIRST_MS, () => assert.fail());
+    await insertLatePositions(tx, [{ ...(stored[0] as StoredFix), deviceId: other?.id ?? 0 }], FIRST_MS, () =>
+      assert.fail(),
+    );
   });
 });
 after(() => sql.end());
@@ -122,7 +124,7 @@ test('points come with how they came, where that is asked for and known', async 
   const begun = Date.now();
   const [row] = await sql.begin(async (tx) => {
     await insertNewPositions(tx, [fixAt(0), fixAt(2)]);
-    await insertLatePositions(tx, [fixAt(1)]);
+    await insertLatePositions(tx, [fixAt(1)], FIRST_MS, () => assert.fail());
     return tx<{ now: Date }[]>`select now()`;
   });
   const receivedAtMs = row?.now.getTime() ?? 0;

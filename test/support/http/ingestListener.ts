@@ -58,6 +58,7 @@ export async function ingestListener(
       longestHistoryDays: 730,
       clock: Date.now,
       probes: { loaded: () => true, ready: () => true },
+      onDamaged: () => undefined,
       metrics: {
         exposition: async () => ({ contentType: 'text/plain', text: '' }),
         countRejected: () => undefined,

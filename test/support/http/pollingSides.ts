@@ -208,6 +208,7 @@ export async function serveSide(
       trustedProxies: new CidrSet([LOOPBACK]),
       clock: () => NOW_MS,
       probes: { loaded: () => true, ready: () => true },
+      onDamaged: () => undefined,
       log: { error: (_, message) => logged.push(message), warn: (_, message) => logged.push(message) },
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),
     }),

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
 import type { Fix } from '../../../src/engine/fix.ts';
@@ -22,6 +23,7 @@ export interface IngestSide {
   readonly follower: CommitPorts['follower'];
   readonly instanceId: string;
   readonly turns: WorkTurns<string>;
+  readonly onDamaged: CommitPorts['onDamaged'];
   readonly ingest: Ingest;
   /** Everything that was reported to the metrics. */
   readonly outcomes: FixOutcome[];
@@ -68,12 +70,14 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       instanceId: INSTANCE_ID,
       clock: Date.now,
       turns,
+      onDamaged: () => assert.fail(),
       onQueued: () => undefined,
       onOutboxFilled: () => undefined,
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
-    return { sql, fleet, memory, follower, instanceId: INSTANCE_ID, turns, ingest, outcomes };
+    const shared = { sql, memory, follower, instanceId: INSTANCE_ID, turns, onDamaged: () => assert.fail() };
+    return { ...shared, fleet, ingest, outcomes };
   };
   const sides = await Promise.all(Array.from({ length: pods }, makeSide));
   t.after(async () => {

@@ -1,7 +1,7 @@
 import { zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Steps } from '../../../base/workTurns.ts';
-import { PAGE_POINTS, type PointPage } from '../../../store/history/pointPages.ts';
+import { PAGE_POINTS, type PointPage, slicePage } from '../../../store/history/pointPages.ts';
 import type { ExportedDevice, HistoryEncoder } from './historyEncoder.ts';
 import { odometerOf } from './textFormats.ts';
 
@@ -73,9 +73,14 @@ export function parquetEncoder({ imei }: ExportedDevice): HistoryEncoder {
 
   return {
     *encode(page, take) {
-      if (points + page.count > GROUP_POINTS) yield* writeGroup(take);
-      pages.push(page);
-      points += page.count;
+      // Groups are of one size however the pages come, so the same points make the same file.
+      for (let at = 0; at < page.count; ) {
+        const part = slicePage(page, at, Math.min(page.count, at + GROUP_POINTS - points));
+        pages.push(part);
+        points += part.count;
+        at += part.count;
+        if (points === GROUP_POINTS) yield* writeGroup(take);
+      }
     },
     *finish(take) {
       if (points > 0) yield* writeGroup(take);

@@ -6,7 +6,7 @@ import { distanceM } from '../../../geometry/geodesic/distance.ts';
 import type { Device, NearDevice } from '../../../memory/device.ts';
 import type { Command } from '../../../store/devices/commands.ts';
 import type { FleetEvent } from '../../../store/devices/fleetEvents.ts';
-import type { HistoryPoint } from '../../../store/devices/positions.ts';
+import type { HistoryPoint } from '../../../store/history/newestPoints.ts';
 import { EXAMPLE_CIRCLE } from './areas.ts';
 
 // A small fleet from which the code's own views make every example: what stands in the description is what the

@@ -1,6 +1,6 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
-import { selectHistory } from '../../../store/devices/positions.ts';
+import { selectHistory } from '../../../store/history/newestPoints.ts';
 import { type Answer, errorAnswer, listAnswer } from '../../answers/answer.ts';
 import { historyView } from '../../answers/views.ts';
 import { GET_HISTORY } from '../../openapi/operations/historyOperations.ts';
@@ -36,6 +36,6 @@ async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answ
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
   const limit = readLimit(query, HISTORY_LIMIT);
   if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
-  const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit);
+  const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit, nowMs);
   return listAnswer(points.map(historyView), { limit, offset: 0 });
 }

@@ -1,0 +1,62 @@
+import type { CopiedRow } from '../sql/copiedRow.ts';
+import { RawSql } from '../sql/sqlText.ts';
+import { type PackedBlob, unpackColumns } from './codec/packedBlob.ts';
+import type { PackedColumns } from './codec/pointColumns.ts';
+import { DamagedPoints } from './damagedPoints.ts';
+
+/** The points of a packed row, without the points. */
+export interface PackedSpan {
+  readonly deviceId: number;
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly count: number;
+}
+
+/** A row of packed_points. */
+export interface PackedRow extends PackedSpan, PackedBlob {}
+
+/** The points of a row. Throws DamagedPoints. */
+export function unpackRow(row: PackedRow): PackedColumns {
+  const columns = unpackColumns(row, row);
+  if (typeof columns !== 'string') return columns;
+  const { deviceId, firstMs, lastMs } = row;
+  throw new DamagedPoints({ deviceId, firstMs, lastMs, reason: columns });
+}
+
+/** What is read of a row, in the order in which `copiedPackedRow` reads it. The device is known. */
+export const PACKED_LIST = new RawSql('first_at, last_at, count, codec::integer as codec, checksum, points');
+
+/** What Postgres answers for PACKED_LIST. */
+export interface SelectedPacked {
+  readonly first_at: Date;
+  readonly last_at: Date;
+  readonly count: number;
+  readonly codec: number;
+  readonly checksum: number;
+  readonly points: Buffer;
+}
+
+export function packedRowOf(deviceId: number, row: SelectedPacked): PackedRow {
+  return {
+    deviceId,
+    firstMs: row.first_at.getTime(),
+    lastMs: row.last_at.getTime(),
+    count: row.count,
+    codec: row.codec,
+    checksum: row.checksum,
+    bytes: row.points,
+  };
+}
+
+/** Reads the columns behind first_at from a copy. */
+export function copiedPackedRow(row: CopiedRow, deviceId: number, firstMs: number): PackedRow {
+  return {
+    deviceId,
+    firstMs,
+    lastMs: row.timestampMs(),
+    count: row.int4(),
+    codec: row.int4(),
+    checksum: row.int4(),
+    bytes: Buffer.from(row.bytes()),
+  };
+}

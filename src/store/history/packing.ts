@@ -1,0 +1,159 @@
+import { pointBounds } from '../../geometry/pointBounds.ts';
+import { CopiedRow } from '../sql/copiedRow.ts';
+import type { Query, Sql, Tx } from '../sql/sql.ts';
+import { instant, integers } from '../sql/sqlText.ts';
+import type { PackedBlob } from './codec/packedBlob.ts';
+import { emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.ts';
+import {
+  PACKED_LIST,
+  type PackedRow,
+  type PackedSpan,
+  packedRowOf,
+  type SelectedPacked,
+} from './packedRows.ts';
+
+/** A device and the time of its oldest point that is stored as a row. */
+export interface UnpackedDevice {
+  readonly deviceId: number;
+  /** Null: it has none before the time asked for. */
+  readonly firstMs: number | null;
+}
+
+/** The next devices by id, with their oldest rows before `beforeMs`. */
+export async function selectUnpackedDevices(
+  sql: Query,
+  afterDeviceId: number,
+  beforeMs: number,
+  limit: number,
+): Promise<UnpackedDevice[]> {
+  const rows = await sql<{ id: number; first: Date | null }[]>`
+    select d.id, (
+      select recorded_at from position where device_id = d.id and recorded_at < ${instant(beforeMs)}
+      order by recorded_at limit 1) as first
+    from (select id from device where id > ${afterDeviceId} order by id limit ${limit}) d order by d.id`;
+  return rows.map(({ id, first }) => ({ deviceId: id, firstMs: first?.getTime() ?? null }));
+}
+
+/** The time of the first point of a device that is stored as a row, from `fromMs` on and before `beforeMs`. */
+export async function selectNextRowMs(
+  sql: Query,
+  deviceId: number,
+  fromMs: number,
+  beforeMs: number,
+): Promise<number | null> {
+  const [row] = await sql<{ recorded_at: Date }[]>`
+    select recorded_at from position
+    where device_id = ${deviceId} and recorded_at >= ${instant(fromMs)} and recorded_at < ${instant(beforeMs)}
+    order by recorded_at limit 1`;
+  return row?.recorded_at.getTime() ?? null;
+}
+
+/** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
+export async function selectRows(
+  sql: Sql,
+  deviceId: number,
+  fromMs: number,
+  beforeMs: number,
+  limit: number,
+): Promise<PointColumns> {
+  const points = emptyColumns(limit);
+  const row = new CopiedRow();
+  let count = 0;
+  const query = sql`
+    select ${POINT_LIST}, ${MARK_LIST}
+    from position
+    where device_id = ${integers([deviceId])} and recorded_at >= ${instant(fromMs)} and recorded_at < ${instant(beforeMs)}
+    order by recorded_at limit ${integers([limit])}`;
+  await sql.copy(query, (bytes) => {
+    row.feed(bytes);
+    for (; row.next(); count++) {
+      readPoint(row, row.timestampMs(), points, count);
+      readMarks(row, points, count);
+    }
+  });
+  return sliceColumns(points, 0, count);
+}
+
+/** The packed points of a device that begin in a time, in order, without the points. `toMs` is not included. */
+export async function selectPackedSpans(
+  sql: Query,
+  deviceId: number,
+  fromMs: number,
+  toMs: number,
+): Promise<PackedSpan[]> {
+  const rows = await sql<{ first_at: Date; last_at: Date; count: number }[]>`
+    select first_at, last_at, count from packed_points
+    where device_id = ${deviceId} and first_at >= ${new Date(fromMs)} and first_at < ${new Date(toMs)}
+    order by first_at`;
+  return rows.map(({ first_at, last_at, count }) => ({
+    deviceId,
+    firstMs: first_at.getTime(),
+    lastMs: last_at.getTime(),
+    count,
+  }));
+}
+
+/** The row of packed points that begins at this time, if it is there. */
+export async function selectPackedRow(
+  sql: Query,
+  deviceId: number,
+  firstMs: number,
+): Promise<PackedRow | null> {
+  const [row] = await sql<SelectedPacked[]>`
+    select ${PACKED_LIST} from packed_points where device_id = ${deviceId} and first_at = ${new Date(firstMs)}`;
+  return row === undefined ? null : packedRowOf(deviceId, row);
+}
+
+/** Points and what they became. */
+export interface PackedPoints {
+  readonly points: PointColumns;
+  readonly blob: PackedBlob;
+}
+
+/** What takes the place of rows. */
+export interface Replacement {
+  readonly deviceId: number;
+  /** All rows of the device between these times, both included, and how many they were. */
+  readonly rows: { readonly firstMs: number; readonly lastMs: number; readonly count: number };
+  /** Points that were packed before and are in `packed` as well. */
+  readonly replaced: PackedRow | null;
+  readonly packed: readonly PackedPoints[];
+}
+
+/**
+ * Puts packed points in the place of rows. False: the device, its rows or what was packed are not the same any more, and
+ * the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of what
+ * moves.
+ */
+export async function replaceRows(
+  tx: Tx,
+  { deviceId, rows, replaced, packed }: Replacement,
+): Promise<boolean> {
+  const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
+  if (locked.count === 0) return false;
+  const deleted = await tx`
+    delete from position where device_id = ${integers([deviceId])}
+      and recorded_at >= ${instant(rows.firstMs)} and recorded_at < ${instant(rows.lastMs + 1)}`;
+  if (deleted.count !== rows.count) return false;
+  if (replaced !== null) {
+    const { count } = await tx`
+      delete from packed_points where device_id = ${deviceId} and first_at = ${new Date(replaced.firstMs)}
+        and checksum = ${replaced.checksum} and count = ${replaced.count}`;
+    if (count !== 1) return false;
+  }
+  for (const { points, blob } of packed) await insertPacked(tx, deviceId, points, blob);
+  return true;
+}
+
+async function insertPacked(tx: Tx, deviceId: number, points: PointColumns, blob: PackedBlob): Promise<void> {
+  const { count, recordedAtMs, lats, lngs } = points;
+  const { south, west, north, east } = pointBounds(lats, lngs);
+  const firstAt = new Date(recordedAtMs[0] as number);
+  const lastAt = new Date(recordedAtMs[count - 1] as number);
+  await tx`
+    insert into packed_points
+      (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
+    values (${deviceId}, ${firstAt}, ${lastAt}, ${south}, ${west}, ${north}, ${east}, ${count}, ${blob.checksum},
+      ${blob.codec}, ${blob.bytes})`;
+}

@@ -1,0 +1,120 @@
+import { CopiedRow } from '../sql/copiedRow.ts';
+import { weekStartMs } from '../sql/partitions.ts';
+import type { Tx } from '../sql/sql.ts';
+import { instant, integers, RawSql } from '../sql/sqlText.ts';
+import { emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.ts';
+import { mergeColumns } from './mergeColumns.ts';
+import { copiedPackedRow, PACKED_LIST, type PackedRow, unpackRow } from './packedRows.ts';
+
+/** Rows of one statement: a few milliseconds of a connection. */
+const ROWS = 4_096;
+/** Rows of packed points of one statement: a week of a vehicle, or half a megabyte. */
+const PACKED_ROWS = 8;
+
+/** All points of a device between two instants: those that are rows, and those that are packed. */
+export interface Stretch {
+  /** It may end before the window that was asked for: there were too many. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly rows: PointColumns;
+  /** In order; some of their points may be outside. */
+  readonly packed: readonly PackedRow[];
+  readonly isEmpty: boolean;
+}
+
+/**
+ * The first points of a device in a window. The window says which partitions are looked at, so it should be short. One
+ * statement: a point that is packed at this moment is seen once. Null: the device is in none of the worlds.
+ */
+export async function selectStretch(
+  sql: Tx,
+  worldIds: readonly number[],
+  deviceId: number,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+  withMarks: boolean,
+): Promise<Stretch | null> {
+  const rows = emptyColumns(ROWS);
+  const packed: PackedRow[] = [];
+  const row = new CopiedRow();
+  let count = 0;
+  let isThere = false;
+  const marks = withMarks ? MARK_LIST : NO_MARKS;
+  // A device without points gives one row without values; one that is not there gives none.
+  const query = sql`
+    select p.* from device d left join lateral (
+      (select ${POINT_LIST}, ${marks}, ${NO_PACKED} from position
+        where device_id = ${integers([deviceId])} and recorded_at between ${instant(fromMs)} and ${instant(toMs)}
+        order by recorded_at limit ${integers([ROWS])})
+      union all
+      (select ${NO_POINT}, ${PACKED_LIST} from packed_points
+        where device_id = ${integers([deviceId])} and last_at >= ${instant(fromMs)}
+          and first_at between ${instant(weekStartMs(fromMs))} and ${instant(toMs)}
+        order by first_at limit ${integers([PACKED_ROWS])})) p on true
+    where d.id = ${integers([deviceId])} and d.world_id in (${integers(worldIds)})`;
+  await sql.copy(query, (bytes) => {
+    row.feed(bytes);
+    while (row.next()) {
+      isThere = true;
+      const recordedAtMs = row.timestampMsOrNull();
+      if (recordedAtMs !== null) {
+        readPoint(row, recordedAtMs, rows, count);
+        if (withMarks) readMarks(row, rows, count);
+        count++;
+        continue;
+      }
+      row.skipNulls(POINT_COLUMNS - 1);
+      const firstMs = row.timestampMsOrNull();
+      if (firstMs !== null) packed.push(copiedPackedRow(row, deviceId, firstMs));
+    }
+  });
+  if (!isThere) return null;
+  packed.sort((a, b) => a.firstMs - b.firstMs);
+  const lastRowMs = count === ROWS ? (rows.recordedAtMs[count - 1] as number) : toMs;
+  const lastPackedMs = packed.length === PACKED_ROWS ? (packed.at(-1) as PackedRow).lastMs : toMs;
+  return {
+    fromMs,
+    toMs: Math.min(toMs, lastRowMs, lastPackedMs),
+    rows: sliceColumns(rows, 0, count),
+    packed,
+    isEmpty: count === 0 && packed.length === 0,
+  };
+}
+
+const NO_MARKS = new RawSql('null::timestamptz, null::boolean');
+const NO_PACKED = new RawSql(
+  'null::timestamptz as first_at, null::timestamptz, null::integer, null::integer, null::integer, null::bytea',
+);
+/** Those of POINT_LIST and MARK_LIST. */
+const POINT_COLUMNS = 10;
+const NO_POINT = new RawSql(Array(POINT_COLUMNS).fill('null').join());
+
+/** The points of a stretch, oldest first, in pieces of any length. Throws DamagedPoints. */
+export function* pointsOf({ fromMs, toMs, rows, packed }: Stretch): Generator<PointColumns, void, undefined> {
+  const end = upTo(rows.recordedAtMs, toMs);
+  let at = 0;
+  for (const row of packed) {
+    if (row.firstMs > toMs) break;
+    const before = upTo(rows.recordedAtMs, row.firstMs - 1);
+    if (before > at) yield sliceColumns(rows, at, before);
+    const inside = Math.min(end, upTo(rows.recordedAtMs, row.lastMs));
+    const columns = unpackRow(row).all();
+    const times = columns.recordedAtMs;
+    const points = sliceColumns(columns, upTo(times, fromMs - 1), upTo(times, toMs));
+    const merged = mergeColumns(points, sliceColumns(rows, before, inside));
+    if (merged.count > 0) yield merged;
+    at = inside;
+  }
+  if (end > at) yield sliceColumns(rows, at, end);
+}
+
+/** How many of these times, in order, are not after `ms`. */
+export function upTo(timesMs: Float64Array, ms: number): number {
+  let low = 0;
+  for (let high = timesMs.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if ((timesMs[middle] as number) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,218 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from 'pg';
+import { DAY_MS } from '../../../src/base/durations.ts';
+import { deleteDevice } from '../../../src/flows/devices/deleteDevice.ts';
+import { HistoryPacker, type PackPorts } from '../../../src/flows/history/packHistory.ts';
+import { tidy } from '../../../src/flows/housekeeping.ts';
+import { insertDevices } from '../../../src/store/devices/devices.ts';
+import { pointPages } from '../../../src/store/history/pointPages.ts';
+import { ensureWeeks, PACKED_POINTS, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { packPoints } from '../../support/history/packPoints.ts';
+import { createDatabase } from '../../support/postgres/postgres.ts';
+import { seededRandom } from '../../support/seededRandom.ts';
+import { IS_TORTURE } from '../../support/torture.ts';
+import { newTurns } from '../../support/workTurns.ts';
+
+const KILLS = IS_TORTURE ? 200 : 3;
+const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
+const TODAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+const PACK_PROCESS = new URL('../../support/history/packProcess.ts', import.meta.url).pathname;
+
+let url: string;
+let sql: Sql;
+let worldId: number;
+before(async () => {
+  ({ url } = await createDatabase());
+  sql = openSql(url, { maxConnections: 4, name: 'test' });
+  const [row] = await sql<{ id: number }[]>`insert into world default values returning id`;
+  worldId = row?.id ?? 0;
+});
+after(() => sql.end());
+
+/** A new device for each test; the points of those before are gone. */
+let deviceId: number;
+let devices = 0;
+const imeiOf = (n: number): string => String(350_000_000_000_000 + n);
+async function newDevice(): Promise<number> {
+  const draft = { worldId, name: null, plate: null, model: null, groups: [] };
+  const [device] = await sql.begin((tx) => insertDevices(tx, [{ imei: imeiOf(++devices), ...draft }]));
+  return device?.id ?? 0;
+}
+beforeEach(async () => {
+  await sql`delete from position`;
+  await sql`delete from packed_points`;
+  deviceId = await newDevice();
+});
+
+async function insertPoints(id: number, startMs: number, count: number, stepMs: number): Promise<void> {
+  const mondays = new Set([weekStartMs(startMs + count * stepMs)]);
+  for (let at = startMs; at <= startMs + count * stepMs; at += DAY_MS) mondays.add(weekStartMs(at));
+  await ensureWeeks(sql, POSITIONS, [...mondays]);
+  await sql`
+    insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites)
+    select ${id}, to_timestamp(${startMs}::float8 / 1000 + n * ${stepMs}::float8 / 1000), n / 1000.0, 12, 0, 0, 0, 0
+    from generate_series(0, ${count}::int - 1) n`;
+}
+
+async function read(): Promise<[ms: number, lat: number][]> {
+  const points: [number, number][] = [];
+  const window = { fromMs: TODAY_MS - 300 * DAY_MS, toMs: TODAY_MS + DAY_MS };
+  for await (const page of pointPages(sql, [worldId], deviceId, window))
+    for (let n = 0; n < page.count; n++)
+      points.push([page.recordedAtMs[n] as number, page.lats[n] as number]);
+  return points;
+}
+
+async function counts(): Promise<{ rows: number; packed: number; points: number }> {
+  const [row] = await sql<{ rows: number; packed: number; points: number }[]>`
+    select (select count(*)::int from position) as rows, count(*)::int as packed,
+      coalesce(sum(count), 0)::int as points from packed_points`;
+  assert.ok(row);
+  return row;
+}
+
+const packerWith = (ports: Partial<PackPorts> = {}): HistoryPacker =>
+  new HistoryPacker({
+    ...{ sql, turns: newTurns(), log: { info: () => undefined }, rest: async () => undefined },
+    ...{ onPacked: () => undefined, onDamaged: () => assert.fail() },
+    ...ports,
+  });
+/** Nobody has the lease, and a pass is due. */
+const beDue = () => sql`update packing set pass_due_at = '-infinity', leased_until = '-infinity'`;
+
+describe('packing', () => {
+  test(`that is killed loses and doubles nothing, ${KILLS} times (seed ${SEED})`, async (t) => {
+    const random = seededRandom(SEED);
+    for (let n = 0; n < KILLS; n++) {
+      await insertPoints(deviceId, TODAY_MS - 40 * DAY_MS + n * 777, 20 * 96, 900_000);
+      const expected = await read();
+      const packer = spawn(process.execPath, [PACK_PROCESS, url], { stdio: ['ignore', 'pipe', 'inherit'] });
+      t.after(() => packer.kill('SIGKILL'));
+      const ended = once(packer, 'exit');
+      await once(packer.stdout, 'data');
+      await sleep(random() * 150);
+      packer.kill('SIGKILL');
+      await ended;
+      assert.deepEqual(await read(), expected, `after kill ${n}`);
+      const { rows, points } = await counts();
+      assert.equal(rows + points, expected.length, `after kill ${n}`);
+    }
+    const expected = await read();
+    const { isDone } = await packPoints(sql);
+    assert.equal(isDone, true);
+    assert.deepEqual(await read(), expected);
+    const { rows, points } = await counts();
+    assert.deepEqual([rows, points], [0, expected.length]);
+  });
+
+  test('leaves the points of two days and of days that are not over as they are', async () => {
+    await insertPoints(deviceId, TODAY_MS - 5 * DAY_MS, 5 * 48, 1_800_000);
+    await packPoints(sql);
+    const [oldest] = await sql<{ at: Date }[]>`select min(recorded_at) as at from position`;
+    assert.equal(oldest?.at.getTime(), TODAY_MS - 2 * DAY_MS);
+  });
+
+  test('waits while a pod of the version before is connected, which could not read what is packed', async () => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 100, 60_000);
+    const older = new Client({ connectionString: url, application_name: 'fleet listener' });
+    await older.connect();
+    assert.deepEqual(await packPoints(sql), { points: 0, damaged: [], isDone: false });
+    await older.end();
+    const own = openSql(url, { maxConnections: 1, name: 'fleet listener +packed' });
+    await own`select 1`;
+    assert.equal((await packPoints(sql)).points, 100);
+    await own.end();
+  });
+
+  test('that another pod does is left to that pod, until its lease is over', async () => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 100, 60_000);
+    await beDue();
+    const [one, other] = [packerWith(), packerWith()];
+    assert.equal(await one.round(() => true), false, 'it has the lease, and is stopped');
+    assert.equal(await other.round(() => false), false);
+    assert.equal((await counts()).points, 0);
+    await sql`update packing set leased_until = now()`;
+    assert.equal(await other.round(() => false), true);
+    assert.equal((await counts()).points, 100);
+    assert.equal(await one.round(() => false), false, 'the next pass is not due yet');
+  });
+
+  test('of points beside which others come at this moment is given up, and nothing is lost', async () => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
+    await beDue();
+    const turns = newTurns();
+    const run: PackPorts['turns']['run'] = async (key, steps) => {
+      await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS + 500, 1, 1_000);
+      return turns.run(key, steps);
+    };
+    await packerWith({ turns: { run }, onPacked: () => assert.fail('it was packed') }).round(() => false);
+    assert.equal((await read()).length, 1_001);
+    assert.equal((await packPoints(sql)).points, 1_001);
+    assert.equal((await read()).length, 1_001);
+  });
+
+  test('of a device that is deleted at this moment leaves nothing behind', async () => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
+    await beDue();
+    const turns = newTurns();
+    const run: PackPorts['turns']['run'] = async (key, steps) => {
+      for (const table of ['device_state', 'position'])
+        await sql.unsafe(`delete from ${table} where device_id = ${deviceId}`);
+      await sql`delete from device where id = ${deviceId}`;
+      return turns.run(key, steps);
+    };
+    await packerWith({ turns: { run } }).round(() => false);
+    assert.deepEqual(await counts(), { rows: 0, packed: 0, points: 0 });
+  });
+
+  test('is undone with the device, whichever version deletes it', async () => {
+    await insertPoints(deviceId, TODAY_MS - 30 * DAY_MS, 20_000, 100_000);
+    await packPoints(sql);
+    await insertPoints(deviceId, TODAY_MS - 30 * DAY_MS + 500, 7, 100_000);
+    const ports = {
+      ...{ sql, turns: newTurns(), awaitEverywhere: async () => undefined },
+      versions: { publish: async () => true, confirm: async () => true },
+    };
+    const deleted = await deleteDevice(ports, imeiOf(devices), new AbortController().signal);
+    assert.deepEqual(deleted, { ok: true, value: 20_007 });
+    assert.deepEqual(await counts(), { rows: 0, packed: 0, points: 0 });
+
+    const other = await newDevice();
+    await insertPoints(other, TODAY_MS - 30 * DAY_MS, 100, 100_000);
+    await packPoints(sql);
+    await sql`delete from device_state where device_id = ${other}`;
+    await sql`delete from device where id = ${other}`;
+    assert.equal((await counts()).packed, 0);
+  });
+
+  test('gives back the space of weeks whose points are packed, and retention drops what is packed', async () => {
+    await insertPoints(deviceId, weekStartMs(TODAY_MS - 30 * DAY_MS), 5_000, 60_000);
+    const bytes = async (): Promise<number> => {
+      const [row] = await sql<{ bytes: number }[]>`
+        select sum(pg_relation_size(oid))::float8 as bytes from pg_class
+        where relkind = 'r' and relname between 'position_w2' and ${`position_w${new Date(TODAY_MS - 20 * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '')}`}`;
+      return row?.bytes ?? -1;
+    };
+    const packer = packerWith();
+    await beDue();
+    assert.equal(await packer.round(() => false), true);
+    assert.ok((await bytes()) > 0, 'a transaction that has begun may still want them');
+    await beDue();
+    assert.equal(await packer.round(() => false), true);
+    assert.equal(await bytes(), 0);
+    assert.equal((await read()).length, 5_000);
+
+    await ensureWeeks(sql, PACKED_POINTS, [weekStartMs(TODAY_MS - 900 * DAY_MS)]);
+    const weeks = async () =>
+      (await sql`select from pg_inherits where inhparent = 'packed_points'::regclass`).count;
+    const before = await weeks();
+    await tidy({ sql, clock: Date.now, log: { info: () => undefined, warn: () => assert.fail() } });
+    assert.equal(await weeks(), before - 1);
+    assert.equal((await read()).length, 5_000);
+  });
+});
