@@ -34,9 +34,9 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: old changes leave the feed, old weeks the history with what is known of its time, dead pods the list, and answers that are too old
- * to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that were deleted. Returns
- * the way to stop.
+ * Once a minute: old changes leave the feed, old weeks the history with what is known of its time, dead pods the list, and
+ * answers that are too old to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that
+ * were deleted. Then points of closed days are packed. Returns the way to stop.
  */
 export function startHousekeeping(
   ports: HousekeepingPorts,
