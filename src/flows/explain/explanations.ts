@@ -74,7 +74,7 @@ export class Explanations {
     if (record === null) return { kind: 'area_gone' };
     const { situations, recorded, stay, startMs, createdAtMs } = record;
     const replay = new PointReplay({ areaId, situations, recorded, fromMs, stay, withSteps });
-    for await (const page of pointPages(tx, worldIds, deviceId, { fromMs: startMs, toMs }, true)) {
+    for await (const page of pointPages(tx, worldIds, deviceId, { fromMs: startMs, toMs }, 'marked')) {
       const { marks } = page;
       if (marks !== null) await turns.run(accountId, replay.take({ ...page, marks }));
       if (replay.points > this.#pointsMax) return { kind: 'too_many_points' };

@@ -111,7 +111,7 @@ async function startOf(
     if (newest === undefined) return Math.min(fromMs, Math.max(beforeMs, afterLastMs));
     const window = { fromMs: newest.recordedAtMs - dwellMs, toMs: newest.recordedAtMs };
     let evaluatedMs: number | null = null;
-    for await (const { count, recordedAtMs, marks } of pointPages(tx, worldIds, deviceId, window, true)) {
+    for await (const { count, recordedAtMs, marks } of pointPages(tx, worldIds, deviceId, window, 'marked')) {
       for (let n = 0; n < count; n++) {
         if (marks?.late[n] !== LATENESS.late) evaluatedMs = recordedAtMs[n] as number;
       }

@@ -74,12 +74,12 @@ export class HistoryPacker {
     const beforeMs = Math.floor(((await selectNowMs(sql)) - HOT_MS) / DAY_MS) * DAY_MS;
     const weeks = new Set<number>();
     while (!isOver()) {
-      if (await isOlderConnected(sql)) {
-        log.info({}, 'history is not packed while a pod of the version before is connected');
-        return false;
-      }
       const devices = await selectUnpackedDevices(sql, afterDeviceId, beforeMs, DEVICES_AT_A_TIME);
       for (const device of devices) {
+        if (device.firstMs !== null && (await isOlderConnected(sql))) {
+          log.info({}, 'history is not packed while a pod of the version before is connected');
+          return false;
+        }
         await this.#packDevice(device, beforeMs, weeks, isOver);
         if (isOver()) break;
         afterDeviceId = device.deviceId;
@@ -141,7 +141,7 @@ export class HistoryPacker {
 
   async #pack(deviceId: number, rows: PointColumns, replaced: PackedRow | null): Promise<boolean> {
     const { sql, turns } = this.#ports;
-    const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).all(), rows);
+    const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
     const packed: PackedPoints[] = [];
     for (const part of partsOf(points)) {
       const blob = await packColumns(await turns.run('packing', writeColumns(part)));

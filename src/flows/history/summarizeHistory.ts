@@ -60,7 +60,7 @@ export class HistorySummaries {
     const { reads, turns } = this.#ports;
     const summary = new Summary(request);
     try {
-      for await (const page of pointPages(reads(accountId), worldIds, deviceId, window)) {
+      for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, 'motion')) {
         await turns.run(accountId, summary.take(page));
         if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
         if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';

@@ -2,7 +2,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
 import { type PointColumns, sliceColumns } from './codec/pointColumns.ts';
-import { pointsOf, type Stretch, selectStretch } from './stretches.ts';
+import { pointsOf, type Stretch, selectStretch, type WantedColumns } from './stretches.ts';
 
 /** Points that follow each other in time, column by column. A point without an odometer has NaN there. */
 export interface PointPage {
@@ -49,7 +49,8 @@ const EMPTY_GROWTH = 8;
 /**
  * The points of a device between two instants, both included, oldest first. A connection is held only while a stretch
  * is read: up to 4 096 rows and some packed days. The stretch after the one whose pages are yielded is read beside the
- * reader's work. Points that are stored meanwhile may be there or not. `withMarks`: with how they came. Throws
+ * reader's work. Points that are stored meanwhile may be there or not. Columns that are not wanted may be
+ * empty. Throws
  * DeviceGone and DamagedPoints.
  */
 export async function* pointPages(
@@ -57,13 +58,13 @@ export async function* pointPages(
   worldIds: readonly number[],
   deviceId: number,
   window: TimeWindow,
-  withMarks = false,
+  wanted: WantedColumns = 'plain',
 ): AsyncGenerator<PointPage, void, undefined> {
   let fromMs = window.fromMs;
   let weeks = 1;
   const read = (): Promise<Stretch | null> => {
     const toMs = Math.min(window.toMs, weekStartMs(fromMs) + weeks * WEEK_MS - 1);
-    const stretch = selectStretch(sql, worldIds, deviceId, { fromMs, toMs }, withMarks);
+    const stretch = selectStretch(sql, worldIds, deviceId, { fromMs, toMs }, wanted);
     // The reader may have left when it fails. Whoever waits for it still gets the error.
     stretch.catch(() => undefined);
     return stretch;
@@ -77,7 +78,7 @@ export async function* pointPages(
     next = fromMs <= window.toMs ? read() : null;
     for (const points of pointsOf(stretch)) {
       for (let at = 0; at < points.count; at += PAGE_POINTS)
-        yield pageOf(sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count)), withMarks);
+        yield pageOf(sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count)), wanted);
     }
   }
 }
@@ -105,10 +106,10 @@ export function slicePage(page: PointPage, start: number, end: number): PointPag
   };
 }
 
-function pageOf(points: PointColumns, withMarks: boolean): PointPage {
+function pageOf(points: PointColumns, wanted: WantedColumns): PointPage {
   const { receivedAtMs, lates, satellites, ...columns } = points;
-  const marks = { receivedAtMs, late: Uint8Array.from(lates, latenessOf) };
-  return { ...columns, satellites: Int32Array.from(satellites), marks: withMarks ? marks : null };
+  const marks = wanted === 'marked' ? { receivedAtMs, late: Uint8Array.from(lates, latenessOf) } : null;
+  return { ...columns, satellites: Int32Array.from(satellites), marks };
 }
 
 function latenessOf(late: number): number {

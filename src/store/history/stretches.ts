@@ -2,7 +2,7 @@ import { CopiedRow } from '../sql/copiedRow.ts';
 import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
 import { instant, integers, RawSql } from '../sql/sqlText.ts';
-import { emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.ts';
 import { mergeColumns } from './mergeColumns.ts';
 import { copiedPackedRow, PACKED_LIST, type PackedRow, unpackRow } from './packedRows.ts';
@@ -21,7 +21,14 @@ export interface Stretch {
   /** In order; some of their points may be outside. */
   readonly packed: readonly PackedRow[];
   readonly isEmpty: boolean;
+  readonly wanted: WantedColumns;
 }
+
+/** What a reader needs of the points: time, place and speed; all but how they came; or all. */
+export type WantedColumns = 'motion' | 'plain' | 'marked';
+const MOTION = ['recordedAtMs', 'lats', 'lngs', 'speedsKmh'] as const;
+const PLAIN = [...MOTION, 'altitudesM', 'headings', 'satellites', 'odometersKm'] as const;
+const NAMES = { motion: MOTION, plain: PLAIN, marked: COLUMN_NAMES };
 
 /**
  * The first points of a device in a window. The window says which partitions are looked at, so it should be short. One
@@ -32,8 +39,9 @@ export async function selectStretch(
   worldIds: readonly number[],
   deviceId: number,
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
-  withMarks: boolean,
+  wanted: WantedColumns,
 ): Promise<Stretch | null> {
+  const withMarks = wanted === 'marked';
   const rows = emptyColumns(ROWS);
   const packed: PackedRow[] = [];
   const row = new CopiedRow();
@@ -78,6 +86,7 @@ export async function selectStretch(
     rows: sliceColumns(rows, 0, count),
     packed,
     isEmpty: count === 0 && packed.length === 0,
+    wanted,
   };
 }
 
@@ -90,7 +99,13 @@ const POINT_COLUMNS = 10;
 const NO_POINT = new RawSql(Array(POINT_COLUMNS).fill('null').join());
 
 /** The points of a stretch, oldest first, in pieces of any length. Throws DamagedPoints. */
-export function* pointsOf({ fromMs, toMs, rows, packed }: Stretch): Generator<PointColumns, void, undefined> {
+export function* pointsOf({
+  fromMs,
+  toMs,
+  rows,
+  packed,
+  wanted,
+}: Stretch): Generator<PointColumns, void, undefined> {
   const end = upTo(rows.recordedAtMs, toMs);
   let at = 0;
   for (const row of packed) {
@@ -98,7 +113,7 @@ export function* pointsOf({ fromMs, toMs, rows, packed }: Stretch): Generator<Po
     const before = upTo(rows.recordedAtMs, row.firstMs - 1);
     if (before > at) yield sliceColumns(rows, at, before);
     const inside = Math.min(end, upTo(rows.recordedAtMs, row.lastMs));
-    const columns = unpackRow(row).all();
+    const columns = unpackRow(row).columns(NAMES[wanted]);
     const times = columns.recordedAtMs;
     const points = sliceColumns(columns, upTo(times, fromMs - 1), upTo(times, toMs));
     const merged = mergeColumns(points, sliceColumns(rows, before, inside));

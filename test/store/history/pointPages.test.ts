@@ -135,7 +135,7 @@ test('points come with how they came, where that is asked for and known', async 
     values (${id}, ${new Date(TIMES_MS[3] as number)}, 0, 0, 0, 0, 0, 0)`;
   const marks: (readonly [number | undefined, number | undefined])[] = [];
   const window = { fromMs: FIRST_MS, toMs: END_OF_TIME_MS };
-  for await (const page of pointPages(sql, [worldId], id, window, true)) {
+  for await (const page of pointPages(sql, [worldId], id, window, 'marked')) {
     for (let n = 0; n < page.count; n++) marks.push([page.marks?.late[n], page.marks?.receivedAtMs[n]]);
   }
   assert.deepEqual(marks, [

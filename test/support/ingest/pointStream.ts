@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from '../../../src/store/sql/sql.ts';
+import { storedPoints } from '../history/storedPoints.ts';
 import { INGEST_TOKEN, request } from '../pod.ts';
 import { seededRandom } from '../seededRandom.ts';
 
@@ -143,13 +144,10 @@ export async function provenPoints(sql: Sql, { acknowledged, doubtful }: Sent): 
   const sent = new Map(
     [...acknowledged, ...doubtful].map((point) => [`${point.imei} ${point.recorded_at}`, point]),
   );
-  const rows = await sql<{ imei: string; recorded_at: Date; latitude: number; longitude: number }[]>`
-    select d.imei, p.recorded_at, p.latitude, p.longitude from position p join device d on d.id = p.device_id
-    order by d.imei, p.recorded_at`;
-  const stored = rows.map((row) => {
-    const point = sent.get(`${row.imei} ${row.recorded_at.getTime()}`);
-    assert.ok(point, `nobody sent ${row.imei} ${row.recorded_at.toISOString()}`);
-    assert.deepEqual([row.latitude, row.longitude], [point.latitude, point.longitude]);
+  const stored = (await storedPoints(sql)).map(({ imei, recordedAtMs, lat, lng }) => {
+    const point = sent.get(`${imei} ${recordedAtMs}`);
+    assert.ok(point, `nobody sent ${imei} ${new Date(recordedAtMs).toISOString()}`);
+    assert.deepEqual([lat, lng], [point.latitude, point.longitude]);
     return point;
   });
   assert.equal(new Set(stored).size, stored.length, 'no point is stored twice');

@@ -27,6 +27,7 @@ const COLUMNS = {
 } as const;
 
 export type ColumnName = keyof typeof COLUMNS;
+const EMPTY = new Float64Array(0);
 const FORMS = Object.entries(COLUMNS) as [ColumnName, ColumnForm][];
 export const COLUMN_NAMES = FORMS.map(([name]) => name);
 
@@ -115,8 +116,9 @@ export class PackedColumns {
     return values;
   }
 
-  all(): PointColumns {
-    const columns = COLUMN_NAMES.map((name) => [name, this.column(name)]);
+  /** Those of these names; the others are empty. */
+  columns(names: readonly ColumnName[] = COLUMN_NAMES): PointColumns {
+    const columns = COLUMN_NAMES.map((name) => [name, names.includes(name) ? this.column(name) : EMPTY]);
     return { count: this.count, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
   }
 
