@@ -11,6 +11,7 @@ import { SummaryCache } from './flows/delivery/summaryCache.ts';
 import { Explanations } from './flows/explain/explanations.ts';
 import { HistoryExports } from './flows/history/exportHistory.ts';
 import { HistorySummaries } from './flows/history/summarizeHistory.ts';
+import { applicationRoutes } from './http/routes/applicationRoutes.ts';
 import { areaEventsRoute } from './http/routes/areaEvents.ts';
 import { areaImportRoute } from './http/routes/areaImport.ts';
 import { areaReadRoutes } from './http/routes/areaReads.ts';
@@ -64,7 +65,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const planner = new ImportPlanner(ports.turns);
   teardown.add(() => planner.close());
   const bulkCalls = new BulkCalls(ports.turns);
-  return [
+  const offered = [
     nearestRoute(ports),
     nearestBatchRoute({ ...ports, bulkCalls }),
     ...areasContainingRoutes({ ...ports, bulkCalls }),
@@ -85,10 +86,14 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaEventsRoute(ports),
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
-    ...v1SessionRoutes({ ...ports, turns: new LoginTurns() }),
-    ...v1KeyRoutes(ports),
     ...webhookRoutes(ports),
     bulkReplayRoute(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
+  ];
+  return [
+    ...offered,
+    ...applicationRoutes(offered),
+    ...v1SessionRoutes({ ...ports, turns: new LoginTurns() }),
+    ...v1KeyRoutes(ports),
   ];
 }

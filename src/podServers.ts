@@ -45,9 +45,11 @@ export function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
 /** The listener of the public API: the polled routes directly, everything else through the chain of Express. */
 export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers): Server {
   const { config, coordination, clock, metrics, log } = pod;
+  const authorizer = createAuthorizer(pod);
+  const { rateLimiter } = coordination;
   const ports = {
-    authorizer: createAuthorizer(pod),
-    sessions: new SessionAuthorizer({ sql: pod.connections.access, rateLimiter: coordination.rateLimiter }),
+    authorizer,
+    sessions: new SessionAuthorizer({ sql: pod.connections.access, rateLimiter, authorizer }),
     bodies: new BodyBudget(),
     turns: pod.turns,
     routes: createRoutes(pod, deliveries, readers),

@@ -1,7 +1,7 @@
 import { Allowlist } from './allowlist.ts';
 import { CidrSet } from './cidrSet.ts';
 import type { KeyState } from './keyState.ts';
-import { ANYBODY, SESSION_ONLY, scopeMask } from './scopes.ts';
+import { ANYBODY, SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
 
 /** What Postgres knows of a live session of an active account. */
 export interface SessionState {
@@ -10,18 +10,18 @@ export interface SessionState {
   /** Its account's world first, then its organization's, if any. */
   readonly worldIds: readonly number[];
   readonly historyDays: number;
+  /** Epoch milliseconds. */
+  readonly endsAtMs: number;
 }
 
 const EVERYWHERE = new Allowlist(new CidrSet([]));
 
-/**
- * A session as the routes see a caller. It manages webhooks and keys; the data of v2 and v3 is for keys only. `id` is
- * the session's.
- */
+/** A session as the routes see a caller: it may do whatever a key can be allowed, and manages keys as well. */
 export function sessionCaller(session: SessionState): KeyState {
   return {
     ...session,
-    scopes: SESSION_ONLY | scopeMask('manage_webhooks'),
+    id: -session.id,
+    scopes: SESSION_ONLY | scopeMask(...SCOPES),
     allowlist: EVERYWHERE,
     revoked: false,
     ownerActive: true,

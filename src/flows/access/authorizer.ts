@@ -40,6 +40,8 @@ export interface AuthorizerPorts {
   readonly noteUse: (keyId: number, nowMs: number) => void;
 }
 
+/** Memory may lack something, and nobody has said what. */
+const UNVERIFIED: LimitVerdict = { kind: 'unverified' };
 const KEY_REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };
 const KEY_INVALID: AccessDecision = { kind: 'denied', code: 'API_KEY_INVALID' };
 
@@ -66,6 +68,29 @@ export class Authorizer {
     const key = this.#ports.keyring.get(call.fingerprint);
     if (key === undefined) return this.#authorizeUnknown(call);
     return this.#decide(call, key, ip, null);
+  }
+
+  /**
+   * A session that was just read from Postgres, and whose address has been counted: counts its limits, under
+   * `limitId`, and makes sure that memory has what the session may see.
+   */
+  async admitSession(caller: KeyState, limitId: number, ip: string, nowMs: number): Promise<AccessDecision> {
+    const { follower, rateLimiter } = this.#ports;
+    const { worldIds } = caller;
+    const charge = () => ({
+      ip: null,
+      keyId: limitId,
+      refundIp: ip,
+      worldIds,
+      versions: this.#versionsOf(worldIds),
+    });
+    const isFresh = follower.writesLagMs() <= FRESH_MS;
+    const first = isFresh ? await rateLimiter.check({ ...charge(), verified: false }, nowMs) : UNVERIFIED;
+    if (first.kind === 'limited') return first;
+    if (first.kind === 'pass') return { kind: 'granted', caller };
+    await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
+    const verdict = await rateLimiter.check({ ...charge(), verified: true }, nowMs);
+    return verdict.kind === 'limited' ? verdict : { kind: 'granted', caller };
   }
 
   /** A call without a usable key costs its address a count. */
@@ -109,8 +134,7 @@ export class Authorizer {
 
   /** Brings memory up to date with Postgres and decides again; the address has been counted. */
   async #verify(call: PendingCall, worlds: readonly StaleWorld[]): Promise<AccessDecision> {
-    const caughtUp = await this.#catchUp(worlds.some((world) => world.state === 'newer'));
-    if (caughtUp) await this.#restore(worlds);
+    await this.#bringUp(worlds);
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
     const denial = denialOf(key, call.client);
@@ -120,6 +144,11 @@ export class Authorizer {
     const request = { ip: null, keyId, refundIp: call.ip, worldIds, versions, verified: true };
     const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
     return verdict.kind === 'limited' ? verdict : this.#outcome(call, key, denial);
+  }
+
+  async #bringUp(worlds: readonly StaleWorld[]): Promise<void> {
+    const caughtUp = await this.#catchUp(worlds.some((world) => world.state === 'newer'));
+    if (caughtUp) await this.#restore(worlds);
   }
 
   /** False when Postgres is lost but nobody knows of anything newer than memory, so memory may answer. */

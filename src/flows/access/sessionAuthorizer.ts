@@ -6,7 +6,7 @@ import { withDeadline } from '../../base/deadline.ts';
 import type { LimitRequest, LimitVerdict, RateLimiter } from '../../queue/rateLimiter.ts';
 import { selectSession } from '../../store/access/sessions.ts';
 import type { Sql } from '../../store/sql/sql.ts';
-import type { AccessDecision } from './authorizer.ts';
+import type { AccessDecision, Authorizer } from './authorizer.ts';
 
 /** A call waits this long for Postgres to find its session. */
 const LOOK_UP_DEADLINE_MS = 2_000;
@@ -14,6 +14,7 @@ const LOOK_UP_DEADLINE_MS = 2_000;
 export interface SessionPorts {
   readonly sql: Sql;
   readonly rateLimiter: RateLimiter;
+  readonly authorizer: Pick<Authorizer, 'admitSession'>;
 }
 
 /**
@@ -24,7 +25,7 @@ export interface SessionPorts {
  * each case, so the answer does not show whether a token was ever valid.
  *
  * Sessions are not in memory. One read of Postgres per call makes a logout hold at once on every pod; people make few
- * calls. Rejects when Postgres does not answer.
+ * calls. What they read from memory is as current as for a key. Rejects when Postgres does not answer.
  */
 export class SessionAuthorizer {
   readonly #ports: SessionPorts;
@@ -48,8 +49,7 @@ export class SessionAuthorizer {
     const session = await withDeadline(reading, LOOK_UP_DEADLINE_MS, 'reading a session');
     if (session === undefined) return REQUIRED;
     // Ids of keys are positive, so the negative one of an account stands for all its sessions.
-    const verdict = await this.#ask({ keyId: -session.accountId, refundIp: ip }, nowMs);
-    return verdict.kind === 'limited' ? verdict : { kind: 'granted', caller: sessionCaller(session) };
+    return this.#ports.authorizer.admitSession(sessionCaller(session), -session.accountId, ip, nowMs);
   }
 
   /** A call that needs no credentials: only its address is counted. */
@@ -58,7 +58,7 @@ export class SessionAuthorizer {
     return counted.kind === 'limited' ? counted : { kind: 'granted', caller: NOBODY };
   }
 
-  /** Nothing is read from memory for these calls, so no version is asked for. */
+  /** Before the caller is known, so no version is asked for. */
   #ask(charge: Partial<LimitRequest>, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
     const request = { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
     return this.#ports.rateLimiter.check({ ...request, ...charge }, nowMs);

@@ -21,10 +21,20 @@ export interface StreamSink {
 /** Beyond it a reader is left behind until it has taken what was written. With one piece more this stays under 1 MB. */
 export const PENDING_MAX_BYTES = 512 * 1024;
 
+/** For whom a stream is opened, and where it begins. */
+interface StreamOwner {
+  readonly keyId: number;
+  readonly accountId: number;
+  /** A stream of a session ends with it. */
+  readonly endsAtMs: number | undefined;
+  readonly place: StreamPlace;
+}
+
 /** One open stream. */
 export class StreamReader {
   readonly keyId: number;
   readonly accountId: number;
+  readonly #endsAtMs: number;
   readonly #sink: StreamSink;
   /** Of a reader that is not at the place of its group. */
   place: StreamPlace;
@@ -35,11 +45,8 @@ export class StreamReader {
   /** How often it was looked since then. */
   ticksSinceEnd = 0;
 
-  constructor(
-    { keyId, accountId, place }: { keyId: number; accountId: number; place: StreamPlace },
-    sink: StreamSink,
-    nowMs: number,
-  ) {
+  constructor({ keyId, accountId, endsAtMs, place }: StreamOwner, sink: StreamSink, nowMs: number) {
+    this.#endsAtMs = endsAtMs ?? Number.POSITIVE_INFINITY;
     this.keyId = keyId;
     this.accountId = accountId;
     this.place = place;
@@ -53,6 +60,10 @@ export class StreamReader {
 
   get isFull(): boolean {
     return this.#sink.pendingBytes > PENDING_MAX_BYTES;
+  }
+
+  isOver(nowMs: number): boolean {
+    return nowMs >= this.#endsAtMs;
   }
 
   write(bytes: Buffer): void {

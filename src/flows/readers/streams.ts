@@ -143,7 +143,8 @@ export class Streams {
   ): { close(): void } {
     const { follower, clock } = this.#ports;
     const group = this.#groups.of(caller, place, follower.followed);
-    const reader = new StreamReader({ keyId: caller.id, accountId: caller.accountId, place }, sink, clock());
+    const { id: keyId, accountId, endsAtMs } = caller;
+    const reader = new StreamReader({ keyId, accountId, endsAtMs, place }, sink, clock());
     this.#readers.set(reader, group);
     group.readerCount++;
     this.#tick ??= setInterval(() => this.#beat(), TICK_MS);
@@ -312,6 +313,7 @@ export class Streams {
       const isStalled = reader.stalledSinceMs !== null && nowMs - reader.stalledSinceMs > STALL_LIMIT_MS;
       if (isStalled || (reader.isClosed && ++reader.ticksSinceEnd > LINGER_TICKS)) reader.cut();
       else if (isLost || group.isOver) reader.end(COME_BACK);
+      else if (reader.isOver(nowMs)) reader.end('');
       if (nowMs - reader.lastBeatMs < HEARTBEAT_MS || left === 0) continue;
       left--;
       this.#readers.delete(reader);

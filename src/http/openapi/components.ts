@@ -120,7 +120,8 @@ const SECURITY_SCHEMES = {
   Session: {
     type: 'http',
     scheme: 'bearer',
-    description: 'A session token of the application. It opens the webhook routes only.',
+    description:
+      'A session token of the application. Of what is described here it opens the webhook routes; under `/api/v1` it opens all.',
   },
 };
 

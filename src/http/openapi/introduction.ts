@@ -6,7 +6,8 @@ Devices, their positions and history, fleet events, geofence areas, and webhooks
 
 **Requests.** Send your key in the header \`X-API-Key\`. A key sees the resources of its account and those shared in its
 organization. Everything else is answered with 404, as if it did not exist. Each operation names the permission it
-needs. The webhook routes also accept a session of the application.
+needs. The webhook routes also accept a session of the application, for which
+\`/api/v1\` carries all routes of v3.
 
 **Responses.** \`{ data, meta }\`; lists have \`meta.pagination\`. Times are ISO 8601 in UTC. Fields may be added to
 responses, so ignore those you do not know.

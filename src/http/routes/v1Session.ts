@@ -29,7 +29,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       scopes: SESSION_ONLY,
       versions: ['v1'],
       handle: async ({ caller }) => {
-        await logOut(ports.writes(caller.accountId).sql, caller.id);
+        await logOut(ports.writes(caller.accountId).sql, -caller.id);
         return { status: 204, body: null };
       },
     },

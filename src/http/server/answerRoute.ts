@@ -1,5 +1,5 @@
 import type { KeyState } from '../../access/keyState.ts';
-import { hasAll, hasAny, type ScopeMask, scopeNames } from '../../access/scopes.ts';
+import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../../access/scopes.ts';
 import { withDeadline } from '../../base/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from '../answers/answer.ts';
 import { type Query, readQuery } from '../parameters/query.ts';
@@ -15,7 +15,8 @@ export type Resolved = { readonly query: Query } | { readonly error: Answer };
 export function resolveCall(version: ApiVersion, route: Route, caller: KeyState, target: string): Resolved {
   const { scopes, needsAllScopes } = route;
   const isOpen = needsAllScopes === true ? hasAll(caller.scopes, scopes) : hasAny(caller.scopes, scopes);
-  if (!isOpen) return { error: missingScope(version, route) };
+  if (!isOpen || (version === 'v1' && isWriteOfKey(route, caller)))
+    return { error: missingScope(version, route) };
   const query = readQuery(target);
   return typeof query === 'string' ? { error: errorAnswer('BAD_REQUEST', query) } : { query };
 }
@@ -28,9 +29,14 @@ export function answerRoute(route: Route, call: Call): Answer | Promise<Answer> 
     : answer;
 }
 
-/** v2 answers a missing permission with a plain string that names it, v3 with a code; on v1 a session is missing. */
+/** On v1 a key reads only: everything but GET takes a session, or comes before one. */
+function isWriteOfKey(route: Route, caller: KeyState): boolean {
+  return route.method !== 'GET' && !hasAny(caller.scopes, SESSION_ONLY | ANYBODY);
+}
+
+/** v2 answers a missing permission with a plain string that names it, v3 with a code; v1 writes miss a session. */
 function missingScope(version: ApiVersion, route: Route): Answer {
-  if (version === 'v1')
+  if (version === 'v1' && route.method !== 'GET')
     return errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
   const message = scopeError(route.scopes, route.needsAllScopes);
   return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);

@@ -1,5 +1,6 @@
 import type { SessionState } from '../../access/sessionCaller.ts';
-import type { Sql, Tx } from '../sql/sql.ts';
+import { CHANGE_CHANNEL } from '../feed/changes.ts';
+import type { Query, Sql, Tx } from '../sql/sql.ts';
 
 /** How long a session lives, counted from the login. */
 const LIFETIME_HOURS = 12;
@@ -27,8 +28,11 @@ export async function insertSession(
     returning expires_at`;
   if (row === undefined) return undefined;
   await tx`
-    delete from session where id in (
-      select id from session where account_id = ${accountId} order by id desc offset ${MAX_PER_ACCOUNT})`;
+    with ended as (
+      delete from session where id in (
+        select id from session where account_id = ${accountId} order by id desc offset ${MAX_PER_ACCOUNT})
+      returning id
+    ), ${announced(tx)}`;
   return row.expires_at.getTime();
 }
 
@@ -41,9 +45,10 @@ export async function selectSession(sql: Sql, fingerprint: string): Promise<Sess
       account_world: number;
       organization_world: number | null;
       history_days: number;
+      expires_at: Date;
     }[]
   >`
-    select s.id, s.account_id, a.world_id as account_world, o.world_id as organization_world, p.history_days
+    select s.id, s.account_id, s.expires_at, a.world_id as account_world, o.world_id as organization_world, p.history_days
     from session s
     join account a on a.id = s.account_id and a.active
     join plan p on p.name = a.plan
@@ -58,14 +63,25 @@ export async function selectSession(sql: Sql, fingerprint: string): Promise<Sess
     worldIds:
       row.organization_world === null ? [row.account_world] : [row.account_world, row.organization_world],
     historyDays: row.history_days,
+    endsAtMs: row.expires_at.getTime(),
   };
 }
 
 export async function deleteSession(sql: Sql, id: number): Promise<void> {
-  await sql`delete from session where id = ${id}`;
+  await sql`with ended as (delete from session where id = ${id} returning id), ${announced(sql)}`;
 }
 
-/** Ends every session of an account. */
+/**
+ * Notes the sessions of the CTE `ended` in the change feed, as keys with their callers' ids, so that every pod ends their
+ * streams. No version is raised: whether a session lives is asked of Postgres at each call.
+ */
+function announced(sql: Query) {
+  return sql`
+    announced as (insert into change (kind, entity_id) select 'key', -id from ended)
+    select pg_notify(${CHANGE_CHANNEL}, '') from ended`;
+}
+
+/** Ends every session of an account. Its change is to be recorded in the same transaction. */
 export async function deleteSessionsOf(tx: Tx, accountId: number): Promise<void> {
   await tx`delete from session where account_id = ${accountId}`;
 }

@@ -127,10 +127,11 @@ export class StreamClient {
     key: string,
     query = '',
     headers: Record<string, string> = {},
+    version: 'v1' | 'v3' = 'v3',
   ): Promise<StreamClient> {
     const abort = new AbortController();
-    const response = await fetch(`${pod.api}/api/v3/stream?${query}`, {
-      headers: { 'X-API-Key': key, ...headers },
+    const response = await fetch(`${pod.api}/api/${version}/stream?${query}`, {
+      headers: { ...(key !== '' && { 'X-API-Key': key }), ...headers },
       signal: abort.signal,
     });
     return new StreamClient(response, abort);
