@@ -9,6 +9,7 @@ import { readConfig, VARIABLES } from '../../src/config.ts';
 import { WEBHOOK_TYPES } from '../../src/delivery/webhookTypes.ts';
 import { REJECTIONS } from '../../src/engine/parse/rejection.ts';
 import { ERRORS } from '../../src/http/answers/errors.ts';
+import { applicationRoutes } from '../../src/http/routes/applicationRoutes.ts';
 import { createMetrics } from '../../src/metrics.ts';
 import { describedRoutes } from '../support/http/describedApi.ts';
 import { guideBlocks, guidePages, guideSection, PROJECT, PROSE } from './guide.ts';
