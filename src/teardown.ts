@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
-import { withDeadline } from './base/deadline.ts';
+import { DeadlineExceeded, withDeadline } from './base/deadline.ts';
 
 /** What a stop waits for one step, unless it says otherwise: a Postgres that says nothing must not hold it up. */
 export const STEP_LIMIT_MS = 3_000;
+/** The same after a step that took too long: what one has waited for in vain, the next would wait for as well. */
+const AFTER_STUCK_LIMIT_MS = 750;
 
 /** Undoes what was started, last first. Every step runs, whatever the others do, and none is waited for for ever. */
 export class Teardown {
@@ -13,10 +15,13 @@ export class Teardown {
   }
 
   async run(log: Logger): Promise<void> {
+    let usualMs = STEP_LIMIT_MS;
     for (const { step, limitMs } of this.#steps.splice(0).reverse()) {
       try {
-        await withDeadline(Promise.resolve(step()), limitMs, 'a step of the stop');
+        const ownMs = limitMs === STEP_LIMIT_MS ? usualMs : limitMs;
+        await withDeadline(Promise.resolve(step()), ownMs, 'a step of the stop');
       } catch (error) {
+        if (error instanceof DeadlineExceeded) usualMs = AFTER_STUCK_LIMIT_MS;
         log.warn({ err: error }, 'a step of the stop failed');
       }
     }

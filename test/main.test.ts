@@ -17,6 +17,7 @@ import { MAIN, PROJECT, type ServiceProcess, serviceEnv, startProcess } from './
 import { NO_TERMINAL, spawnInTerminal } from './support/terminal.ts';
 import { waitFor } from './support/waitFor.ts';
 
+/** What is in flight may take ten seconds. */
 const STOP_LIMIT_MS = 15_000;
 const EMBEDDED_LIMIT_MS = 40_000;
 const IMEI = '350000000000001';
