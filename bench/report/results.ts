@@ -13,8 +13,8 @@ const GROWTH = new URL('../growth.svg', import.meta.url);
 const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
 /** Around the table that is generated. */
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
-/** Rows of a case that are shown, in addition to its floors. The record has the others. */
-const ROWS_MAX = 6;
+/** Rows of a case that are shown beside its floors. The record has the others, and the cases without a floor. */
+const ROWS_MAX = 3;
 /** Columns of a row that the results leave out. */
 const LEFT_OUT: readonly string[] = ['p97.5', 'server / load busy'];
 const HEAD = `# Results
@@ -159,14 +159,11 @@ function measurementTable(newest: readonly NewestCase[]): string {
   );
 }
 
-/** The floors and the first rows. Where rows have a worst value, the worst of them. */
+/** The floors and the first rows. None without floors: a time alone says little about another machine. */
 function shownRows(rows: readonly Row[]): Row[] {
   const floors = rows.filter(({ what }) => what.startsWith('floor:'));
-  const others = rows.filter((row) => !floors.includes(row));
-  const byWorst = others.some(({ worstMs }) => worstMs !== undefined)
-    ? others.toSorted((a, b) => (b.worstMs ?? 0) - (a.worstMs ?? 0))
-    : others;
-  return [...byWorst.slice(0, ROWS_MAX), ...floors];
+  if (floors.length === 0) return [];
+  return [...rows.filter((row) => !floors.includes(row)).slice(0, ROWS_MAX), ...floors];
 }
 
 /** growth.svg: the newest curves of every case. */
