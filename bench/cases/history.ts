@@ -7,6 +7,7 @@ import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { median } from '../measure/median.ts';
 import { type Profile, profile } from '../measure/profile.ts';
+import { measureIngestBeside } from '../setup/ingestBesidePacking.ts';
 import { nearestPaths } from '../setup/nearestCase.ts';
 import { measurePacking, measurePages, packAll } from '../setup/packedHistory.ts';
 import { startBenchService } from '../setup/service.ts';
@@ -55,6 +56,7 @@ export const bench: BenchCase = {
       const packedPoints = await packAll(sql);
       say(`${packedPoints} of ${points} points are packed`);
       const packed = await measureReads(context, points, 'packed ', read);
+      const besidePacking = await measureIngestBeside(context, service.ingestPort, world.deviceIds);
       const pages = await measurePages(context, simulatedImei(0), worldIds);
       const paths = nearestPaths(PATHS);
       const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
@@ -70,6 +72,7 @@ export const bench: BenchCase = {
         rows: [
           ...packing.rows,
           ...pages.rows,
+          ...besidePacking.rows,
           ...measured.rows,
           ...packed.rows,
           { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
@@ -78,6 +81,7 @@ export const bench: BenchCase = {
         metrics: {
           ...packing.metrics,
           ...pages.metrics,
+          ...besidePacking.metrics,
           ...measured.metrics,
           ...packed.metrics,
           nearest_p99_ms: beside.percentile(0.99),

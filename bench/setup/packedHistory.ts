@@ -21,14 +21,17 @@ export interface MeasuredPacking {
   readonly metrics: Record<string, number>;
 }
 
-/** Packs everything that may be packed, without rests. Returns how many points. */
-export async function packAll(sql: Sql): Promise<number> {
+/** Packs everything that may be packed, without rests unless they are given. Returns how many points. */
+export async function packAll(
+  sql: Sql,
+  rest: (ms: number) => Promise<unknown> = async () => undefined,
+): Promise<number> {
   let points = 0;
   const packer = new HistoryPacker({
     sql,
     turns: new WorkTurns<string>(3),
     log: { info: () => undefined },
-    rest: async () => undefined,
+    rest,
     onPacked: (count) => {
       points += count;
     },
