@@ -103,16 +103,20 @@ export class HistoryPacker {
   ): Promise<void> {
     const { sql, rest, onPacked, onDamaged } = this.#ports;
     let fromMs = firstMs;
-    while (fromMs !== null && !isOver()) {
+    while (fromMs !== null && fromMs < beforeMs && !isOver()) {
       const startMs = performance.now();
       const dayEndMs = (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS;
       const rows = await selectRows(sql, deviceId, fromMs, dayEndMs, PACKED_POINTS_MAX);
+      if (rows.count === 0) {
+        fromMs = await selectNextRowMs(sql, deviceId, dayEndMs, beforeMs);
+        continue;
+      }
       const weekMs = weekStartMs(fromMs);
       if (!weeks.has(weekMs)) await ensureWeeks(sql, PACKED_POINTS, [weekMs]);
       weeks.add(weekMs);
-      const taken = rows.count === 0 ? rows : await this.#packRows(deviceId, rows, onPacked, onDamaged);
-      fromMs = taken.count === 0 ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
-      fromMs = await selectNextRowMs(sql, deviceId, fromMs, beforeMs);
+      const taken = await this.#packRows(deviceId, rows, onPacked, onDamaged);
+      const isDayOver = taken.count === rows.count && rows.count < PACKED_POINTS_MAX;
+      fromMs = isDayOver ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
       await rest(Math.min(REST * (performance.now() - startMs), REST_MAX_MS));
     }
   }

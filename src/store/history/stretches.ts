@@ -42,7 +42,8 @@ export async function selectStretch(
   wanted: WantedColumns,
 ): Promise<Stretch | null> {
   const withMarks = wanted === 'marked';
-  const rows = emptyColumns(ROWS);
+  // Most stretches are all packed, and need no room for rows.
+  let rows = NO_ROWS;
   const packed: PackedRow[] = [];
   const row = new CopiedRow();
   let count = 0;
@@ -66,6 +67,7 @@ export async function selectStretch(
       isThere = true;
       const recordedAtMs = row.timestampMsOrNull();
       if (recordedAtMs !== null) {
+        if (count === 0) rows = emptyColumns(ROWS);
         readPoint(row, recordedAtMs, rows, count);
         if (withMarks) readMarks(row, rows, count);
         count++;
@@ -90,6 +92,7 @@ export async function selectStretch(
   };
 }
 
+const NO_ROWS = emptyColumns(0);
 const NO_MARKS = new RawSql('null::timestamptz, null::boolean');
 const NO_PACKED = new RawSql(
   'null::timestamptz as first_at, null::timestamptz, null::integer, null::integer, null::integer, null::bytea',
