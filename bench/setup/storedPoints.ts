@@ -26,6 +26,8 @@ export async function storePoints(
   { devices, days, everySeconds, startMs, centre, radiusDeg }: StoredPoints,
   say: (line: string) => void = () => undefined,
 ): Promise<number> {
+  // Housekeeping would begin to pack them in the middle of a measurement.
+  await sql`update packing set pass_due_at = 'infinity'`;
   const ids = deviceIds.slice(0, devices);
   const mondays: number[] = [];
   for (let at = weekStartMs(startMs); at <= startMs + days * DAY_MS; at += WEEK_MS) mondays.push(at);

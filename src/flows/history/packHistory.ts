@@ -74,7 +74,9 @@ export class HistoryPacker {
     const beforeMs = Math.floor(((await selectNowMs(sql)) - HOT_MS) / DAY_MS) * DAY_MS;
     const weeks = new Set<number>();
     while (!isOver()) {
+      const startMs = performance.now();
       const devices = await selectUnpackedDevices(sql, afterDeviceId, beforeMs, DEVICES_AT_A_TIME);
+      await this.#rest(startMs);
       for (const device of devices) {
         if (device.firstMs !== null && (await isOlderConnected(sql))) {
           log.info({}, 'history is not packed while a pod of the version before is connected');
@@ -101,7 +103,7 @@ export class HistoryPacker {
     weeks: Set<number>,
     isOver: () => boolean,
   ): Promise<void> {
-    const { sql, rest, onPacked, onDamaged } = this.#ports;
+    const { sql, onPacked, onDamaged } = this.#ports;
     let fromMs = firstMs;
     while (fromMs !== null && fromMs < beforeMs && !isOver()) {
       const startMs = performance.now();
@@ -117,7 +119,7 @@ export class HistoryPacker {
       const taken = await this.#packRows(deviceId, rows, onPacked, onDamaged);
       const isDayOver = taken.count === rows.count && rows.count < PACKED_POINTS_MAX;
       fromMs = isDayOver ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
-      await rest(Math.min(REST * (performance.now() - startMs), REST_MAX_MS));
+      await this.#rest(startMs);
     }
   }
 
@@ -170,6 +172,11 @@ export class HistoryPacker {
       if (error instanceof Changed) return false;
       throw error;
     }
+  }
+
+  /** Lets others have the processors that this one has used since `startMs`. */
+  async #rest(startMs: number): Promise<void> {
+    await this.#ports.rest(Math.min(REST * (performance.now() - startMs), REST_MAX_MS));
   }
 
   /** A week that had no row for a whole pass has none that a transaction could still want. */
