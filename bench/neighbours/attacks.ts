@@ -1,5 +1,6 @@
 import type { Attack } from './attack.ts';
 import { BACKTESTS } from './backtestAttack.ts';
+import { EXPLANATIONS } from './explainAttack.ts';
 import { POINT_ATTACKS } from './pointAttacks.ts';
 import { REQUEST_ATTACKS } from './requestAttacks.ts';
 import { SHARED_ATTACKS } from './sharedAttacks.ts';
@@ -10,4 +11,5 @@ export const ATTACKS: readonly Attack[] = [
   ...POINT_ATTACKS,
   ...SHARED_ATTACKS,
   BACKTESTS,
+  EXPLANATIONS,
 ];

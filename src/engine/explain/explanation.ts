@@ -1,3 +1,5 @@
+import type { StepLog } from './stepLog.ts';
+
 export const VERDICTS = [
   'entered',
   'left',
@@ -34,27 +36,6 @@ export interface Note {
   readonly atMs?: number;
 }
 
-/**
- * What became of a point, in the order of DECISIONS:
- * - `outside`, `inside`: nothing changed; inside after the entry.
- * - `pending`: inside, and not for the minimum stay yet. `passed`: outside again before that.
- * - `entry`, `exit`: the point produced this event.
- * - `late`: stored only. `not_watched`, `no_area`: not evaluated against this area.
- */
-export const DECISIONS = [
-  'outside',
-  'pending',
-  'entry',
-  'inside',
-  'passed',
-  'exit',
-  'late',
-  'not_watched',
-  'no_area',
-] as const;
-
-export type Decision = (typeof DECISIONS)[number];
-
 /** One time inside. */
 export interface Visit {
   /** May be before the window. */
@@ -79,18 +60,6 @@ export interface Gap {
   readonly toMs: number;
 }
 
-/** Every point of the window, column by column. */
-export interface StepColumns {
-  readonly recordedAtMs: number[];
-  /** NaN: not recorded. */
-  readonly receivedAtMs: number[];
-  /** As in the store: 0 in time, 1 late, 2 not recorded. */
-  readonly late: number[];
-  readonly distanceM: number[];
-  /** Places in DECISIONS. */
-  readonly decision: number[];
-}
-
 /** Why an area reported what it did of a device in a window, and not more. */
 export interface Explanation {
   readonly verdict: Verdict;
@@ -103,7 +72,7 @@ export interface Explanation {
   readonly gaps: readonly Gap[];
   readonly notes: readonly Note[];
   /** Null unless they were asked for. */
-  readonly steps: StepColumns | null;
+  readonly steps: StepLog | null;
 }
 
 /** A recorded event of the area and the device. */

@@ -1,4 +1,4 @@
-import { DeadlineExceeded } from '../../base/deadline.ts';
+import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import { explanationOf } from '../../engine/explain/explain.ts';
@@ -13,8 +13,10 @@ import { readRecord } from './readRecord.ts';
 export const EXPLAIN_POINTS_MAX = 200_000;
 /** What one may take, without the wait for earlier ones. */
 export const EXPLAIN_LIMIT_MS = 20_000;
-/** Those of one account wait for each other. Each holds some megabytes when the steps of many points are asked for. */
-const RUNNING = { running: 16, runningPerKey: 2, waiting: 1_000, waitingPerKey: 20 };
+/** One that waits for others of its account for longer is given up. */
+const WAIT_LIMIT_MS = 15_000;
+/** Those of one account wait for each other: two at a time keep Postgres from points of others. Each holds some megabytes. */
+const RUNNING = { running: 16, runningPerKey: 1, waiting: 1_000, waitingPerKey: 20 };
 
 export interface ExplainPorts {
   readonly reads: (accountId: number) => Sql;
@@ -28,7 +30,7 @@ export type ExplainOutcome =
   | { readonly kind: 'area_gone' | 'device_gone' }
   | { readonly kind: 'too_many_points' };
 
-/** Explains what areas reported of devices, a few at a time for each account, in work turns. Nothing is written. */
+/** Explains what areas reported of devices, one at a time for each account, in work turns. Nothing is written. */
 export class Explanations {
   readonly #ports: ExplainPorts;
   readonly #running = new FairSemaphore<number>(RUNNING);
@@ -51,7 +53,7 @@ export class Explanations {
    */
   async open(request: ExplainRequest): Promise<ExplainOutcome & { close(): void }> {
     const { accountId } = request;
-    await this.#running.acquire(accountId);
+    await this.#acquire(accountId);
     const close = () => this.#running.release(accountId);
     try {
       const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
@@ -62,6 +64,20 @@ export class Explanations {
     } catch (error) {
       close();
       if (error instanceof DeviceGone) return { kind: 'device_gone', close: () => undefined };
+      throw error;
+    }
+  }
+
+  async #acquire(accountId: number): Promise<void> {
+    const acquired = this.#running.acquire(accountId);
+    try {
+      await withDeadline(acquired, WAIT_LIMIT_MS, 'the explanations before');
+    } catch (error) {
+      // A permit that comes after the deadline goes back. Without one there is nothing to give back.
+      acquired.then(
+        () => this.#running.release(accountId),
+        () => undefined,
+      );
       throw error;
     }
   }

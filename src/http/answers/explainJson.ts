@@ -1,12 +1,6 @@
 import { formatIso } from '../../base/isoTime.ts';
-import {
-  DECISIONS,
-  type Explanation,
-  type Gap,
-  type Note,
-  type StepColumns,
-  type Visit,
-} from '../../engine/explain/explanation.ts';
+import type { Explanation, Gap, Note, Visit } from '../../engine/explain/explanation.ts';
+import { DECISIONS, type Decision, type Step } from '../../engine/explain/stepLog.ts';
 import { LATENESS } from '../../store/history/pointPages.ts';
 
 /** Wire form of a visit. */
@@ -32,23 +26,34 @@ export function noteView({ code, message, atMs }: Note) {
 }
 
 /** The decision about a point as the wire has it: `no_area` is a word of the engine. */
-export const STEP_DECISIONS = DECISIONS.map((decision) =>
-  decision === 'no_area' ? 'area_did_not_exist' : decision,
-);
+function decisionWord(decision: Decision) {
+  return decision === 'no_area' ? 'area_did_not_exist' : decision;
+}
 
-export function stepView(steps: StepColumns, n: number) {
-  const receivedAtMs = steps.receivedAtMs[n] as number;
-  const late = steps.late[n];
-  const distanceM = steps.distanceM[n] as number;
+export const STEP_DECISIONS = DECISIONS.map(decisionWord);
+
+export function stepView({ recordedAtMs, receivedAtMs, late, distanceM, decision }: Step) {
   return {
-    recorded_at: formatIso(steps.recordedAtMs[n] as number),
+    recorded_at: formatIso(recordedAtMs),
     received_at: Number.isNaN(receivedAtMs) ? null : formatIso(receivedAtMs),
     late: late === LATENESS.notRecorded ? null : late === LATENESS.late,
     inside: distanceM <= 0,
     distance_m: distanceM,
-    decision: STEP_DECISIONS[steps.decision[n] as number],
+    decision: decisionWord(decision),
   };
 }
+
+/** The bytes that JSON.stringify makes of `stepView`, in a quarter of the time and without its garbage. */
+export function stepJson({ recordedAtMs, receivedAtMs, late, distanceM, decision }: Step): string {
+  const received = Number.isNaN(receivedAtMs) ? 'null' : `"${formatIso(receivedAtMs)}"`;
+  return (
+    `{"recorded_at":"${formatIso(recordedAtMs)}","received_at":${received},"late":${LATE_JSON[late]}` +
+    `,"inside":${distanceM <= 0},"distance_m":${distanceM},"decision":"${decisionWord(decision)}"}`
+  );
+}
+
+/** By LATENESS. */
+const LATE_JSON = ['false', 'true', 'null'];
 
 /** What stands before the lists. */
 export function explanationHead({ verdict, message, closest }: Explanation) {
@@ -63,19 +68,22 @@ export function explanationHead({ verdict, message, closest }: Explanation) {
 export function* explanationJson(explanation: Explanation, meta: object): Generator<string, void, undefined> {
   const { visits, gaps, notes, steps } = explanation;
   yield `{"data":${JSON.stringify(explanationHead(explanation)).slice(0, -1)},"visits":`;
-  yield* listJson(visits.length, (n) => visitView(visits[n] as Visit));
+  yield* listJson(visits.length, (n) => JSON.stringify(visitView(visits[n] as Visit)));
   yield ',"gaps":';
-  yield* listJson(gaps.length, (n) => gapView(gaps[n] as Gap));
+  yield* listJson(gaps.length, (n) => JSON.stringify(gapView(gaps[n] as Gap)));
   yield `,"notes":${JSON.stringify(notes.map(noteView))}`;
   if (steps !== null) {
     yield ',"steps":';
-    yield* listJson(steps.recordedAtMs.length, (n) => stepView(steps, n));
+    yield* listJson(steps.count, (n) => stepJson(steps.at(n)));
   }
   yield `},"meta":${JSON.stringify(meta)}}`;
 }
 
-function* listJson(count: number, view: (n: number) => unknown): Generator<string, void, undefined> {
+function* listJson(count: number, json: (n: number) => string): Generator<string, void, undefined> {
   yield '[';
-  for (let n = 0; n < count; n++) yield `${n === 0 ? '' : ','}${JSON.stringify(view(n))}`;
+  for (let n = 0; n < count; n++) {
+    if (n > 0) yield ',';
+    yield json(n);
+  }
   yield ']';
 }

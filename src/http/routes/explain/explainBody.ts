@@ -2,9 +2,10 @@ import type { Steps, WorkTurns } from '../../../base/workTurns.ts';
 import type { Explanation } from '../../../engine/explain/explanation.ts';
 import { explanationJson } from '../../answers/explainJson.ts';
 import { CutAnswer, type StreamedBody } from '../../bodies/streamedBody.ts';
+import { TextPieces } from '../bulk/textPieces.ts';
 
-/** Characters of a piece, and parts of it that are made between two looks at the clock. */
-const PIECE_CHARS = 64 * 1024;
+/** Bytes of a piece, and parts of it that are made between two looks at the clock. */
+const PIECE_BYTES = 64 * 1024;
 const PARTS_PER_STEP = 64;
 /** What a reader may take for one piece of an answer, and for all of it. */
 const READ_LIMITS_MS = { piece: 15_000, whole: 60_000 };
@@ -23,6 +24,7 @@ export class ExplainBody implements StreamedBody {
   readonly #source: () => Promise<OpenAnswer>;
   readonly #turns: WorkTurns<string | number>;
   readonly #accountId: number;
+  readonly #json = new TextPieces();
   #opened: {
     readonly answer: OpenAnswer;
     readonly parts: Iterator<string>;
@@ -45,8 +47,8 @@ export class ExplainBody implements StreamedBody {
     if (this.#opened === null) return false;
     const { parts, untilMs } = this.#opened;
     if (performance.now() > untilMs) throw new CutAnswer('the reader takes too long');
-    const { piece, isLast } = await this.#turns.run(this.#accountId, nextPiece(parts));
-    take(Buffer.from(piece));
+    const isLast = await this.#turns.run(this.#accountId, addPiece(parts, this.#json));
+    while (!this.#json.isEmpty) take(this.#json.shift());
     return !isLast;
   }
 
@@ -55,13 +57,14 @@ export class ExplainBody implements StreamedBody {
   }
 }
 
-function* nextPiece(parts: Iterator<string>): Steps<{ piece: string; isLast: boolean }> {
-  let piece = '';
-  for (let n = 1; piece.length < PIECE_CHARS; n++) {
+/** Adds so many parts as make a piece; true when there are no more. */
+function* addPiece(parts: Iterator<string>, json: TextPieces): Steps<boolean> {
+  const untilBytes = json.bytes + PIECE_BYTES;
+  for (let n = 1; json.bytes < untilBytes; n++) {
     const part = parts.next();
-    if (part.done === true) return { piece, isLast: true };
-    piece += part.value;
+    if (part.done === true) return true;
+    json.add(part.value);
     if (n % PARTS_PER_STEP === 0) yield;
   }
-  return { piece, isLast: false };
+  return false;
 }
