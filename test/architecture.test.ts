@@ -58,6 +58,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'flows',
     '.',
   ],
+  console: [],
   '.': [
     ...Array.from(['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'feeds', 'memory']),
     'store',
@@ -134,6 +135,21 @@ describe('the structure of src', () => {
         .map((folder) => `${source.path} -> ${folder}`),
     );
     assert.deepEqual(wrong, []);
+  });
+
+  test('the console stands apart: nothing imports it, and it has its packages from the allow list', () => {
+    const page = sources.filter(({ folder }) => folder === 'console');
+    assert.ok(page.length > 10);
+    const served = ['preact', 'preact/hooks', 'htm', '@preact/signals'];
+    for (const { path, packages } of page)
+      for (const name of packages) assert.ok(served.includes(name), `${path} imports ${name}`);
+    const others = sources.filter(
+      ({ folder, files }) => folder !== 'console' && files.some((file) => folderOf(file) === 'console'),
+    );
+    assert.deepEqual(
+      others.map(({ path }) => path),
+      [],
+    );
   });
 
   test('a folder has at most twenty files', () => {

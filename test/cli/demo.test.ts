@@ -111,6 +111,16 @@ describe('npm run demo', () => {
     assert.match(demo.welcome, /120 calls a minute per key, 1000 an hour per key, 120 a minute per address/);
     assert.match(demo.welcome, /DATABASE_URL is set and not used/);
 
+    const [, console = '', email = '', password = ''] =
+      /^Console {2}(\S+) {2}\(log in as (\S+) with (\S+),/m.exec(demo.welcome) ?? [];
+    assert.match(await (await fetch(console)).text(), /<title>Fleet console<\/title>/);
+    const login = await fetch(new URL('/api/v1/session', console), {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ email, password }),
+    });
+    assert.equal(login.status, 201);
+
     const [nearest, location, events, contains] = demo.curls as [string, string, string, string];
     const near = (await paste(nearest)).data as { distance_km: number; name: string }[];
     assert.equal(near.length, 3);

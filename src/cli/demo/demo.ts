@@ -60,12 +60,12 @@ async function drive(config: Config, service: Service): Promise<Result<null, str
   if (!tenant.ok) return tenant;
   const town = openTown(config, service, tenant.value.imeis);
   try {
-    const { key } = tenant.value;
+    const { key, password } = tenant.value;
     const areaId = await saveDemoAreas(apiUrl(config, service), key);
     if (!areaId.ok) return areaId;
     const arrived = await town.arrive();
     if (!arrived.ok || interrupted.aborted) return arrived;
-    print(welcomeText(config, service, { key, imei: town.fastestImei(), areaId: areaId.value }));
+    print(welcomeText(config, service, { key, password, imei: town.fastestImei(), areaId: areaId.value }));
     return await driveUntilEnd(town, service);
   } finally {
     town.close();

@@ -2,6 +2,9 @@ import { invariant } from '../../base/invariant.ts';
 import type { Config, Env } from '../../config.ts';
 import { listenerUrl, shellWord, tokenPlace } from '../../serviceText.ts';
 import type { Service } from '../../wiring.ts';
+import { DEMO_EMAIL } from './demoTenant.ts';
+
+const CONSOLE_PATH = '/console';
 
 /** What is said while Postgres starts. */
 export function startText(config: Config, env: Env): string {
@@ -16,7 +19,7 @@ export function startText(config: Config, env: Env): string {
 export function welcomeText(
   config: Config,
   service: Service,
-  { key, imei, areaId }: { key: string; imei: string; areaId: number },
+  { key, password, imei, areaId }: { key: string; password: string; imei: string; areaId: number },
 ): string {
   const api = apiUrl(config, service);
   const curl = (path: string) => `  curl -s -H "X-API-Key: ${key}" "${api}/api/v3${path}"`;
@@ -33,6 +36,7 @@ export function welcomeText(
     'Whether the Arch of Constantine is in the area around the Colosseum, and how far its edge is (negative: inside)',
     curl(`/areas/${areaId}/contains?lat=41.8898&lng=12.4906`),
     '',
+    `Console  ${api}${CONSOLE_PATH}  (log in as ${DEMO_EMAIL} with ${password}, new in each run)`,
     `API key  ${key}  (new in each run)`,
     `Limits   ${limitsText(config)}`,
     `Ingest   ${listenerUrl(config.ingestHost, service.ingestPort)}, its token is ${tokenPlace(config)}`,

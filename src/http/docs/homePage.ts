@@ -1,5 +1,6 @@
 import type { Express } from 'express';
 import { dataAnswer } from '../answers/answer.ts';
+import { CONSOLE_PATH } from '../console/consoleFiles.ts';
 import { named } from '../server/measure.ts';
 import { onlyMethods } from '../server/methodAnswer.ts';
 import { StaticFile, serveFile } from '../server/staticFile.ts';
@@ -27,6 +28,7 @@ const ROOT = /^\/$/;
 
 const JSON_TEXT = dataAnswer({
   service: 'Fleet Tracking Service',
+  console: CONSOLE_PATH,
   docs: DOCS_PATH,
   openapi: DESCRIPTION_PATH,
 }).body;
@@ -46,6 +48,7 @@ const PAGE = `<!doctype html>
 <h1>Fleet Tracking Service</h1>
 <p>An HTTP API that tracks vehicles: positions, nearest devices, geofences and signed webhooks.</p>
 <ul>
+<li><a href="${CONSOLE_PATH}">Console</a>: see your fleet, log in with e-mail and password.</li>
 <li><a href="${DOCS_PATH}">API documentation</a>: read every route, and try it with your key.</li>
 <li><a href="${DESCRIPTION_PATH}">OpenAPI description</a>: generate a client from it.</li>
 </ul>

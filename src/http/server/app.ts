@@ -2,6 +2,7 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import helmet from 'helmet';
 import { errorAnswer } from '../answers/answer.ts';
 import type { BodyPorts } from '../bodies/takeBody.ts';
+import { consoleRoutes } from '../console/consolePage.ts';
 import { docsRoutes } from '../docs/docsPage.ts';
 import { homeRoute } from '../docs/homePage.ts';
 import { apiDocument } from '../openapi/document.ts';
@@ -29,6 +30,7 @@ export function createApp(ports: AppPorts): Express {
   app.use('/api/v1', deprecationMark);
   probeRoutes(app, ports.probes);
   homeRoute(app);
+  consoleRoutes(app);
   docsRoutes(app, apiDocument(ports.routes));
   for (const version of VERSIONS) {
     app.use(`/api/${version}`, authorization(ports, version), apiVersionHeader(version));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { after, before, describe, test } from 'node:test';
-import { gunzipSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { describedApi } from '../../support/http/describedApi.ts';
 import { rawRequest } from '../../support/http/http.ts';
 import { NO_LIMITS, type Pod, startPod } from '../../support/pod.ts';
@@ -102,10 +102,12 @@ describe('the description and its page', () => {
 
   test('what is sent compressed is the same, and only sent so to who takes it', async () => {
     for (const path of [DESCRIPTION, PAGE, ...(await filesOf())]) {
-      const plain = await bytesOf(pod.api, path, 'br, gzip;q=0');
-      const small = await bytesOf(pod.api, path, 'gzip, br');
-      assert.deepEqual([plain.encoding, small.encoding], [undefined, 'gzip']);
+      const plain = await bytesOf(pod.api, path, 'br;q=0, gzip;q=0');
+      const small = await bytesOf(pod.api, path, 'gzip, br;q=0');
+      const smallest = await bytesOf(pod.api, path, 'gzip, br');
+      assert.deepEqual([plain.encoding, small.encoding, smallest.encoding], [undefined, 'gzip', 'br']);
       assert.deepEqual(gunzipSync(small.bytes), plain.bytes);
+      assert.deepEqual(brotliDecompressSync(smallest.bytes), plain.bytes);
     }
   });
 
@@ -170,7 +172,7 @@ describe('the description and its page', () => {
     test('as JSON in the envelope of every answer', async () => {
       const { text } = await rawRequest(pod.api, '/');
       assert.deepEqual(JSON.parse(text), {
-        data: { service: 'Fleet Tracking Service', docs: PAGE, openapi: DESCRIPTION },
+        data: { service: 'Fleet Tracking Service', console: '/console', docs: PAGE, openapi: DESCRIPTION },
         meta: {},
       });
     });

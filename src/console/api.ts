@@ -1,0 +1,69 @@
+import { signal } from '@preact/signals';
+import type { ApiCall } from './curl.ts';
+import type { FieldError } from './types.ts';
+
+const STORED_TOKEN = 'fleet-session';
+
+/** The token of the session; null when nobody is logged in. It is gone when the tab is closed. */
+export const token = signal<string | null>(sessionStorage.getItem(STORED_TOKEN));
+
+export type Reply<T> =
+  | {
+      readonly ok: true;
+      readonly data: T;
+      readonly meta: { readonly total?: number; readonly requeued?: number };
+    }
+  | {
+      readonly ok: false;
+      readonly status: number;
+      readonly message: string;
+      readonly details: readonly FieldError[];
+    };
+
+/** One call of v1. A session that has ended leads back to the login. */
+export async function call<T>({ method, path, body }: ApiCall): Promise<Reply<T>> {
+  const asked = token.value;
+  const headers = {
+    ...(asked === null ? {} : { Authorization: `Bearer ${asked}` }),
+    ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+  };
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      method,
+      headers,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  } catch {
+    return failure(0, 'The service cannot be reached. Check that it runs, then try again.');
+  }
+  const json = await response.json().catch(() => ({}));
+  if (response.ok) return { ok: true, data: json.data as T, meta: json.meta ?? {} };
+  const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};
+  if (code === 'API_KEY_REQUIRED' && token.value === asked) forgetSession();
+  return { ...failure(response.status, message), details };
+}
+
+function failure(status: number, message: string) {
+  return { ok: false as const, status, message, details: [] };
+}
+
+/** What went wrong, or null once the session is open. */
+export async function logIn(email: string, password: string): Promise<string | null> {
+  const body = { email, password };
+  const reply = await call<{ token: string }>({ method: 'POST', path: '/api/v1/session', body });
+  if (!reply.ok) return reply.details.map(({ message }) => message).join('; ') || reply.message;
+  sessionStorage.setItem(STORED_TOKEN, reply.data.token);
+  token.value = reply.data.token;
+  return null;
+}
+
+export async function logOut(): Promise<void> {
+  await call({ method: 'DELETE', path: '/api/v1/session' });
+  forgetSession();
+}
+
+export function forgetSession(): void {
+  sessionStorage.removeItem(STORED_TOKEN);
+  token.value = null;
+}

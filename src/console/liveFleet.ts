@@ -1,0 +1,102 @@
+import { signal } from '@preact/signals';
+import { call, forgetSession, token } from './api.ts';
+import { StreamMessages } from './streamMessages.ts';
+import type { ChangedDevice, Device, FleetEvent } from './types.ts';
+
+/** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */
+export const line = signal<'connecting' | 'live' | 'lost'>('connecting');
+/** By IMEI; replaced as a whole, at most once a frame. */
+export const devices = signal<ReadonlyMap<string, Device>>(new Map());
+/** Newest first, at most EVENTS_MAX. */
+export const events = signal<readonly FleetEvent[]>([]);
+
+const EVENTS_MAX = 200;
+const RETRY_MIN_MS = 500;
+const RETRY_MAX_MS = 10_000;
+/** A heartbeat comes every ten seconds. */
+const SILENCE_MS = 25_000;
+
+/** Follows the fleet until aborted. A line that is lost goes on at its cursor, so nothing is missed or shown twice. */
+export async function followFleet(signal: AbortSignal): Promise<void> {
+  const known = new Map<string, Device>();
+  let cursor = '';
+  let retryMs = RETRY_MIN_MS;
+  let isDrawn = true;
+  const draw = (): void => {
+    if (!isDrawn) return;
+    isDrawn = false;
+    requestAnimationFrame(() => {
+      isDrawn = true;
+      if (!signal.aborted) devices.value = new Map(known);
+    });
+  };
+  const begin = async (): Promise<void> => {
+    known.clear();
+    cursor = '';
+    const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
+    if (recent.ok && !signal.aborted) addEvents(recent.data);
+  };
+  line.value = 'connecting';
+  devices.value = new Map();
+  events.value = [];
+  await begin();
+  while (!signal.aborted) {
+    const outcome = await readStream(cursor, signal, (message) => {
+      line.value = 'live';
+      retryMs = RETRY_MIN_MS;
+      cursor = message.id;
+      if (message.event === 'fleet_event') addEvents([JSON.parse(message.data)]);
+      if (message.event !== 'device') return;
+      const device = JSON.parse(message.data) as ChangedDevice;
+      if ('removed' in device) known.delete(device.imei);
+      else known.set(device.imei, device);
+      draw();
+    });
+    if (signal.aborted) return;
+    line.value = 'lost';
+    if (outcome === 'refused') return forgetSession();
+    if (outcome === 'expired') await begin();
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+    retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+  }
+}
+
+/** Reads until the line ends. `refused`: the session is over. `expired`: the cursor is too old, begin anew. */
+async function readStream(
+  cursor: string,
+  signal: AbortSignal,
+  take: (message: { event: string; id: string; data: string }) => void,
+): Promise<'ended' | 'refused' | 'expired'> {
+  const silence = new AbortController();
+  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  try {
+    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`;
+    const response = await fetch(`/api/v1/stream${query}`, {
+      headers: { Authorization: `Bearer ${token.value}` },
+      signal: AbortSignal.any([signal, silence.signal]),
+    });
+    if (response.status === 403) return 'refused';
+    if (response.status === 410) return 'expired';
+    if (!response.ok || response.body === null) return 'ended';
+    line.value = 'live';
+    const messages = new StreamMessages();
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return 'ended';
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENCE_MS);
+      for (const message of messages.take(value)) take(message);
+    }
+  } catch {
+    return 'ended'; // cut off, silent, or unreachable: all are tried again
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The list and the stream may both bring an event: it is shown once. */
+function addEvents(more: readonly FleetEvent[]): void {
+  const byId = new Map([...events.value, ...more].map((event) => [event.id, event]));
+  events.value = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, EVENTS_MAX);
+}

@@ -1,0 +1,88 @@
+/** What the console reads of the API; every shape is described in openapi.json. */
+
+export interface Device {
+  readonly imei: string;
+  readonly name: string | null;
+  readonly plate: string | null;
+  readonly status: 'moving' | 'parked' | 'offline' | 'unknown';
+  readonly location: {
+    readonly latitude: number;
+    readonly longitude: number;
+    readonly speed_kmh: number;
+    readonly recorded_at: string;
+  } | null;
+  readonly ignition: boolean | null;
+}
+
+export type ChangedDevice = Device | { readonly imei: string; readonly removed: true };
+
+export interface FleetEvent {
+  readonly id: number;
+  readonly type: string;
+  readonly message: string;
+  readonly device_imei: string;
+  readonly data: { readonly areaId?: number; readonly event?: string; readonly enteredAt?: string };
+  readonly occurred_at: string;
+}
+
+export interface Area {
+  readonly id: number;
+  readonly name: string;
+  readonly type: string;
+  readonly external_id: string | null;
+  readonly dwell_seconds: number;
+}
+
+export interface DeviceInArea {
+  readonly device: Pick<Device, 'imei' | 'name' | 'plate' | 'status'>;
+  readonly since: string;
+  /** Null while the minimum stay is not over. */
+  readonly entered_at: string | null;
+  readonly dwell_left_seconds: number;
+}
+
+export interface Explanation {
+  readonly verdict: string;
+  readonly message: string;
+  readonly visits: readonly {
+    readonly first_inside_at: string;
+    readonly last_inside_at: string;
+    readonly points: number;
+    readonly seconds: number;
+    readonly outcome: string;
+  }[];
+  readonly notes: readonly { readonly code: string; readonly message: string }[];
+}
+
+export interface Key {
+  readonly id: number;
+  readonly name: string;
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+  readonly allowlist: readonly string[];
+  readonly last_used_at: string | null;
+  readonly revoked_at: string | null;
+}
+
+export interface Webhook {
+  readonly id: number;
+  readonly url: string;
+  readonly events: readonly string[];
+  readonly active: boolean;
+}
+
+export interface Delivery {
+  readonly id: string;
+  readonly event_type: string;
+  readonly status: 'pending' | 'delivered' | 'failed' | 'exhausted' | 'requeued';
+  readonly attempts: number;
+  readonly last_status_code: number | null;
+  readonly last_error: string | null;
+  readonly created_at: string;
+}
+
+export interface FieldError {
+  readonly field: string | null;
+  readonly code: string;
+  readonly message: string;
+}

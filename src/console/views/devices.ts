@@ -1,0 +1,50 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { findDevices, nameOf } from '../findDevices.ts';
+import { html } from '../html.ts';
+import { devices, line } from '../liveFleet.ts';
+import type { Device } from '../types.ts';
+import { Curl, Time } from './parts.ts';
+
+/** More rows than anybody reads; the search narrows them. */
+const ROWS_MAX = 200;
+
+export function Devices(): VNode {
+  const [text, setText] = useState('');
+  const all = devices.value;
+  const found = findDevices(all.values(), text);
+  return html`
+    <label>Search by name, plate or IMEI
+      <input type="search" value=${text} onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
+    </label>
+    <p role="status">${found.length} of ${all.size} devices${found.length > ROWS_MAX ? `; the first ${ROWS_MAX} are shown` : ''}</p>
+    ${found.length === 0 ? html`<p class="empty">${nothingFound(all.size)}</p>` : html`<${Rows} found=${found.slice(0, ROWS_MAX)} />`}
+    <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=devices' }} />
+  `;
+}
+
+function nothingFound(count: number): string {
+  if (count > 0) return 'No device fits. Try fewer letters, or a part of the plate.';
+  return line.value === 'live'
+    ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
+    : 'Waiting for the fleet.';
+}
+
+function Rows({ found }: { found: readonly Device[] }): VNode {
+  return html`<table>
+    <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col">Speed</th><th scope="col">Position</th><th scope="col">Last point</th></tr></thead>
+    <tbody>${found.map(
+      (device) => html`<tr key=${device.imei}>
+        <th scope="row">${nameOf(device)}<small>${device.plate} ${device.imei}</small></th>
+        <td><span class=${`status ${device.status}`}>${device.status}</span></td>
+        ${
+          device.location === null
+            ? html`<td colspan="3">no position yet</td>`
+            : html`<td>${Math.round(device.location.speed_kmh)} km/h</td>
+              <td>${device.location.latitude.toFixed(5)}, ${device.location.longitude.toFixed(5)}</td>
+              <td><${Time} at=${device.location.recorded_at} /></td>`
+        }
+      </tr>`,
+    )}</tbody>
+  </table>`;
+}

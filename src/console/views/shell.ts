@@ -1,0 +1,55 @@
+import { signal } from '@preact/signals';
+import type { FunctionComponent, VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { logOut, token } from '../api.ts';
+import { html } from '../html.ts';
+import { followFleet, line } from '../liveFleet.ts';
+import { Areas } from './areas.ts';
+import { Devices } from './devices.ts';
+import { Events } from './events.ts';
+import { Login } from './login.ts';
+import { Settings } from './settings.ts';
+
+const VIEWS: Readonly<Record<string, FunctionComponent>> = { Devices, Areas, Events, Settings };
+
+const shown = signal(viewOf(location.hash));
+addEventListener('hashchange', () => {
+  shown.value = viewOf(location.hash);
+});
+
+function viewOf(hash: string): string {
+  return Object.keys(VIEWS).find((name) => `#${name.toLowerCase()}` === hash) ?? 'Devices';
+}
+
+/** The login, or the views with what leads to them. */
+export function Shell(): VNode {
+  const session = token.value;
+  useEffect(() => {
+    if (session === null) return;
+    const ending = new AbortController();
+    void followFleet(ending.signal);
+    return () => ending.abort();
+  }, [session]);
+  if (session === null) return html`<${Login} />`;
+  const View = VIEWS[shown.value] as FunctionComponent;
+  return html`
+    <header>
+      <h1>Fleet</h1>
+      <nav aria-label="Views">
+        ${Object.keys(VIEWS).map(
+          (name) =>
+            html`<a href=${`#${name.toLowerCase()}`} aria-current=${name === shown.value ? 'page' : undefined}>${name}</a>`,
+        )}
+      </nav>
+      <${Line} />
+      <button type="button" onClick=${logOut}>Log out</button>
+    </header>
+    <main><h2>${shown.value}</h2><${View} /></main>
+  `;
+}
+
+const LINES = { connecting: 'Connecting…', live: 'Live', lost: 'Line lost, trying again…' };
+
+function Line(): VNode {
+  return html`<span class=${`line ${line.value}`} role="status">${LINES[line.value]}</span>`;
+}

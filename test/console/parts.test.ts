@@ -1,0 +1,115 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { curlOf } from '../../src/console/curl.ts';
+import { explainPath } from '../../src/console/explainPath.ts';
+import { findDevices } from '../../src/console/findDevices.ts';
+import { reasonOf } from '../../src/console/reason.ts';
+import { StreamMessages } from '../../src/console/streamMessages.ts';
+import type { Delivery, Device, FleetEvent } from '../../src/console/types.ts';
+
+const device = (imei: string, name: string | null, plate: string | null = null): Device => ({
+  imei,
+  name,
+  plate,
+  status: 'parked',
+  location: null,
+  ignition: null,
+});
+
+describe('the search', () => {
+  const all = [
+    device('350000000000002', 'Van 12', 'GA 731 KL'),
+    device('350000000000001', 'bus'),
+    device('1', null, 'X'),
+  ];
+  const found = (text: string) => findDevices(all, text).map(({ imei }) => imei);
+  test('finds a part of a name, a plate or an IMEI, whatever its case and blanks', () => {
+    assert.deepEqual(found('VAN'), ['350000000000002']);
+    assert.deepEqual(found('ga731'), ['350000000000002']);
+    assert.deepEqual(found('0001'), ['350000000000001']);
+    assert.deepEqual(found('nobody'), []);
+  });
+  test('lists all by name where nothing is sought', () => {
+    assert.deepEqual(found(' '), ['350000000000001', '350000000000002', '1']);
+  });
+});
+
+describe('a stream in pieces', () => {
+  test('gives the same messages wherever it is cut', () => {
+    const text =
+      'event: device\nid: a\ndata: {"x":"ü: 1"}\n\nretry: 500\n\nevent: heartbeat\nid: b\ndata: {}\n\nrest';
+    const whole = new StreamMessages().take(text);
+    assert.deepEqual(whole, [
+      { event: 'device', id: 'a', data: '{"x":"ü: 1"}' },
+      { event: 'heartbeat', id: 'b', data: '{}' },
+    ]);
+    fc.assert(
+      fc.property(fc.array(fc.nat(text.length)), (cuts) => {
+        const messages = new StreamMessages();
+        const edges = [0, ...cuts.sort((a, b) => a - b), text.length];
+        const pieces = edges.slice(1).map((end, index) => text.slice(edges[index], end));
+        assert.deepEqual(
+          pieces.flatMap((piece) => messages.take(piece)),
+          whole,
+        );
+      }),
+    );
+  });
+});
+
+test('a call as curl reaches a shell as it is, whatever its body has', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\0')),
+      (name) => {
+        const line = curlOf('http://127.0.0.1:1', { method: 'POST', path: "/api/v1/x?a='1", body: { name } });
+        const { stdout } = spawnSync('sh', ['-c', `curl() { printf '%s\\n' "$@"; }; ${line}`], {
+          encoding: 'utf8',
+          env: { SESSION: 'fs_x' },
+        });
+        assert.deepEqual(stdout.split('\n').slice(0, -1), [
+          '-s',
+          '-X',
+          'POST',
+          '-H',
+          'Authorization: Bearer fs_x',
+          '-H',
+          'Content-Type: application/json',
+          '-d',
+          JSON.stringify({ name }),
+          "http://127.0.0.1:1/api/v1/x?a='1",
+        ]);
+      },
+    ),
+    { numRuns: 20 },
+  );
+});
+
+test('an event of an area is explained from before its device came in; others are not', () => {
+  const event: FleetEvent = {
+    id: 1,
+    type: 'geofence',
+    message: '',
+    device_imei: '35',
+    data: { areaId: 7, enteredAt: '2026-03-02T08:10:00.000Z' },
+    occurred_at: '2026-03-02T09:00:00.000Z',
+  };
+  assert.equal(
+    explainPath(event),
+    '/api/v1/areas/7/explain?device=35&from=2026-03-02T08%3A00%3A00.000Z&to=2026-03-02T09%3A01%3A00.000Z',
+  );
+  assert.equal(explainPath({ ...event, data: {} }), null);
+});
+
+test('a delivery says what came of its attempts', () => {
+  const base = { attempts: 2, last_status_code: null, last_error: null } as Delivery;
+  for (const [change, expected] of [
+    [{ attempts: 0 }, 'not sent yet'],
+    [{ last_status_code: 503 }, '2 attempts: the receiver answered 503'],
+    [{ attempts: 1, last_error: 'url_unsafe' }, '1 attempt: the address of the URL is not a public one'],
+    [{ last_error: 'timed_out' }, '2 attempts: timed out'],
+  ] as const)
+    assert.equal(reasonOf({ ...base, ...change }), expected);
+});
