@@ -10,6 +10,7 @@ import { Backtests } from './flows/backtest/backtests.ts';
 import { SummaryCache } from './flows/delivery/summaryCache.ts';
 import { Explanations } from './flows/explain/explanations.ts';
 import { HistoryExports } from './flows/history/exportHistory.ts';
+import { Presences } from './flows/history/findPresence.ts';
 import { HistorySummaries } from './flows/history/summarizeHistory.ts';
 import { applicationRoutes } from './http/routes/applicationRoutes.ts';
 import { areaEventsRoute } from './http/routes/areaEvents.ts';
@@ -33,6 +34,7 @@ import { streamRoute } from './http/routes/feeds/stream.ts';
 import { historyRoute } from './http/routes/history/history.ts';
 import { historyExportRoute } from './http/routes/history/historyExport.ts';
 import { historySummaryRoute } from './http/routes/history/historySummary.ts';
+import { presenceRoute } from './http/routes/history/presence.ts';
 import { nearestRoute } from './http/routes/nearest.ts';
 import type { ChangePorts, ReadPorts } from './http/routes/ports.ts';
 import type { Route } from './http/routes/route.ts';
@@ -78,6 +80,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     historyRoute(ports),
     historyExportRoute({ ...ports, exports: new HistoryExports(ports) }),
     historySummaryRoute({ ...ports, summaries: new HistorySummaries(ports) }),
+    presenceRoute({ ...ports, presences: new Presences(ports) }),
     commandsRoute(ports),
     eventsRoute(ports),
     eventFeedRoute(ports),

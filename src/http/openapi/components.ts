@@ -16,6 +16,7 @@ import { FEED_SCHEMAS } from './schemas/feedSchemas.ts';
 import { GEOJSON_SCHEMAS } from './schemas/geojsonSchemas.ts';
 import { HISTORY_SCHEMAS } from './schemas/historySchemas.ts';
 import { IMPORT_SCHEMAS } from './schemas/importSchemas.ts';
+import { PRESENCE_SCHEMAS } from './schemas/presenceSchemas.ts';
 import { choice, list, nullable, ref, type Schema, shapeOf, text } from './schemas/schema.ts';
 import { WEBHOOK_SCHEMAS } from './schemas/webhookSchemas.ts';
 
@@ -30,6 +31,7 @@ const DETAIL = shapeOf<FieldError>({ field: nullable(text()), code: text(), mess
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   ...DEVICE_SCHEMAS,
   ...HISTORY_SCHEMAS,
+  ...PRESENCE_SCHEMAS,
   ...EVENT_SCHEMAS,
   ...FEED_SCHEMAS,
   ...AREA_SCHEMAS,

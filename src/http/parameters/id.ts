@@ -2,7 +2,11 @@ import { type Answer, errorAnswer } from '../answers/answer.ts';
 
 /** The id of a path: a positive integer up to 2^53 - 1; null when it is malformed. */
 export function idOf(params: Readonly<Record<string, string>>): number | null {
-  const text = params['id'] ?? '';
+  return parseId(params['id'] ?? '');
+}
+
+/** The same of any text. */
+export function parseId(text: string): number | null {
   if (!/^[0-9]{1,16}$/.test(text)) return null;
   const id = Number(text);
   return id >= 1 && Number.isSafeInteger(id) ? id : null;
