@@ -119,7 +119,7 @@ class PresenceSearch {
     try {
       for (const span of spans) {
         tally.interrupt();
-        for await (const page of pointPages(reads(accountId), worldIds, device.fields.id, span)) {
+        for await (const page of pointPages(reads(accountId), worldIds, device.fields.id, span, 'motion')) {
           await turns.run(accountId, tally.take(page));
           this.#points += page.count;
           if (this.#points > PRESENCE_POINTS_MAX) return;

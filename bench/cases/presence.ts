@@ -1,0 +1,171 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { inOneGo } from '../../src/base/workTurns.ts';
+import { pointBounds } from '../../src/geometry/pointBounds.ts';
+import { packColumns } from '../../src/store/history/codec/packedBlob.ts';
+import { emptyColumns, type PointColumns, writeColumns } from '../../src/store/history/codec/pointColumns.ts';
+import { ensureWeeks, PACKED_POINTS, weekStartMs } from '../../src/store/sql/partitions.ts';
+import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { arrayLiteral } from '../../src/store/sql/sqlText.ts';
+import { seededRandom } from '../../test/support/seededRandom.ts';
+import type { BenchCase } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { nearestPaths } from '../setup/nearestCase.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
+import { openWorker } from '../worker.ts';
+import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
+import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
+
+interface Sizes {
+  readonly vehicles: number;
+  readonly depots: number;
+  readonly days: number;
+  readonly stepSeconds: number;
+  readonly calls: number;
+}
+
+const SIZES: Sizes = { vehicles: 5_000, depots: 300, days: 30, stepSeconds: 30, calls: 60 };
+const SMOKE_SIZES: Sizes = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
+const DAY_MS = 86_400_000;
+const PATHS = 256;
+const PROBES_PER_SECOND = 500;
+const RADIUS_M = 500;
+/** How far a vehicle goes from its depot. */
+const REACH_DEG = 0.2;
+
+export const bench: BenchCase = {
+  about: 'which of many vehicles were at a place in 30 days of packed points, beside nearest calls',
+  run: async (context) => {
+    const { databaseUrl, smoke, say } = context;
+    const sizes = smoke ? SMOKE_SIZES : SIZES;
+    const world = await createWorld({
+      ...{ databaseUrl, devices: sizes.vehicles, spread: 'towns', seed: 1, say },
+    });
+    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench presence' });
+    const depots = depotsOf(sizes);
+    const firstMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - (sizes.days + 3) * DAY_MS;
+    const points = await storeDays(sql, sizes, depots, world.deviceIds, firstMs, say);
+    const service = await startBenchService(databaseUrl);
+    const probe = openWorker<ProbeQuestion, ProbeResult>(
+      new URL('../workers/latencyProbe.ts', import.meta.url),
+    );
+    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
+    try {
+      const url = `http://127.0.0.1:${service.port}`;
+      const headers = { 'X-API-Key': world.key };
+      const random = seededRandom(3);
+      const window = `from=${new Date(firstMs).toISOString()}&to=${new Date(firstMs + sizes.days * DAY_MS).toISOString()}`;
+      const ask = async (latencies: Latencies): Promise<void> => {
+        for (let n = 0; n < sizes.calls; n++) {
+          const depot = depots[Math.floor(random() * depots.length)] as Depot;
+          const lat = depot.lat + (random() - 0.5) * REACH_DEG;
+          const lng = depot.lng + (random() - 0.5) * REACH_DEG;
+          const place = `lat=${lat.toFixed(6)}&lng=${lng.toFixed(6)}&radius_m=${RADIUS_M}`;
+          const { seconds } = await reader.ask({ url: `${url}/api/v3/presence?${place}&${window}`, headers });
+          latencies.add(seconds * 1_000);
+        }
+      };
+      const alone = new Latencies();
+      await ask(alone);
+      const paths = nearestPaths(PATHS);
+      const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
+        await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
+        await work();
+        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
+      };
+      const calm = await probing(() => sleep(smoke ? 300 : context.seconds * 200));
+      const beside = await probing(() => ask(new Latencies()));
+      return {
+        kind: 'measured',
+        size: `${sizes.vehicles} vehicles with ${points} packed points of ${sizes.days} days, circles of ${RADIUS_M} m`,
+        rows: [
+          { what: 'presence of 30 days', ...alone.percentiles() },
+          { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...calm.percentiles() },
+          { what: `nearest beside presence, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
+        ],
+        metrics: { presence_p99_ms: alone.percentile(0.99), nearest_p99_ms: beside.percentile(0.99) },
+      };
+    } finally {
+      await probe.close();
+      await reader.close();
+      await service.stop();
+      await sql.end();
+    }
+  },
+};
+
+interface Depot {
+  readonly lat: number;
+  readonly lng: number;
+}
+
+/** All over a country. */
+function depotsOf({ depots }: Sizes): Depot[] {
+  const random = seededRandom(1);
+  return Array.from({ length: depots }, () => ({ lat: 38 + random() * 8, lng: 8 + random() * 9 }));
+}
+
+/** Packed days of all vehicles; those of a depot drive together. Returns how many points. */
+async function storeDays(
+  sql: Sql,
+  { depots: count, days, stepSeconds }: Sizes,
+  depots: readonly Depot[],
+  deviceIds: readonly number[],
+  firstMs: number,
+  say: (line: string) => void,
+): Promise<number> {
+  const weeks = Array.from(
+    { length: Math.ceil(days / 7) + 1 },
+    (_, n) => weekStartMs(firstMs) + n * 7 * DAY_MS,
+  );
+  await ensureWeeks(sql, PACKED_POINTS, weeks);
+  const random = seededRandom(2);
+  let total = 0;
+  for (const [n, depot] of depots.entries()) {
+    const own = deviceIds.filter((_, index) => index % count === n);
+    for (let day = 0; day < days; day++) {
+      const points = drive(depot, firstMs + day * DAY_MS, stepSeconds, random);
+      await storeDay(sql, own, points);
+      total += points.count * own.length;
+    }
+    if (n % 100 === 99) say(`${total} points stored`);
+  }
+  await sql.unsafe('analyze packed_points');
+  return total;
+}
+
+/** A day around a depot. */
+function drive(depot: Depot, firstMs: number, stepSeconds: number, random: () => number): PointColumns {
+  const count = Math.floor(86_400 / stepSeconds);
+  const points = emptyColumns(count);
+  const [turns, phase, reach] = [2 + random() * 6, random() * 6.28, REACH_DEG * (0.2 + 0.8 * random())];
+  for (let n = 0; n < count; n++) {
+    const angle = phase + (turns * 6.28 * n) / count;
+    points.recordedAtMs[n] = firstMs + n * stepSeconds * 1_000;
+    points.lats[n] = round(depot.lat + reach * Math.sin(angle) + (random() - 0.5) * 1e-4, 1e6);
+    points.lngs[n] = round(depot.lng + reach * Math.sin(1.7 * angle) + (random() - 0.5) * 1e-4, 1e6);
+    points.altitudesM[n] = Math.round(100 + 20 * Math.sin(angle / 3) + random() * 2);
+    points.speedsKmh[n] = round(40 + 20 * Math.sin(angle * 5) + random() * 5, 10);
+    points.headings[n] = Math.round(random() * 20 + 180 + 90 * Math.sin(angle));
+    points.satellites[n] = 9 + Math.floor(random() * 4);
+    points.odometersKm[n] = Number.NaN;
+    points.receivedAtMs[n] = (points.recordedAtMs[n] as number) + 800 + Math.floor(random() * 900);
+  }
+  return points;
+}
+
+const round = (value: number, parts: number) => Math.round(value * parts) / parts;
+
+async function storeDay(sql: Sql, deviceIds: readonly number[], points: PointColumns): Promise<void> {
+  const blob = await packColumns(inOneGo(writeColumns(points)));
+  const { south, west, north, east } = pointBounds(points.lats, points.lngs);
+  const [firstMs, lastMs] = [
+    points.recordedAtMs[0] as number,
+    points.recordedAtMs[points.count - 1] as number,
+  ];
+  await sql`
+    insert into packed_points (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
+    select id, ${new Date(firstMs)}, ${new Date(lastMs)}, ${south}, ${west}, ${north}, ${east}, ${points.count},
+      ${blob.checksum}, ${blob.codec}, ${blob.bytes}
+    from unnest(${arrayLiteral(deviceIds)}::bigint[]) as id`;
+}
