@@ -17,6 +17,8 @@ export const PRESENCE_LIMIT_MS = 25_000;
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
 /** Devices whose boxes are asked for at a time. */
 const DEVICES_PER_READ = 1_000;
+/** Devices whose points are read at a time: as many as an account has connections. */
+const DEVICES_AT_A_TIME = 2;
 /** Before every IMEI. */
 const BEFORE_ALL = '0';
 
@@ -71,6 +73,7 @@ class PresenceSearch {
   readonly #isOver: () => boolean;
   readonly #found: PresentDevice[] = [];
   #points = 0;
+  #hasEnded = false;
 
   constructor(
     ports: PresencePorts,
@@ -103,12 +106,28 @@ class PresenceSearch {
         this.#window,
         PRESENCE_GAP_MS,
       );
-      for (const [deviceId, own] of Map.groupBy(spans, (span) => span.deviceId)) {
-        if (this.#isOver()) return 'left';
-        await this.#tally(byId.get(deviceId) as Device, own);
-        if (this.#points > PRESENCE_POINTS_MAX) return 'too_many_points';
-      }
+      const byDevice = Map.groupBy(spans, (span) => span.deviceId).entries();
+      await Promise.all(Array.from({ length: DEVICES_AT_A_TIME }, () => this.#tallyNext(byDevice, byId)));
+      if (this.#points > PRESENCE_POINTS_MAX) return 'too_many_points';
       if (this.#isOver()) return 'left';
+    }
+  }
+
+  /** Takes one device after the other, beside others of the same search: points of one are read while others count. */
+  async #tallyNext(
+    devices: Iterator<[number, PlaceSpan[]]>,
+    byId: ReadonlyMap<number, Device>,
+  ): Promise<void> {
+    while (!this.#hasEnded) {
+      const next = devices.next();
+      if (next.done === true) return;
+      try {
+        this.#hasEnded = this.#isOver() || this.#points > PRESENCE_POINTS_MAX;
+        if (!this.#hasEnded) await this.#tally(byId.get(next.value[0]) as Device, next.value[1]);
+      } catch (error) {
+        this.#hasEnded = true;
+        throw error;
+      }
     }
   }
 
