@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DAY_MS, HOUR_MS } from '../../../src/base/durations.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { packPoints } from '../../support/history/packPoints.ts';
 import { callApi } from '../../support/http/application.ts';
 import { gist } from '../../support/http/areas.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
@@ -13,7 +14,7 @@ const IN = 0;
 const OUT = 5_000;
 
 const owner = ownerPod(
-  { devices: [0, 1, 2, 3].map((n) => ({ imei: String(350_000_000_000_000 + n) })) },
+  { devices: [0, 1, 2, 3, 4].map((n) => ({ imei: String(350_000_000_000_000 + n) })) },
   async ({ admin }) => {
     await admin.account('other@example.com');
     await admin.device('other@example.com', FOREIGN_IMEI);
@@ -178,6 +179,19 @@ describe('an explanation', () => {
     const plain = await told.ask(id);
     const { steps: _, ...rest } = body.data;
     assert.deepEqual(plain.body.data, rest);
+  });
+
+  test('is the same to the byte when the points of its day are packed', async () => {
+    const told = new Stage(owner, 4, START_MS - 10 * DAY_MS);
+    const id = await told.area({ dwell_seconds: 60 });
+    await told.send([0, OUT], [60, IN], [90, OUT], [120, 400], [180, 400]);
+    await told.send([30, IN], [1_200, OUT]);
+    const ask = () => told.ask(id, 70, 7_200, '&steps=true');
+    const { text } = await ask();
+    assert.equal(JSON.parse(text).data.visits[1].outcome, 'entry_and_exit');
+    const { points } = await packPoints(owner.sql);
+    assert.ok(points >= 7);
+    assert.equal((await ask()).text, text);
   });
 
   test('without a window is of the 31 days up to now', async () => {
