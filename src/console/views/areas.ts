@@ -3,11 +3,13 @@ import { useState } from 'preact/hooks';
 import { nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
 import { events } from '../liveFleet.ts';
-import { useLoaded } from '../loaded.ts';
+import { useLoaded, usePaced } from '../loaded.ts';
 import type { Area, DeviceInArea } from '../types.ts';
 import { Curl, List, Time } from './parts.ts';
 
 const PAGE = 50;
+/** An area with an entry every second must not use up the calls of an hour. */
+const INSIDE_EVERY_MS = 5_000;
 
 export function Areas(): VNode {
   const [offset, setOffset] = useState(0);
@@ -31,19 +33,20 @@ export function Areas(): VNode {
   `;
 }
 
-/** Who is in an area; asked again with each entry and exit there. */
+/** Who is in an area; asked again after entries and exits there. */
 function Inside({ area }: { area: Area }): VNode {
   const last = events.value.find(({ data }) => data.areaId === area.id)?.id ?? 0;
+  const round = usePaced(last, INSIDE_EVERY_MS);
   const path = `/api/v1/areas/${area.id}/devices?limit=200`;
   return html`<section aria-label=${`Who is in ${area.name}`}>
     <h3>In ${area.name}</h3>
-    <${InsideList} key=${last} path=${path} />
+    <${InsideList} round=${round} path=${path} />
     <${Curl} call=${{ method: 'GET', path }} />
   </section>`;
 }
 
-function InsideList({ path }: { path: string }): VNode {
-  const { reply, reload } = useLoaded<readonly DeviceInArea[]>(path);
+function InsideList({ path, round }: { path: string; round: number }): VNode {
+  const { reply, reload } = useLoaded<readonly DeviceInArea[]>(path, round);
   return html`<${List} reply=${reply} reload=${reload} empty="Nobody is inside. Whoever comes in is listed here."
     show=${(inside: readonly DeviceInArea[]) =>
       html`<ul class="rows">${inside.map(
