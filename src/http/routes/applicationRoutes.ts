@@ -1,3 +1,4 @@
+import type { Answer } from '../answers/answer.ts';
 import type { Route } from './route.ts';
 
 /**
@@ -29,7 +30,7 @@ function onV1(route: Route, path: string): Route {
     path,
     scopes,
     versions: ['v1'],
-    handle: (call) => route.handle(call),
+    handle: async (call) => locatedOnV1(await route.handle(call)),
     ...(needsAllScopes && { needsAllScopes }),
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),
     ...(takesPieces && { takesPieces }),
@@ -37,4 +38,12 @@ function onV1(route: Route, path: string): Route {
     ...(endsItself && { endsItself }),
     ...(deadlineMs !== undefined && { deadlineMs }),
   };
+}
+
+/** What was created is named where whoever created it may read it. */
+function locatedOnV1(answer: Answer): Answer {
+  const location = answer.headers?.['Location'];
+  if (location === undefined) return answer;
+  const onV1 = location.replace(/^\/api\/(?:v3\/)?/, '/api/v1/');
+  return { ...answer, headers: { ...answer.headers, Location: onV1 } };
 }

@@ -61,6 +61,7 @@ describe('a session on v1', () => {
     const made = await asSession('POST', '/areas', CIRCLE);
     assert.equal(made.status, 201, made.text);
     const path = `/areas/${made.body.data.id}`;
+    assert.equal(made.headers.get('location'), `/api/v1${path}`);
     assert.equal((await asSession('PATCH', path, { name: 'Renamed' })).status, 200);
     assert.equal((await asKey('GET', `/v3${path}`)).body.data.name, 'Renamed');
     const bad = await asSession('PATCH', path, { radius_m: -1 });
@@ -77,6 +78,7 @@ describe('a session on v1', () => {
     const made = await asSession('POST', '/webhooks', HOOK);
     assert.equal(made.status, 201, made.text);
     const path = `/webhooks/${made.body.data.id}`;
+    assert.equal(made.headers.get('location'), `/api/v1${path}`);
     assert.equal((await asSession('POST', `${path}/test`)).status, 202);
     assert.equal((await asSession('GET', `${path}/deliveries`)).body.data.length, 1);
     assert.equal((await asSession('GET', '/webhooks/metrics/summary')).status, 200);
