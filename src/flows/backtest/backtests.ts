@@ -52,7 +52,9 @@ export interface BacktestResult {
   readonly tallies: readonly DwellTally[];
   /** Recorded events of the devices in the window; null where there is no area to compare with. */
   readonly recorded: number | null;
-  /** Points in the window. */
+  /** Of some points it is not recorded whether they came late; they count. */
+  readonly hasUnmarked: boolean;
+  /** Points in the window, without those that came late. */
   readonly points: number;
   /** Devices that have points. */
   readonly devices: number;
@@ -116,12 +118,13 @@ export class Backtests {
     if (survey === null) return LEFT;
     const { parts, points, devices } = survey;
     if (points > this.sizes.points) return { kind: 'too_many', points, devices };
-    const recorded = await replayParts({ sql, turns, isOver }, request, parts, replay);
-    if (recorded === null) return LEFT;
+    const replayed = await replayParts({ sql, turns, isOver }, request, parts, replay);
+    if (replayed === null) return LEFT;
     return {
       kind: 'done',
       tallies: replay.tallies,
-      recorded: areaId === null ? null : recorded,
+      recorded: areaId === null ? null : replayed.recorded,
+      hasUnmarked: replayed.hasUnmarked,
       points: replay.points,
       devices: parts.length,
     };

@@ -45,19 +45,28 @@ interface ReadPage {
   readonly page: ReplayPage;
   readonly recorded: readonly RecordedEvents[];
   readonly next: Place | null;
+  /** See ReplayPage, which is used for another page when this one was evaluated. */
+  readonly hasUnmarked: boolean;
+}
+
+export interface Replayed {
+  /** How many recorded events the devices have in the window. */
+  readonly recorded: number;
+  /** Of some points it is not recorded whether they came late; they were replayed. */
+  readonly hasUnmarked: boolean;
 }
 
 /**
- * Replays these devices. While one page is evaluated, the next is read. Returns how many recorded events the devices have
- * in the window; null: the work was ended.
+ * Replays these devices. While one page is evaluated, the next is read. Null: the work was ended.
  */
 export async function replayParts(
   ports: ReplayPorts,
   request: ReplayRequest,
   parts: readonly CountedPart[],
   replay: AreaReplay,
-): Promise<number | null> {
+): Promise<Replayed | null> {
   let recorded = 0;
+  let hasUnmarked = false;
   let openPart = -1;
   const buffers = [new ReplayPage(), new ReplayPage()] as const;
   let turn = 0;
@@ -80,9 +89,10 @@ export async function replayParts(
     }
     openPart = await ports.turns.run(request.accountId, replayPage(replay, parts, current, openPart));
     for (const events of current.recorded) recorded += events.size;
+    hasUnmarked ||= current.hasUnmarked;
   }
   if (openPart !== -1) replay.end();
-  return recorded;
+  return { recorded, hasUnmarked };
 }
 
 /** Returns the part of the last point. */
@@ -124,6 +134,7 @@ function readPage(
     page,
     recorded,
     next: nextPlace(parts, place, read.length, page),
+    hasUnmarked: page.hasUnmarked,
   });
   if (areaId === null) return readReplayPage(sql, read, toMs, page).then(() => result([]));
   return sql.begin('isolation level repeatable read read only', async (tx) => {

@@ -18,7 +18,10 @@ export interface DevicePart {
 /** Half a megabyte, and some tens of milliseconds of a connection. */
 export const REPLAY_PAGE_POINTS = 16_384;
 
-/** Points of several devices, column by column: by device in the order asked for, then by time. Used again and again. */
+/**
+ * Points of several devices, column by column: by device in the order asked for, then by time. Points that came late are
+ * left out, since the engine did not evaluate them. Used again and again.
+ */
 export class ReplayPage {
   count = 0;
   /** True when there may be more points of these parts. */
@@ -28,9 +31,11 @@ export class ReplayPage {
   readonly recordedAtMs = new Float64Array(REPLAY_PAGE_POINTS);
   readonly lats = new Float64Array(REPLAY_PAGE_POINTS);
   readonly lngs = new Float64Array(REPLAY_PAGE_POINTS);
+  /** 1 where it is not recorded whether the point came late. */
+  readonly unmarked = new Uint8Array(REPLAY_PAGE_POINTS);
 
   /** False: there is no room. */
-  add(part: number, recordedAtMs: number, lat: number, lng: number): boolean {
+  add(part: number, recordedAtMs: number, lat: number, lng: number, isUnmarked: boolean): boolean {
     const n = this.count;
     if (n === REPLAY_PAGE_POINTS) return false;
     if (n > 0) {
@@ -42,8 +47,13 @@ export class ReplayPage {
     this.recordedAtMs[n] = recordedAtMs;
     this.lats[n] = lat;
     this.lngs[n] = lng;
+    this.unmarked[n] = isUnmarked ? 1 : 0;
     this.count = n + 1;
     return true;
+  }
+
+  get hasUnmarked(): boolean {
+    return this.unmarked.subarray(0, this.count).includes(1);
   }
 
   /** Of the last point. */
@@ -53,7 +63,7 @@ export class ReplayPage {
   }
 
   /** Empties the page, and returns a copy of what it had. */
-  takeRows(): Pick<ReplayPage, 'count' | 'parts' | 'recordedAtMs' | 'lats' | 'lngs'> {
+  takeRows(): Pick<ReplayPage, 'count' | 'parts' | 'recordedAtMs' | 'lats' | 'lngs' | 'unmarked'> {
     const { count } = this;
     this.count = 0;
     return {
@@ -62,6 +72,7 @@ export class ReplayPage {
       recordedAtMs: this.recordedAtMs.slice(0, count),
       lats: this.lats.slice(0, count),
       lngs: this.lngs.slice(0, count),
+      unmarked: this.unmarked.slice(0, count),
     };
   }
 }
@@ -140,7 +151,8 @@ function mergeReplay(
       const rowPart = rows.parts[at] as number;
       const ms = rows.recordedAtMs[at] as number;
       if (rowPart > part || (rowPart === part && ms >= beforeMs)) break;
-      if (!page.add(rowPart, ms, rows.lats[at] as number, rows.lngs[at] as number)) return false;
+      const isUnmarked = rows.unmarked[at] === 1;
+      if (!page.add(rowPart, ms, rows.lats[at] as number, rows.lngs[at] as number, isUnmarked)) return false;
     }
     if (rows.parts[at] === part && rows.recordedAtMs[at] === beforeMs && at < rows.count) at++;
     return true;
@@ -152,11 +164,15 @@ function mergeReplay(
     const times = columns.column('recordedAtMs');
     const lats = columns.column('lats');
     const lngs = columns.column('lngs');
+    const lates = columns.column('lates');
     const limitMs = horizon?.part === part ? Math.min(toMs, horizon.ms) : toMs;
     const end = upTo(times, limitMs);
     for (let n = upTo(times, (parts[part] as DevicePart).fromMs - 1); n < end; n++) {
       const ms = times[n] as number;
-      if (!takeRows(part, ms) || !page.add(part, ms, lats[n] as number, lngs[n] as number))
+      const late = lates[n] as number;
+      if (!takeRows(part, ms)) return page.lastPlace();
+      if (late === 1) continue;
+      if (!page.add(part, ms, lats[n] as number, lngs[n] as number, Number.isNaN(late)))
         return page.lastPlace();
     }
   }
@@ -174,20 +190,22 @@ async function readRows(
   page.count = 0;
   // A subquery with an order is never joined in another way than device by device, so the order of the whole is known.
   const query = sql`
-    select d.n, p.recorded_at, p.latitude, p.longitude
+    select d.n, p.recorded_at, p.latitude, p.longitude, p.is_unmarked
     from unnest(
       '{${integers(parts.map((part) => part.deviceId))}}'::bigint[],
       '{${integers(parts.map((part) => part.fromMs))}}'::float8[]) with ordinality d (id, since, n)
     cross join lateral (
-      select recorded_at, latitude, longitude from position
-      where device_id = d.id and recorded_at >= to_timestamp(d.since / 1000)
+      select recorded_at, latitude, longitude, (late is null)::integer as is_unmarked from position
+      where device_id = d.id and recorded_at >= to_timestamp(d.since / 1000) and late is not true
         and recorded_at between to_timestamp(${integers([earliestOf(parts)])} / 1000::float8)
           and to_timestamp(${integers([toMs])} / 1000::float8)
       order by recorded_at) p
     limit ${integers([REPLAY_PAGE_POINTS])}`;
   await sql.copy(query, (bytes) => {
     row.feed(bytes);
-    while (row.next()) page.add(row.int8() - 1, row.timestampMs(), row.float8(), row.float8());
+    while (row.next()) {
+      page.add(row.int8() - 1, row.timestampMs(), row.float8(), row.float8(), row.int4() === 1);
+    }
   });
 }
 

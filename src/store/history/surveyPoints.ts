@@ -15,7 +15,10 @@ export interface LastPoint {
   readonly lng: number;
 }
 
-/** The newest point of each device before a time and not before another one; devices without such a point are left out. */
+/**
+ * The newest evaluated point of each device before a time and not before another one; devices without such a point are
+ * left out.
+ */
 export async function selectLastPoints(
   sql: Tx,
   deviceIds: readonly number[],
@@ -29,6 +32,7 @@ export async function selectLastPoints(
     cross join lateral (
       select recorded_at, latitude, longitude from position
       where device_id = d.id and recorded_at < ${new Date(beforeMs)} and recorded_at >= ${new Date(oldestMs)}
+        and late is not true
       order by recorded_at desc limit 1) p`;
   const last = new Map(
     rows.map((row): [number, LastPoint] => [
@@ -65,10 +69,12 @@ function windowsOf(
     .filter((window) => window.fromMs <= window.toMs);
 }
 
-/** The place of the newest point in a time; null: there is none. */
+/** The place of the newest point in a time that was evaluated; null: there is none. */
 function newestIn(columns: PackedColumns, fromMs: number, toMs: number): number | null {
   const times = columns.column('recordedAtMs');
-  const n = upTo(times, toMs) - 1;
+  const lates = columns.column('lates');
+  let n = upTo(times, toMs) - 1;
+  while (n >= 0 && lates[n] === 1) n--;
   return n >= 0 && (times[n] as number) >= fromMs ? n : null;
 }
 

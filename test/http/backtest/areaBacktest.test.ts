@@ -88,7 +88,7 @@ describe('a draft', () => {
     assert.deepEqual([body.meta.points, body.meta.devices], [13, 3]);
     assert.deepEqual(
       body.meta.notes.map(({ code }: { code: string }) => code),
-      ['not_recorded'],
+      [],
     );
   });
 
@@ -177,7 +177,7 @@ describe('an area that exists', () => {
     assert.deepEqual(earlier.data[0].against, { same: 0, new: 5, gone: 0 });
     assert.deepEqual(
       earlier.meta.notes.map(({ code }: { code: string }) => code),
-      ['not_recorded', 'area_did_not_exist'],
+      ['area_did_not_exist'],
     );
     await callApi(owner.pod, 'PATCH', `/v3/areas/${id}`, { body: { dwell_seconds: 5 }, key: owner.key });
     const { body: changed } = await post({ area_id: id, ...WINDOW });

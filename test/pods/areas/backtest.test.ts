@@ -64,7 +64,10 @@ function drive(random: Random, imei: string, startMs: number, lat: number, lng: 
   return points;
 }
 
-/** All points in batches of any size, each to any of the pods; a batch has its points in any order. */
+/**
+ * All points in batches of any size, each to any of the pods; a batch has its points in any order. Now and then a point
+ * comes late, which the engine does not evaluate.
+ */
 async function send(random: Random, sides: readonly AreaApi[], points: readonly Point[]): Promise<void> {
   const inOrder = points.toSorted((a, b) => a.recorded_at - b.recorded_at);
   for (let at = 0; at < inOrder.length; ) {
@@ -74,6 +77,15 @@ async function send(random: Random, sides: readonly AreaApi[], points: readonly 
     const side = sides[random() < 0.5 ? 0 : 1] as AreaApi;
     const { accepted, late } = await side.pod.points(batch.toReversed());
     assert.deepEqual([accepted, late], [batch.length, 0]);
+    const [oldest] = batch;
+    if (oldest === undefined || random() < 0.6 || batch.filter(({ imei }) => imei === oldest.imei).length < 2)
+      continue;
+    const missed = {
+      ...oldest,
+      recorded_at: oldest.recorded_at + 1,
+      latitude: oldest.latitude + 0.01 * random(),
+    };
+    assert.equal((await side.pod.points([missed])).late, 1);
   }
 }
 

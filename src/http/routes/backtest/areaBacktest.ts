@@ -109,7 +109,7 @@ async function backtest(ports: BacktestRoutePorts, call: Call): Promise<Answer> 
         window: { from: formatIso(fromMs), to: formatIso(body.toMs) },
         points: outcome.points,
         devices: outcome.devices,
-        notes: notesOf(caller, subject, body, fromMs),
+        notes: notesOf(caller, subject, body, fromMs, outcome.hasUnmarked),
         ...(subject.warnings.length === 0 ? {} : { warnings: subject.warnings }),
       };
       const steps = backtestJson(outcome, dwellSeconds, area?.id ?? null);
@@ -153,10 +153,11 @@ function notesOf(
   { area }: Subject,
   body: BacktestBody,
   fromMs: number,
+  hasUnmarked: boolean,
 ): BacktestNote[] {
   const notes: BacktestNote[] = [];
   if (body.fromMs < fromMs) notes.push(historyTrimmed(fromMs, historyDays));
-  notes.push(NOT_RECORDED);
+  if (hasUnmarked) notes.push(NOT_RECORDED);
   if (area !== null && area.createdAtMs > fromMs) notes.push(areaDidNotExist(area.createdAtMs));
   if (area !== null && area.revision > FIRST_REVISION)
     notes.push(areaChanged(area.revision - FIRST_REVISION));

@@ -20,7 +20,7 @@ export type BacktestNoteCode = (typeof BACKTEST_NOTE_CODES)[number];
 export const NOT_RECORDED: BacktestNote = {
   code: 'not_recorded',
   message:
-    'it is not stored which points came late; here every point counts in the order of GPS time, while the engine had left late ones out',
+    'it is not stored of all points whether they came late; those count here, while the engine may have left them out',
 };
 
 /** The plan keeps fewer days than were asked for. */
@@ -47,6 +47,6 @@ export function areaDidNotExist(createdAtMs: number): BacktestNote {
 export function areaChanged(edits: number): BacktestNote {
   return {
     code: 'area_changed',
-    message: `the area was changed ${edits === 1 ? 'once' : `${edits} times`} since it was made, and its past forms are not kept; the replay uses the present one throughout`,
+    message: `the area was changed ${edits === 1 ? 'once' : `${edits} times`} since it was made; the replay uses its present form throughout`,
   };
 }
