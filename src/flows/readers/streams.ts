@@ -187,6 +187,7 @@ export class Streams {
         this.#gather();
         return;
       } catch (error) {
+        if (this.#isClosed) return;
         this.#ports.log.warn({ err: error }, 'a stream cannot go on; trying again');
         await sleep(RETRY_MS);
       }
@@ -243,7 +244,8 @@ export class Streams {
       for (const reader of group.members) reader.place = group.place;
       for (const reader of joiners) await this.#join(reader, group, followed);
     } catch (error) {
-      this.#ports.log.warn({ err: error }, 'streams cannot go on; trying again');
+      // A pod that stops has ended its streams, and its connections to Postgres after them.
+      if (!this.#isClosed) this.#ports.log.warn({ err: error }, 'streams cannot go on; trying again');
       group.hasNewDevices ||= wants.devices;
       group.hasNewEvents ||= wants.events;
       hasFailed = true;
