@@ -70,7 +70,7 @@ export const SUMMARY: readonly (readonly [name: string, what: string, measured: 
   ['demo', '`npm run demo` to the first answer', '{seconds} s'],
   [
     'neighbours',
-    'worst effect of 25 attacks on another customer',
+    'worst effect of an attack on another customer',
     '{failed_calls} failed calls; polls {worst_poll_of_limit}, points {worst_point_of_limit} of what is allowed',
   ],
 ];
