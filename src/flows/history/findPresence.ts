@@ -15,8 +15,10 @@ export const PRESENCE_POINTS_MAX = 20_000_000;
 export const PRESENCE_LIMIT_MS = 25_000;
 /** Those of one account wait for each other. */
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
-/** Devices whose boxes are asked for at a time. */
-const DEVICES_PER_READ = 1_000;
+/** Devices whose boxes are asked for at a time: with a box for each of 31 days these are read in a few milliseconds. */
+const DEVICES_PER_READ = 200;
+/** So many more than the wanted devices are kept before the later ones are left out. */
+const KEPT_BEYOND = 1_000;
 /** Devices whose points are read at a time: as many as an account has connections. */
 const DEVICES_AT_A_TIME = 2;
 /** Before every IMEI. */
@@ -33,7 +35,14 @@ export interface PresentDevice extends Presence {
   readonly device: Device;
 }
 
-export type PresenceOutcome = readonly PresentDevice[] | 'too_many_points' | 'left';
+export interface FoundPresence {
+  /** By their first point there, then by IMEI: as many as are wanted. */
+  readonly devices: readonly PresentDevice[];
+  /** How many devices were there. */
+  readonly total: number;
+}
+
+export type PresenceOutcome = FoundPresence | 'too_many_points' | 'left';
 
 /**
  * Finds which devices were at a place in a time. Boxes choose what is read: those of packed days, and for other points
@@ -47,15 +56,16 @@ export class Presences {
     this.#ports = ports;
   }
 
-  /** By their first point there, then by IMEI. Rejects with Overloaded, DeadlineExceeded or DamagedPoints. */
+  /** The earliest `limit` devices. Rejects with Overloaded, DeadlineExceeded or DamagedPoints. */
   find(
     reader: HistoryReader,
     place: Place,
     window: TimeWindow,
+    limit: number,
     hasLeft: () => boolean,
   ): Promise<PresenceOutcome> {
     const untilMs = performance.now() + PRESENCE_LIMIT_MS;
-    const search = new PresenceSearch(this.#ports, reader, place, window, () => {
+    const search = new PresenceSearch(this.#ports, reader, place, window, limit, () => {
       if (performance.now() > untilMs) throw new DeadlineExceeded('the presence takes too long');
       return hasLeft();
     });
@@ -69,9 +79,11 @@ class PresenceSearch {
   readonly #reader: HistoryReader;
   readonly #place: Place;
   readonly #window: TimeWindow;
+  readonly #limit: number;
   /** True: nobody waits for the answer. Throws when it takes too long. */
   readonly #isOver: () => boolean;
-  readonly #found: PresentDevice[] = [];
+  #found: PresentDevice[] = [];
+  #total = 0;
   #points = 0;
   #hasEnded = false;
 
@@ -80,12 +92,14 @@ class PresenceSearch {
     reader: HistoryReader,
     place: Place,
     window: TimeWindow,
+    limit: number,
     isOver: () => boolean,
   ) {
     this.#ports = ports;
     this.#reader = reader;
     this.#place = place;
     this.#window = window;
+    this.#limit = limit;
     this.#isOver = isOver;
   }
 
@@ -96,7 +110,7 @@ class PresenceSearch {
     for (;;) {
       const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
       const last = devices.at(-1);
-      if (last === undefined) return this.#found.sort(byFirstPoint);
+      if (last === undefined) return { devices: this.#earliest(), total: this.#total };
       afterImei = last.fields.imei;
       const byId = new Map(devices.map((device) => [device.fields.id, device]));
       const spans = await selectPlaceSpans(
@@ -150,7 +164,13 @@ class PresenceSearch {
       throw error;
     }
     const { presence } = tally;
-    if (presence !== null) this.#found.push({ device, ...presence });
+    if (presence === null) return;
+    this.#total++;
+    if (this.#found.push({ device, ...presence }) > this.#limit + KEPT_BEYOND) this.#found = this.#earliest();
+  }
+
+  #earliest(): PresentDevice[] {
+    return this.#found.sort(byFirstPoint).slice(0, this.#limit);
   }
 }
 

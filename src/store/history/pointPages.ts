@@ -49,8 +49,7 @@ const EMPTY_GROWTH = 8;
 /**
  * The points of a device between two instants, both included, oldest first. A connection is held only while a stretch
  * is read: up to 4 096 rows and some packed days. The stretch after the one whose pages are yielded is read beside the
- * reader's work. Points that are stored meanwhile may be there or not. Columns that are not wanted may be
- * empty. Throws
+ * reader's work. Points that are stored meanwhile may be there or not. Columns that are not wanted may be empty. Throws
  * DeviceGone and DamagedPoints.
  */
 export async function* pointPages(

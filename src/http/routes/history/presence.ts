@@ -61,12 +61,12 @@ async function presence({ areas, presences }: PresenceRoutePorts, call: Call): P
     'areaId' in asked.value ? placeOfArea(areas, caller.worldIds, asked.value.areaId) : asked.value;
   if (place === null) return errorAnswer('NOT_FOUND');
   const hasLeft = () => call.hasLeft?.() ?? false;
-  const found = await presences.find(caller, place, { fromMs, toMs }, hasLeft);
+  const found = await presences.find(caller, place, { fromMs, toMs }, limit, hasLeft);
   if (found === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_PRESENCE_POINTS);
   if (found === 'left') return dataAnswer([]);
   return dataAnswer(
-    found.slice(0, limit).map((each) => presenceView(each, nowMs)),
-    presenceMeta({ fromMs, toMs, limit }, found.length),
+    found.devices.map((each) => presenceView(each, nowMs)),
+    presenceMeta({ fromMs, toMs, limit }, found.total),
   );
 }
 
