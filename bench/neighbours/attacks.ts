@@ -1,6 +1,7 @@
 import type { Attack } from './attack.ts';
 import { BACKTESTS } from './backtestAttack.ts';
 import { EXPLANATIONS } from './explainAttack.ts';
+import { HISTORY_QUESTIONS } from './historyAttack.ts';
 import { POINT_ATTACKS } from './pointAttacks.ts';
 import { REQUEST_ATTACKS } from './requestAttacks.ts';
 import { SHARED_ATTACKS } from './sharedAttacks.ts';
@@ -12,4 +13,5 @@ export const ATTACKS: readonly Attack[] = [
   ...SHARED_ATTACKS,
   BACKTESTS,
   EXPLANATIONS,
+  HISTORY_QUESTIONS,
 ];

@@ -1,0 +1,49 @@
+import { DAY_MS } from '../../src/base/durations.ts';
+import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
+import { storePoints } from '../setup/storedPoints.ts';
+import { type Attack, type AttackSetup, accountOf, headersOf, inTurn, sized } from './attack.ts';
+import { seedDevices } from './seeds.ts';
+
+const daysOf = (setup: AttackSetup): number => sized(setup, 1, 5);
+const startMs = (days: number): number => Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
+
+/** The longest presence of a fleet, and the summary and the export of a vehicle, again and again. */
+export const HISTORY_QUESTIONS: Attack = {
+  name: 'questions about history',
+  accounts: 1,
+  seed: async (seeding) => {
+    const { sql, firstImei } = seeding;
+    const { worldId } = accountOf(seeding);
+    const devices = sized(seeding, 3, 100);
+    await seedDevices(sql, worldId, { firstImei, count: devices, place: { lat: '41.9', lng: '12.5' } });
+    const rows = await sql<{ id: number }[]>`select id from device where world_id = ${worldId}`;
+    const days = daysOf(seeding);
+    await storePoints(
+      sql,
+      rows.map(({ id }) => id),
+      {
+        devices,
+        days,
+        everySeconds: 60,
+        startMs: startMs(days),
+        centre: POLYGON_CENTRE,
+        radiusDeg: 0.02,
+      },
+    );
+  },
+  run: async (attacker) => {
+    const { apiUrl, firstImei } = attacker;
+    const fromMs = startMs(daysOf(attacker));
+    const window = `from=${new Date(fromMs).toISOString()}&to=${new Date(fromMs + daysOf(attacker) * DAY_MS).toISOString()}`;
+    const { lat, lng } = POLYGON_CENTRE;
+    const device = `/api/v3/devices/${firstImei}/history`;
+    const paths = [
+      `/api/v3/presence?lat=${lat}&lng=${lng}&radius_m=100000&limit=200&${window}`,
+      `${device}/summary?by=trip&${window}`,
+      `${device}/export?format=geojson&${window}`,
+    ];
+    await inTurn(attacker, sized(attacker, 6, 60), 6, (n) =>
+      attacker.call({ url: apiUrl + paths[n % paths.length], headers: headersOf(accountOf(attacker)) }),
+    );
+  },
+};
