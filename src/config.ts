@@ -1,7 +1,18 @@
 import { type CleanedEnv, customCleanEnv } from 'envalid';
 import { CidrSet } from './access/cidrSet.ts';
 import { fail, ok, type Result } from './base/result.ts';
-import { base64, cidrs, oneOf, someOf, text, tokens, url, wholeNumber } from './envValidators.ts';
+import {
+  base64,
+  type ConsoleTiles,
+  cidrs,
+  oneOf,
+  someOf,
+  text,
+  tiles,
+  tokens,
+  url,
+  wholeNumber,
+} from './envValidators.ts';
 
 type Role = 'api' | 'ingest' | 'delivery';
 type LogLevel = (typeof LOG_LEVELS)[number];
@@ -28,6 +39,8 @@ export interface Config {
   readonly secretsKey: Buffer | null;
   readonly webhookAllowNets: CidrSet;
   readonly webhookMinuteMs: number;
+  /** Null: the coasts and borders that come with the service. */
+  readonly consoleTiles: ConsoleTiles | null;
   readonly logLevel: LogLevel;
   /** The commit that an image was built from. Null: what git says of the folder. */
   readonly buildCommit: string | null;
@@ -73,6 +86,7 @@ export const VARIABLES = {
   SECRETS_KEY: base64(32)({ default: undefined }),
   WEBHOOK_ALLOW_NETS: cidrs({ default: NO_NETWORKS }),
   WEBHOOK_MINUTE_MS: wholeNumber(1, 86_400_000)({ default: 60_000 }),
+  CONSOLE_TILES: tiles({ default: undefined }),
   BUILD_COMMIT: text({ default: undefined }),
 };
 
@@ -158,6 +172,7 @@ function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
     secretsKey: values.SECRETS_KEY ?? null,
     webhookAllowNets: values.WEBHOOK_ALLOW_NETS,
     webhookMinuteMs: values.WEBHOOK_MINUTE_MS,
+    consoleTiles: values.CONSOLE_TILES ?? null,
     buildCommit: values.BUILD_COMMIT ?? null,
   });
 }

@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import { EnvError, makeExactValidator } from 'envalid';
 import { type CidrSet, parseCidrs } from './access/cidrSet.ts';
 
@@ -68,6 +69,39 @@ export const base64 = (bytes: number) =>
     if (key.length === bytes && canonical) return key;
     throw new EnvError(`must be ${bytes} bytes in base64; make one: openssl rand -base64 ${bytes}`);
   });
+
+/** What the map of the console is drawn on: the address of a MapLibre style, or an archive of tiles in a file. */
+export type ConsoleTiles = { readonly styleUrl: string } | { readonly file: string };
+
+/** Every archive begins like this: the magic number and the version (PMTiles specification, version 3, section 2). */
+const PMTILES_START = 'PMTiles\u0003';
+
+/** A URL may carry a key, so it is not repeated. */
+export const tiles = makeExactValidator<ConsoleTiles>((value) => {
+  const protocol = URL.parse(value)?.protocol;
+  if (protocol === 'https:' || protocol === 'http:') return { styleUrl: value };
+  if (protocol !== undefined || !/\.pmtiles$/i.test(value))
+    throw new EnvError('must be the URL of a MapLibre style (https://…) or the path of a .pmtiles file');
+  const start = startOf(value, PMTILES_START.length);
+  if (start === null) throw invalid('must be a .pmtiles file that this process can read', value);
+  if (start !== PMTILES_START) throw invalid('must be a PMTiles archive of version 3', value);
+  return { file: value };
+});
+
+/** The first characters of a file; null where it cannot be read. */
+function startOf(path: string, chars: number): string | null {
+  try {
+    const file = openSync(path, 'r');
+    try {
+      const bytes = Buffer.alloc(chars);
+      return bytes.toString('latin1', 0, readSync(file, bytes));
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    return null; // the caller says so
+  }
+}
 
 function entriesOf(list: string): string[] {
   return list.split(',').map((entry) => entry.trim());

@@ -54,6 +54,7 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
     turns: pod.turns,
     routes: createRoutes(pod, deliveries, readers),
     trustedProxies: config.trustedProxies,
+    consoleTiles: config.consoleTiles,
     clock,
     probes: probesOf(pod),
     log,

@@ -20,7 +20,9 @@ export function readyText(config: Config, service: StartedService): string {
     '',
     `Fleet Tracking Service ${VERSION} is ready.`,
     '',
-    ...(api === null ? [] : [`  API      ${api}/api/v3`, `  Docs     ${api}/api/v3/docs`]),
+    ...(api === null
+      ? []
+      : [`  Console  ${api}/console`, `  API      ${api}/api/v3`, `  Docs     ${api}/api/v3/docs`]),
     ...(config.roles.has('ingest')
       ? [
           `  Ingest   ${ingest}/positions`,
@@ -39,9 +41,10 @@ export function readyText(config: Config, service: StartedService): string {
 function nextText(config: Config): string[] {
   const fleet = `${settings(config)}npm run -s fleet --`;
   return [
-    'Next, in another terminal: create an account, a key to call the API with, and a device.',
+    'Next, in another terminal: create an account with a password for the console (it is asked for), a key to call the',
+    'API with, and a device. Then log in to the console.',
     '',
-    `  ${fleet} account:create --email you@example.com --name You`,
+    `  ${fleet} account:create --email you@example.com --name You --password -`,
     `  ${fleet} key:create --email you@example.com --scopes all`,
     `  ${fleet} device:create --email you@example.com --imei 350000000000017`,
     '',

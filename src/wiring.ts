@@ -125,7 +125,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
     onPacked: pod.metrics.countPacked,
     onDamaged: pod.onDamaged,
   });
-  teardown.add(startHousekeeping({ sql, clock, log }, packer));
+  teardown.add(startHousekeeping({ sql, clock, log }, packer, sleep));
 }
 
 function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Promise<unknown> {

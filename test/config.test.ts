@@ -37,6 +37,7 @@ describe('an empty environment', () => {
       rateLimits: { keyMinute: 120, keyHour: 1000, ipMinute: 120 },
       secretsKey: null,
       webhookMinuteMs: 60_000,
+      consoleTiles: null,
       logLevel: 'info',
       buildCommit: null,
     });
@@ -76,6 +77,7 @@ describe('a full environment', () => {
     SECRETS_KEY: KEY,
     WEBHOOK_ALLOW_NETS: '192.168.0.0/16',
     WEBHOOK_MINUTE_MS: '50',
+    CONSOLE_TILES: 'https://tiles.example.com/style.json?key=hidden-word',
     LOG_LEVEL: 'debug',
     BUILD_COMMIT: 'f3cc4d5',
   };
@@ -91,6 +93,7 @@ describe('a full environment', () => {
     assert.deepEqual(read.rateLimits, { keyMinute: 0, keyHour: 1, ipMinute: 1_000_000_000 });
     assert.deepEqual(read.secretsKey, Buffer.alloc(32, 7));
     assert.equal(read.webhookMinuteMs, 50);
+    assert.deepEqual(read.consoleTiles, { styleUrl: env['CONSOLE_TILES'] });
     assert.equal(read.logLevel, 'debug');
     assert.equal(read.buildCommit, 'f3cc4d5');
     const inside = parseIpAddress('10.1.2.3');
@@ -149,6 +152,15 @@ describe('a wrong variable stops the start with a line that names it', () => {
     { env: { SECRETS_KEY: Buffer.alloc(31).toString('base64') }, line: /^SECRETS_KEY / },
     { env: { SECRETS_KEY: `${KEY}!` }, line: /^SECRETS_KEY / },
     { env: { WEBHOOK_MINUTE_MS: '0' }, line: /^WEBHOOK_MINUTE_MS must be a whole number from 1 / },
+    {
+      env: { CONSOLE_TILES: 'ftp://u:hidden-word@x/style.json' },
+      line: /^CONSOLE_TILES must be the URL of a MapLibre style \(https:\/\/…\) or the path of a \.pmtiles file$/,
+    },
+    { env: { CONSOLE_TILES: 'tiles.zip' }, line: /^CONSOLE_TILES must be the URL of a MapLibre style / },
+    {
+      env: { CONSOLE_TILES: 'nowhere.pmtiles' },
+      line: /^CONSOLE_TILES must be a \.pmtiles file that this process can read \(it is "nowhere\.pmtiles"\)$/,
+    },
     {
       env: { LOG_LEVEL: 'verbose' },
       line: /^LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent \(it is "verbose"\)$/,

@@ -39,6 +39,6 @@ describe('what a started service prints in a terminal', () => {
   test('a pod that only delivers names no API and no ingest', () => {
     const lines = linesOf({ ROLES: 'delivery' }, { port: null, ingestPort: 3001 });
     assert.ok(lines.includes('  Metrics  http://127.0.0.1:3001/metrics'));
-    assert.ok(!lines.some((line) => /^ {2}(API|Docs|Ingest|Token) /.test(line)));
+    assert.ok(!lines.some((line) => /^ {2}(Console|API|Docs|Ingest|Token) /.test(line)));
   });
 });

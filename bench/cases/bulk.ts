@@ -16,6 +16,7 @@ import { measureCalls } from '../measure/measureCalls.ts';
 import { AttackBench } from '../neighbours/attackBench.ts';
 import type { Times } from '../neighbours/measureAttacks.ts';
 import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
+import { limitUseOf } from '../neighbours/summary.ts';
 import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
 import { placeSource } from '../setup/places.ts';
 
@@ -93,7 +94,8 @@ export const bench: BenchCase = {
       containing_batch_ms: containing.cpuUs / 1_000,
       occupancy_p99_ms: occupancy.p99Ms,
       overlaps_ms: overlaps.cpuUs / 1_000,
-      victim_worst_of_calm: victim.worstOfCalm,
+      victim_p99_of_calm: victim.p99OfCalm,
+      victim_worst_of_limit: victim.worstOfLimit,
       victim_failed_calls: victim.failedCalls,
     };
     const size = `${sizes.devices} devices, ${sizes.areas} areas, batches of ${sizes.points}`;
@@ -162,20 +164,22 @@ async function measureVictim({ databaseUrl, smoke, seconds }: CaseContext) {
     attackers: 1,
   });
   try {
-    const { calm, during } = await (smoke
+    const result = await (smoke
       ? attackBench
           .together([LARGEST_BATCHES])
           .then(([result]) => result ?? Promise.reject(new Error('no result')))
       : attackBench.apart([LARGEST_BATCHES]));
+    const { calm, during } = result;
     const [before, beside] = [calm.polls, during.polls].map(timesOf) as [PollTimes, PollTimes];
-    const failed = { ...during.failedPolls, ...during.failedPoints };
+    const { polls, failedCalls } = limitUseOf(result);
     return {
       rows: [
         { what: 'a customer polls', ...before },
         { what: 'a customer polls beside the largest batches', ...beside },
       ],
-      worstOfCalm: beside.worstMs / (before.worstMs || 1),
-      failedCalls: Object.values(failed).reduce((sum, count) => sum + count, 0),
+      p99OfCalm: beside.p99Ms / (before.p99Ms || 1),
+      worstOfLimit: polls,
+      failedCalls,
     };
   } finally {
     await attackBench.close();

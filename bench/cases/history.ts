@@ -56,9 +56,10 @@ export const bench: BenchCase = {
       const packedPoints = await packAll(sql);
       say(`${packedPoints} of ${points} points are packed`);
       const packed = await measureReads(context, points, 'packed ', read);
-      const besidePacking = await measureIngestBeside(context, service.ingestPort, world.deviceIds);
-      const pages = await measurePages(context, simulatedImei(0), worldIds);
       const paths = nearestPaths(PATHS);
+      const victim = { probe, url, headers, paths };
+      const besidePacking = await measureIngestBeside(context, service.ingestPort, world.deviceIds, victim);
+      const pages = await measurePages(context, simulatedImei(0), worldIds);
       const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
         await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
         await work();

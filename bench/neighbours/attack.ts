@@ -15,6 +15,8 @@ export interface Attack {
   readonly run: (attacker: Attacker) => Promise<void>;
   /** Runs until it is stopped. */
   readonly lasts?: true;
+  /** What it stores is in the memory of every pod from then on, so that is not held against it. */
+  readonly stays?: true;
   /** What the victim calls in addition to its usual calls. */
   readonly asks?: 'login' | 'small import';
 }

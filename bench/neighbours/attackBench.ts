@@ -81,11 +81,15 @@ export class AttackBench {
       const prepared = [];
       for (const [n, attack] of attacks.entries()) prepared.push(await this.#prepare(databaseUrl, attack, n));
       const pod = await startAttackedPod(databaseUrl);
+      let result: AttackResult;
       try {
-        return await measureAttacks(this.#callers, pod, this.#victim, prepared, this.#options.times);
+        result = await measureAttacks(this.#callers, pod, this.#victim, prepared, this.#options.times);
       } finally {
         await endAttackedPod(pod);
       }
+      if (!attacks.some(({ stays }) => stays)) return result;
+      const restedMb = await memoryOnceStarted(databaseUrl);
+      return { ...result, restedMb: Math.max(restedMb, result.calm.rssMb) };
     });
   }
 
@@ -99,6 +103,16 @@ export class AttackBench {
     const url = this.#callers.urls[attacker];
     if (url === undefined) throw new Error(`there is no attacker ${attacker}`);
     return { attack, setup: await seedAttack(databaseUrl, attack, this.#options.scale, url) };
+  }
+}
+
+/** What a pod holds in MB that has just been started. */
+async function memoryOnceStarted(databaseUrl: string): Promise<number> {
+  const pod = await startAttackedPod(databaseUrl);
+  try {
+    return (await pod.worker.ask({ kind: 'usage' })).rssMb;
+  } finally {
+    await endAttackedPod(pod);
   }
 }
 

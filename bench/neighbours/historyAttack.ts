@@ -1,8 +1,7 @@
 import { DAY_MS } from '../../src/base/durations.ts';
 import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
-import { storePoints } from '../setup/storedPoints.ts';
 import { type Attack, type AttackSetup, accountOf, headersOf, inTurn, sized } from './attack.ts';
-import { seedDevices } from './seeds.ts';
+import { storeFleet } from './storedFleet.ts';
 
 const daysOf = (setup: AttackSetup): number => sized(setup, 1, 5);
 const startMs = (days: number): number => Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
@@ -11,25 +10,14 @@ const startMs = (days: number): number => Math.floor(Date.now() / DAY_MS - days 
 export const HISTORY_QUESTIONS: Attack = {
   name: 'questions about history',
   accounts: 1,
-  seed: async (seeding) => {
-    const { sql, firstImei } = seeding;
-    const { worldId } = accountOf(seeding);
-    const devices = sized(seeding, 3, 100);
-    await seedDevices(sql, worldId, { firstImei, count: devices, place: { lat: '41.9', lng: '12.5' } });
-    const rows = await sql<{ id: number }[]>`select id from device where world_id = ${worldId}`;
+  seed: (seeding) => {
     const days = daysOf(seeding);
-    await storePoints(
-      sql,
-      rows.map(({ id }) => id),
-      {
-        devices,
-        days,
-        everySeconds: 60,
-        startMs: startMs(days),
-        centre: POLYGON_CENTRE,
-        radiusDeg: 0.02,
-      },
-    );
+    return storeFleet(seeding, {
+      devices: sized(seeding, 3, 100),
+      days,
+      everySeconds: 60,
+      startMs: startMs(days),
+    });
   },
   run: async (attacker) => {
     const { apiUrl, firstImei } = attacker;

@@ -13,6 +13,8 @@ export interface AttackResult {
   readonly name: string;
   readonly calm: VictimReport & { readonly rssMb: number };
   readonly during: VictimReport & { readonly rssMb: number };
+  /** What a pod holds in MB that has just started on what an attack leaves (Attack.stays). */
+  readonly restedMb?: number;
   readonly attacks: readonly AttackerReply[];
 }
 

@@ -35,6 +35,7 @@ export const POINT_ATTACKS: readonly Attack[] = [
   {
     name: 'device:import of somebody else',
     accounts: 1,
+    stays: true,
     run: async (attacker) => {
       const count = sized(attacker, 200, 100_000, 1_000_000);
       const lines = Array.from({ length: count }, (_, n) => ({

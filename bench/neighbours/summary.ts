@@ -5,7 +5,7 @@ import type { AttackResult } from './measureAttacks.ts';
 /** The victim's worst answer may always take this long, or this many times the worst answer before the attack. */
 const WORST_MS = 100;
 const WORST_OF_CALM = 3;
-/** The pod may hold this many times what it held before the attack, plus this many MB. */
+/** The pod may hold this many times what it held before the attack, or holds with what that leaves, plus this many MB. */
 const MEMORY_OF_CALM = 1.5;
 const MEMORY_MB = 300;
 
@@ -18,11 +18,11 @@ export interface LimitUse {
   readonly failedCalls: number;
 }
 
-export function limitUseOf({ calm, during }: AttackResult): LimitUse {
+export function limitUseOf({ calm, during, restedMb = calm.rssMb }: AttackResult): LimitUse {
   return {
     polls: worstOf(during.polls) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.polls)),
     points: worstOf(during.points) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.points)),
-    memory: during.rssMb / (MEMORY_OF_CALM * calm.rssMb + MEMORY_MB),
+    memory: during.rssMb / (MEMORY_OF_CALM * restedMb + MEMORY_MB),
     failedCalls: total(during.failedPolls) + total(during.failedPoints),
   };
 }
@@ -75,11 +75,12 @@ function noteOf(result: AttackResult): string {
     ...(use.points > 1 ? ['points'] : []),
     ...(use.memory > 1 ? ['memory'] : []),
   ];
+  const rested = result.restedMb === undefined ? '' : ` (of which ${Math.round(result.restedMb)} MB stay)`;
   const span = (of: 'polls' | 'points' | 'deliveries') =>
     `${Math.round(worstOf(calm[of]))} → ${Math.round(worstOf(during[of]))} ms`;
   return (
     `- ${name}: ${broken.length === 0 ? 'within its limits' : `beyond its limits (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
-    `point ${span('points')}, delivery ${span('deliveries')}, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB; ` +
+    `point ${span('points')}, delivery ${span('deliveries')}, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB${rested}; ` +
     attacks
       .map(
         ({ answers, seconds }) =>

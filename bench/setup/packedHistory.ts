@@ -21,10 +21,11 @@ export interface MeasuredPacking {
   readonly metrics: Record<string, number>;
 }
 
-/** Packs everything that may be packed, without rests unless they are given. Returns how many points. */
+/** Packs everything that may be packed until it is over, without rests unless they are given. Returns how many points. */
 export async function packAll(
   sql: Sql,
   rest: (ms: number) => Promise<unknown> = async () => undefined,
+  isOver = () => false,
 ): Promise<number> {
   let points = 0;
   const packer = new HistoryPacker({
@@ -39,9 +40,9 @@ export async function packAll(
       throw new Error(reason);
     },
   });
-  for (let isDone = false; !isDone; ) {
+  for (let isDone = false; !isDone && !isOver(); ) {
     await sql`update packing set pass_due_at = '-infinity', leased_until = '-infinity'`;
-    isDone = await packer.round(() => false);
+    isDone = await packer.round(isOver);
   }
   return points;
 }

@@ -137,9 +137,17 @@ function every(ms: number, work: (n: number) => void): () => void {
 async function poll(agent: Agent, url: string, headers: Record<string, string>): Promise<void> {
   const { polls, failedPolls } = period;
   const atMs = performance.now();
-  const { status } = await exchange(agent, url, 'GET', headers);
-  if (status !== '200') failedPolls[status] = (failedPolls[status] ?? 0) + 1;
+  const { status, text } = await exchange(agent, url, 'GET', headers);
+  if (status !== '200') {
+    const what = `${new URL(url).pathname}: ${status} ${messageOf(text)}`;
+    failedPolls[what] = (failedPolls[what] ?? 0) + 1;
+  }
   polls.add(performance.now() - atMs);
+}
+
+/** What an error says, so that a report tells one 503 from another. */
+function messageOf(text: string): string {
+  return /"message":"([^"]*)"/.exec(text)?.[1] ?? '';
 }
 
 async function askExtra(

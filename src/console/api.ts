@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { ApiCall } from './curl.ts';
-import type { FieldError } from './types.ts';
+import type { FieldError, Note } from './types.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
@@ -11,7 +11,13 @@ export type Reply<T> =
   | {
       readonly ok: true;
       readonly data: T;
-      readonly meta: { readonly total?: number; readonly requeued?: number };
+      readonly meta: {
+        readonly total?: number;
+        readonly points?: number;
+        readonly window?: { readonly from: string; readonly to: string };
+        readonly notes?: readonly Note[];
+        readonly warnings?: readonly Note[];
+      };
     }
   | {
       readonly ok: false;

@@ -18,6 +18,22 @@ export function curlOf(origin: string, { method, path, body }: ApiCall): string 
   ].join(' ');
 }
 
+/** The first thing that a key can be asked, as a line for a POSIX shell; null where its permissions open nothing by themselves. */
+export function keyCurl(origin: string, key: string, scopes: readonly string[]): string | null {
+  const path = FIRST_CALLS.find(([scope]) => scopes.includes(scope))?.[1];
+  return path === undefined
+    ? null
+    : `curl -s -H ${shellWord(`X-API-Key: ${key}`)} ${shellWord(origin + path)}`;
+}
+
+const FIRST_CALLS = [
+  ['read_devices', '/api/v3/devices?limit=5'],
+  ['read_locations', '/api/v3/devices/changes?limit=5'],
+  ['read_events', '/api/v3/events?limit=5'],
+  ['read_areas', '/api/v3/areas?limit=5'],
+  ['manage_webhooks', '/api/webhooks'],
+] as const;
+
 function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -8,10 +8,15 @@ export function explainPath({ data, device_imei, occurred_at }: FleetEvent): str
   if (data.areaId === undefined) return null;
   const atMs = Date.parse(occurred_at);
   const fromMs = Math.min(atMs, Date.parse(data.enteredAt ?? occurred_at)) - BEFORE_MS;
+  return explainPathOf(data.areaId, device_imei, fromMs, atMs + AFTER_MS);
+}
+
+/** Where to ask why an area did, or did not, report a device in a time. */
+export function explainPathOf(areaId: number, device: string, fromMs: number, toMs: number): string {
   const query = new URLSearchParams({
-    device: device_imei,
+    device,
     from: new Date(fromMs).toISOString(),
-    to: new Date(atMs + AFTER_MS).toISOString(),
+    to: new Date(toMs).toISOString(),
   });
-  return `/api/v1/areas/${data.areaId}/explain?${query}`;
+  return `/api/v1/areas/${areaId}/explain?${query}`;
 }

@@ -1,13 +1,29 @@
 import type { Device } from './types.ts';
 
-/** Devices whose name, plate or IMEI contains the text, whatever its case and blanks; by name, then IMEI. */
-export function findDevices(devices: Iterable<Device>, text: string): Device[] {
+const { compare } = new Intl.Collator();
+
+/**
+ * Devices whose name, plate or IMEI contains the text, whatever its case and blanks: how many, and the first `max` of
+ * them by name, then IMEI.
+ */
+export function findDevices(
+  devices: Iterable<Device>,
+  text: string,
+  max: number,
+): { count: number; first: Device[] } {
   const wanted = plain(text);
-  return [...devices]
-    .filter(({ name, plate, imei }) =>
-      [name, plate, imei].some((value) => plain(value ?? '').includes(wanted)),
-    )
-    .sort((a, b) => nameOf(a).localeCompare(nameOf(b)) || a.imei.localeCompare(b.imei));
+  const first: Device[] = [];
+  let count = 0;
+  for (const device of devices) {
+    if (!fits(device, wanted)) continue;
+    count++;
+    // Only the first are kept in order: to sort 100 000 names takes longer than anybody waits for a key.
+    const last = first[max - 1];
+    if (last !== undefined && inOrder(last, device) <= 0) continue;
+    first.splice(placeOf(device, first), 0, device);
+    if (first.length > max) first.pop();
+  }
+  return { count, first };
 }
 
 /** What people call it. */
@@ -15,6 +31,27 @@ export function nameOf({ name, plate, imei }: Pick<Device, 'name' | 'plate' | 'i
   return name ?? plate ?? imei;
 }
 
+function fits({ name, plate, imei }: Device, wanted: string): boolean {
+  if (wanted === '') return true;
+  return [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));
+}
+
+function placeOf(device: Device, sorted: readonly Device[]): number {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (inOrder(sorted[middle] as Device, device) <= 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+function inOrder(a: Device, b: Device): number {
+  return compare(nameOf(a), nameOf(b)) || compare(a.imei, b.imei);
+}
+
 function plain(text: string): string {
-  return text.toLowerCase().replaceAll(/\s/g, '');
+  const lower = text.toLowerCase();
+  return /\s/.test(lower) ? lower.replaceAll(/\s/g, '') : lower;
 }

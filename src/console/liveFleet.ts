@@ -1,12 +1,20 @@
 import { signal } from '@preact/signals';
 import { call, forgetSession, token } from './api.ts';
-import { StreamMessages } from './streamMessages.ts';
-import type { ChangedDevice, Device, FleetEvent } from './types.ts';
+import { nameOf } from './findDevices.ts';
+import { Fleet } from './fleet.ts';
+import { FramePace } from './framePace.ts';
+import { type StreamMessage, StreamMessages } from './streamMessages.ts';
+import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */
 export const line = signal<'connecting' | 'live' | 'lost'>('connecting');
-/** By IMEI; replaced as a whole, at most once a frame. */
-export const devices = signal<ReadonlyMap<string, Device>>(new Map());
+export const fleet = new Fleet();
+
+/** What people call a device; its IMEI while it is not known. */
+export function nameOfImei(imei: string): string {
+  return nameOf(fleet.get(imei) ?? { name: null, plate: null, imei });
+}
+
 /** Newest first, at most EVENTS_MAX. */
 export const events = signal<readonly FleetEvent[]>([]);
 
@@ -18,39 +26,37 @@ const SILENCE_MS = 25_000;
 
 /** Follows the fleet until aborted. A line that is lost goes on at its cursor, so nothing is missed or shown twice. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
-  const known = new Map<string, Device>();
   let cursor = '';
   let retryMs = RETRY_MIN_MS;
-  let isDrawn = true;
-  const draw = (): void => {
-    if (!isDrawn) return;
-    isDrawn = false;
-    requestAnimationFrame(() => {
-      isDrawn = true;
-      if (!signal.aborted) devices.value = new Map(known);
-    });
-  };
+  const pace = new FramePace();
   const begin = async (): Promise<void> => {
-    known.clear();
+    fleet.clear();
     cursor = '';
     const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
     if (recent.ok && !signal.aborted) addEvents(recent.data);
   };
+  const take = async (messages: readonly StreamMessage[]): Promise<void> => {
+    let changed: ChangedDevice[] = [];
+    pace.begin();
+    for (const { event, id, data } of messages) {
+      if (signal.aborted) return;
+      cursor = id;
+      if (event === 'fleet_event') addEvents([JSON.parse(data)]);
+      if (event === 'device') changed.push(JSON.parse(data));
+      if (!pace.isUsedUp) continue;
+      fleet.apply(changed);
+      changed = [];
+      await pace.wait();
+    }
+    if (!signal.aborted) fleet.apply(changed);
+  };
   line.value = 'connecting';
-  devices.value = new Map();
   events.value = [];
   await begin();
   while (!signal.aborted) {
-    const outcome = await readStream(cursor, signal, (message) => {
-      line.value = 'live';
+    const outcome = await readStream(cursor, signal, (messages) => {
       retryMs = RETRY_MIN_MS;
-      cursor = message.id;
-      if (message.event === 'fleet_event') addEvents([JSON.parse(message.data)]);
-      if (message.event !== 'device') return;
-      const device = JSON.parse(message.data) as ChangedDevice;
-      if ('removed' in device) known.delete(device.imei);
-      else known.set(device.imei, device);
-      draw();
+      return take(messages);
     });
     if (signal.aborted) return;
     line.value = 'lost';
@@ -65,7 +71,7 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
 async function readStream(
   cursor: string,
   signal: AbortSignal,
-  take: (message: { event: string; id: string; data: string }) => void,
+  take: (messages: readonly StreamMessage[]) => Promise<void>,
 ): Promise<'ended' | 'refused' | 'expired'> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
@@ -86,7 +92,8 @@ async function readStream(
       if (done) return 'ended';
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      for (const message of messages.take(value)) take(message);
+      const complete = messages.take(value);
+      if (complete.length > 0) await take(complete);
     }
   } catch {
     return 'ended'; // cut off, silent, or unreachable: all are tried again

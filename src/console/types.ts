@@ -10,6 +10,8 @@ export interface Device {
     readonly longitude: number;
     readonly speed_kmh: number;
     readonly recorded_at: string;
+    /** Degrees clockwise from north. */
+    readonly heading: number;
   } | null;
   readonly ignition: boolean | null;
 }
@@ -21,14 +23,38 @@ export interface FleetEvent {
   readonly type: string;
   readonly message: string;
   readonly device_imei: string;
-  readonly data: { readonly areaId?: number; readonly event?: string; readonly enteredAt?: string };
+  readonly data: {
+    readonly position: LatLng;
+    readonly areaId?: number;
+    readonly event?: string;
+    readonly enteredAt?: string;
+    readonly dwellSeconds?: number;
+  };
   readonly occurred_at: string;
 }
+
+export interface HistoryPoint {
+  readonly latitude: number;
+  readonly longitude: number;
+  readonly recorded_at: string;
+}
+
+export interface LatLng {
+  readonly lat: number;
+  readonly lng: number;
+}
+
+export type AreaType = 'circle' | 'point' | 'polygon' | 'polyline';
 
 export interface Area {
   readonly id: number;
   readonly name: string;
-  readonly type: string;
+  readonly type: AreaType;
+  readonly color: string;
+  readonly center: LatLng | null;
+  readonly radius_m: number | null;
+  readonly buffer_m: number | null;
+  readonly points: readonly LatLng[];
   readonly external_id: string | null;
   readonly dwell_seconds: number;
 }
@@ -41,6 +67,24 @@ export interface DeviceInArea {
   readonly dwell_left_seconds: number;
 }
 
+export interface Backtest {
+  readonly entries: number;
+  readonly exits: number;
+  readonly devices: number;
+  /** At most 1000. */
+  readonly events: readonly {
+    readonly device: string;
+    readonly event: 'entry' | 'exit';
+    readonly timestamp: string;
+  }[];
+}
+
+/** Something that the answer does not show by itself. */
+export interface Note {
+  readonly code: string;
+  readonly message: string;
+}
+
 export interface Explanation {
   readonly verdict: string;
   readonly message: string;
@@ -51,7 +95,8 @@ export interface Explanation {
     readonly seconds: number;
     readonly outcome: string;
   }[];
-  readonly notes: readonly { readonly code: string; readonly message: string }[];
+  readonly gaps: readonly { readonly from: string; readonly to: string }[];
+  readonly notes: readonly Note[];
 }
 
 export interface Key {
@@ -79,6 +124,12 @@ export interface Delivery {
   readonly last_status_code: number | null;
   readonly last_error: string | null;
   readonly created_at: string;
+}
+
+export interface DeliverySummary {
+  readonly total: number;
+  readonly delivered: number;
+  readonly exhausted: number;
 }
 
 export interface FieldError {

@@ -1,3 +1,4 @@
+import type { Steps } from '../base/workTurns.ts';
 import { type DeviceEvent, type DeviceState, stepDevice, stepRepeat } from './deviceEvents.ts';
 import type { Fix } from './fix.ts';
 import { FUTURE_TOLERANCE_MS } from './parse/rejection.ts';
@@ -46,17 +47,20 @@ export interface BatchEvaluation<Point extends BatchPoint = BatchPoint> {
   readonly events: readonly DeviceEventAt<Point>[];
 }
 
+/** Some two hundred microseconds of work. */
+const POINTS_PER_STEP = 250;
+
 /**
  * Evaluates a batch against the states that its devices had before it. Of points with equal device and time the first
  * counts. What a repeat of the newest point adds has the time at which the repeat was sent, unless that is further
  * ahead of `nowMs` than a point may be. Evaluation ends with the point that brings the events to `eventsMax`.
  */
-export function evaluateBatch<Point extends BatchPoint>(
+export function* evaluateBatch<Point extends BatchPoint>(
   points: readonly Point[],
   before: ReadonlyMap<number, { readonly state: DeviceState }>,
   nowMs: number,
   eventsMax = Number.POSITIVE_INFINITY,
-): BatchEvaluation<Point> {
+): Steps<BatchEvaluation<Point>> {
   const inOrder: InOrderPoint<Point>[] = [];
   const late: Point[] = [];
   const repeats: Point[] = [];
@@ -65,7 +69,12 @@ export function evaluateBatch<Point extends BatchPoint>(
   const amended = new Map<number, DeviceState>();
   const events: DeviceEventAt<Point>[] = [];
   let previous: Point | undefined;
+  let untilPause = POINTS_PER_STEP;
   for (const n of inTimeOrder(points)) {
+    if (--untilPause === 0) {
+      untilPause = POINTS_PER_STEP;
+      yield;
+    }
     const point = points[n] as Point;
     const { deviceId, fix } = point;
     if (events.length >= eventsMax) {

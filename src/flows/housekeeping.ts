@@ -19,6 +19,7 @@ import {
 import type { Sql } from '../store/sql/sql.ts';
 import { isUnavailable } from '../store/sql/sqlErrors.ts';
 import { removeWebhooks } from './delivery/removeWebhooks.ts';
+import { boxRows } from './history/boxRows.ts';
 import type { HistoryPacker } from './history/packHistory.ts';
 
 const EVERY_MS = MINUTE_MS;
@@ -36,16 +37,18 @@ export interface HousekeepingPorts {
 /**
  * Once a minute: old changes leave the feed, old weeks the history with what is known of its time, dead pods the list, and
  * answers that are too old to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that
- * were deleted. Then points of closed days are packed. Returns the way to stop.
+ * were deleted. Then points that are rows get their boxes, and those of closed days are packed. Returns the way to stop.
  */
 export function startHousekeeping(
   ports: HousekeepingPorts,
   packer: Pick<HistoryPacker, 'round'>,
+  rest: (ms: number) => Promise<unknown>,
 ): () => Promise<void> {
   let running: Promise<void> | null = null;
   let isStopping = false;
   const keepHouse = async (): Promise<void> => {
     await tidy(ports, () => isStopping);
+    await attempt(() => boxRows(ports.sql, rest, () => isStopping), ports.log);
     await attempt(() => packer.round(() => isStopping), ports.log);
   };
   const timer = setInterval(() => {

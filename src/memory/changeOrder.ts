@@ -1,29 +1,13 @@
 import { invariant } from '../base/invariant.ts';
+import { SEGMENT_SLOTS, Segment } from './changeSegment.ts';
+import { type ChangedSlot, type ChangePlace, FirstChanges, isBehind } from './firstChanges.ts';
 import { XidColumn } from './xidColumn.ts';
 
-/** Entries of one segment. */
-const SEGMENT_SLOTS = 512;
 /** A segment with so few entries is merged with the one beside it where there is room. */
 const SPARSE = SEGMENT_SLOTS / 4;
 const NONE = -1;
 /** Room for slots grows by this factor: copying stays cheap, and little is reserved in vain. */
 const GROWTH = 1.25;
-
-/** A place in the order: by transaction, then by id. */
-export interface ChangePlace {
-  readonly xid: number;
-  readonly id: number;
-}
-
-export interface ChangedSlot extends ChangePlace, ChangeXids {
-  readonly slot: number;
-}
-
-/** The transactions of the last movement and of the last edit. */
-export interface ChangeXids {
-  readonly movedXid: number;
-  readonly editedXid: number;
-}
 
 /** Which changes a page is made of. */
 export interface ChangeQuery {
@@ -232,100 +216,6 @@ export class ChangeOrder {
     this.#placeIn = grown(new Uint16Array(room), this.#placeIn);
     this.#segmentOf = grown(new Int32Array(room).fill(NONE), this.#segmentOf);
   }
-}
-
-class Segment {
-  readonly number: number;
-  readonly slots = new Int32Array(SEGMENT_SLOTS);
-  count = 0;
-  /** Nothing in it is before (minXid, minId) or behind (maxXid, maxId). */
-  minXid = Number.POSITIVE_INFINITY;
-  minId = 0;
-  maxXid = Number.NEGATIVE_INFINITY;
-  maxId = 0;
-  /** No segment before this one holds a later transaction. */
-  reach = 0;
-  before: Segment | null;
-  behind: Segment | null = null;
-
-  constructor(number: number, before: Segment | null) {
-    this.number = number;
-    this.before = before;
-  }
-
-  cover(xid: number, id: number, reach: number): void {
-    if (xid < this.minXid || (xid === this.minXid && id < this.minId)) {
-      this.minXid = xid;
-      this.minId = id;
-    }
-    if (xid > this.maxXid || (xid === this.maxXid && id > this.maxId)) {
-      this.maxXid = xid;
-      this.maxId = id;
-    }
-    this.reach = reach;
-  }
-
-  coverAll(other: Segment): void {
-    const reach = Math.max(this.reach, other.reach);
-    this.cover(other.minXid, other.minId, reach);
-    this.cover(other.maxXid, other.maxId, reach);
-  }
-
-  /** Any of its entries that were older may be of this transaction now. */
-  raise(xid: number): void {
-    if (this.maxXid < xid) {
-      this.maxXid = xid;
-      this.maxId = Number.MAX_SAFE_INTEGER;
-    }
-    this.reach = Math.max(this.reach, xid);
-  }
-
-  endsBefore({ xid, id }: ChangePlace): boolean {
-    return !isBehind(this.maxXid, this.maxId, { xid, id });
-  }
-}
-
-/** The first so many of the changes that are offered. */
-class FirstChanges {
-  readonly #count: number;
-  #found: ChangedSlot[] = [];
-  /** Behind it nothing is taken. */
-  #last: ChangePlace | null = null;
-
-  constructor(count: number) {
-    this.#count = count;
-  }
-
-  get isFull(): boolean {
-    this.#cut();
-    return this.#found.length === this.#count;
-  }
-
-  isBefore(xid: number, id: number): boolean {
-    return this.#last !== null && isBehind(xid, id, this.#last);
-  }
-
-  offer(change: ChangedSlot): void {
-    if (this.isBefore(change.xid, change.id)) return;
-    this.#found.push(change);
-    if (this.#found.length >= 4 * this.#count) this.#cut();
-  }
-
-  inOrder(): ChangedSlot[] {
-    this.#cut();
-    return this.#found;
-  }
-
-  #cut(): void {
-    this.#found.sort((a, b) => a.xid - b.xid || a.id - b.id);
-    if (this.#found.length < this.#count) return;
-    this.#found.length = this.#count;
-    this.#last = this.#found[this.#count - 1] as ChangedSlot;
-  }
-}
-
-function isBehind(xid: number, id: number, place: ChangePlace): boolean {
-  return xid > place.xid || (xid === place.xid && id > place.id);
 }
 
 /** The index of the last of these ascending numbers that is not above `value`, which none is below the first. */

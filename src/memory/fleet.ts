@@ -1,8 +1,9 @@
 import type { Steps } from '../base/workTurns.ts';
 import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from '../engine/device.ts';
 import type { Stay } from '../engine/stays.ts';
-import type { ChangePlace, ChangeQuery } from './changeOrder.ts';
+import type { ChangeQuery } from './changeOrder.ts';
 import type { Device, NearDevice } from './device.ts';
+import type { ChangePlace } from './firstChanges.ts';
 import { NO_OCCUPANTS, type Occupant, type OccupantState, type OccupyingDevice } from './occupants.ts';
 import { LongSearch } from './positionIndex/longSearch.ts';
 import { mergedPage } from './sortedList.ts';

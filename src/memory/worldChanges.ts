@@ -1,12 +1,7 @@
 import type { Motion } from '../engine/device.ts';
-import {
-  type ChangedSlot,
-  ChangeOrder,
-  type ChangePlace,
-  type ChangeQuery,
-  type ChangeXids,
-} from './changeOrder.ts';
+import { ChangeOrder, type ChangeQuery } from './changeOrder.ts';
 import type { Device } from './device.ts';
+import type { ChangedSlot, ChangePlace, ChangeXids } from './firstChanges.ts';
 import { MotionTable } from './motionTable.ts';
 
 /** Devices that left a world are remembered for its readers, so many at most. */

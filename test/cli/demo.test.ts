@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -9,22 +9,9 @@ import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
 import { exists } from '../../src/store/embedded/dataFolder.ts';
-import { childEnv } from '../support/childEnv.ts';
-import { askCurl, curlLines } from '../support/http/demoCurls.ts';
-import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
+import { demoDir, startDemo } from '../support/demoProcess.ts';
+import { askCurl } from '../support/http/demoCurls.ts';
 import { eventually, processesIn } from '../support/postgres/embedded.ts';
-
-const DEMO = join(import.meta.dirname, '..', '..', 'src', 'cli', 'demo', 'demo.ts');
-
-interface RunningDemo {
-  readonly child: ChildProcess;
-  readonly dataDir: string;
-  /** The lines to paste, as they were printed. */
-  readonly curls: readonly string[];
-  readonly welcome: string;
-  /** Presses Ctrl-C and returns how the process ended. */
-  interrupt(): Promise<{ code: number | null; out: string; err: string }>;
-}
 
 let hasCurl = false;
 before(async () => {
@@ -33,41 +20,6 @@ before(async () => {
     () => false,
   );
 });
-
-async function startDemo(t: TestContext, dataDir: string): Promise<RunningDemo> {
-  const child = spawn(process.execPath, [DEMO], {
-    env: childEnv({
-      PORT: '0',
-      INGEST_PORT: '0',
-      DATA_DIR: dataDir,
-      DATABASE_URL: 'postgres://nowhere.invalid/x',
-    }),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const closed = once(child, 'close');
-  t.after(async () => {
-    child.kill('SIGKILL');
-    await closed;
-  });
-  let out = '';
-  let err = '';
-  child.stderr.on('data', (data) => {
-    err += String(data);
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.stdout.on('data', (data) => {
-      out += String(data);
-      if (out.includes('Ctrl-C')) resolve();
-    });
-    child.once('close', () => reject(new Error(`the demo ended: ${out}${err}`)));
-  });
-  const interrupt = async () => {
-    child.kill('SIGINT');
-    const [code] = (await closed) as [number | null];
-    return { code, out, err };
-  };
-  return { child, dataDir, curls: curlLines(out), welcome: out, interrupt };
-}
 
 /** Pastes a printed line into a shell; without curl on the machine, does what it says. */
 async function paste(line: string): Promise<{ data: unknown }> {
@@ -85,15 +37,6 @@ async function clusterOf(dataDir: string): Promise<string> {
     ? (JSON.parse(await readFile(pointer, 'utf8')) as { place: string }).place
     : join(dataDir, 'demo');
   return join(home, 'cluster');
-}
-
-async function demoDir(t: TestContext): Promise<string> {
-  const dataDir = await makeDataDir();
-  t.after(async () => {
-    if (await exists(join(dataDir, 'demo'))) await removeDataDir(join(dataDir, 'demo'));
-    await removeDataDir(dataDir);
-  });
-  return dataDir;
 }
 
 async function takenPort(t: TestContext): Promise<number> {

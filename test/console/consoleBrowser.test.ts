@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { logIn, makeOwner, PASSWORD } from '../support/http/application.ts';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { violationsIn } from '../support/console/violations.ts';
+import { visitConsole } from '../support/console/visitor.ts';
+import { logIn, makeOwner } from '../support/http/application.ts';
 import { CIRCLE } from '../support/http/areas.ts';
 import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { NO_LIMITS, type Pod, request, startPod } from '../support/pod.ts';
@@ -43,36 +45,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     return pod.points([{ imei: VAN, recorded_at: clockMs, speed_kmh, ...place }]);
   };
 
-  /** The page, with all that it complained of, every other host that it asked, and the bytes that came. */
-  async function open(t: TestContext, options: BrowserContextOptions = {}) {
-    const context = await browser.newContext(options);
-    t.after(() => context.close());
-    const page = await context.newPage();
-    page.setDefaultTimeout(10_000);
-    const complaints: string[] = [];
-    const loaded: Promise<number>[] = [];
-    page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
-    page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`));
-    page.on('request', (request) => {
-      if (new URL(request.url()).origin !== pod.api) complaints.push(`asked: ${request.url()}`);
-    });
-    page.on('requestfinished', (request) => {
-      if (/\/console/.test(request.url()))
-        loaded.push(request.sizes().then((sizes) => sizes.responseBodySize));
-    });
-    await page.goto(`${pod.api}/console`);
-    await page.waitForSelector('form');
-    return { page, complaints, loaded };
-  }
-
-  async function enter(page: Page): Promise<void> {
-    await page.getByLabel('E-mail').fill(OWNER);
-    await page.getByLabel('Password').fill(PASSWORD);
-    await page.keyboard.press('Enter');
-    await page.getByText('Live', { exact: true }).waitFor();
-  }
-
-  const show = (page: Page, view: string) => page.getByRole('link', { name: view, exact: true }).click();
+  const open = (t: TestContext, options: BrowserContextOptions = {}) =>
+    visitConsole(t, browser, pod.api, options);
 
   test('loads from here alone, compressed, and says what is wrong with a login', async (t) => {
     const { page, complaints, loaded } = await open(t);
@@ -91,8 +65,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
   });
 
   test('shows devices as they move, finds them, and forgets the session with a logout', async (t) => {
-    const { page, complaints } = await open(t);
-    await enter(page);
+    const { page, complaints, logIn: enter, show } = await open(t);
+    await enter(OWNER);
+    await show('Devices');
     const rows = page.locator('tbody tr');
     await waitFor(async () => (await rows.count()) === 2);
     await send({ latitude: 40.12345, longitude: 10 });
@@ -113,8 +88,8 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
   });
 
   test('shows an entry as it happens, who is inside, and why', async (t) => {
-    const { page, complaints } = await open(t);
-    await enter(page);
+    const { page, complaints, logIn: enter, show } = await open(t);
+    await enter(OWNER);
     const headers = {
       Authorization: `Bearer ${await logIn(pod, OWNER)}`,
       'Content-Type': 'application/json',
@@ -125,12 +100,12 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
       body: JSON.stringify(CIRCLE),
     });
     const { name, center } = area.body.data;
-    await show(page, 'Areas');
+    await show('Areas');
     await page.getByRole('button', { name }).click();
     await page.getByText('Nobody is inside').waitFor();
     await send({ latitude: center.lat, longitude: center.lng });
     await page.getByLabel(`Who is in ${name}`).getByText('Van 12').waitFor();
-    await show(page, 'Events');
+    await show('Events');
     await page.getByRole('button', { name: new RegExp(`Why: .*entered ${name}`) }).click();
     await page.locator('.why').getByText('inside from').waitFor();
     await send(FAR);
@@ -143,11 +118,9 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
 
   test('goes on by itself when the pod is replaced, and misses nothing', async (t) => {
     const own = await startPod(url, { env: { ...NO_LIMITS, ROLES: 'api,ingest' } });
-    const context = await browser.newContext();
-    t.after(() => context.close());
-    const page = await context.newPage();
-    await page.goto(`${own.api}/console`);
-    await enter(page);
+    const { page, logIn: enter, show } = await visitConsole(t, browser, own.api);
+    await enter(OWNER);
+    await show('Devices');
     const port = new URL(own.api).port;
     await own.stop();
     await page.getByText('Line lost').waitFor();
@@ -158,74 +131,27 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByText('Live', { exact: true }).waitFor();
   });
 
-  test('makes a key that works, shows it once, and revokes it', async (t) => {
-    const { page, complaints } = await open(t);
-    await enter(page);
-    await show(page, 'Settings');
-    const form = page.getByRole('form', { name: 'New key' });
-    await form.getByLabel('Name').fill('Depot screen');
-    await form.getByLabel('Only from').fill('nowhere');
-    await form.getByRole('button').click();
-    await page.locator('#key-allowlist').getByText(/./).waitFor();
-    await form.getByLabel('read_devices', { exact: true }).check();
-    await form.getByLabel('Only from').fill('127.0.0.0/8');
-    await form.getByRole('button').click();
-    const key = (await page.locator('.secret code').textContent()) ?? '';
-    assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
-    assert.equal((await pod.get('/api/v3/events', key)).status, 403);
-    await page.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByRole('button', { name: 'Revoke for ever' }).click();
-    await page.getByText('revoked', { exact: true }).waitFor();
-    assert.equal((await pod.get('/api/v3/devices', key)).status, 403);
-    assert.deepEqual(
-      complaints.filter((complaint) => !complaint.includes('status of 422')),
-      [],
-    );
-  });
-
-  test('makes a webhook, tests it, shows why deliveries failed, and replays them', async (t) => {
-    const { page, complaints } = await open(t);
-    await enter(page);
-    await show(page, 'Settings');
-    const form = page.getByRole('form', { name: 'New webhook' });
-    await form.getByLabel('URL').fill('https://hooks.example.com/fleet');
-    await form.getByRole('button').click();
-    await form.getByText('Its secret:').waitFor();
-    await page.getByRole('button', { name: 'Rotate the secret' }).click();
-    await page.getByText('The new secret:').waitFor();
-    await page.getByRole('button', { name: 'Send a test' }).click();
-    await page.getByText('not sent yet').waitFor();
-    await admin.sql(
-      (sql) =>
-        sql`update webhook_delivery set status = 'exhausted', attempts = 5, last_status_code = 503, next_attempt_at = null`,
-    );
-    await page.getByRole('button', { name: 'Refresh' }).click();
-    await page.getByText('5 attempts: the receiver answered 503').waitFor();
-    await page.getByRole('button', { name: 'Replay all that failed' }).click();
-    await page.getByText('1 deliveries are sent again.').waitFor();
-    assert.deepEqual(complaints, []);
-  });
-
-  test('fits a phone in every view, in the dark too, and every field has a label', async (t) => {
-    for (const colorScheme of ['dark', 'light'] as const) {
-      const { page, complaints } = await open(t, { viewport: { width: 360, height: 780 }, colorScheme });
-      await enter(page);
-      for (const view of ['Devices', 'Areas', 'Events', 'Settings']) {
-        await show(page, view);
-        await page.getByRole('heading', { name: view, exact: true }).waitFor();
-        assert.equal(await page.evaluate('document.scrollingElement.scrollWidth'), 360, view);
-        await page.locator('summary').first().click();
-        assert.match((await page.locator('.curl pre').first().textContent()) ?? '', /^curl -s .*\/api\/v1\//);
-        assert.equal(
-          await page.evaluate(
-            "[...document.querySelectorAll('input')].every((one) => one.labels.length > 0)",
-          ),
-          true,
-        );
-      }
-      const background = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
-      assert.equal(background, colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
-      assert.deepEqual(complaints, []);
-    }
-  });
+  for (const colorScheme of ['dark', 'light'] as const)
+    for (const width of [360, 1280])
+      test(`fits ${width} px in every view, ${colorScheme}, and axe finds nothing wrong`, async (t) => {
+        const viewport = { width, height: 780 };
+        const { page, complaints, logIn: enter, show } = await open(t, { viewport, colorScheme });
+        assert.deepEqual(await violationsIn(page), []);
+        await enter(OWNER);
+        for (const view of ['Map', 'Devices', 'Areas', 'Events', 'Settings']) {
+          await show(view);
+          await page.getByRole('heading', { name: view, exact: true }).waitFor();
+          if (view === 'Areas') await page.getByRole('button', { name: 'New area' }).click();
+          assert.equal(await page.evaluate('document.scrollingElement.scrollWidth'), width, view);
+          await page.locator('summary').first().click();
+          assert.match(
+            (await page.locator('.curl pre').first().textContent()) ?? '',
+            /^curl -s .*\/api\/v1\//,
+          );
+          assert.deepEqual(await violationsIn(page), [], view);
+        }
+        const background = await page.evaluate('getComputedStyle(document.documentElement).backgroundColor');
+        assert.equal(background, colorScheme === 'dark' ? 'rgb(22, 24, 27)' : 'rgb(255, 255, 255)');
+        assert.deepEqual(complaints, []);
+      });
 });

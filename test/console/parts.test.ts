@@ -7,6 +7,7 @@ import { explainPath } from '../../src/console/explainPath.ts';
 import { findDevices } from '../../src/console/findDevices.ts';
 import { reasonOf } from '../../src/console/reason.ts';
 import { StreamMessages } from '../../src/console/streamMessages.ts';
+import { timeLine } from '../../src/console/timeLine.ts';
 import type { Delivery, Device, FleetEvent } from '../../src/console/types.ts';
 
 const device = (imei: string, name: string | null, plate: string | null = null): Device => ({
@@ -24,7 +25,7 @@ describe('the search', () => {
     device('350000000000001', 'bus'),
     device('1', null, 'X'),
   ];
-  const found = (text: string) => findDevices(all, text).map(({ imei }) => imei);
+  const found = (text: string) => findDevices(all, text, 10).first.map(({ imei }) => imei);
   test('finds a part of a name, a plate or an IMEI, whatever its case and blanks', () => {
     assert.deepEqual(found('VAN'), ['350000000000002']);
     assert.deepEqual(found('ga731'), ['350000000000002']);
@@ -33,6 +34,19 @@ describe('the search', () => {
   });
   test('lists all by name where nothing is sought', () => {
     assert.deepEqual(found(' '), ['350000000000001', '350000000000002', '1']);
+  });
+  test('counts all and gives the first of them, in the order of all', () => {
+    const names = fc.array(fc.constantFrom('Ö', 'o', 'Z 2', 'Z 10', 'a'), { maxLength: 12 });
+    fc.assert(
+      fc.property(names, fc.integer({ min: 1, max: 5 }), (drawn, max) => {
+        const devices = drawn.map((name, index) => device(String(index).padStart(2, '0'), name));
+        const sorted = [...devices].sort(
+          (a, b) => String(a.name).localeCompare(String(b.name)) || a.imei.localeCompare(b.imei),
+        );
+        const { count, first } = findDevices(devices, '', max);
+        assert.deepEqual([count, first], [devices.length, sorted.slice(0, max)]);
+      }),
+    );
   });
 });
 
@@ -93,14 +107,14 @@ test('an event of an area is explained from before its device came in; others ar
     type: 'geofence',
     message: '',
     device_imei: '35',
-    data: { areaId: 7, enteredAt: '2026-03-02T08:10:00.000Z' },
+    data: { position: { lat: 0, lng: 0 }, areaId: 7, enteredAt: '2026-03-02T08:10:00.000Z' },
     occurred_at: '2026-03-02T09:00:00.000Z',
   };
   assert.equal(
     explainPath(event),
     '/api/v1/areas/7/explain?device=35&from=2026-03-02T08%3A00%3A00.000Z&to=2026-03-02T09%3A01%3A00.000Z',
   );
-  assert.equal(explainPath({ ...event, data: {} }), null);
+  assert.equal(explainPath({ ...event, data: { position: { lat: 0, lng: 0 } } }), null);
 });
 
 test('a delivery says what came of its attempts', () => {
@@ -112,4 +126,24 @@ test('a delivery says what came of its attempts', () => {
     [{ last_error: 'timed_out' }, '2 attempts: timed out'],
   ] as const)
     assert.equal(reasonOf({ ...base, ...change }), expected);
+});
+
+test('the picture of an explanation shows stays, gaps and the minimum stay where they were, cut to the window', () => {
+  const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
+  const visit = (from: number, to: number, outcome: string) => ({
+    first_inside_at: at(from),
+    last_inside_at: at(to),
+    points: 2,
+    seconds: (to - from) * 60,
+    outcome,
+  });
+  const visits = [visit(-10, 10, 'entry_and_exit'), visit(50, 60, 'too_short'), visit(90, 120, 'pending')];
+  const line = timeLine({ visits, gaps: [{ from: at(20), to: at(45) }] }, { from: at(0), to: at(100) }, 900);
+  assert.deepEqual(line.visits, [
+    { x: 0, width: 10, outcome: 'entry_and_exit', threshold: 5 },
+    { x: 50, width: 10, outcome: 'too_short', threshold: 65 },
+    { x: 90, width: 10, outcome: 'pending', threshold: null },
+  ]);
+  assert.deepEqual(line.gaps, [{ x: 20, width: 25 }]);
+  assert.match(line.text, /3 visits, 1 gap without points, minimum stay 900 s/);
 });

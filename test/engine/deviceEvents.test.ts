@@ -4,28 +4,19 @@ import fc from 'fast-check';
 import { InvariantError } from '../../src/base/invariant.ts';
 import { type DeviceEvent, type DeviceState, NO_STATE, stepDevice } from '../../src/engine/deviceEvents.ts';
 import type { Fix } from '../../src/engine/fix.ts';
+import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 
 const START = Date.UTC(2026, 2, 14, 12);
 
 /** A fix `second` seconds into the trace. */
 function fix(second: number, values: Partial<Fix> = {}): Fix {
-  return {
-    imei: '352093081234501',
-    recordedAtMs: START + second * 1_000,
-    sentAtMs: null,
-    lat: 41.9,
-    lng: 12.5,
+  return fixOf('352093081234501', START + second * 1_000, {
     altitudeM: 30,
     speedKmh: 0,
-    heading: 0,
     satellites: 9,
-    odometerKm: null,
-    ignition: null,
-    alarms: [],
-    rfid: null,
     ...values,
-  };
+  });
 }
 
 function replay(trace: readonly Fix[]): { state: DeviceState; events: DeviceEvent[][]; speeds: number[] } {

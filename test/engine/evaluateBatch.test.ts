@@ -1,30 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { inOneGo } from '../../src/base/workTurns.ts';
 import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
 import { type BatchPoint, evaluateBatch } from '../../src/engine/evaluateBatch.ts';
 import type { Fix } from '../../src/engine/fix.ts';
+import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
 
 function pointOf(deviceId: number, second: number, values: Partial<Fix> = {}): BatchPoint {
-  const fix: Fix = {
-    imei: String(350_000_000_000_000 + deviceId),
-    recordedAtMs: START_MS + second * 1_000,
-    sentAtMs: null,
-    lat: 41.9,
-    lng: 12.5,
-    altitudeM: 0,
-    speedKmh: 30,
-    heading: 0,
-    satellites: 0,
-    odometerKm: null,
-    ignition: null,
-    alarms: [],
-    rfid: null,
-    ...values,
-  };
+  const fix = fixOf(String(350_000_000_000_000 + deviceId), START_MS + second * 1_000, values);
   return { deviceId, fix };
 }
 
@@ -49,7 +36,7 @@ const withStates = (before: States, after: ReadonlyMap<number, DeviceState>): St
 
 /** The evaluation with indexes of the batch in the place of its points. */
 function evaluate(points: readonly BatchPoint[], before: States, eventsMax?: number) {
-  const evaluation = evaluateBatch(points, before, START_MS, eventsMax);
+  const evaluation = inOneGo(evaluateBatch(points, before, START_MS, eventsMax));
   const indexes = (some: readonly BatchPoint[]) => some.map((point) => points.indexOf(point));
   return {
     ...evaluation,
@@ -107,7 +94,7 @@ describe('any batch', () => {
       fc.property(drawn, ({ rows, newest }) => {
         const points = rows.map(({ deviceId, second, ...values }) => pointOf(deviceId, second, values));
         const before = statesOf(...newest.map((second, n) => [n + 1, second] as const));
-        const got = evaluateBatch(points, before, START_MS);
+        const got = inOneGo(evaluateBatch(points, before, START_MS));
         for (const deviceId of [1, 2, 3, 4]) {
           const isOwn = (point: BatchPoint): boolean => point.deviceId === deviceId;
           const own = points.filter(isOwn);

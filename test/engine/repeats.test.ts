@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { InvariantError } from '../../src/base/invariant.ts';
+import { inOneGo } from '../../src/base/workTurns.ts';
 import {
   type DeviceEvent,
   type DeviceState,
@@ -12,6 +13,7 @@ import {
 import { evaluateBatch } from '../../src/engine/evaluateBatch.ts';
 import type { Fix } from '../../src/engine/fix.ts';
 import { decodeRepeats, encodeRepeats, REMEMBERED_MAX } from '../../src/engine/repeats.ts';
+import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 
 const START = Date.UTC(2026, 2, 14, 12);
@@ -19,22 +21,9 @@ const SEED = { seed: 20_260_314 };
 
 /** A message about the fix `second` seconds into the story, sent at `sent` seconds where that is known. */
 function message(second: number, values: Partial<Fix> = {}, sent: number | null = null): Fix {
-  return {
-    imei: '352093081234501',
-    recordedAtMs: START + second * 1_000,
-    sentAtMs: sent === null || sent <= second ? null : START + sent * 1_000,
-    lat: 41.9,
-    lng: 12.5,
-    altitudeM: 30,
-    speedKmh: 0,
-    heading: 0,
-    satellites: 9,
-    odometerKm: null,
-    ignition: null,
-    alarms: [],
-    rfid: null,
-    ...values,
-  };
+  const sentAtMs = sent === null || sent <= second ? null : START + sent * 1_000;
+  const atRest = { altitudeM: 30, speedKmh: 0, satellites: 9 };
+  return fixOf('352093081234501', START + second * 1_000, { ...atRest, sentAtMs, ...values });
 }
 
 /** What an event says, in a word. */
@@ -173,7 +162,7 @@ test('it is reported when it was sent, or at the time of the point where that is
   const { state } = reported([message(0)]);
   const at = (sentAtMs: number | null): number[] => {
     const points = [{ deviceId: 1, fix: { ...message(0, sos), sentAtMs } }];
-    return evaluateBatch(points, new Map([[1, { state }]]), START).events.map(
+    return inOneGo(evaluateBatch(points, new Map([[1, { state }]]), START)).events.map(
       ({ occurredAtMs }) => occurredAtMs - START,
     );
   };
@@ -293,7 +282,7 @@ describe('any messages, in any order', () => {
     take(batch: readonly Fix[]): string[] {
       const points = batch.map((fix) => ({ deviceId: 1, fix }));
       const before = new Map([[1, { state: this.#state }]]);
-      const { moved, amended, events } = evaluateBatch(points, before, START + 1e9);
+      const { moved, amended, events } = inOneGo(evaluateBatch(points, before, START + 1e9));
       const state = moved.get(1) ?? amended.get(1) ?? this.#state;
       this.#state = { ...state, repeats: decodeRepeats(encodeRepeats(state), state.recordedAtMs) };
       return events.map(({ event }) => word(event)).filter((text) => !text.startsWith('parking'));

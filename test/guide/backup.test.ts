@@ -3,7 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { DAY_MS } from '../../src/base/durations.ts';
 import { openSql } from '../../src/store/sql/sql.ts';
+import { packPoints } from '../support/history/packPoints.ts';
 import { type Pod, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { databaseUrl } from '../support/postgres/cluster.ts';
@@ -84,7 +86,44 @@ async function startSetup(t: TestContext) {
   const startMs = Date.now() - 3_600_000;
   await before.pod.points([point(startMs, OUTSIDE), point(startMs + 1_000, INSIDE)]);
   await before.api.deliveriesWhen(hook.id, 1, ({ status }) => status === 'delivered');
+  await storePastDays(before.pod, url, startMs);
   return { url, key, receiver, before, hook, waiting, startMs };
+}
+
+/** Of five closed days: packed, and some that came late. */
+async function storePastDays(pod: Pod, url: string, startMs: number): Promise<void> {
+  const past = (count: number, shiftMs: number) =>
+    Array.from({ length: count }, (_, n) =>
+      point(startMs - 8 * DAY_MS + (n * 5 * DAY_MS) / count + shiftMs, {
+        latitude: (n + 1) / 9,
+        longitude: -n / 7,
+      }),
+    );
+  await pod.points(past(400, 0));
+  const sql = openSql(url, { maxConnections: 1, name: 'test packing' });
+  assert.equal((await packPoints(sql)).points, 400);
+  await sql.end();
+  await pod.points(past(20, 1_234));
+}
+
+/** All that can be asked about the history, as texts. */
+async function historyTexts(pod: Pod, key: string, startMs: number): Promise<string[]> {
+  const window = `from=${new Date(startMs - 9 * DAY_MS).toISOString()}&to=${new Date(startMs + 1_000).toISOString()}`;
+  const below = `/api/v3/devices/${IMEI}/history`;
+  const { latitude: lat, longitude: lng } = INSIDE;
+  const paths = [
+    `${below}?limit=1000&${window}`,
+    `${below}/export?format=csv&${window}`,
+    `${below}/summary?by=day&${window}`,
+    `/api/v3/presence?lat=${lat}&lng=${lng}&radius_m=100000&${window}`,
+  ];
+  return Promise.all(
+    paths.map(async (path) => {
+      const response = await fetch(`${pod.api}${path}`, { headers: { 'X-API-Key': key } });
+      assert.equal(response.status, 200);
+      return response.text();
+    }),
+  );
 }
 
 function idsAt(receiver: Receiver, path: string): string[] {
@@ -98,6 +137,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
   const { url, key, receiver, before, hook, waiting, startMs } = await startSetup(t);
   const folder = await mkdtemp(join(tmpdir(), 'fleet-backup-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
+  const history = await historyTexts(before.pod, key, startMs);
   await run(t, guideBlock('backup'), folder, url);
 
   // What comes after the backup is lost, but receivers have heard of it.
@@ -112,10 +152,9 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
   const { pod, api, read } = await serve(t, restoredUrl, key);
 
   await t.test('devices, history, areas, events and endpoints are there, for the same key', async () => {
-    assert.deepEqual(
-      (await read(`/devices/${IMEI}/history`)).map(({ latitude }: { latitude: number }) => latitude),
-      [INSIDE.latitude, OUTSIDE.latitude],
-    );
+    const page = await read(`/devices/${IMEI}/history?limit=1000`);
+    assert.equal(page.length, 2 + 400 + 20, 'packed points, late ones and rows');
+    assert.deepEqual(await historyTexts(pod, key, startMs), history);
     assert.equal((await read(`/devices/${IMEI}/location`)).latitude, INSIDE.latitude);
     assert.deepEqual(
       (await read('/areas')).map(({ name }: { name: string }) => name),
@@ -175,7 +214,7 @@ test('what was in the backup goes on after the restore, and nothing of it twice'
     await sql`create database thin`;
     await sql.end();
     const thinUrl = databaseUrl(restoredUrl, 'thin');
-    const without = "pg_dump --exclude-table-data='position_w*'";
+    const without = "pg_dump --exclude-table-data='position_w*' --exclude-table-data='packed_points_w*'";
     await run(t, guideBlock('backup').replace('pg_dump', without), folder, url);
     await run(t, guideBlock('restore'), folder, thinUrl);
     const thin = await serve(t, thinUrl, key);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { findFreePort } from '../support/ports.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -14,14 +15,16 @@ const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';
 const POLLERS = 6;
 const POSTERS = 4;
-const RESTARTS = 4;
+const RESTARTS = 2;
+/** Between the calls of one client: the processor belongs to the pods that start. */
+const PAUSE_MS = 5;
 /** Answers that must have come before and after each step. */
 const CALLS_BETWEEN = 40;
 /** A site that is down fails as fast as it is called: the first failures are enough. */
 const FAILURES_KEPT = 10;
 const AREA = { name: 'Gate', type: 'point', center: { lat: 41.9, lng: 12.5 } };
 
-/** Clients that call as fast as they are answered, until they are told to end. */
+/** Clients that call again soon after they are answered, until they are told to end. */
 class Load {
   readonly failures: string[] = [];
   readonly #nginx: Nginx;
@@ -62,6 +65,7 @@ class Load {
       this.#answered++;
       if (outcome !== null && this.failures.length < FAILURES_KEPT)
         this.failures.push(`${call.method ?? 'GET'} ${path}: ${outcome}`);
+      await sleep(PAUSE_MS);
     }
   }
 }

@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { findDevices, nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
-import { devices, line } from '../liveFleet.ts';
+import { fleet, line } from '../liveFleet.ts';
 import type { Device } from '../types.ts';
 import { Curl, Time } from './parts.ts';
 
@@ -11,14 +11,14 @@ const ROWS_MAX = 200;
 
 export function Devices(): VNode {
   const [text, setText] = useState('');
-  const all = devices.value;
-  const found = findDevices(all.values(), text);
+  fleet.round.value; // drawn again with each round
+  const { count, first } = findDevices(fleet.values(), text, ROWS_MAX);
   return html`
     <label>Search by name, plate or IMEI
       <input type="search" value=${text} onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
     </label>
-    <p role="status">${found.length} of ${all.size} devices${found.length > ROWS_MAX ? `; the first ${ROWS_MAX} are shown` : ''}</p>
-    ${found.length === 0 ? html`<p class="empty">${nothingFound(all.size)}</p>` : html`<${Rows} found=${found.slice(0, ROWS_MAX)} />`}
+    <p role="status">${count} of ${fleet.size} devices${count > ROWS_MAX ? `; the first ${ROWS_MAX} are shown` : ''}</p>
+    ${count === 0 ? html`<p class="empty">${nothingFound(fleet.size)}</p>` : html`<${Rows} found=${first} />`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=devices' }} />
   `;
 }

@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { explainPath } from '../explainPath.ts';
+import { Panel } from '../forms/panel.ts';
 import { html } from '../html.ts';
 import { events } from '../liveFleet.ts';
-import { useLoaded } from '../loaded.ts';
-import type { Explanation, FleetEvent } from '../types.ts';
+import type { FleetEvent } from '../types.ts';
+import { Explained } from './explanation.ts';
 import { Curl, Time } from './parts.ts';
 
 /** Events as they happen, newest first. */
@@ -21,7 +22,13 @@ export function Events(): VNode {
         html`<button type="button" aria-expanded=${isAsked} aria-label=${`Why: ${event.message}`}
           onClick=${() => setAsked(isAsked ? null : event.id)}>Why?</button>`
       }
-      ${isAsked && path !== null && html`<${Why} path=${path} />`}
+      ${
+        isAsked &&
+        path !== null &&
+        html`<${Panel} label=${`Why: ${event.message}`} close=${() => setAsked(null)}>
+          <${Explained} path=${path} dwellSeconds=${event.data.dwellSeconds ?? 0} />
+        <//>`
+      }
     </li>`;
   };
   return html`
@@ -32,23 +39,4 @@ export function Events(): VNode {
     }
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=events' }} />
   `;
-}
-
-function Why({ path }: { path: string }): VNode {
-  const { reply, reload } = useLoaded<Explanation>(path);
-  if (reply === null) return html`<p>Looking at the points…</p>`;
-  if (!reply.ok)
-    return html`<p class="error">${reply.message} <button type="button" onClick=${reload}>Try again</button></p>`;
-  const { message, visits, notes } = reply.data;
-  return html`<div class="why" role="status">
-    <p>${message}</p>
-    <ul>${visits.map(
-      (
-        visit,
-      ) => html`<li>inside from <${Time} at=${visit.first_inside_at} /> to <${Time} at=${visit.last_inside_at} />:
-        ${visit.points} points, ${visit.seconds} s, ${visit.outcome.replaceAll('_', ' ')}</li>`,
-    )}</ul>
-    <ul>${notes.map(({ message: note }) => html`<li>${note}</li>`)}</ul>
-    <${Curl} call=${{ method: 'GET', path }} />
-  </div>`;
 }

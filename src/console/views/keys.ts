@@ -1,10 +1,15 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
+import { keyCurl } from '../curl.ts';
+import { Confirm } from '../forms/confirm.ts';
+import { Choices, Field, Form, wordsOf } from '../forms/form.ts';
+import { Panel } from '../forms/panel.ts';
+import { type Sending, useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
-import type { FieldError, Key } from '../types.ts';
-import { Curl, FieldProblem, List, Secret } from './parts.ts';
+import type { Key } from '../types.ts';
+import { Curl, List, Secret } from './parts.ts';
 
 const SCOPES = [
   'read_devices',
@@ -31,61 +36,89 @@ export function Keys(): VNode {
 }
 
 function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode {
-  const [isSure, setSure] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   const [problem, setProblem] = useState('');
+  const { id, name, prefix, scopes, allowlist, last_used_at, revoked_at } = apiKey;
   const revoke = async (): Promise<void> => {
-    if (!isSure) return setSure(true);
-    const reply = await call({ method: 'POST', path: `/api/v1/keys/${apiKey.id}/revoke` });
+    const reply = await call({ method: 'POST', path: `/api/v1/keys/${id}/revoke` });
     if (reply.ok) reload();
     else setProblem(reply.message);
   };
   return html`<li>
-    <strong>${apiKey.name}</strong> <code>${apiKey.prefix}…</code>
-    <small>${apiKey.scopes.join(', ')}; ${apiKey.allowlist.length === 0 ? 'from anywhere' : `from ${apiKey.allowlist.join(', ')}`}</small>
+    <strong>${name}</strong> <code>${prefix}…</code>
+    <small>${scopes.join(', ')}; ${allowlist.length === 0 ? 'from anywhere' : `from ${allowlist.join(', ')}`}; ${
+      last_used_at === null ? 'not used yet' : `last used ${new Date(last_used_at).toLocaleString()}`
+    }</small>
     ${
-      apiKey.revoked_at === null
-        ? html`<button type="button" onClick=${revoke} onBlur=${() => setSure(false)}>${isSure ? 'Revoke for ever' : 'Revoke'}</button>`
+      revoked_at === null
+        ? html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
+          <${Confirm} label="Revoke" sure="Revoke for ever" run=${revoke} />`
         : html`<em>revoked</em>`
     }
     <span class="error" role="alert">${problem}</span>
+    ${isOpen && html`<${ChangeKey} apiKey=${apiKey} reload=${reload} close=${() => setOpen(false)} />`}
   </li>`;
 }
 
+function ChangeKey({ apiKey, reload, close }: { apiKey: Key; reload: () => void; close: () => void }): VNode {
+  const sending = useSending();
+  const path = `/api/v1/keys/${apiKey.id}`;
+  const submit = async (form: HTMLFormElement): Promise<void> => {
+    const body = bodyOf(form);
+    if ((await sending.send(() => call({ method: 'PATCH', path, body }))) === null) return;
+    close();
+    reload();
+  };
+  const { name, scopes, allowlist } = apiKey;
+  return html`<${Panel} label=${`Change ${name}`} close=${close}>
+    <${KeyForm} label="Key" button="Save" sending=${sending} submit=${submit} apiKey=${apiKey} />
+    <${Curl} call=${{ method: 'PATCH', path, body: { name, scopes, allowlist } }} />
+  <//>`;
+}
+
 function NewKey({ reload }: { reload: () => void }): VNode {
-  const [made, setMade] = useState<string | null>(null);
-  const [errors, setErrors] = useState<readonly FieldError[]>([]);
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
-    const fields = new FormData(form);
-    const body = {
-      name: String(fields.get('name')),
-      scopes: fields.getAll('scopes'),
-      allowlist: String(fields.get('allowlist'))
-        .split(/[\s,]+/)
-        .filter((entry) => entry !== ''),
-    };
-    const reply = await call<{ key: string }>({ method: 'POST', path: '/api/v1/keys', body });
-    setMade(reply.ok ? reply.data.key : null);
-    setErrors(
-      reply.ok
-        ? []
-        : reply.details.length > 0
-          ? reply.details
-          : [{ field: 'name', code: '', message: reply.message }],
+  const [made, setMade] = useState<{ key: string; use: string | null } | null>(null);
+  const sending = useSending();
+  const submit = async (form: HTMLFormElement): Promise<void> => {
+    const body = bodyOf(form);
+    setMade(null);
+    const reply = await sending.send<{ key: string }>(() =>
+      call({ method: 'POST', path: '/api/v1/keys', body }),
     );
-    if (!reply.ok) return;
+    if (reply === null) return;
+    const { key } = reply.data;
+    setMade({ key, use: keyCurl(location.origin, key, body.scopes) });
     form.reset();
     reload();
   };
-  return html`<form onSubmit=${submit} aria-label="New key">
-    <label>Name <input name="name" required aria-describedby="key-name" /></label><${FieldProblem} id="key-name" field="name" errors=${errors} />
-    <fieldset><legend>It may</legend>${SCOPES.map(
-      (scope) => html`<label><input type="checkbox" name="scopes" value=${scope} /> ${scope}</label>`,
-    )}</fieldset><${FieldProblem} id="key-scopes" field="scopes" errors=${errors} />
-    <label>Only from these addresses (empty: anywhere) <input name="allowlist" placeholder="192.0.2.0/24" aria-describedby="key-allowlist" /></label>
-    <${FieldProblem} id="key-allowlist" field="allowlist" errors=${errors} />
-    <button>Make a key</button>
-    ${made !== null && html`<${Secret} label="The key:" text=${made} />`}
-  </form>`;
+  return html`<h4>New key</h4>
+    <${KeyForm} label="New key" button="Make a key" sending=${sending} submit=${submit} apiKey=${null} />
+    ${made !== null && html`<${Secret} label="The key:" text=${made.key} use=${made.use ?? undefined} />`}`;
+}
+
+function KeyForm(props: {
+  label: string;
+  button: string;
+  sending: Sending;
+  submit: (form: HTMLFormElement) => unknown;
+  /** Null: a new one. */
+  apiKey: Key | null;
+}): VNode {
+  const { label, button, sending, submit, apiKey } = props;
+  return html`<${Form} label=${label} fields=${['name', 'scopes', 'allowlist']} sending=${sending} submit=${submit}>
+    <${Field} name="name" label="Name" defaultValue=${apiKey?.name ?? ''} />
+    <${Choices} name="scopes" label="It may" values=${SCOPES} chosen=${apiKey?.scopes ?? []} />
+    <${Field} name="allowlist" label="Only from these addresses (empty: anywhere)" placeholder="192.0.2.0/24"
+      defaultValue=${apiKey?.allowlist.join(', ') ?? ''} />
+    <button>${button}</button>
+  <//>`;
+}
+
+function bodyOf(form: HTMLFormElement): { name: string; scopes: string[]; allowlist: string[] } {
+  const fields = new FormData(form);
+  return {
+    name: String(fields.get('name')),
+    scopes: fields.getAll('scopes').map(String),
+    allowlist: wordsOf(fields.get('allowlist')),
+  };
 }

@@ -2,7 +2,6 @@ import type { ComponentChildren, VNode } from 'preact';
 import type { Reply } from '../api.ts';
 import { type ApiCall, curlOf } from '../curl.ts';
 import { html } from '../html.ts';
-import type { FieldError } from '../types.ts';
 
 /** The call behind a view, to be pasted into a shell. */
 export function Curl({ call }: { call: ApiCall }): VNode {
@@ -27,25 +26,13 @@ export function List<T>(props: {
   return reply.data.length === 0 ? html`<p class="empty">${empty}</p>` : show(reply.data);
 }
 
-/** What is wrong with a field, beside it. */
-export function FieldProblem({
-  id,
-  field,
-  errors,
-}: {
-  id: string;
-  field: string;
-  errors: readonly FieldError[];
-}): VNode {
-  const own = errors.filter((error) => error.field?.split(/[.[]/, 1)[0] === field);
-  return html`<span id=${id} class="error" role="alert">${own.map(({ message }) => message).join('; ')}</span>`;
-}
-
 export function Time({ at }: { at: string }): VNode {
   return html`<time datetime=${at}>${new Date(at).toLocaleString()}</time>`;
 }
 
-/** Something that is shown this one time. */
-export function Secret({ label, text }: { label: string; text: string }): VNode {
-  return html`<p class="secret" role="status">${label} <code>${text}</code> Copy it now: it is not shown again.</p>`;
+/** Something that is shown this one time, and below it how it is used. */
+export function Secret({ label, text, use }: { label: string; text: string; use?: string }): VNode {
+  return html`<div class="secret" role="status">${label} <code>${text}</code> Copy it now: it is not shown again.
+    ${use !== undefined && html`<pre tabindex="0" aria-label="How it is used">${use}</pre>`}
+  </div>`;
 }

@@ -2,15 +2,26 @@ import { signal } from '@preact/signals';
 import type { FunctionComponent, VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { logOut, token } from '../api.ts';
+import { endDraft } from '../areaDraft.ts';
 import { html } from '../html.ts';
 import { followFleet, line } from '../liveFleet.ts';
+import { MapPane } from '../map/mapPane.ts';
 import { Areas } from './areas.ts';
 import { Devices } from './devices.ts';
 import { Events } from './events.ts';
 import { Login } from './login.ts';
+import { MapPanel } from './map.ts';
 import { Settings } from './settings.ts';
 
-const VIEWS: Readonly<Record<string, FunctionComponent>> = { Devices, Areas, Events, Settings };
+const VIEWS: Readonly<Record<string, FunctionComponent>> = {
+  Map: MapPanel,
+  Devices,
+  Areas,
+  Events,
+  Settings,
+};
+/** Shown beside the map. */
+const WITH_MAP = ['Map', 'Areas'];
 
 const shown = signal(viewOf(location.hash));
 addEventListener('hashchange', () => {
@@ -18,7 +29,7 @@ addEventListener('hashchange', () => {
 });
 
 function viewOf(hash: string): string {
-  return Object.keys(VIEWS).find((name) => `#${name.toLowerCase()}` === hash) ?? 'Devices';
+  return Object.keys(VIEWS).find((name) => `#${name.toLowerCase()}` === hash) ?? 'Map';
 }
 
 /** The login, or the views with what leads to them. */
@@ -28,10 +39,14 @@ export function Shell(): VNode {
     if (session === null) return;
     const ending = new AbortController();
     void followFleet(ending.signal);
-    return () => ending.abort();
+    return () => {
+      ending.abort();
+      endDraft(); // it is not for whoever logs in next
+    };
   }, [session]);
   if (session === null) return html`<${Login} />`;
   const View = VIEWS[shown.value] as FunctionComponent;
+  const isWithMap = WITH_MAP.includes(shown.value);
   return html`
     <header>
       <h1>Fleet</h1>
@@ -44,7 +59,10 @@ export function Shell(): VNode {
       <${Line} />
       <button type="button" onClick=${logOut}>Log out</button>
     </header>
-    <main><h2>${shown.value}</h2><${View} /></main>
+    <div class=${isWithMap ? 'with-map' : ''}>
+      <${MapPane} isShown=${isWithMap} />
+      <main><h2>${shown.value}</h2><${View} /></main>
+    </div>
   `;
 }
 

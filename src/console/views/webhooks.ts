@@ -1,11 +1,14 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, type Reply } from '../api.ts';
+import { Confirm } from '../forms/confirm.ts';
+import { Field, Form, wordsOf } from '../forms/form.ts';
+import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
-import type { FieldError, Webhook } from '../types.ts';
+import type { Webhook } from '../types.ts';
 import { Deliveries } from './deliveries.ts';
-import { Curl, FieldProblem, List, Secret } from './parts.ts';
+import { Curl, List, Secret } from './parts.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 
@@ -14,74 +17,67 @@ export function Webhooks(): VNode {
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
     <${List} reply=${reply} reload=${reload} empty="There are no webhooks yet. Enter below where events are to be sent."
-      show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} />`)}</ul>`} />
+      show=${(all: readonly Webhook[]) => html`<ul class="rows">${all.map((webhook) => html`<${WebhookRow} key=${webhook.id} webhook=${webhook} reload=${reload} />`)}</ul>`} />
     <${Curl} call=${{ method: 'GET', path: PATH }} />
     <${NewWebhook} reload=${reload} />
   </section>`;
 }
 
-function WebhookRow({ webhook }: { webhook: Webhook }): VNode {
+function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
   const [problem, setProblem] = useState('');
   const [isOpen, setOpen] = useState(false);
   const [round, setRound] = useState(0);
+  const { id, url, events, active } = webhook;
+  const path = `/api/v1/webhooks/${id}`;
   const say = (reply: Reply<unknown>): void => setProblem(reply.ok ? '' : reply.message);
   const test = async (): Promise<void> => {
-    say(await call({ method: 'POST', path: `/api/v1/webhooks/${webhook.id}/test` }));
+    say(await call({ method: 'POST', path: `${path}/test` }));
     setOpen(true);
     setRound((before) => before + 1);
   };
   const rotate = async (): Promise<void> => {
-    const reply = await call<{ secret: string }>({
-      method: 'POST',
-      path: `/api/v1/webhooks/${webhook.id}/rotate-secret`,
-    });
+    const reply = await call<{ secret: string }>({ method: 'POST', path: `${path}/rotate-secret` });
     say(reply);
     if (reply.ok) setSecret(reply.data.secret);
   };
+  const remove = async (): Promise<void> => {
+    const reply = await call({ method: 'DELETE', path });
+    say(reply);
+    if (reply.ok) reload();
+  };
   return html`<li>
-    <strong>${webhook.url}</strong> <small>${webhook.events.join(', ')}${webhook.active ? '' : '; not active'}</small>
+    <strong>${url}</strong> <small>${events.join(', ')}${active ? '' : '; not active'}</small>
     <button type="button" onClick=${test}>Send a test</button>
-    <button type="button" onClick=${rotate}>Rotate the secret</button>
+    <${Confirm} label="Rotate the secret" sure="Make a new secret" run=${rotate} />
     <button type="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>Deliveries</button>
+    <${Confirm} label="Delete" sure="Delete with its deliveries" run=${remove} />
     <span class="error" role="alert">${problem}</span>
     ${secret !== null && html`<${Secret} label="The new secret:" text=${secret} />`}
-    ${isOpen && html`<${Deliveries} key=${round} webhookId=${webhook.id} />`}
+    ${isOpen && html`<${Deliveries} round=${round} webhook=${webhook} close=${() => setOpen(false)} />`}
   </li>`;
 }
 
 function NewWebhook({ reload }: { reload: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
-  const [errors, setErrors] = useState<readonly FieldError[]>([]);
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
+  const sending = useSending('url');
+  const submit = async (form: HTMLFormElement): Promise<void> => {
     const fields = new FormData(form);
-    const body = {
-      url: String(fields.get('url')),
-      events: String(fields.get('events'))
-        .split(/[\s,]+/)
-        .filter((type) => type !== ''),
-    };
-    const reply = await call<{ secret: string }>({ method: 'POST', path: '/api/v1/webhooks', body });
-    setSecret(reply.ok ? reply.data.secret : null);
-    setErrors(
-      reply.ok
-        ? []
-        : reply.details.length > 0
-          ? reply.details
-          : [{ field: 'url', code: '', message: reply.message }],
+    const body = { url: String(fields.get('url')), events: wordsOf(fields.get('events')) };
+    setSecret(null);
+    const reply = await sending.send<{ secret: string }>(() =>
+      call({ method: 'POST', path: '/api/v1/webhooks', body }),
     );
-    if (!reply.ok) return;
+    if (reply === null) return;
+    setSecret(reply.data.secret);
     form.reset();
     reload();
   };
-  return html`<form onSubmit=${submit} aria-label="New webhook">
-    <label>URL <input name="url" type="url" required placeholder="https://…" aria-describedby="webhook-url" /></label>
-    <${FieldProblem} id="webhook-url" field="url" errors=${errors} />
-    <label>Types of events (* for all) <input name="events" required defaultValue="*" aria-describedby="webhook-events" /></label>
-    <${FieldProblem} id="webhook-events" field="events" errors=${errors} />
-    <button>Make a webhook</button>
-    ${secret !== null && html`<${Secret} label="Its secret:" text=${secret} />`}
-  </form>`;
+  return html`<h4>New webhook</h4>
+    <${Form} label="New webhook" fields=${['url', 'events']} sending=${sending} submit=${submit}>
+      <${Field} name="url" label="URL" type="url" placeholder="https://…" />
+      <${Field} name="events" label="Types of events (* for all)" defaultValue="*" />
+      <button>Make a webhook</button>
+    <//>
+    ${secret !== null && html`<${Secret} label="Its secret:" text=${secret} />`}`;
 }

@@ -13,10 +13,10 @@ export function explanationOf(
 ): Explanation {
   return {
     ...verdictOf(replay, names),
-    closest: replay.closest,
+    closest: replay.findings.closest,
     visits: replay.log.visits,
-    gaps: replay.gaps,
-    notes: notesOf(replay, situations, trimmed),
+    gaps: replay.findings.gaps,
+    notes: notesOf(replay.findings, situations, trimmed),
     steps: replay.steps,
   };
 }

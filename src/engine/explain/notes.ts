@@ -1,6 +1,6 @@
 import { formatIso } from '../../base/isoTime.ts';
 import type { Note } from './explanation.ts';
-import type { PointReplay } from './pointReplay.ts';
+import type { ReplayFindings } from './replayFindings.ts';
 import type { Situation } from './situations.ts';
 import { counted, seconds } from './verdict.ts';
 
@@ -9,20 +9,20 @@ const CHANGES_MAX = 20;
 
 /** What is to be said of the window besides its verdict, in the order of NOTE_CODES. */
 export function notesOf(
-  replay: PointReplay,
+  findings: ReplayFindings,
   situations: readonly Situation[],
   trimmed: { readonly fromMs: number; readonly historyDays: number } | null,
 ): Note[] {
   return [
-    ...lateNotes(replay),
-    ...changeNotes(replay, situations),
-    ...gapNotes(replay),
+    ...lateNotes(findings),
+    ...changeNotes(findings, situations),
+    ...gapNotes(findings),
     ...(trimmed === null ? [] : [trimmedNote(trimmed)]),
-    ...unrecordedNotes(replay),
+    ...unrecordedNotes(findings),
   ];
 }
 
-function lateNotes({ late }: PointReplay): Note[] {
+function lateNotes({ late }: ReplayFindings): Note[] {
   if (late.count === 0) return [];
   const inside = late.inside === 0 ? 'none of them inside' : `${late.inside} of them inside`;
   return [
@@ -35,7 +35,7 @@ function lateNotes({ late }: PointReplay): Note[] {
 }
 
 /** Those between the points of the window, and that there were some afterwards. */
-function changeNotes({ situationsUsed }: PointReplay, situations: readonly Situation[]): Note[] {
+function changeNotes({ situationsUsed }: ReplayFindings, situations: readonly Situation[]): Note[] {
   if (situationsUsed === null) return [];
   const { first, last } = situationsUsed;
   const notes: Note[] = [];
@@ -79,7 +79,7 @@ function changeNote(before: Situation, after: Situation): Note[] {
   return notes;
 }
 
-function gapNotes({ gaps }: PointReplay): Note[] {
+function gapNotes({ gaps }: ReplayFindings): Note[] {
   const [first, ...more] = gaps;
   if (first === undefined) return [];
   const longest = more.reduce((a, b) => (b.toMs - b.fromMs > a.toMs - a.fromMs ? b : a), first);
@@ -107,7 +107,7 @@ function trimmedNote({
   };
 }
 
-function unrecordedNotes({ unmarked, unknownArea, unexplained }: PointReplay): Note[] {
+function unrecordedNotes({ unmarked, unknownArea, unexplained }: ReplayFindings): Note[] {
   const notes: Note[] = [];
   if (unmarked.count > 0) {
     notes.push({

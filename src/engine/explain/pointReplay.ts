@@ -4,7 +4,8 @@ import { distanceM } from '../../geometry/geodesic/distance.ts';
 import { stepStay } from '../geofenceStep.ts';
 import type { Stay } from '../stays.ts';
 import { crosses, mayCross } from './crossing.ts';
-import type { Gap, RecordedEvent } from './explanation.ts';
+import type { RecordedEvent } from './explanation.ts';
+import { ReplayFindings } from './replayFindings.ts';
 import { indexAt, type PastShape, type Situation } from './situations.ts';
 import { type Decision, StepLog } from './stepLog.ts';
 import { VisitLog } from './visitLog.ts';
@@ -25,8 +26,6 @@ export interface StoredColumns {
 
 const LATE = 1;
 const LATE_UNKNOWN = 2;
-/** A device that says nothing for longer has a gap. */
-export const GAP_MS = 10 * MINUTE_MS;
 /** A change that was committed so near to a point may have held for it, or not. */
 const UNCERTAIN_MS = MINUTE_MS;
 /** Bounds of distances, which add up only to 0.34 %. */
@@ -85,28 +84,11 @@ export interface ReplayOptions {
 export class PointReplay {
   readonly log: VisitLog;
   readonly steps: StepLog | null;
-  readonly gaps: Gap[] = [];
-  /** Points of the window. */
-  points = 0;
-  /** Of them, those that were evaluated while the area existed, watched the device, or neither. */
-  readonly evaluated = { watched: 0, not_watched: 0, no_area: 0 };
-  closest: { distanceM: number; atMs: number } | null = null;
-  /** Two points of the window, one after the other, between which the way leads through the area. */
-  crossing: { readonly fromMs: number; readonly toMs: number } | null = null;
-  readonly late = { count: 0, inside: 0, firstMs: 0 };
-  /** Points whose lateness or time of receipt was not stored. */
-  readonly unmarked = { count: 0, firstMs: 0 };
-  /** Points of a time for which the area is not known. */
-  readonly unknownArea = { count: 0, firstMs: 0 };
-  /** Where the record has more or less than the replay. */
-  readonly unexplained = { count: 0, firstMs: 0 };
-  /** The situations that were in force for points of the window: from the first to the last. */
-  situationsUsed: { first: number; last: number } | null = null;
+  readonly findings = new ReplayFindings();
   readonly #options: ReplayOptions;
   #stay: Stay | null;
   #nextRecorded = 0;
   #before: Before | null = null;
-  #lastMs = Number.NaN;
 
   constructor(options: ReplayOptions) {
     this.#options = options;
@@ -130,7 +112,8 @@ export class PointReplay {
         receivedAtMs: marks.receivedAtMs[n]!,
         isLateUnknown: late === LATE_UNKNOWN,
       };
-      if (this.#isInWindow(point.atMs)) this.#arrive(point);
+      const isMarked = late !== LATE_UNKNOWN && !Number.isNaN(point.receivedAtMs);
+      if (this.#isInWindow(point.atMs)) this.findings.arrive(point.atMs, isMarked);
       this.#applyRecordedBefore(point.atMs);
       if (late === LATE) this.#passOver(point);
       else yield* this.#evaluate(point);
@@ -147,13 +130,6 @@ export class PointReplay {
     return atMs >= this.#options.fromMs;
   }
 
-  #arrive({ atMs, isLateUnknown, receivedAtMs }: Point): void {
-    this.points++;
-    if (atMs - this.#lastMs > GAP_MS) this.gaps.push({ fromMs: this.#lastMs, toMs: atMs });
-    this.#lastMs = atMs;
-    if (isLateUnknown || Number.isNaN(receivedAtMs)) countOne(this.unmarked, atMs);
-  }
-
   #situationOf({ receivedAtMs, atMs }: Point): number {
     return indexAt(this.#options.situations, Number.isNaN(receivedAtMs) ? atMs : receivedAtMs);
   }
@@ -163,8 +139,7 @@ export class PointReplay {
     if (!this.#isInWindow(point.atMs)) return;
     const situation = this.#options.situations[this.#situationOf(point)] as Situation;
     const metres = situation.shape.compiled().signedDistanceM(point.lat, point.lng);
-    countOne(this.late, point.atMs);
-    if (metres <= 0) this.late.inside++;
+    this.findings.passOver(point.atMs, metres);
     this.#addStep(point, LATE, metres, 'late');
   }
 
@@ -187,12 +162,7 @@ export class PointReplay {
     if (event !== null && stay !== null) this.log.record(event);
 
     if (this.#isInWindow(point.atMs)) {
-      this.evaluated[situation.state]++;
-      if (!situation.isKnown) countOne(this.unknownArea, point.atMs);
-      this.situationsUsed = { first: this.situationsUsed?.first ?? index, last: index };
-      if (this.closest === null || evaluated.distanceM < this.closest.distanceM) {
-        this.closest = { distanceM: evaluated.distanceM, atMs: point.atMs };
-      }
+      this.findings.evaluate(point.atMs, evaluated.distanceM, index, situation);
       const decision = counts ? decisionOf(situation, before, stay, event) : 'late';
       this.#addStep(point, point.isLateUnknown ? LATE_UNKNOWN : 0, evaluated.distanceM, decision);
       yield* this.#lookBetween(point, evaluated, wayM);
@@ -212,7 +182,7 @@ export class PointReplay {
       const evaluated = this.#against(other, point, wayM);
       if (evaluated.transition === expected) return evaluated;
     }
-    if (this.#isInWindow(point.atMs)) countOne(this.unexplained, point.atMs);
+    if (this.#isInWindow(point.atMs)) this.findings.differ(point.atMs);
     return { ...first, stay: this.#stayAfter(event, first.stay) };
   }
 
@@ -244,7 +214,9 @@ export class PointReplay {
     const before = this.#before;
     if (before?.shape === shape && this.steps === null) {
       const leastM = before.distanceM * SHORTEST - wayM * LONGEST - 1;
-      const nearestM = this.#isInWindow(atMs) ? (this.closest?.distanceM ?? Number.POSITIVE_INFINITY) : 0;
+      const nearestM = this.#isInWindow(atMs)
+        ? (this.findings.closest?.distanceM ?? Number.POSITIVE_INFINITY)
+        : 0;
       if (leastM > Math.max(0, nearestM)) return leastM;
     }
     return shape.compiled().signedDistanceM(lat, lng);
@@ -267,7 +239,7 @@ export class PointReplay {
       const event = recorded[this.#nextRecorded];
       if (event === undefined || event.occurredAtMs >= atMs) return;
       this.#nextRecorded++;
-      countOne(this.unexplained, event.occurredAtMs);
+      this.findings.differ(event.occurredAtMs);
       this.#stay = this.#stayAfter(event, null);
       this.log.record(event);
       if (this.#stay === null) this.log.close(event.occurredAtMs);
@@ -280,7 +252,9 @@ export class PointReplay {
     const before = this.#before;
     const { shape, state } = this.#options.situations[index] as Situation;
     if (before === null || !this.#isInWindow(before.atMs) || state !== 'watched') return;
-    if (this.crossing !== null || this.log.hasVisits || metres <= 0 || before.shape !== shape) return;
+    if (this.findings.crossing !== null || this.log.hasVisits || before.shape !== shape) return;
+    // A point inside that the area did not watch is no way through it.
+    if (before.distanceM <= 0 || metres <= 0) return;
     if (!mayCross(before.distanceM, metres, wayM)) return;
     const compiled = shape.compiled();
     const outside = ({ lat, lng }: { readonly lat: number; readonly lng: number }) => ({
@@ -289,7 +263,7 @@ export class PointReplay {
       distanceM: Math.max(0, compiled.signedDistanceM(lat, lng)),
     });
     if (yield* crosses(compiled, outside(before), outside(point), wayM)) {
-      this.crossing = { fromMs: before.atMs, toMs: point.atMs };
+      this.findings.crossing = { fromMs: before.atMs, toMs: point.atMs };
     }
   }
 
@@ -309,9 +283,4 @@ function decisionOf(
   if (state !== 'watched') return state;
   if (after !== null) return after.confirmedAtMs === null ? 'pending' : 'inside';
   return before !== null && before.confirmedAtMs === null ? 'passed' : 'outside';
-}
-
-/** Counts something, and keeps the time of the first. */
-function countOne(counted: { count: number; firstMs: number }, atMs: number): void {
-  if (counted.count++ === 0) counted.firstMs = atMs;
 }

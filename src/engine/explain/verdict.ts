@@ -62,7 +62,7 @@ function ofTooShort(
 
 function ofNoVisit(replay: PointReplay, names: Names): { verdict: Verdict; message: string } {
   const { device, area, areaCreatedAtMs, toMs } = names;
-  const { evaluated, late, closest, crossing } = replay;
+  const { evaluated, late, closest, crossing, insideUnwatched } = replay.findings;
   if (evaluated.watched === 0) {
     if (evaluated.not_watched > 0) {
       return {
@@ -93,6 +93,12 @@ function ofNoVisit(replay: PointReplay, names: Names): { verdict: Verdict; messa
     return {
       verdict: 'between_points',
       message: `${device} crossed ${area} between two points, at ${between} (${seconds(crossing.toMs - crossing.fromMs)} seconds apart): none lies inside, so nothing was due`,
+    };
+  }
+  if (insideUnwatched > 0) {
+    return {
+      verdict: 'never_inside',
+      message: `${device} was never inside ${area} while it was watched: ${counted(insideUnwatched, 'point')} inside came when it was not${ignored}`,
     };
   }
   return {

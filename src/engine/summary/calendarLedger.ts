@@ -54,9 +54,16 @@ export class CalendarLedger implements Ledger<Share[]> {
 
   hold(shares: Share[], way: Way): void {
     const wayM = way.isGap ? 0 : lengthM(way);
-    this.#divide(way, (period, ms, part) => {
+    const period = this.#periodAround(way);
+    if (period !== null) {
+      const ms = way.to.recordedAtMs - way.from.recordedAtMs;
       if (way.isGap) period.gapMs += ms;
-      else shareOf(shares, period, ms, wayM * part);
+      else shareOf(shares, period, ms, wayM);
+      return;
+    }
+    this.#divide(way, (part, ms, share) => {
+      if (way.isGap) part.gapMs += ms;
+      else shareOf(shares, part, ms, wayM * share);
     });
   }
 
@@ -65,27 +72,24 @@ export class CalendarLedger implements Ledger<Share[]> {
   }
 
   book(shares: readonly Share[], motion: Motion): void {
-    for (const { period, ms, distanceM } of shares) {
-      if (motion === 'parked') {
-        period.parkedMs += ms;
-      } else {
-        period.movingMs += ms;
-        period.distanceM += distanceM;
-      }
-    }
+    for (const { period, ms, distanceM } of shares) add(period, motion, ms, distanceM);
   }
 
   bookWay(way: Way, motion: Motion): void {
     // A parked vehicle makes no way, whatever its receiver says.
     const wayM = motion === 'moving' && !way.isGap ? lengthM(way) : 0;
-    this.#divide(way, (period, ms, part) => {
-      if (way.isGap) period.gapMs += ms;
-      else if (motion === 'parked') period.parkedMs += ms;
-      else {
-        period.movingMs += ms;
-        period.distanceM += wayM * part;
-      }
-    });
+    const period = this.#periodAround(way);
+    if (period !== null)
+      add(period, way.isGap ? 'gap' : motion, way.to.recordedAtMs - way.from.recordedAtMs, wayM);
+    else this.#divide(way, (part, ms, share) => add(part, way.isGap ? 'gap' : motion, ms, wayM * share));
+  }
+
+  /** The period that the whole way lies in, as nearly all do; null: it leads into another. */
+  #periodAround({ from, to }: Way): OpenPeriod | null {
+    const period = this.#periods.at(-1);
+    const isInside =
+      period !== undefined && from.recordedAtMs >= period.fromMs && to.recordedAtMs < period.toMs;
+    return isInside ? period : null;
   }
 
   /** Enters every period that the way leads into. */
@@ -107,6 +111,17 @@ export class CalendarLedger implements Ledger<Share[]> {
     const period = openPeriod(Math.max(fromMs, notBeforeMs), toMs);
     this.#periods.push(period);
     return period;
+  }
+}
+
+function add(period: OpenPeriod, what: Motion | 'gap', ms: number, wayM: number): void {
+  if (what === 'gap') {
+    period.gapMs += ms;
+  } else if (what === 'parked') {
+    period.parkedMs += ms;
+  } else {
+    period.movingMs += ms;
+    period.distanceM += wayM;
   }
 }
 

@@ -93,13 +93,13 @@ export class Explanations {
     for await (const page of pointPages(tx, worldIds, deviceId, { fromMs: startMs, toMs }, 'marked')) {
       const { marks } = page;
       if (marks !== null) await turns.run(accountId, replay.take({ ...page, marks }));
-      if (replay.points > this.#pointsMax) return { kind: 'too_many_points' };
+      if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
       if (performance.now() > untilMs) throw new DeadlineExceeded('the explanation takes too long');
     }
     replay.end();
     const names = { ...request.names, areaCreatedAtMs: createdAtMs, toMs };
     const trimmed = request.trimmedToDays === null ? null : { fromMs, historyDays: request.trimmedToDays };
     const explanation = explanationOf(replay, situations, names, trimmed);
-    return { kind: 'explained', explanation, points: replay.points };
+    return { kind: 'explained', explanation, points: replay.findings.points };
   }
 }

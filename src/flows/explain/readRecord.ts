@@ -10,13 +10,10 @@ import {
   selectPassages,
 } from '../../store/history/areaRecord.ts';
 import { type StoredPast, selectPast } from '../../store/history/past.ts';
-import { LATENESS, pointPages } from '../../store/history/pointPages.ts';
 import { selectLastPoints } from '../../store/history/surveyPoints.ts';
 import type { Tx } from '../../store/sql/sql.ts';
 import type { ExplainRequest } from './explainRequest.ts';
 
-/** How often the last evaluated point is looked for further back: before it are only late ones. */
-const LOOKS_BACK = 8;
 /** Where memberships changed, this much more is read before the window. */
 const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
 const NEVER_MS = 0;
@@ -94,7 +91,7 @@ function stayAfter(areaId: number, event: RecordedPassage | undefined): Stay | n
  */
 async function startOf(
   tx: Tx,
-  { worldIds, deviceId, fromMs }: ExplainRequest,
+  { deviceId, fromMs }: ExplainRequest,
   situations: readonly Situation[],
   last: RecordedPassage | undefined,
 ): Promise<number> {
@@ -104,20 +101,10 @@ async function startOf(
   );
   if (isChanged && last?.direction === 'entry') return Math.max(afterLastMs, fromMs - CHANGED_LOOK_BACK_MS);
   const dwellMs = 1_000 * Math.max(...situations.map(({ dwellSeconds }) => dwellSeconds));
-  if (dwellMs === 0) return fromMs;
-  let beforeMs = fromMs;
-  for (let look = 0; look < LOOKS_BACK; look++) {
-    const [newest] = await selectLastPoints(tx, [deviceId], beforeMs, NEVER_MS);
-    if (newest === undefined) return Math.min(fromMs, Math.max(beforeMs, afterLastMs));
-    const window = { fromMs: newest.recordedAtMs - dwellMs, toMs: newest.recordedAtMs };
-    let evaluatedMs: number | null = null;
-    for await (const { count, recordedAtMs, marks } of pointPages(tx, worldIds, deviceId, window, 'marked')) {
-      for (let n = 0; n < count; n++) {
-        if (marks?.late[n] !== LATENESS.late) evaluatedMs = recordedAtMs[n] as number;
-      }
-    }
-    if (evaluatedMs !== null) return Math.min(fromMs, Math.max(evaluatedMs - dwellMs, afterLastMs));
-    beforeMs = window.fromMs;
-  }
-  return Math.min(fromMs, Math.max(beforeMs, afterLastMs));
+  // Of a stay that goes on, the last point before the window is shown.
+  if (dwellMs === 0 && last?.direction !== 'entry') return fromMs;
+  const [newest] = await selectLastPoints(tx, [deviceId], fromMs, NEVER_MS);
+  return newest === undefined
+    ? fromMs
+    : Math.min(fromMs, Math.max(newest.recordedAtMs - dwellMs, afterLastMs));
 }

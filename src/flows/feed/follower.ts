@@ -22,8 +22,13 @@ import { ReplyMonitor } from './replyMonitor.ts';
 const POLL_MS = 250;
 /** How often a pod reports to the list of pods. */
 const HEARTBEAT_MS = 1_000;
-/** /readyz turns false when memory is older than this. */
+/** /readyz turns false when the writes in memory are older than this. */
 export const READY_LAG_MS = 5_000;
+/**
+ * The same for positions. All pods receive a burst of position updates of one customer at the same time, and must not
+ * leave the load balancer together while they work it off. A pod that was stopped has older ones.
+ */
+export const READY_POSITIONS_LAG_MS = 30_000;
 const STOP_DEADLINE_MS = 2_000;
 /** A minute less than changes are kept, for differences of clocks. No write takes as long as that. */
 const AWAY_MS = (FEED_RETENTION_MINUTES - 1) * MINUTE_MS;
@@ -197,7 +202,7 @@ export class Follower {
   }
 
   ready(): boolean {
-    return this.lagMs() <= READY_LAG_MS;
+    return this.writesLagMs() <= READY_LAG_MS && this.lagMs() <= READY_POSITIONS_LAG_MS;
   }
 
   /** True after two seconds without a reply of Postgres, until there is one. */

@@ -4,9 +4,9 @@ import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 const AT_ONCE_MS = 2;
 
 /** Runs a computation: at once if it is short, else in turns with all other long computations of the pod. */
-export async function inTurns<T>(
-  turns: Pick<WorkTurns<string>, 'run'>,
-  key: string,
+export async function inTurns<T, Key>(
+  turns: Pick<WorkTurns<Key>, 'run'>,
+  key: Key,
   steps: Steps<T>,
 ): Promise<T> {
   const endMs = performance.now() + AT_ONCE_MS;

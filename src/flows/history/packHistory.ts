@@ -153,19 +153,10 @@ export class HistoryPacker {
       const blob = await packColumns(await turns.run('packing', writeColumns(part)));
       packed.push({ points: part, blob });
     }
-    const replacement = {
-      deviceId,
-      rows: {
-        firstMs: rows.recordedAtMs[0] as number,
-        lastMs: rows.recordedAtMs[rows.count - 1] as number,
-        count: rows.count,
-      },
-      replaced,
-      packed,
-    };
+    const replacement = { deviceId, rows, replaced, packed };
     try {
       await sql.begin(async (tx) => {
-        if (!(await replaceRows(tx, replacement))) throw new Changed();
+        if (!(await replaceRows(tx, replacement, (sinceMs) => this.#rest(sinceMs)))) throw new Changed();
       });
       return true;
     } catch (error) {

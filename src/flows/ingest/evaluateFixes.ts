@@ -43,11 +43,12 @@ export async function evaluateFixes<Point extends BatchPoint>(
   nowMs: number,
   isExclusive: boolean,
 ): Promise<EvaluatedFixes<Point>> {
-  const evaluation = evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK);
+  const key = isExclusive ? 'points of one device' : 'points';
+  const evaluation = await inTurns(turns, key, evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK));
   const limits = isExclusive ? EXCLUSIVE_LIMITS : SHARED_LIMITS;
   const geofences = await inTurns(
     turns,
-    isExclusive ? 'points of one device' : 'points',
+    key,
     evaluateGeofences(evaluation.inOrder, locked, watchOf(memory, locked), limits),
   );
   if (geofences.deferred.size === 0 && evaluation.deferred.length === 0) {
@@ -61,7 +62,11 @@ export async function evaluateFixes<Point extends BatchPoint>(
     (point) => !unevaluated.has(point) && !isDeferred(point, geofences.deferred.get(point.deviceId)),
   );
   // States are those after the last committed point. Geofences need no second evaluation: theirs end there already.
-  return { evaluation: evaluateBatch(committed, locked, nowMs), geofences, oversized };
+  return {
+    evaluation: await inTurns(turns, key, evaluateBatch(committed, locked, nowMs)),
+    geofences,
+    oversized,
+  };
 }
 
 const NONE: ReadonlySet<number> = new Set();

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import { DeadlineExceeded } from '../../base/deadline.ts';
 import type { Fix } from '../../engine/fix.ts';
@@ -21,6 +21,8 @@ import { type Part, type PointRequest, WaitingPoints } from './waitingPoints.ts'
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
 const TRANSACTIONS_MAX = 3;
+/** So many devices cost several milliseconds even before their transaction begins. */
+const LARGE_PARTS = 2_000;
 /** The pause between two looks at devices that another transaction has locked. It doubles while none becomes free. */
 const LOCK_POLL_MS = { first: 5, longest: 40 };
 /** A request that still waits after this, for a locked device or for memory, is rejected. */
@@ -146,6 +148,8 @@ export class Ingest {
 
   async #commit(parts: readonly Part[], isExclusive: boolean): Promise<void> {
     const { memory, clock, onOutcomes } = this.#ports;
+    // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
+    if (parts.length >= LARGE_PARTS) await nextTurn();
     const fixes: Fix[] = [];
     for (const { request, indexes } of parts) {
       for (const index of indexes) fixes.push(request.fixes[index] as Fix);
@@ -161,6 +165,7 @@ export class Ingest {
         else points.push({ deviceId, fix, outcome: null, request, index });
       }
     }
+    if (parts.length >= LARGE_PARTS) await nextTurn();
     const committed =
       points.length === 0 ? null : await commitFixes(this.#ports, points, clock(), isExclusive);
     for (const { request, index, outcome } of points) request.outcomes[index] = outcome;

@@ -1,6 +1,6 @@
 import { ALSO_MAX, type DevicesRead } from '../../feeds/readerCursor.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
-import type { ChangeXids } from '../../memory/changeOrder.ts';
+import type { ChangeXids } from '../../memory/firstChanges.ts';
 import type { Fleet } from '../../memory/fleet.ts';
 import type { Changed } from '../../memory/worldChanges.ts';
 

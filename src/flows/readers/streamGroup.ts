@@ -1,11 +1,12 @@
 import type { KeyState } from '../../access/keyState.ts';
-import type { WorkTurns } from '../../base/workTurns.ts';
+import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../../feeds/readerCursor.ts';
 import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { Changed } from '../../memory/worldChanges.ts';
 import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
 import type { Sql } from '../../store/sql/sql.ts';
+import { inTurns } from '../feed/inTurns.ts';
 import type { Cursors } from './cursors.ts';
 import type { EventFeed, EventsPlace } from './eventFeed.ts';
 import { type HeldFleet, isCurrent, readDevices, readUpTo } from './readDevices.ts';
@@ -15,6 +16,8 @@ import type { Touched } from './waitRoom.ts';
 /** Items of one write: what is made at once for a reader is some hundred kilobytes at most. */
 const DEVICES_PER_WRITE = 250;
 const EVENTS_PER_WRITE = 250;
+/** Some five hundred microseconds of work. */
+const EVENTS_PER_STEP = 16;
 
 /** Writes items as lines of a stream; `id` is the cursor behind the item. */
 export interface StreamFormat {
@@ -156,24 +159,35 @@ export class StreamGroup {
   }
 
   async *#events(from: StreamPlace, upTo: Snapshot): AsyncGenerator<StreamPiece, void, void> {
-    const { eventFeed, reads } = this.#ports;
+    const { eventFeed, reads, turns } = this.#ports;
     const { accountId, worldIds } = this.caller;
     let place = from;
     for (let read = from.events; read !== null; ) {
       const at: EventsPlace = { read, server: this.#server };
       const step = await eventFeed.step(reads(accountId), worldIds, at, NO_FILTERS, EVENTS_PER_WRITE, upTo);
       if (typeof step === 'string') throw new Error('another server has taken over');
-      let text = '';
-      for (const event of step.events) {
-        const { seen, fromMs } = read;
-        const at: EventsRead = { seen, open: { upTo: read.open?.upTo ?? upTo, place: event }, fromMs };
-        text += this.#ports.format.event(event, this.cursor({ ...place, events: at }));
-      }
+      const text = await inTurns(turns, accountId, this.#eventText(step.events, place, read, upTo));
       place = { ...place, events: step.read };
       if (text !== '') yield { bytes: Buffer.from(text), place };
       const isDone = !step.hasMore && (step.read.seen.equals(upTo) || step.read === read);
       read = isDone ? null : step.read;
     }
+  }
+
+  /** Each event has a cursor of its own, which is encrypted: a step makes a few. */
+  *#eventText(
+    events: readonly RecordedEvent[],
+    place: StreamPlace,
+    { seen, open, fromMs }: EventsRead,
+    upTo: Snapshot,
+  ): Steps<string> {
+    let text = '';
+    for (const [n, event] of events.entries()) {
+      if (n > 0 && n % EVENTS_PER_STEP === 0) yield;
+      const at: EventsRead = { seen, open: { upTo: open?.upTo ?? upTo, place: event }, fromMs };
+      text += this.#ports.format.event(event, this.cursor({ ...place, events: at }));
+    }
+    return text;
   }
 
   /** The last item has the cursor behind all of them; the others that within them, since order is only known to the page. */

@@ -2,13 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KeyState } from '../../access/keyState.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Steps } from '../../base/workTurns.ts';
-import type { EventsRead } from '../../feeds/readerCursor.ts';
 import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { Keyring } from '../../memory/keyring.ts';
-import type { Cursors } from './cursors.ts';
-import type { EventFeed } from './eventFeed.ts';
-import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
+import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
 import { StreamCounts } from './streamCounts.ts';
 import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
 import { StreamGroups } from './streamGroups.ts';
@@ -35,29 +32,16 @@ const RETRY_MS = 1_000;
 /** Sent when a pod stops or has lost its place: come back at once. */
 const COME_BACK = 'retry: 500\n\n';
 
-export interface StreamPorts extends Omit<GroupPorts, 'nowMs'> {
-  readonly cursors: Cursors;
-  readonly eventFeed: EventFeed;
+export interface StreamPorts extends Omit<GroupPorts, 'nowMs'>, OpeningPorts {
   readonly room: WaitRoom;
   readonly clock: Clock;
   readonly keyring: Pick<Keyring, 'onDropped'>;
-  readonly follower: {
-    readonly followed: Snapshot;
-    readonly isComplete: boolean;
-    catchUp(): Promise<void>;
+  readonly follower: OpeningPorts['follower'] & {
     noteReader(): void;
     writesLagMs(): number;
     readonly server: ServerMark;
   };
   readonly log: { warn(fields: object, message: string): void };
-}
-
-export interface StreamRequest {
-  readonly cursor: string | null;
-  /** Begin with the present state of every device; without a cursor only. */
-  readonly withSnapshot: boolean;
-  readonly devices: boolean;
-  readonly events: boolean;
 }
 
 /** Opened: `attach` begins to write. */
@@ -106,7 +90,7 @@ export class Streams {
     if (!this.#counts.hasRoom(caller)) return 'too_many';
     follower.noteReader();
     const { server } = follower;
-    const place = await this.#placeOf(caller, request);
+    const place = await openingPlace(this.#ports, caller, request);
     if (typeof place === 'string') return place;
     return { attach: (sink) => this.#attach(caller, { ...place, server }, sink) };
   }
@@ -115,25 +99,6 @@ export class Streams {
   close(): void {
     this.#isClosed = true;
     for (const reader of this.#readers.keys()) reader.end(COME_BACK);
-  }
-
-  async #placeOf(caller: KeyState, request: StreamRequest): Promise<StreamPlace | 'malformed' | 'expired'> {
-    const { cursors, eventFeed, follower, held, reads } = this.#ports;
-    const opened = request.cursor === null ? null : cursors.open(request.cursor, caller);
-    if (opened === 'malformed' || opened === 'expired') return opened;
-    const fresh = request.withSnapshot || opened !== null ? firstRead(held) : readUpTo(held.followed);
-    const devices = request.devices ? (opened?.devices ?? fresh) : null;
-    const firstEvents = async (): Promise<EventsRead> =>
-      (await eventFeed.firstPlace(reads(caller.accountId), caller.worldIds, null)).read;
-    const events = request.events ? (opened?.events ?? (await firstEvents())) : null;
-    // An answer is never older than its cursor.
-    const isHeld = () => isBefore({ devices, events }, follower.followed);
-    if (!isHeld()) await follower.catchUp();
-    if (opened !== null && cursors.open(request.cursor ?? '', caller) === 'expired') return 'expired';
-    if (!isHeld() && follower.isComplete && opened !== null) return 'expired';
-    if (devices !== null && !devices.seen.sees(held.fleet.removalHorizonXid(caller.worldIds)))
-      return 'expired';
-    return { devices, events };
   }
 
   #attach(
@@ -337,10 +302,4 @@ export class Streams {
     }
     return beat;
   }
-}
-
-/** Whether everything that was sent is up to this snapshot. */
-function isBefore({ devices, events }: StreamPlace, followed: Snapshot): boolean {
-  const isHeld = devices === null || isCurrent({ followed, isOwn: () => false }, devices);
-  return isHeld && (events === null || followed.contains(events.open?.upTo ?? events.seen));
 }

@@ -1,5 +1,5 @@
 import { formatIso } from '../../base/isoTime.ts';
-import type { PresentDevice } from '../../flows/history/findPresence.ts';
+import type { PresentDevice } from '../../flows/history/presenceSearch.ts';
 import { statusOf } from './deviceJson.ts';
 
 /** A device that was at a place. */

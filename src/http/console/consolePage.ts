@@ -1,54 +1,85 @@
 import type { Express, RequestHandler } from 'express';
+import type { ConsoleTiles } from '../../envValidators.ts';
 import { errorAnswer } from '../answers/answer.ts';
 import { assetUrl, PAGE_HEADERS } from '../docs/assets.ts';
 import { named } from '../server/measure.ts';
 import { onlyMethods } from '../server/methodAnswer.ts';
 import { send } from '../server/send.ts';
 import { StaticFile, serveFile } from '../server/staticFile.ts';
-import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles } from './consoleFiles.ts';
+import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
+import { type PageTiles, readPageTiles } from './consoleTiles.ts';
+import type { TileArchive } from './tileArchive.ts';
+import { tileRoute } from './tileRoute.ts';
+
+export interface ConsolePorts {
+  readonly consoleTiles: ConsoleTiles | null;
+  readonly log: { error(fields: object, message: string): void };
+}
 
 interface ConsolePage {
   readonly page: RequestHandler;
   readonly files: ReadonlyMap<string, RequestHandler>;
+  readonly archive: TileArchive | null;
 }
 
-let madeBefore: ConsolePage | undefined;
+/** By the JSON of the tiles: pods in one process may have different ones. */
+const madeBefore = new Map<string, Promise<ConsolePage>>();
 
 /**
  * GET /console and the files that the page loads. No key is needed: the page logs in. Everything is read once in a
  * process, when it is first asked for: a pod whose console nobody opens does not wait for it.
  */
-export function consoleRoutes(app: Express): void {
+export function consoleRoutes(app: Express, ports: ConsolePorts): void {
   const get = onlyMethods('GET', 'HEAD');
-  app.all(CONSOLE_PATH, named(CONSOLE_PATH), get, (request, response, next) =>
-    made().page(request, response, next),
+  const made = () => consolePage(ports);
+  app.all(CONSOLE_PATH, named(CONSOLE_PATH), get, async (request, response, next) =>
+    (await made()).page(request, response, next),
   );
-  app.all(`${CONSOLE_PATH}/*file`, named(`${CONSOLE_PATH}/*file`), get, (request, response, next) => {
-    const serve = made().files.get(request.path.slice(CONSOLE_PATH.length + 1));
+  tileRoute(app, get, async () => (await made()).archive);
+  app.all(`${CONSOLE_PATH}/*file`, named(`${CONSOLE_PATH}/*file`), get, async (request, response, next) => {
+    const serve = (await made()).files.get(request.path.slice(CONSOLE_PATH.length + 1));
     if (serve === undefined) send(response, errorAnswer('NOT_FOUND'), request.method);
-    else serve(request, response, next);
+    else await serve(request, response, next);
   });
 }
 
-function made(): ConsolePage {
-  madeBefore ??= makePage(readConsoleFiles());
-  return madeBefore;
+function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> {
+  const name = JSON.stringify(consoleTiles);
+  const before = madeBefore.get(name);
+  if (before !== undefined) return before;
+  const onError = (err: unknown): void => log.error({ err }, 'the tiles of CONSOLE_TILES cannot be read');
+  const made = Promise.all([readConsoleFiles(), readPageTiles(consoleTiles, onError)]).then(makePage);
+  madeBefore.set(name, made);
+  return made;
 }
 
-function makePage(console: ConsoleFiles): ConsolePage {
-  const policy = PAGE_HEADERS['Content-Security-Policy'].replace(
-    "script-src 'self'",
-    `script-src 'self' ${console.importMapHash}`,
-  );
-  const html = new StaticFile(Buffer.from(pageHtml(console)), 'text/html; charset=utf-8');
+function makePage([console, tiles]: readonly [ConsoleFiles, PageTiles]): ConsolePage {
+  const policy = policyOf(console, tiles);
+  const html = new StaticFile(Buffer.from(pageHtml(console, tiles)), 'text/html; charset=utf-8');
+  // The worker of the map fetches tiles under the policy of its own file.
+  const headersOf = (path: string) => (path === WORKER_PATH ? policy : {});
   return {
-    page: serveFile(html, { 'Content-Security-Policy': policy }),
-    files: new Map([...console.files].map(([path, file]) => [path, serveFile(file)])),
+    page: serveFile(html, policy),
+    files: new Map([...console.files].map(([path, file]) => [path, serveFile(file, headersOf(path))])),
+    archive: tiles.archive,
   };
 }
 
-function pageHtml({ importMap, modules, address }: ConsoleFiles): string {
+function policyOf({ importMapHash }: ConsoleFiles, { origin }: PageTiles): Record<string, string> {
+  const policy = PAGE_HEADERS['Content-Security-Policy'].replace(
+    "script-src 'self'",
+    `script-src 'self' ${importMapHash}`,
+  );
+  const connect = "connect-src 'self'";
+  return {
+    'Content-Security-Policy': origin === null ? policy : policy.replace(connect, `${connect} ${origin}`),
+  };
+}
+
+function pageHtml({ importMap, modules, address }: ConsoleFiles, { json }: PageTiles): string {
   const preloads = modules.map((module) => `<link rel="modulepreload" href="${module}">`).join('\n');
+  const tiles =
+    json === null ? '' : ` data-tiles="${json.replace(/[&"<]/g, (sign) => `&#${sign.charCodeAt(0)};`)}"`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -63,7 +94,7 @@ ${preloads}
 </head>
 <body>
 <noscript>The console needs JavaScript. Everything that it shows is in the API, too.</noscript>
-<div id="console"></div>
+<div id="console"${tiles}></div>
 <script type="module" src="${address('main.ts')}"></script>
 </body>
 </html>

@@ -1,5 +1,5 @@
 import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
-import { PRESENCE_POINTS_MAX } from '../../flows/history/findPresence.ts';
+import { PRESENCE_POINTS_MAX } from '../../flows/history/presenceSearch.ts';
 import { limitParameter, type Parameter } from './parameter.ts';
 import { FROM, LAT, LNG, TO } from './parameters.ts';
 

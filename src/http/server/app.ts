@@ -2,7 +2,7 @@ import express, { type Express, type NextFunction, type Request, type Response }
 import helmet from 'helmet';
 import { errorAnswer } from '../answers/answer.ts';
 import type { BodyPorts } from '../bodies/takeBody.ts';
-import { consoleRoutes } from '../console/consolePage.ts';
+import { type ConsolePorts, consoleRoutes } from '../console/consolePage.ts';
 import { docsRoutes } from '../docs/docsPage.ts';
 import { homeRoute } from '../docs/homePage.ts';
 import { apiDocument } from '../openapi/document.ts';
@@ -16,7 +16,7 @@ import { probeRoutes } from './probes.ts';
 import { send } from './send.ts';
 import { unexpectedErrorAnswer } from './unexpectedError.ts';
 
-export type AppPorts = PollingPorts & ApplicationPorts & BodyPorts;
+export type AppPorts = PollingPorts & ApplicationPorts & BodyPorts & ConsolePorts;
 
 const VERSIONS: readonly ApiVersion[] = ['v1', 'v2', 'v3', 'webhooks'];
 
@@ -30,7 +30,7 @@ export function createApp(ports: AppPorts): Express {
   app.use('/api/v1', deprecationMark);
   probeRoutes(app, ports.probes);
   homeRoute(app);
-  consoleRoutes(app);
+  consoleRoutes(app, ports);
   docsRoutes(app, apiDocument(ports.routes));
   for (const version of VERSIONS) {
     app.use(`/api/${version}`, authorization(ports, version), apiVersionHeader(version));

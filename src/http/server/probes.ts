@@ -6,7 +6,7 @@ import { send } from './send.ts';
 export interface Probes {
   /** Memory was filled once. */
   loaded(): boolean;
-  /** Memory is loaded and in step with Postgres. */
+  /** Memory is loaded and follows Postgres closely enough (Follower.ready). */
   ready(): boolean;
 }
 

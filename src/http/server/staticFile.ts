@@ -3,15 +3,12 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, RequestHandler, Response } from 'express';
 
-/** The best quality of brotli takes seconds for the largest file, and saves a few per cent. */
-const BROTLI = { params: { [constants.BROTLI_PARAM_QUALITY]: 8 } };
+/** Of brotli. The best takes more than a second for a megabyte, and saves a few per cent. */
+const QUALITY = 8;
 
-const COMPRESS = {
-  br: (bytes: Buffer) => promisify(brotliCompress)(bytes, BROTLI),
-  gzip: (bytes: Buffer) => promisify(gzip)(bytes),
-};
+type Encoding = 'br' | 'gzip';
 
-type Encoding = keyof typeof COMPRESS;
+const ENCODINGS: readonly Encoding[] = ['br', 'gzip'];
 
 /** Bytes that are the same for everybody until the next start. Compressed when they are first asked for that way. */
 export class StaticFile {
@@ -19,18 +16,27 @@ export class StaticFile {
   /** Names the content: equal for equal bytes, here and on every pod. */
   readonly version: string;
   readonly #bytes: Buffer;
+  readonly #quality: number;
   readonly #compressed: Partial<Record<Encoding, Promise<Buffer>>> = {};
 
-  constructor(bytes: Buffer, contentType: string) {
+  constructor(bytes: Buffer, contentType: string, quality = QUALITY) {
     this.#bytes = bytes;
+    this.#quality = quality;
     this.contentType = contentType;
     this.version = createHash('sha256').update(bytes).digest('base64url').slice(0, 16);
   }
 
   async bytes(encoding: Encoding | null): Promise<Buffer> {
     if (encoding === null) return this.#bytes;
-    this.#compressed[encoding] ??= COMPRESS[encoding](this.#bytes);
+    this.#compressed[encoding] ??= this.#compress(encoding);
     return this.#compressed[encoding];
+  }
+
+  /** In another thread: nothing else waits for it. */
+  #compress(encoding: Encoding): Promise<Buffer> {
+    if (encoding === 'gzip') return promisify(gzip)(this.#bytes);
+    const params = { [constants.BROTLI_PARAM_QUALITY]: this.#quality };
+    return promisify(brotliCompress)(this.#bytes, { params });
   }
 }
 
@@ -54,7 +60,7 @@ export function serveFile(file: StaticFile, headers: Readonly<Record<string, str
 }
 
 async function sendBytes(file: StaticFile, request: Request, response: Response): Promise<void> {
-  const encoding = encodingFor(request.headers['accept-encoding'] ?? '');
+  const encoding = encodingFor(request);
   const bytes = await file.bytes(encoding);
   if (encoding !== null) response.setHeader('Content-Encoding', encoding);
   response.setHeader('Content-Type', file.contentType);
@@ -62,10 +68,9 @@ async function sendBytes(file: StaticFile, request: Request, response: Response)
   response.end(request.method === 'HEAD' ? undefined : bytes);
 }
 
-/** The smallest form that is accepted. */
-function encodingFor(accepted: string): Encoding | null {
-  if (/\bbr\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(accepted)) return 'br';
-  return /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(accepted) ? 'gzip' : null;
+/** The smallest form that is accepted, whatever the reader likes best. */
+function encodingFor(request: Request): Encoding | null {
+  return ENCODINGS.find((encoding) => request.acceptsEncodings(encoding) === encoding) ?? null;
 }
 
 /** If-None-Match: a list of tags, compared weakly (RFC 9110 section 13.1.2). */

@@ -2,6 +2,7 @@ import { invariant } from '../../base/invariant.ts';
 import type { DeviceState } from '../../engine/deviceEvents.ts';
 import { decodeRepeats, encodeRepeats } from '../../engine/repeats.ts';
 import { decodeStays, encodeStays, type Stay } from '../../engine/stays.ts';
+import { rowSlices } from '../sql/rowSlices.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
 
@@ -28,6 +29,18 @@ export interface LockedStates {
  * delays another, even if a pod stalls with a lock.
  */
 export async function lockDeviceStates(tx: Tx, deviceIds: readonly number[]): Promise<LockedStates> {
+  const locked = new Map<number, LockedState>();
+  for (const slice of rowSlices(deviceIds)) {
+    for (const [id, state] of await lockSlice(tx, slice)) locked.set(id, state);
+  }
+  const missing = deviceIds.filter((id) => !locked.has(id));
+  if (missing.length === 0) return { locked, lockedElsewhere: NOBODY };
+  const elsewhere = await tx<{ device_id: number }[]>`
+    select device_id from device_state where device_id = any(${arrayLiteral(missing)}::bigint[])`;
+  return { locked, lockedElsewhere: new Set(elsewhere.map((row) => row.device_id)) };
+}
+
+async function lockSlice(tx: Tx, deviceIds: readonly number[]): Promise<[number, LockedState][]> {
   const rows = await tx<
     {
       device_id: number;
@@ -58,38 +71,31 @@ export async function lockDeviceStates(tx: Tx, deviceIds: readonly number[]): Pr
     from device_state s join device d on d.id = s.device_id
     where s.device_id = any(${arrayLiteral(deviceIds)}::bigint[])
     order by s.device_id for update of s skip locked`;
-  const locked = new Map(
-    rows.map((row) => [
-      row.device_id,
-      {
-        worldId: row.world_id,
-        state: {
-          recordedAtMs: wholeMs(row.recorded),
-          lat: row.latitude,
-          lng: row.longitude,
-          altitudeM: row.altitude_m,
-          speedKmh: row.speed_kmh,
-          heading: row.heading,
-          satellites: row.satellites,
-          odometerKm: row.odometer_km,
-          ignition: row.ignition,
-          alarms: row.alarms,
-          rfid: row.rfid,
-          repeats: decodeRepeats(row.repeats, wholeMs(row.recorded)),
-          slowSinceMs: wholeMs(row.slow),
-          parkedAtMs: wholeMs(row.parked),
-        },
-        stays: decodeStays(row.stays),
-        revision: row.revision,
-        movedAtMs: wholeMs(row.moved) ?? 0,
+  return rows.map((row) => [
+    row.device_id,
+    {
+      worldId: row.world_id,
+      state: {
+        recordedAtMs: wholeMs(row.recorded),
+        lat: row.latitude,
+        lng: row.longitude,
+        altitudeM: row.altitude_m,
+        speedKmh: row.speed_kmh,
+        heading: row.heading,
+        satellites: row.satellites,
+        odometerKm: row.odometer_km,
+        ignition: row.ignition,
+        alarms: row.alarms,
+        rfid: row.rfid,
+        repeats: decodeRepeats(row.repeats, wholeMs(row.recorded)),
+        slowSinceMs: wholeMs(row.slow),
+        parkedAtMs: wholeMs(row.parked),
       },
-    ]),
-  );
-  const missing = deviceIds.filter((id) => !locked.has(id));
-  if (missing.length === 0) return { locked, lockedElsewhere: NOBODY };
-  const elsewhere = await tx<{ device_id: number }[]>`
-    select device_id from device_state where device_id = any(${arrayLiteral(missing)}::bigint[])`;
-  return { locked, lockedElsewhere: new Set(elsewhere.map((row) => row.device_id)) };
+      stays: decodeStays(row.stays),
+      revision: row.revision,
+      movedAtMs: wholeMs(row.moved) ?? 0,
+    },
+  ]);
 }
 
 const NOBODY: ReadonlySet<number> = new Set();
@@ -114,12 +120,21 @@ export async function updateDeviceStates(
   stays: ReadonlyMap<number, readonly Stay[]>,
   movedAtMs: number,
 ): Promise<void> {
-  if (states.size === 0) return;
+  for (const slice of rowSlices([...states])) await updateSlice(tx, slice, stays, movedAtMs);
+}
+
+async function updateSlice(
+  tx: Tx,
+  states: readonly (readonly [deviceId: number, state: DeviceState])[],
+  stays: ReadonlyMap<number, readonly Stay[]>,
+  movedAtMs: number,
+): Promise<void> {
   const staysOf = (deviceId: number): string | null => {
     const changed = stays.get(deviceId);
     return changed === undefined ? null : encodeStays(changed);
   };
-  const of = <T>(pick: (state: DeviceState) => T): T[] => [...states.values()].map(pick);
+  const deviceIds = states.map(([deviceId]) => deviceId);
+  const of = <T>(pick: (state: DeviceState) => T): T[] => states.map(([, state]) => pick(state));
   const result = await tx`
     update device_state s set
       recorded_at = to_timestamp(t.recorded / 1000), latitude = t.latitude, longitude = t.longitude,
@@ -129,18 +144,18 @@ export async function updateDeviceStates(
       stays = coalesce(t.stays, s.stays), moved_at = to_timestamp(${movedAtMs}::float8 / 1000),
       revision = s.revision + 1
     from unnest(
-      ${arrayLiteral([...states.keys()])}::bigint[], ${arrayLiteral(of((t) => t.recordedAtMs))}::float8[],
+      ${arrayLiteral(deviceIds)}::bigint[], ${arrayLiteral(of((t) => t.recordedAtMs))}::float8[],
       ${arrayLiteral(of((t) => t.lat))}::float8[], ${arrayLiteral(of((t) => t.lng))}::float8[],
       ${arrayLiteral(of((t) => t.altitudeM))}::float8[], ${arrayLiteral(of((t) => t.speedKmh))}::float8[],
       ${arrayLiteral(of((t) => t.heading))}::float8[], ${arrayLiteral(of((t) => t.satellites))}::int[],
       ${arrayLiteral(of((t) => t.odometerKm))}::float8[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
       ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
       ${arrayLiteral(of((t) => t.slowSinceMs))}::float8[], ${arrayLiteral(of((t) => t.parkedAtMs))}::float8[],
-      ${[...states.keys()].map(staysOf)}::text[], ${of(encodeRepeats)}::text[]
+      ${deviceIds.map(staysOf)}::text[], ${of(encodeRepeats)}::text[]
     ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
             alarms, rfid, slow, parked, stays, repeats)
     where s.device_id = t.device_id`;
-  invariant(result.count === states.size, 'every locked device has a state to update');
+  invariant(result.count === states.length, 'every locked device has a state to update');
 }
 
 /** Writes what repeated fixes changed: not the position, and not the time of the last position update. */

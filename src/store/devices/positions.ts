@@ -1,5 +1,6 @@
 import { MINUTE_MS } from '../../base/durations.ts';
 import { findPacked, newestPacked, type OnDamaged, type Passage } from '../history/packedLookup.ts';
+import { rowSlices } from '../sql/rowSlices.ts';
 import type { Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
 
@@ -29,17 +30,20 @@ export async function insertLatePositions(
   if (fixes.length === 0) return [];
   const packed = await findPacked(tx, fixes, nowMs, onDamaged);
   const unpacked = packed.size === 0 ? fixes : fixes.filter((_, n) => !packed.has(n));
-  const inserted = await tx<{ device_id: number; recorded: number }[]>`
-    ${insertStatement(tx, unpacked, true)}
-    on conflict (device_id, recorded_at) do nothing
-    returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
-  const fresh = new Set(inserted.map((row) => `${row.device_id} ${row.recorded}`));
+  const fresh = new Set<string>();
+  for (const slice of rowSlices(unpacked)) {
+    const inserted = await tx<{ device_id: number; recorded: number }[]>`
+      ${insertStatement(tx, slice, true)}
+      on conflict (device_id, recorded_at) do nothing
+      returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
+    for (const row of inserted) fresh.add(`${row.device_id} ${row.recorded}`);
+  }
   return fixes.map((fix) => fresh.has(`${fix.deviceId} ${fix.recordedAtMs}`));
 }
 
 /** Stores points that are newer than every stored point of their device, so no duplicates are possible. */
 export async function insertNewPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<void> {
-  if (fixes.length > 0) await insertStatement(tx, fixes, false);
+  for (const slice of rowSlices(fixes)) await insertStatement(tx, slice, false);
 }
 
 /** All points of a transaction are received at its beginning: a change that was committed before holds for them. */

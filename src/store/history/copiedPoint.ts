@@ -10,9 +10,7 @@ export const MARK_LIST = new RawSql('received_at, late');
 
 /** Reads the columns behind recorded_at into place `n`. How the point came is not known. */
 export function readPoint(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
-  points.recordedAtMs[n] = recordedAtMs;
-  points.lats[n] = row.float8();
-  points.lngs[n] = row.float8();
+  readPlace(row, recordedAtMs, points, n);
   points.altitudesM[n] = row.float8();
   points.speedsKmh[n] = row.float8();
   points.headings[n] = row.float8();
@@ -22,9 +20,32 @@ export function readPoint(row: CopiedRow, recordedAtMs: number, points: PointCol
   points.lates[n] = Number.NaN;
 }
 
+/** What `readPlace` and `readMotion` read. The other columns need no places. */
+export const PLACE_LIST = new RawSql('recorded_at, latitude, longitude');
+export const MOTION_LIST = new RawSql('recorded_at, latitude, longitude, speed_kmh');
+
+/** Reads the columns behind recorded_at into place `n`: where the point was. */
+export function readPlace(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
+  points.recordedAtMs[n] = recordedAtMs;
+  points.lats[n] = row.float8();
+  points.lngs[n] = row.float8();
+}
+
+/** Where the point was, and how fast. */
+export function readMotion(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
+  readPlace(row, recordedAtMs, points, n);
+  points.speedsKmh[n] = row.float8();
+}
+
 /** Reads how the point came. */
 export function readMarks(row: CopiedRow, points: PointColumns, n: number): void {
   points.receivedAtMs[n] = row.timestampMsOrNull() ?? Number.NaN;
   const late = row.boolOrNull();
   points.lates[n] = late === null ? Number.NaN : Number(late);
+}
+
+/** All of a point: POINT_LIST and MARK_LIST. */
+export function readMarkedPoint(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
+  readPoint(row, recordedAtMs, points, n);
+  readMarks(row, points, n);
 }

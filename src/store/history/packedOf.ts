@@ -26,6 +26,10 @@ export function earliestOf(parts: readonly { readonly fromMs: number }[]): numbe
   return parts.reduce((earliestMs, { fromMs }) => Math.min(earliestMs, fromMs), Number.MAX_SAFE_INTEGER);
 }
 
+export function latestOf(windows: readonly { readonly toMs: number }[]): number {
+  return windows.reduce((latestMs, { toMs }) => Math.max(latestMs, toMs), Number.MIN_SAFE_INTEGER);
+}
+
 /** The packed points of these parts up to `toMs`, in order, until there are `maxPoints`. */
 export async function packedOf(
   tx: Tx,

@@ -49,6 +49,9 @@ export async function selectNextRowMs(
   return row?.recorded_at.getTime() ?? null;
 }
 
+/** Rows that are read or deleted at a time: what waits in this pod or on the disk waits for a millisecond or two. */
+const ROWS_AT_A_TIME = 400;
+
 /** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
 export async function selectRows(
   sql: Sql,
@@ -58,20 +61,26 @@ export async function selectRows(
   limit: number,
 ): Promise<PointColumns> {
   const points = emptyColumns(limit);
-  const row = new CopiedRow();
   let count = 0;
-  const query = sql`
-    select ${POINT_LIST}, ${MARK_LIST}
-    from position
-    where device_id = ${integers([deviceId])} and recorded_at >= ${instant(fromMs)} and recorded_at < ${instant(beforeMs)}
-    order by recorded_at limit ${integers([limit])}`;
-  await sql.copy(query, (bytes) => {
-    row.feed(bytes);
-    for (; row.next(); count++) {
-      readPoint(row, row.timestampMs(), points, count);
-      readMarks(row, points, count);
-    }
-  });
+  for (let hasMore = true; hasMore; ) {
+    const atOnce = Math.min(ROWS_AT_A_TIME, limit - count);
+    const nextMs = count === 0 ? fromMs : (points.recordedAtMs[count - 1] as number) + 1;
+    const query = sql`
+      select ${POINT_LIST}, ${MARK_LIST}
+      from position
+      where device_id = ${integers([deviceId])} and recorded_at >= ${instant(nextMs)} and recorded_at < ${instant(beforeMs)}
+      order by recorded_at limit ${integers([atOnce])}`;
+    const before = count;
+    const row = new CopiedRow();
+    await sql.copy(query, (bytes) => {
+      row.feed(bytes);
+      for (; row.next(); count++) {
+        readPoint(row, row.timestampMs(), points, count);
+        readMarks(row, points, count);
+      }
+    });
+    hasMore = count - before === atOnce && count < limit;
+  }
   return sliceColumns(points, 0, count);
 }
 
@@ -114,8 +123,8 @@ export interface PackedPoints {
 /** What takes the place of rows. */
 export interface Replacement {
   readonly deviceId: number;
-  /** All rows of the device between these times, both included, and how many they were. */
-  readonly rows: { readonly firstMs: number; readonly lastMs: number; readonly count: number };
+  /** The times of all rows of the device from the first to the last of them. */
+  readonly rows: Pick<PointColumns, 'recordedAtMs' | 'count'>;
   /** Points that were packed before and are in `packed` as well. */
   readonly replaced: PackedRow | null;
   readonly packed: readonly PackedPoints[];
@@ -123,19 +132,27 @@ export interface Replacement {
 
 /**
  * Puts packed points in the place of rows. False: the device, its rows or what was packed are not the same any more, and
- * the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of what
+ * the transaction must be rolled back. `rest` lets others go first between two parts of the work. The device is locked as for new points, so none of them can be a repeat of what
  * moves.
  */
 export async function replaceRows(
   tx: Tx,
   { deviceId, rows, replaced, packed }: Replacement,
+  rest: (sinceMs: number) => Promise<void>,
 ): Promise<boolean> {
   const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
   if (locked.count === 0) return false;
-  const deleted = await tx`
-    delete from position where device_id = ${integers([deviceId])}
-      and recorded_at >= ${instant(rows.firstMs)} and recorded_at < ${instant(rows.lastMs + 1)}`;
-  if (deleted.count !== rows.count) return false;
+  let deleted = 0;
+  for (let n = 0; n < rows.count; n += ROWS_AT_A_TIME) {
+    const startMs = performance.now();
+    const lastMs = rows.recordedAtMs[Math.min(n + ROWS_AT_A_TIME, rows.count) - 1] as number;
+    const { count } = await tx`
+      delete from position where device_id = ${integers([deviceId])}
+        and recorded_at >= ${instant(rows.recordedAtMs[n] as number)} and recorded_at < ${instant(lastMs + 1)}`;
+    deleted += count;
+    await rest(startMs);
+  }
+  if (deleted !== rows.count) return false;
   if (replaced !== null) {
     const { count } = await tx`
       delete from packed_points where device_id = ${deviceId} and first_at = ${new Date(replaced.firstMs)}

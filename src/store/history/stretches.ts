@@ -3,7 +3,16 @@ import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
 import { instant, integers, RawSql } from '../sql/sqlText.ts';
 import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
-import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.ts';
+import {
+  MARK_LIST,
+  MOTION_LIST,
+  PLACE_LIST,
+  POINT_LIST,
+  readMarkedPoint,
+  readMotion,
+  readPlace,
+  readPoint,
+} from './copiedPoint.ts';
 import { mergeColumns } from './mergeColumns.ts';
 import { copiedPackedRow, PACKED_LIST, type PackedRow, unpackRow } from './packedRows.ts';
 
@@ -24,11 +33,23 @@ export interface Stretch {
   readonly wanted: WantedColumns;
 }
 
-/** What a reader needs of the points: time, place and speed; all but how they came; or all. */
-export type WantedColumns = 'motion' | 'plain' | 'marked';
-const MOTION = ['recordedAtMs', 'lats', 'lngs', 'speedsKmh'] as const;
+/** What a reader needs of the points: time and place; speed too; all but how they came; or all. */
+export type WantedColumns = 'place' | 'motion' | 'plain' | 'marked';
+const PLACE = ['recordedAtMs', 'lats', 'lngs'] as const;
+const MOTION = [...PLACE, 'speedsKmh'] as const;
 const PLAIN = [...MOTION, 'altitudesM', 'headings', 'satellites', 'odometersKm'] as const;
-const NAMES = { motion: MOTION, plain: PLAIN, marked: COLUMN_NAMES };
+const NAMES = { place: PLACE, motion: MOTION, plain: PLAIN, marked: COLUMN_NAMES };
+/** The columns of rows and what reads them, and as many nulls where packed points are. */
+const LISTS = {
+  place: { points: PLACE_LIST, nulls: nulls(PLACE.length), read: readPlace },
+  motion: { points: MOTION_LIST, nulls: nulls(MOTION.length), read: readMotion },
+  plain: { points: POINT_LIST, nulls: nulls(PLAIN.length), read: readPoint },
+  marked: {
+    points: new RawSql(`${POINT_LIST.text}, ${MARK_LIST.text}`),
+    nulls: nulls(COLUMN_NAMES.length),
+    read: readMarkedPoint,
+  },
+};
 
 /**
  * The first points of a device in a window. The window says which partitions are looked at, so it should be short. One
@@ -41,22 +62,22 @@ export async function selectStretch(
   { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
   wanted: WantedColumns,
 ): Promise<Stretch | null> {
-  const withMarks = wanted === 'marked';
+  const names = NAMES[wanted];
+  const lists = LISTS[wanted];
   // Most stretches are all packed, and need no room for rows.
   let rows = NO_ROWS;
   const packed: PackedRow[] = [];
   const row = new CopiedRow();
   let count = 0;
   let isThere = false;
-  const marks = withMarks ? MARK_LIST : NO_MARKS;
   // A device without points gives one row without values; one that is not there gives none.
   const query = sql`
     select p.* from device d left join lateral (
-      (select ${POINT_LIST}, ${marks}, ${NO_PACKED} from position
+      (select ${lists.points}, ${NO_PACKED} from position
         where device_id = ${integers([deviceId])} and recorded_at between ${instant(fromMs)} and ${instant(toMs)}
         order by recorded_at limit ${integers([ROWS])})
       union all
-      (select ${NO_POINT}, ${PACKED_LIST} from packed_points
+      (select ${lists.nulls}, ${PACKED_LIST} from packed_points
         where device_id = ${integers([deviceId])} and last_at >= ${instant(fromMs)}
           and first_at between ${instant(weekStartMs(fromMs))} and ${instant(toMs)}
         order by first_at limit ${integers([PACKED_ROWS])})) p on true
@@ -67,13 +88,12 @@ export async function selectStretch(
       isThere = true;
       const recordedAtMs = row.timestampMsOrNull();
       if (recordedAtMs !== null) {
-        if (count === 0) rows = emptyColumns(ROWS);
-        readPoint(row, recordedAtMs, rows, count);
-        if (withMarks) readMarks(row, rows, count);
+        if (count === 0) rows = emptyColumns(ROWS, names);
+        lists.read(row, recordedAtMs, rows, count);
         count++;
         continue;
       }
-      row.skipNulls(POINT_COLUMNS - 1);
+      row.skipNulls(names.length - 1);
       const firstMs = row.timestampMsOrNull();
       if (firstMs !== null) packed.push(copiedPackedRow(row, deviceId, firstMs));
     }
@@ -93,13 +113,13 @@ export async function selectStretch(
 }
 
 const NO_ROWS = emptyColumns(0);
-const NO_MARKS = new RawSql('null::timestamptz, null::boolean');
 const NO_PACKED = new RawSql(
   'null::timestamptz as first_at, null::timestamptz, null::integer, null::integer, null::integer, null::bytea',
 );
-/** Those of POINT_LIST and MARK_LIST. */
-const POINT_COLUMNS = 10;
-const NO_POINT = new RawSql(Array(POINT_COLUMNS).fill('null').join());
+
+function nulls(count: number): RawSql {
+  return new RawSql(Array(count).fill('null').join());
+}
 
 /** The points of a stretch, oldest first, in pieces of any length. Throws DamagedPoints. */
 export function* pointsOf({

@@ -15,6 +15,9 @@ export interface LastPoint {
   readonly lng: number;
 }
 
+/** How many packed days that have only late points are looked behind. */
+const LOOKS_BACK = 8;
+
 /**
  * The newest evaluated point of each device before a time and not before another one; devices without such a point are
  * left out.
@@ -40,21 +43,32 @@ export async function selectLastPoints(
       { deviceId: row.id, recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
     ]),
   );
-  const windows = windowsOf(
+  let windows = windowsOf(
     deviceIds,
     (id) => last.get(id)?.recordedAtMs ?? oldestMs - 1,
     () => beforeMs - 1,
   );
-  await unpackEach(
-    await newestPackedOf(sql, windows),
-    ({ deviceId, fromMs, toMs }, columns) => {
-      const n = newestIn(columns, fromMs, toMs);
-      if (n === null) return;
-      const at = (name: 'recordedAtMs' | 'lats' | 'lngs') => columns.column(name)[n] as number;
-      last.set(deviceId, { deviceId, recordedAtMs: at('recordedAtMs'), lat: at('lats'), lng: at('lngs') });
-    },
-    windows,
-  );
+  for (let look = 0; look < LOOKS_BACK && windows.length > 0; look++) {
+    const further: PackedWindow[] = [];
+    await unpackEach(
+      await newestPackedOf(sql, windows),
+      (window, columns) => {
+        const { deviceId, fromMs, toMs } = window;
+        const n = newestIn(columns, fromMs, toMs);
+        const at = (name: 'recordedAtMs' | 'lats' | 'lngs') => columns.column(name)[n ?? 0] as number;
+        if (n === null) further.push({ deviceId, fromMs, toMs: at('recordedAtMs') - 1 });
+        else
+          last.set(deviceId, {
+            deviceId,
+            recordedAtMs: at('recordedAtMs'),
+            lat: at('lats'),
+            lng: at('lngs'),
+          });
+      },
+      windows,
+    );
+    windows = further.filter(({ fromMs, toMs }) => fromMs <= toMs);
+  }
   return [...last.values()];
 }
 
@@ -91,8 +105,8 @@ async function unpackEach<Part>(
 }
 
 /**
- * For each of these points the time of the newest one of its device that is at least `lookBackMs` older; where there is
- * none, the time so far back. No point before `oldestMs` is looked at.
+ * For each of these points the time of the newest evaluated one of its device that is at least `lookBackMs` older; where
+ * there is none, the time so far back. No point before `oldestMs` is looked at.
  */
 export async function selectStarts(
   sql: Tx,
@@ -109,7 +123,7 @@ export async function selectStarts(
     cross join lateral (
       select recorded_at from position
       where device_id = d.id and recorded_at <= to_timestamp(d.until / 1000)
-        and recorded_at between ${new Date(oldestMs)} and ${new Date(newestMs)}
+        and recorded_at between ${new Date(oldestMs)} and ${new Date(newestMs)} and late is not true
       order by recorded_at desc limit 1) p`;
   const found = new Map(rows.map((row) => [row.id, row.recorded_at.getTime()]));
   const windows = windowsOf(

@@ -102,7 +102,7 @@ export class EnginePlayer {
         { state, stays: decodeStays(this.#stays.get(deviceId) ?? '[]') },
       ]),
     );
-    const { inOrder, moved } = evaluateBatch(batch, before, this.#startMs);
+    const { inOrder, moved } = inOneGo(evaluateBatch(batch, before, this.#startMs));
     const watchOf = (deviceId: number) =>
       watchedAreas(this.#areas, this.#tenancy, this.#worldOfDevice(deviceId));
     const limits = { ofDevice: Number.POSITIVE_INFINITY, ofBatch: Number.POSITIVE_INFINITY };

@@ -12,7 +12,7 @@ import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { Tenancy } from '../../../src/memory/tenancy.ts';
 import type { LockedState } from '../../../src/store/devices/deviceStates.ts';
 import { validArea } from '../../support/http/areas.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 import { newTurns } from '../../support/workTurns.ts';
 

@@ -4,7 +4,7 @@ import { insertWebhook } from '../../../src/store/delivery/webhooks.ts';
 import { upsertPod } from '../../../src/store/feed/pods.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { countLockWaiters, holdTransaction } from '../../support/postgres/holdTransaction.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

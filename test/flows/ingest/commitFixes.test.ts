@@ -4,7 +4,8 @@ import type { BatchPoint } from '../../../src/engine/evaluateBatch.ts';
 import { decodePositionUpdates } from '../../../src/flows/feed/positionUpdates.ts';
 import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { fixOf, type IngestBench, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
+import { type IngestBench, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';
 
 const NOW_MS = Date.now();

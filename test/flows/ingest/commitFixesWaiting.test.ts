@@ -6,7 +6,8 @@ import { recordChange } from '../../../src/store/feed/changes.ts';
 import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
 import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
-import { fixOf, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
+import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';
 
 const NOW_MS = Date.now();

@@ -6,7 +6,7 @@ import type { GeofenceEventAt } from '../../../src/engine/evaluateGeofences.ts';
 import { NO_STAYS } from '../../../src/engine/stays.ts';
 import { fixEvents } from '../../../src/flows/ingest/fixEvents.ts';
 import { Fleet } from '../../../src/memory/fleet.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
 const at = (second: number): number => START_MS + second * 1_000;

@@ -4,7 +4,8 @@ import { completeDraft } from '../../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { invariant } from '../../../src/base/invariant.ts';
-import { fixOf, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
+import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 
 const NOW_MS = Date.now();

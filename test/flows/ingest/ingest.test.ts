@@ -6,7 +6,8 @@ import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../../src
 import type { Fix } from '../../../src/engine/fix.ts';
 import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
 import { IngestOverload } from '../../../src/flows/ingest/ingest.ts';
-import { fixOf, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
+import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { countLockWaiters, holdTransaction } from '../../support/postgres/holdTransaction.ts';
 import { waitFor } from '../../support/waitFor.ts';

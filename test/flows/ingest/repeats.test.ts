@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Fix } from '../../../src/engine/fix.ts';
 import { decodePositionUpdates } from '../../../src/flows/feed/positionUpdates.ts';
-import { fixOf, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
+import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 
 const NOW_MS = Date.now() - 60_000;

@@ -5,7 +5,7 @@ import type { Fix } from '../../../src/engine/fix.ts';
 import { storeLate } from '../../../src/flows/ingest/storeLate.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);

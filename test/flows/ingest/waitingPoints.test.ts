@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type PointRequest, WaitingPoints } from '../../../src/flows/ingest/waitingPoints.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 
 const requestOf = (...imeis: readonly string[]): PointRequest => ({
   fixes: imeis.map((imei, n) => fixOf(imei, n)),

@@ -36,6 +36,8 @@ const owner = ownerPod({ devices: IMEIS.map((imei) => ({ imei })) }, async ({ po
     // Never near.
     ...[1, 2, 3].map((minute) => point(other, minute, OUT)),
   ]);
+  // Late, so it counts for nothing.
+  await pod.points([point(parked, -11, OUT)]);
 });
 
 const post = (body: unknown, key = owner.key): Promise<Reply> =>
@@ -134,6 +136,15 @@ describe('a draft', () => {
       body.data.map((item: { inside_seconds: number }) => item.inside_seconds),
       [3_300, 3_300, 3_300, 3_300, 0],
     );
+    // The point at -11 is exactly the minimum stay before the last one, but late.
+    const later = await post({
+      area: DEPOT,
+      from: at(0),
+      to: at(60),
+      devices: [IMEIS[1]],
+      dwell_seconds: 600,
+    });
+    assert.deepEqual(later.body.data.map(reported), [[[IMEIS[1], 'exit', 40]]]);
   });
 
   test('is tried on the devices that are named; unknown ones and those of others have no points', async () => {

@@ -14,7 +14,7 @@ const IN = 0;
 const OUT = 5_000;
 
 const owner = ownerPod(
-  { devices: [0, 1, 2, 3, 4].map((n) => ({ imei: String(350_000_000_000_000 + n) })) },
+  { devices: [0, 1, 2, 3, 4, 5].map((n) => ({ imei: String(350_000_000_000_000 + n) })) },
   async ({ admin }) => {
     await admin.account('other@example.com');
     await admin.device('other@example.com', FOREIGN_IMEI);
@@ -192,6 +192,18 @@ describe('an explanation', () => {
     const { points } = await packPoints(owner.sql);
     assert.ok(points >= 7);
     assert.equal((await ask()).text, text);
+  });
+
+  test('of a stay without a minimum, of which the window has only the end, knows its last point inside', async () => {
+    const told = stage(5);
+    const id = await told.area();
+    await told.send([0, OUT], [60, IN], [180, IN], [300, OUT]);
+    const { body } = await told.ask(id, 240);
+    const [{ first_inside_at, last_inside_at, points, seconds, outcome }] = body.data.visits;
+    assert.deepEqual(
+      [first_inside_at, last_inside_at, points, seconds, outcome],
+      [told.at(60), told.at(180), 0, 120, 'entry_and_exit'],
+    );
   });
 
   test('without a window is of the 31 days up to now', async () => {

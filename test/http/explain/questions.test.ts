@@ -148,6 +148,20 @@ const STORIES: readonly Story[] = [
     notes: ['area_changed'],
   },
   {
+    name: 'It was inside while it was a private device of somebody else, and left as ours',
+    holder: 'mate',
+    tell: async (stage) => {
+      const id = await stage.area();
+      await stage.send([0, OUT], [60, IN]);
+      await stage.owner.admin.importDevices(MATE, [{ imei: stage.imei, organization: true }]);
+      await stage.send([120, OUT]);
+      return id;
+    },
+    verdict: 'never_inside',
+    says: /never inside Depot while it was watched: 1 point inside came when it was not$/,
+    notes: ['area_changed'],
+  },
+  {
     name: 'The clock of the tracker jumped two hours ahead, and back',
     tell: async (stage) => {
       const id = await stage.area();

@@ -5,6 +5,7 @@ import { EXPORT_FORMATS } from '../../../src/http/answers/export/exportFormats.t
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
 import type { Sql } from '../../../src/store/sql/sql.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
+import { DATA_FOLDER, endingAt, readRecordings } from '../../support/ingest/recordings.ts';
 import { manualClock } from '../../support/manualClock.ts';
 import { type OwnerPod, ownerPod } from '../../support/ownerPod.ts';
 import { bareRequest, request } from '../../support/pod.ts';
@@ -13,14 +14,15 @@ import { runs } from '../../support/torture.ts';
 
 const NOW_MS = Math.floor(Date.now() / 1_000) * 1_000;
 const TODAY_MS = Math.floor(NOW_MS / DAY_MS) * DAY_MS;
-/** One that reports every ten seconds, one every second, one now and then, one with numbers of every kind. */
-const [DENSE, FAST, SPARSE, ODD] = [
+/** One that reports every minute, one every second, one now and then, one with numbers of every kind, recorded tracks. */
+const [DENSE, FAST, SPARSE, ODD, RECORDED] = [
   '350000000000001',
   '350000000000002',
   '350000000000003',
   '350000000000004',
+  '350000000000005',
 ];
-const IMEIS = [DENSE, FAST, SPARSE, ODD] as const;
+const IMEIS = [DENSE, FAST, SPARSE, ODD, RECORDED] as const;
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 const random = seededRandom(SEED);
 const upTo = (n: number): number => Math.floor(random() * n);
@@ -77,6 +79,21 @@ function oddPoints(count: number): Sent[] {
     satellites: n % 40,
     ...(n % 7 === 0 ? { odometer_km: oddNumber() } : {}),
   }));
+}
+
+/** A recorded track on each of some closed days, where there are any. */
+async function recordedPoints(): Promise<Sent[]> {
+  if (DATA_FOLDER === undefined) return [];
+  const tracks = [...(await readRecordings()).values()];
+  const points = tracks.flatMap((track, n) =>
+    endingAt(track, TODAY_MS - (3 + 2 * n) * DAY_MS).map((point) => ({
+      ...point,
+      imei: RECORDED,
+      recorded_at: Date.parse(point.recorded_at),
+    })),
+  );
+  // A recording may have two points of one second.
+  return [...new Map(points.map((point) => [point.recorded_at, point])).values()];
 }
 
 /** Stores the same points on both sides, without the sixty seconds that sending them would take. */
@@ -189,6 +206,7 @@ describe('a packed history', () => {
         drive(SPARSE, TODAY_MS - (27 - day) * DAY_MS, 1 + upTo(80), () => 1_000_000),
       ).flat(),
       ...oddPoints(700),
+      ...(await recordedPoints()),
     ];
     past.push(...histories);
     await both(({ sql }) => insert(sql, histories));
@@ -203,17 +221,17 @@ describe('a packed history', () => {
     const wasThere = await rowsLeft(TODAY_MS - 2 * DAY_MS);
     // Every few steps the packing is cut off, and late points come in between.
     let steps = 0;
-    let total = 0;
     for (let isDone = false; !isDone; ) {
       const [result] = await Promise.all([
         packPoints(packed.sql, () => steps++ % 9 === 8),
         sendBoth(latePoints(20)),
       ]);
       isDone = result.isDone;
-      total += result.points;
       assert.deepEqual(result.damaged, []);
     }
-    assert.ok(total > wasThere / 2, `${total} of ${wasThere} points were packed`);
+    // Days that get points while they are packed are left for the next pass, so not all are.
+    const left = await rowsLeft(TODAY_MS - 2 * DAY_MS);
+    assert.ok(left < 0.8 * wasThere, `${left} of ${wasThere} points are rows`);
     await assertAllAlike(EXPORT_FORMATS);
   });
 

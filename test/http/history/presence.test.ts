@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DAY_MS, HOUR_MS } from '../../../src/base/durations.ts';
 import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
+import { boxAllRows } from '../../support/history/boxAllRows.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
 import { request } from '../../support/pod.ts';
@@ -39,6 +40,19 @@ function walks(): Point[] {
     }
   }
   return points;
+}
+
+/** A point at the centre in the middle of each long pause of the last days: nothing else was recorded for hours around it. */
+function inPauses(points: readonly Point[]): Point[] {
+  const recent = points.filter(({ recorded_at: ms }) => ms > NOW_MS - 2.5 * DAY_MS);
+  const found = recent.flatMap(({ imei, recorded_at: ms }, n) => {
+    const next = recent[n + 1];
+    if (next?.imei !== imei || next.recorded_at - ms < 5 * HOUR_MS) return [];
+    const middleMs = Math.floor((ms + next.recorded_at) / 2);
+    return [{ imei, recorded_at: middleMs, latitude: CENTRE.lat, longitude: CENTRE.lng }];
+  });
+  assert.ok(found.length > 3, 'there are pauses');
+  return found;
 }
 
 interface Item {
@@ -130,6 +144,8 @@ describe('GET /presence', () => {
   test('finds what a look at every point finds, packed or not, and late points too', async () => {
     const before = await assertAll(points, 'rows');
     assert.ok(JSON.parse(before[0] as string).data.length > DEVICES / 2, 'many devices were there');
+    await boxAllRows(owner.sql, NOW_MS - 3 * DAY_MS + HOUR_MS);
+    assert.deepEqual(await assertAll(points, 'rows with boxes'), before);
     assert.ok((await packPoints(owner.sql)).points > points.length / 2, 'most points are packed');
     assert.deepEqual(await assertAll(points, 'packed'), before);
     const late = Array.from({ length: 200 }, () => {
@@ -141,6 +157,7 @@ describe('GET /presence', () => {
         longitude: 180 - 0.001 - random() * 0.01,
       };
     });
+    late.push(...inPauses(points));
     await owner.pod.points(late);
     // Of points with the same time the first one stands.
     const byTime = [...late.toReversed(), ...points].map(
@@ -148,6 +165,10 @@ describe('GET /presence', () => {
     );
     const stored = [...new Map(byTime).values()];
     await assertAll(stored, 'late points');
+    // Without boxes nobody looks at the rows of their time: the answers above came from them.
+    await owner.sql`delete from row_box`;
+    const { body } = await ask(`${circle}${window(NOW_MS - 12 * HOUR_MS, NOW_MS - 2 * HOUR_MS)}`);
+    assert.deepEqual(body.data, []);
   });
 
   test('takes an area of the caller, whose closest point is the deepest', async () => {

@@ -43,6 +43,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
       trustedProxies: new CidrSet([]),
       clock: () => 0,
       probes: { loaded: () => loaded, ready: () => loaded },
+      consoleTiles: null,
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },
       onDamaged: () => assert.fail(),
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),

@@ -10,7 +10,7 @@ import { type AreaPods, startAreaPods } from '../../support/http/areaPods.ts';
 import { type AreaApi, areaApi } from '../../support/http/areas.ts';
 import { dropNotifications } from '../../support/http/dropNotifications.ts';
 import { registerTraces } from '../../support/http/registerTraces.ts';
-import { fixOf } from '../../support/ingest/ingestBench.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 import { NO_LIMITS, type Pod, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bareRequest, type Reply, request } from '../pod.ts';
+import { IS_TORTURE } from '../torture.ts';
 import { type ChangedItem, eventsIn, type StreamMessage } from './feedReader.ts';
 
 /** A stopped pod accepts connections and says nothing: a caller gives up and asks another. */
 const PATIENCE_MS = 8_000;
 const RETRY_MS = 20;
+/** Between calls: in the short form the processor belongs to the restarts. */
+const PAUSE_MS = IS_TORTURE ? 0 : 10;
 
 /** Where a follower asks next: a pod that runs, or did a moment ago. */
 export type AnyPod = () => string;
@@ -106,6 +109,7 @@ export class PageFollower implements Follower {
         if (cursor === '') this.collected.begun[part]++;
         for (const item of reply.body.data) take(item);
         cursor = reply.body.meta.cursor;
+        await sleep(PAUSE_MS);
       }
     }
   }

@@ -24,8 +24,12 @@ function isExecutable(path: string): boolean {
   }
 }
 
+/** Draws WebGL without a graphics card. */
+const SOFTWARE_GL = ['--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
+const WITHOUT_GL = ['--disable-gpu', '--disable-3d-apis'];
+
 /** A headless Chromium that talks to nobody by itself. */
-export function startBrowser(): Promise<Browser> {
+export function startBrowser({ hasWebGl = false } = {}): Promise<Browser> {
   const executablePath = findBrowser();
   if (executablePath === null) throw new Error('there is no Chromium in PATH');
   return chromium.launch({
@@ -33,7 +37,7 @@ export function startBrowser(): Promise<Browser> {
     args: [
       '--headless',
       '--no-sandbox',
-      '--disable-gpu',
+      ...(hasWebGl ? SOFTWARE_GL : WITHOUT_GL),
       '--disable-quic',
       '--no-first-run',
       '--disable-background-networking',

@@ -206,6 +206,7 @@ export async function serveSide(
       ],
       sessions: {} as AppPorts['sessions'],
       trustedProxies: new CidrSet([LOOPBACK]),
+      consoleTiles: null,
       clock: () => NOW_MS,
       probes: { loaded: () => true, ready: () => true },
       onDamaged: () => undefined,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
-import type { Fix } from '../../../src/engine/fix.ts';
 import type { CommitPorts, FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
 import { Ingest } from '../../../src/flows/ingest/ingest.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
@@ -85,24 +84,4 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
     await drop();
   });
   return { imeis, sides, databaseUrl };
-}
-
-/** A fix at rest near Rome; `values` say what is different. */
-export function fixOf(imei: string, recordedAtMs: number, values: Partial<Fix> = {}): Fix {
-  return {
-    imei,
-    recordedAtMs,
-    sentAtMs: null,
-    lat: 41.9,
-    lng: 12.5,
-    altitudeM: 0,
-    speedKmh: 30,
-    heading: 0,
-    satellites: 0,
-    odometerKm: null,
-    ignition: null,
-    alarms: [],
-    rfid: null,
-    ...values,
-  };
 }

@@ -4,6 +4,7 @@ import type { Sql } from '../../../src/store/sql/sql.ts';
 import { storedPoints } from '../history/storedPoints.ts';
 import { INGEST_TOKEN, request } from '../pod.ts';
 import { seededRandom } from '../seededRandom.ts';
+import { IS_TORTURE } from '../torture.ts';
 
 /** A point as it is sent, with every field that events are made of. */
 export interface SentPoint {
@@ -21,6 +22,8 @@ export interface SentPoint {
 export type PlaceOf = (imei: string, random: () => number) => { latitude: number; longitude: number };
 
 const RETRY_MS = 20;
+/** Between batches: in the short form the processor belongs to the restarts. */
+const PAUSE_MS = IS_TORTURE ? 0 : 10;
 const POINTS_MAX = 12;
 const STEP_MS = 25_000;
 
@@ -63,6 +66,7 @@ export class PointStream {
         }
       }
       this.acknowledged.push(...batch);
+      await sleep(PAUSE_MS);
     }
   }
 

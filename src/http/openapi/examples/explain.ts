@@ -46,7 +46,7 @@ function explained(
   const window = { from: formatIso(FROM_MS), to: formatIso(TO_MS) };
   return {
     explanation: explanationOf(replay, situations, names, null),
-    meta: { window, points: replay.points },
+    meta: { window, points: replay.findings.points },
   };
 }
 

@@ -1,15 +1,15 @@
 import { scopeMask } from '../../../access/scopes.ts';
+import { ok } from '../../../base/result.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
 import { selectHistory } from '../../../store/history/newestPoints.ts';
-import { type Answer, errorAnswer, listAnswer } from '../../answers/answer.ts';
+import { type Answer, listAnswer } from '../../answers/answer.ts';
 import { historyView } from '../../answers/views.ts';
 import { GET_HISTORY } from '../../openapi/operations/historyOperations.ts';
-import { historyWindowOf } from '../../parameters/historyWindow.ts';
-import { imeiError } from '../../parameters/imei.ts';
 import { readLimit } from '../../parameters/parameter.ts';
-import { HISTORY_LIMIT, WINDOW_MESSAGE } from '../../parameters/parameters.ts';
+import { HISTORY_LIMIT } from '../../parameters/parameters.ts';
 import type { ReadPorts } from '../ports.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../route.ts';
+import { readHistoryCall } from './readHistoryCall.ts';
 
 interface HistoryPorts extends ReadPorts {
   readonly fleet: Fleet;
@@ -28,14 +28,11 @@ export function historyRoute(ports: HistoryPorts): Route {
 }
 
 async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answer> {
-  const { caller, query, nowMs } = call;
-  const imei = call.params['imei'] ?? '';
-  const error = imeiError(imei);
-  if (error !== null) return error;
-  const window = historyWindowOf(query, caller, nowMs);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
-  const limit = readLimit(query, HISTORY_LIMIT);
-  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const { caller, nowMs } = call;
+  const asked = readHistoryCall(fleet, call, (query) => ok(readLimit(query, HISTORY_LIMIT)));
+  if (!asked.ok) return asked.error;
+  const { device, window, own: limit } = asked.value;
+  const { imei } = device.fields;
   const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit, nowMs);
   return listAnswer(points.map(historyView), { limit, offset: 0 });
 }

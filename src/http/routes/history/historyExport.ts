@@ -1,5 +1,6 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import { MINUTE_MS } from '../../../base/durations.ts';
+import { fail, ok, type Result } from '../../../base/result.ts';
 import type { WorkTurns } from '../../../base/workTurns.ts';
 import type { HistoryExports, OpenExport } from '../../../flows/history/exportHistory.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
@@ -11,11 +12,10 @@ import { NotBegun } from '../../answers/notBegun.ts';
 import { CutAnswer, type StreamedBody } from '../../bodies/streamedBody.ts';
 import { EXPORT_HISTORY } from '../../openapi/operations/historyOperations.ts';
 import { EXPORT_FORMAT, TOO_MANY_EXPORTS } from '../../parameters/historyParameters.ts';
-import { historyWindowOf } from '../../parameters/historyWindow.ts';
-import { imeiError } from '../../parameters/imei.ts';
 import { parameterError, readChoice } from '../../parameters/parameter.ts';
-import { WINDOW_MESSAGE } from '../../parameters/parameters.ts';
+import type { Query } from '../../parameters/query.ts';
 import type { Call, Route } from '../route.ts';
+import { readHistoryCall } from './readHistoryCall.ts';
 
 /** How long a reader may take for what was sent: at most two megabytes. */
 const STALL_LIMIT_MS = MINUTE_MS;
@@ -40,17 +40,11 @@ export function historyExportRoute(ports: HistoryExportPorts): Route {
 }
 
 function exported({ fleet, exports, turns }: HistoryExportPorts, call: Call): Answer {
-  const { caller, query, nowMs } = call;
-  const imei = call.params['imei'] ?? '';
-  const error = imeiError(imei);
-  if (error !== null) return error;
-  const window = historyWindowOf(query, caller, nowMs);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
-  const format = readChoice(query, EXPORT_FORMAT) ?? 'ndjson';
-  if (format === 'invalid') return parameterError(EXPORT_FORMAT);
-  const device = fleet.device(caller.worldIds, imei);
-  if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
-  const { id, name } = device.fields;
+  const { caller } = call;
+  const asked = readHistoryCall(fleet, call, readFormat);
+  if (!asked.ok) return asked.error;
+  const { device, window, own: format } = asked.value;
+  const { id, imei, name } = device.fields;
   const body = new ExportBody({
     open: () => exports.open(caller, id, window),
     encoder: () => encoderOf(format, { imei, name }),
@@ -58,6 +52,11 @@ function exported({ fleet, exports, turns }: HistoryExportPorts, call: Call): An
     accountId: caller.accountId,
   });
   return { status: 200, body, headers: headersOf(format, imei) };
+}
+
+function readFormat(query: Query): Result<ExportFormat, Answer> {
+  const format = readChoice(query, EXPORT_FORMAT) ?? 'ndjson';
+  return format === 'invalid' ? fail(parameterError(EXPORT_FORMAT)) : ok(format);
 }
 
 function headersOf(format: ExportFormat, imei: string): Record<string, string> {

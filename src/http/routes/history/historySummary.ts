@@ -1,4 +1,5 @@
 import { scopeMask } from '../../../access/scopes.ts';
+import { fail, ok } from '../../../base/result.ts';
 import { type HistorySummaries, SUMMARY_LIMIT_MS } from '../../../flows/history/summarizeHistory.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../answers/answer.ts';
@@ -11,11 +12,10 @@ import {
   TOO_MANY_POINTS,
   TOO_MANY_TRIPS,
 } from '../../parameters/historyParameters.ts';
-import { historyWindowOf } from '../../parameters/historyWindow.ts';
-import { imeiError } from '../../parameters/imei.ts';
 import { parameterError, readChoice } from '../../parameters/parameter.ts';
-import { WINDOW_MESSAGE } from '../../parameters/parameters.ts';
+import type { Query } from '../../parameters/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../route.ts';
+import { readHistoryCall } from './readHistoryCall.ts';
 
 /** For the pages that are on their way when the summary gives up. */
 const GRACE_MS = 5_000;
@@ -39,22 +39,21 @@ export function historySummaryRoute(ports: HistorySummaryPorts): Route {
 }
 
 async function summary({ fleet, summaries }: HistorySummaryPorts, call: Call): Promise<Answer> {
-  const { caller, query, nowMs } = call;
-  const imei = call.params['imei'] ?? '';
-  const error = imeiError(imei);
-  if (error !== null) return error;
-  const window = historyWindowOf(query, caller, nowMs);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
-  const by = readChoice(query, SUMMARY_BY) ?? 'total';
-  if (by === 'invalid') return parameterError(SUMMARY_BY);
-  const zone = readTimeZone(query);
-  if (zone === 'invalid') return parameterError(TIME_ZONE);
-  const device = fleet.device(caller.worldIds, imei);
-  if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
-  const request = { by, days: zone.days, ...window.sent };
+  const { caller } = call;
+  const asked = readHistoryCall(fleet, call, readPeriods);
+  if (!asked.ok) return asked.error;
+  const { device, window, own } = asked.value;
+  const request = { by: own.by, days: own.zone.days, ...window.sent };
   const periods = await summaries.summarize(caller, device.fields.id, request, window);
   if (periods === 'gone') return errorAnswer('DEVICE_NOT_FOUND');
   if (periods === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_POINTS);
   if (periods === 'too_many_trips') return errorAnswer('BAD_REQUEST', TOO_MANY_TRIPS);
-  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz: zone.name }));
+  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz: own.zone.name }));
+}
+
+function readPeriods(query: Query) {
+  const by = readChoice(query, SUMMARY_BY) ?? 'total';
+  if (by === 'invalid') return fail(parameterError(SUMMARY_BY));
+  const zone = readTimeZone(query);
+  return zone === 'invalid' ? fail(parameterError(TIME_ZONE)) : ok({ by, zone });
 }

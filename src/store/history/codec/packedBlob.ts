@@ -24,6 +24,8 @@ export interface PackedFacts {
 
 const LEVEL = 3;
 const compress = promisify(zstdCompress);
+/** Nearly all blobs are unpacked into one piece of memory. */
+const UNPACKING = { maxOutputLength: columnBytesMax(PACKED_POINTS_MAX), chunkSize: 2 ** 17 };
 
 /** Compresses columns, beside the event loop. */
 export async function packColumns(columns: Uint8Array): Promise<PackedBlob> {
@@ -42,8 +44,7 @@ export function unpackColumns(
   if (codec !== CODEC) return `it has the form ${codec}, which this version does not know`;
   if (checksumOf(bytes) !== checksum) return 'its checksum is wrong';
   try {
-    const limit = columnBytesMax(PACKED_POINTS_MAX);
-    const columns = new PackedColumns(zstdDecompressSync(bytes, { maxOutputLength: limit }));
+    const columns = new PackedColumns(zstdDecompressSync(bytes, UNPACKING));
     const times = columns.column('recordedAtMs');
     const isRight =
       columns.count === facts.count && times[0] === facts.firstMs && times.at(-1) === facts.lastMs;

@@ -34,9 +34,11 @@ export const COLUMN_NAMES = FORMS.map(([name]) => name);
 /** Points of one device, oldest first, column by column: the first `count` places of each. */
 export type PointColumns = { readonly count: number } & Readonly<Record<ColumnName, Float64Array>>;
 
-/** Places for `count` points. */
-export function emptyColumns(count: number): PointColumns {
-  const columns = Object.fromEntries(COLUMN_NAMES.map((name) => [name, new Float64Array(count)]));
+/** Places for `count` points, in the columns of these names. */
+export function emptyColumns(count: number, names: readonly ColumnName[] = COLUMN_NAMES): PointColumns {
+  const columns = Object.fromEntries(
+    COLUMN_NAMES.map((name) => [name, names.includes(name) ? new Float64Array(count) : EMPTY]),
+  );
   return { count, ...(columns as Record<ColumnName, Float64Array>) };
 }
 

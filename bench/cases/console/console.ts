@@ -1,0 +1,106 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser } from 'playwright-core';
+import { startBrowser, withoutBrowser } from '../../../test/support/http/browser.ts';
+import type { BenchCase, Row } from '../../benchCase.ts';
+import { compressedBytes } from '../../console/compressedBytes.ts';
+import type { ScriptTimes } from '../../console/scriptTimes.ts';
+import { WatchedPage } from '../../console/watchedPage.ts';
+import { Latencies } from '../../measure/latencies.ts';
+import { median } from '../../measure/median.ts';
+import { openWorker } from '../../worker.ts';
+import type { ConsoleQuestion, ConsoleReply } from '../../workers/consoleServer.ts';
+
+const VEHICLES = [1_000, 10_000, 100_000];
+const SMOKE_VEHICLES = [100];
+const SMOKE_SECONDS = 0.5;
+const FIRST_VIEWS = 3;
+/** Until caches of the engine are warm, and the first view is drawn. */
+const WARMUP_MS = 3_000;
+/** The long form is ten minutes: --seconds 600. */
+const HEAP_SECONDS_MIN = 60;
+
+export const bench: BenchCase = {
+  about:
+    'the map of the console in a browser without a graphics card; a tenth of the vehicles changes each second',
+  run: async ({ smoke, seconds, sizes, say }) => {
+    const missing = withoutBrowser();
+    if (missing !== false) return { kind: 'skipped', reason: missing };
+    const server = openWorker<ConsoleQuestion, ConsoleReply>(
+      new URL('../../workers/consoleServer.ts', import.meta.url),
+    );
+    const browser = await startBrowser({ hasWebGl: true });
+    try {
+      const address = `http://127.0.0.1:${(await server.ask({ kind: 'start' })).port}`;
+      const counts = sizes ?? (smoke ? SMOKE_VEHICLES : VEHICLES);
+      const rows: Row[] = [];
+      const metrics: Record<string, number> = {};
+      const measuredSeconds = smoke ? SMOKE_SECONDS : seconds;
+      for (const count of counts) {
+        await server.ask({ kind: 'vehicles', count });
+        say(`${count} vehicles`);
+        const { times, grown } = await watch(browser, address, count, { smoke, seconds: measuredSeconds });
+        const latencies = new Latencies();
+        for (const ms of times.frames) latencies.add(ms);
+        const at = (share: number): number => latencies.percentile(share);
+        rows.push({
+          what: `script time of a frame, ${count} vehicles`,
+          unit: 'drawn frames',
+          perSecond: times.drawn / measuredSeconds,
+          p50Ms: at(0.5),
+          p975Ms: at(0.975),
+          p99Ms: at(0.99),
+          worstMs: at(1),
+          serverBusy: times.share,
+        });
+        metrics[`frame_p99_ms_${count}`] = at(0.99);
+        if (grown !== null) metrics[`heap_growth_${count}`] = grown;
+      }
+      await server.ask({ kind: 'vehicles', count: VEHICLES[0] as number });
+      const ms = await firstView(browser, address, smoke ? 1 : FIRST_VIEWS);
+      const bytes = await compressedBytes(address);
+      rows.push({ what: 'first view of the map, nothing in the cache', seconds: ms / 1_000 });
+      return {
+        kind: 'measured',
+        size: `${counts.join(', ')} vehicles`,
+        rows,
+        metrics: { ...metrics, first_view_ms: ms, compressed_kb: bytes / 1_000 },
+      };
+    } finally {
+      await browser.close();
+      await server.close();
+    }
+  },
+};
+
+/** Script times of frames, and by how much the heap grows while the page goes on for a minute at least. */
+async function watch(
+  browser: Browser,
+  address: string,
+  count: number,
+  { smoke, seconds }: { smoke: boolean; seconds: number },
+): Promise<{ times: ScriptTimes; grown: number | null }> {
+  const page = await WatchedPage.open(browser);
+  try {
+    await page.load(address);
+    await page.vehicles(count);
+    if (smoke) return { times: await page.scriptTimes(seconds), grown: null };
+    await sleep(WARMUP_MS);
+    const before = await page.heapBytes();
+    const times = await page.scriptTimes(seconds);
+    await sleep(Math.max(0, HEAP_SECONDS_MIN - seconds) * 1_000);
+    return { times, grown: (await page.heapBytes()) / before };
+  } finally {
+    await page.close();
+  }
+}
+
+/** Milliseconds until the map of a small fleet is drawn. */
+async function firstView(browser: Browser, address: string, rounds: number): Promise<number> {
+  const times: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const page = await WatchedPage.open(browser);
+    times.push(await page.load(address));
+    await page.close();
+  }
+  return median(times);
+}

@@ -1,0 +1,74 @@
+import { signal } from '@preact/signals';
+import type { Area, AreaType, LatLng } from './types.ts';
+
+/** The body of POST /areas and PATCH /areas/{id}. The API leaves out what is null or belongs to another type. */
+export interface AreaBody {
+  readonly name: string;
+  readonly type: AreaType;
+  /** Of circles and places. */
+  readonly center: LatLng | null;
+  /** Of circles and places. */
+  readonly radius_m: number | null;
+  /** Of tracks. */
+  readonly buffer_m: number | null;
+  /** Of polygons (without a closing repetition) and tracks. */
+  readonly points: readonly LatLng[];
+  readonly dwell_seconds: number;
+  /** #rrggbb. */
+  readonly color: string;
+  /** Null: none. */
+  readonly external_id: string | null;
+}
+
+export interface AreaDraft {
+  /** Of the area that is edited; null: a new one. */
+  readonly id: number | null;
+  readonly body: AreaBody;
+}
+
+const NEW: AreaBody = {
+  name: '',
+  type: 'circle',
+  center: null,
+  radius_m: 200,
+  buffer_m: 50,
+  points: [],
+  dwell_seconds: 0,
+  color: '#3b82f6',
+  external_id: null,
+};
+
+/** The area that is being made or edited, as the form and the map show and change it; null: none. */
+export const areaDraft = signal<AreaDraft | null>(null);
+
+/** Begins a new area, or the editing of `area`. What was begun before is given up. */
+export function beginDraft(area: Area | null = null): void {
+  areaDraft.value = area === null ? { id: null, body: NEW } : { id: area.id, body: bodyOf(area) };
+}
+
+/** Changes what is sent; the rest stays. Without a draft nothing happens. */
+export function changeDraft(change: Partial<AreaBody>): void {
+  const draft = areaDraft.value;
+  if (draft !== null) areaDraft.value = { ...draft, body: { ...draft.body, ...change } };
+}
+
+/** Ends the draft, saved or given up. */
+export function endDraft(): void {
+  areaDraft.value = null;
+}
+
+/** An area as it would be sent. */
+function bodyOf(area: Area): AreaBody {
+  const { name, type, center, points, dwell_seconds, color, external_id } = area;
+  return {
+    name,
+    type,
+    center: type === 'circle' || type === 'point' ? center : null, // of others it is computed
+    radius_m: area.radius_m ?? NEW.radius_m,
+    buffer_m: area.buffer_m ?? NEW.buffer_m,
+    points,
+    dwell_seconds,
+    color,
+    external_id,
+  };
+}

@@ -1,0 +1,51 @@
+import { computed, effect, untracked } from '@preact/signals';
+import type { Feature } from 'geojson';
+import { call } from '../api.ts';
+import { areaDraft } from '../areaDraft.ts';
+import type { Area } from '../types.ts';
+import { areaFeature } from './areaShapes.ts';
+import { chosenArea, drawnAreas } from './mapState.ts';
+import type { Overlay } from './overlay.ts';
+
+const PAGE = 200;
+/** Each page costs a call of the account's limits. */
+const PAGES_MAX = 10;
+
+/** Reads the areas, again after each draft, and draws them, until the returned function is called. */
+export function drawAreas(overlay: Overlay): () => void {
+  let asked = new AbortController();
+  const isDrafted = computed(() => areaDraft.value !== null);
+  const drafted = computed(() => areaDraft.value?.id ?? null);
+  const stopReading = effect(() => {
+    if (isDrafted.value) return;
+    asked.abort();
+    asked = new AbortController();
+    void untracked(() => readAreas(asked.signal));
+  });
+  const stopDrawing = effect(() => {
+    const chosen = chosenArea.value;
+    const features = drawnAreas.value.areas
+      .filter(({ id }) => id !== drafted.value) // the draft is drawn instead
+      .map((area) => areaFeature(area, { id: area.id, color: area.color, isChosen: area.id === chosen }));
+    overlay.show(features.filter((feature): feature is Feature => feature !== null));
+  });
+  return () => {
+    asked.abort();
+    stopReading();
+    stopDrawing();
+  };
+}
+
+async function readAreas(signal: AbortSignal): Promise<void> {
+  const areas: Area[] = [];
+  let total = 0;
+  for (let page = 0; page < PAGES_MAX; page++) {
+    const path = `/api/v1/areas?limit=${PAGE}&offset=${areas.length}`;
+    const reply = await call<readonly Area[]>({ method: 'GET', path });
+    if (signal.aborted || !reply.ok) return;
+    areas.push(...reply.data);
+    total = reply.meta.total ?? areas.length;
+    drawnAreas.value = { areas: [...areas], total };
+    if (reply.data.length < PAGE) return;
+  }
+}

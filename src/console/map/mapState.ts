@@ -1,0 +1,38 @@
+import { signal } from '@preact/signals';
+import type { Area } from '../types.ts';
+import type { Near } from './vehicleTable.ts';
+
+/** What the map and the views beside it share. */
+
+/** The IMEI of the device that stands out, or null. */
+export const chosen = signal<string | null>(null);
+/** A new object is a wish to see that device. */
+export const sought = signal<{ readonly imei: string } | null>(null);
+/** The map keeps to the chosen device until somebody moves it. */
+export const isFollowing = signal(false);
+/** Of the trail of the chosen device; 0: none. */
+export const trailHours = signal(6);
+/** The trail that is drawn; null while it is asked for. */
+export const trail = signal<{ readonly points: number; readonly problem: string | null } | null>(null);
+/** Several devices were on the spot that was clicked. */
+export const onSpot = signal<Near | null>(null);
+export const chosenArea = signal<number | null>(null);
+/** The areas that are drawn, and how many there are. */
+export const drawnAreas = signal<{ readonly areas: readonly Area[]; readonly total: number }>({
+  areas: [],
+  total: 0,
+});
+/** Why there is no map, or null. */
+export const mapProblem = signal<string | null>(null);
+
+export function choose(imei: string | null): void {
+  chosen.value = imei;
+  isFollowing.value = false;
+}
+
+/** Chooses a device, and moves the map to it. */
+export function seek(imei: string): void {
+  choose(imei);
+  onSpot.value = null;
+  sought.value = { imei };
+}

@@ -1,0 +1,219 @@
+import { effect } from '@preact/signals';
+import {
+  Map as MapLibre,
+  type MapMouseEvent,
+  ScaleControl,
+  type StyleSpecification,
+  setWorkerUrl,
+} from 'maplibre-gl';
+import { fleet } from '../liveFleet.ts';
+import type { LatLng } from '../types.ts';
+import { areaBounds } from './areaShapes.ts';
+import { baseStyle, vehicleColors, worldStyle } from './base/baseStyle.ts';
+import { baseTiles } from './base/baseTiles.ts';
+import { onScheme, type Scheme, scheme } from './base/scheme.ts';
+import { clickDraft, editDraft } from './draftOnMap.ts';
+import { drawAreas } from './drawAreas.ts';
+import {
+  choose,
+  chosen,
+  chosenArea,
+  drawnAreas,
+  isFollowing,
+  mapProblem,
+  onSpot,
+  sought,
+} from './mapState.ts';
+import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlays.ts';
+import { SpotLabel } from './spotLabel.ts';
+import { drawTrail } from './trail.ts';
+import { boundsOf } from './unwrapped.ts';
+import { sizePxAt, VehicleLayer, worldPxOf } from './vehicleLayer.ts';
+import { type Near, VehicleTable } from './vehicleTable.ts';
+
+const STREET_ZOOM = 14;
+const FIT_ZOOM_MAX = 13;
+/** A click is rarely exact. */
+const SLACK_PX = 4;
+/** The camera follows in steps that are seen. */
+const FOLLOW_MIN_PX = 0.3;
+
+const nowSeconds = (): number => performance.now() / 1_000;
+const still = matchMedia('(prefers-reduced-motion: reduce)');
+
+/** The map in an element, until `close`. */
+export class MapView {
+  readonly map: MapLibre;
+  readonly #table = new VehicleTable(still.matches);
+  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds);
+  readonly #overlays = { areas: areasOverlay(), trail: trailOverlay(), draft: draftOverlay() };
+  readonly #label: SpotLabel;
+  readonly #stops: (() => void)[] = [];
+  #style: (scheme: Scheme) => StyleSpecification | string = baseStyle;
+  /** How many devices were fitted into the view, and how it was then. */
+  #fitted = { devices: 0, camera: '' };
+
+  constructor(element: HTMLElement) {
+    setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
+    this.map = new MapLibre({
+      container: element,
+      style: baseStyle(scheme()),
+      center: [10, 30],
+      zoom: 1,
+      maxZoom: 20,
+      maxPitch: 0,
+      dragRotate: false,
+      touchPitch: false,
+      attributionControl: baseTiles === null ? false : { compact: false },
+      fadeDuration: 0,
+    });
+    this.map.touchZoomRotate.disableRotation();
+    this.map.keyboard.disableRotation();
+    this.map.addControl(new ScaleControl(), 'bottom-right');
+    this.#label = new SpotLabel(element);
+    this.#fitted.camera = this.#camera();
+    this.#connect();
+  }
+
+  /** Where a vehicle is shown: on the earth, in the world nearest to the centre, and in pixels of the map. */
+  vehicleAt(imei: string): (LatLng & { x: number; y: number }) | null {
+    const place = this.#table.placeOf(imei, nowSeconds());
+    return place === null ? null : this.#project(place);
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.map.remove();
+  }
+
+  #connect(): void {
+    const { map } = this;
+    map.on('style.load', () => {
+      for (const overlay of Object.values(this.#overlays)) overlay.add(map);
+      if (map.getLayer(this.#layer.id) === undefined) map.addLayer(this.#layer);
+    });
+    this.#replaceMissingStyle();
+    map.on('mousemove', (event) => this.#label.point(event.point, () => this.#near(event.lngLat)));
+    map.on('mouseout', () => this.#label.hide());
+    map.on('click', (event) => this.#click(event));
+    const release = (): void => {
+      isFollowing.value = false;
+    };
+    map.on('dragstart', release);
+    map.on('movestart', ({ originalEvent }) => {
+      if (originalEvent instanceof KeyboardEvent) release();
+    });
+    map.on('render', () => this.#follow());
+    const restyle = (): void => {
+      this.#layer.colors = vehicleColors(scheme());
+      map.setStyle(this.#style(scheme()), { diff: false });
+    };
+    this.#stops.push(
+      onScheme(restyle),
+      fleet.listen((changed) => {
+        const now = nowSeconds();
+        for (const device of changed) {
+          if ('removed' in device) this.#table.remove(device.imei);
+          else this.#table.put(device, now);
+        }
+        map.triggerRepaint();
+      }),
+      effect(() => {
+        this.#table.choose(chosen.value);
+        map.triggerRepaint();
+      }),
+      effect(() => {
+        if (isFollowing.value) map.triggerRepaint();
+      }),
+      effect(() => {
+        if (sought.value !== null) this.#show(sought.value.imei);
+      }),
+      effect(() => {
+        fleet.round.value; // once more with each round, while the fleet comes in
+        this.#fit();
+      }),
+      effect(() => {
+        if (chosenArea.value !== null) this.#showArea(chosenArea.value);
+      }),
+      drawAreas(this.#overlays.areas),
+      drawTrail(this.#overlays.trail),
+      editDraft(map, this.#overlays.draft),
+    );
+  }
+
+  /** Vehicles do not wait for the style of another host that does not come. */
+  #replaceMissingStyle(): void {
+    if (baseTiles === null || !('styleUrl' in baseTiles)) return;
+    const { host } = new URL(baseTiles.styleUrl);
+    const replace = (): void => {
+      mapProblem.value = `The base map of ${host} cannot be loaded. Coasts and borders are shown instead.`;
+      this.#style = worldStyle;
+      this.map.setStyle(worldStyle(scheme()));
+    };
+    this.map.once('error', replace);
+    this.map.once('style.load', () => this.map.off('error', replace));
+  }
+
+  /** Shows the whole fleet while it comes in, unless the map was moved. */
+  #fit(): void {
+    if (fleet.size === this.#fitted.devices || this.#camera() !== this.#fitted.camera) return;
+    const bounds = boundsOf([...this.#table.places(nowSeconds())]);
+    if (bounds === null) return;
+    this.map.fitBounds(bounds, { padding: 40, maxZoom: FIT_ZOOM_MAX, animate: false });
+    this.#fitted = { devices: fleet.size, camera: this.#camera() };
+  }
+
+  #camera(): string {
+    const { lng, lat } = this.map.getCenter();
+    return [lng, lat, this.map.getZoom()].join();
+  }
+
+  #show(imei: string): void {
+    const place = this.#table.placeOf(imei, nowSeconds());
+    if (place === null) return;
+    this.map.flyTo({ center: place, zoom: Math.max(STREET_ZOOM, this.map.getZoom()), essential: false });
+  }
+
+  /** Moves the map to an area that is out of sight. */
+  #showArea(id: number): void {
+    const area = drawnAreas.peek().areas.find((one) => one.id === id);
+    const bounds = area === undefined ? null : areaBounds(area);
+    if (bounds === null) return;
+    const [west, south, east, north] = bounds;
+    const { x, y } = this.#project({ lng: (west + east) / 2, lat: (south + north) / 2 });
+    const { clientWidth, clientHeight } = this.map.getCanvas();
+    if (x >= 0 && y >= 0 && x <= clientWidth && y <= clientHeight) return;
+    this.map.fitBounds(bounds, { padding: 60, maxZoom: STREET_ZOOM });
+  }
+
+  #project({ lng, lat }: LatLng): LatLng & { x: number; y: number } {
+    const near = lng + 360 * Math.round((this.map.getCenter().lng - lng) / 360);
+    const { x, y } = this.map.project([near, lat]);
+    return { lng: near, lat, x, y };
+  }
+
+  #near(place: LatLng): Near {
+    const maxPx = sizePxAt(this.map.getZoom()) / 2 + SLACK_PX;
+    return this.#table.near(place, worldPxOf(this.map), maxPx, nowSeconds());
+  }
+
+  #click(event: MapMouseEvent): void {
+    if (clickDraft(this.map, event)) return;
+    const { lngLat, point } = event;
+    const near = this.#near(lngLat);
+    onSpot.value = near.count > 1 ? near : null;
+    if (near.count === 1) choose(near.imeis[0] ?? null);
+    if (near.count > 0) return;
+    const [area] = this.map.queryRenderedFeatures(point, { layers: AREA_LAYERS });
+    chosenArea.value = (area?.properties['id'] as number | undefined) ?? null;
+  }
+
+  #follow(): void {
+    if (!isFollowing.peek() || chosen.peek() === null || this.map.isZooming()) return;
+    const at = this.vehicleAt(chosen.peek() as string);
+    if (at === null) return;
+    const { clientWidth, clientHeight } = this.map.getCanvas();
+    if (Math.hypot(at.x - clientWidth / 2, at.y - clientHeight / 2) > FOLLOW_MIN_PX)
+      this.map.jumpTo({ center: at });
+  }
+}

@@ -1,0 +1,135 @@
+import type { VNode } from 'preact';
+import { call } from '../api.ts';
+import { type AreaBody, areaDraft, changeDraft, endDraft } from '../areaDraft.ts';
+import { formatCoordinates, parseCoordinates } from '../coordinates.ts';
+import type { ApiCall } from '../curl.ts';
+import { Confirm } from '../forms/confirm.ts';
+import { useDraftText } from '../forms/draftText.ts';
+import { Field, Form } from '../forms/form.ts';
+import { Panel } from '../forms/panel.ts';
+import { useSending } from '../forms/sending.ts';
+import { html } from '../html.ts';
+import type { Area, AreaType, LatLng } from '../types.ts';
+import { AreaTrial } from './areaTrial.ts';
+import { Curl } from './parts.ts';
+
+const TYPES: Readonly<Record<AreaType, string>> = {
+  circle: 'Circle',
+  point: 'Place',
+  polygon: 'Polygon',
+  polyline: 'Track',
+};
+const FIELDS = [
+  'name',
+  'type',
+  'center',
+  'points',
+  'radius_m',
+  'buffer_m',
+  'dwell_seconds',
+  'color',
+  'external_id',
+];
+
+/** The draft as a form. `done` is told what was saved or deleted. */
+export function AreaForm({ done }: { done: (said: string) => void }): VNode | null {
+  const draft = areaDraft.value;
+  const sending = useSending();
+  const places = draft === null ? [] : placesOf(draft.body);
+  const list = useDraftText(places, formatCoordinates);
+  if (draft === null) return null;
+  const { id, body } = draft;
+  const isRound = isRoundType(body.type);
+  const placesField = isRound ? 'center' : 'points';
+  const check = (): boolean => {
+    const read = parseCoordinates(list.text);
+    if (!read.ok) sending.refuse([{ field: placesField, code: '', message: read.message }]);
+    return read.ok;
+  };
+  const save = async (): Promise<void> => {
+    if (!check()) return;
+    const reply = await sending.send<Area>(() => call(saveCall(id, body)));
+    if (reply === null) return;
+    endDraft();
+    done(`${reply.data.name} is saved.`);
+  };
+  const remove = async (): Promise<void> => {
+    if ((await sending.send(() => call({ method: 'DELETE', path: `/api/v1/areas/${id}` }))) === null) return;
+    endDraft();
+    done(`${body.name} is deleted. Its past events stay.`);
+  };
+  const typeList = (event: InputEvent): void => {
+    const { value } = event.currentTarget as HTMLTextAreaElement;
+    const read = parseCoordinates(value);
+    if (!read.ok) {
+      list.type(value, places);
+      return;
+    }
+    const change = changeOf(body.type, read.change);
+    const isJson = value.trim().startsWith('{');
+    list.type(isJson ? formatCoordinates(read.change.points) : value, placesOf({ ...body, ...change }));
+    changeDraft(change);
+  };
+  return html`<${Panel} label=${id === null ? 'New area' : 'Edit area'} close=${endDraft}>
+    <${Form} label="Area" fields=${FIELDS} sending=${sending} submit=${save}>
+      <${Field} name="name" label="Name" value=${body.name} onInput=${onText((name) => changeDraft({ name }))} />
+      <${Field} name="type" label="Shape" as="select" value=${body.type} onChange=${onText((type) => changeDraft({ type: type as AreaType }))}>
+        ${Object.entries(TYPES).map(([type, label]) => html`<option value=${type}>${label}</option>`)}
+      <//>
+      <${Field} name=${placesField} as="textarea" rows=${isRound ? 1 : 6} value=${list.text} onInput=${typeList} spellcheck=${false}
+        label=${isRound ? 'Centre as latitude, longitude, or GeoJSON' : 'Points as latitude, longitude, one a line, or GeoJSON'} />
+      ${isRound && html`<${NumberField} name="radius_m" label="Radius in metres" value=${body.radius_m ?? 0} set=${(radius_m: number) => changeDraft({ radius_m })} />`}
+      ${body.type === 'polyline' && html`<${NumberField} name="buffer_m" label="Metres beside the line that are inside" value=${body.buffer_m ?? 0} set=${(buffer_m: number) => changeDraft({ buffer_m })} />`}
+      <${NumberField} name="dwell_seconds" label="Minimum stay in seconds" value=${body.dwell_seconds} set=${(dwell_seconds: number) => changeDraft({ dwell_seconds })} />
+      <${Field} name="color" label="Colour" type="color" value=${body.color} onInput=${onText((color) => changeDraft({ color }))} />
+      <${Field} name="external_id" label="Your own code (may be empty)" value=${body.external_id ?? ''} onInput=${onText((text) => changeDraft({ external_id: text === '' ? null : text }))} />
+      <${AreaTrial} sending=${sending} check=${check} />
+      <button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>
+    <//>
+    ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area for ever" run=${remove} />`}
+    <${Curl} call=${saveCall(id, body)} />
+  <//>`;
+}
+
+function NumberField(props: {
+  name: string;
+  label: string;
+  value: number;
+  set: (value: number) => void;
+}): VNode {
+  const { name, label, value, set } = props;
+  const { text, type } = useDraftText(value, String);
+  const onInput = onText((typed) => {
+    type(typed, Number(typed));
+    set(Number(typed));
+  });
+  return html`<${Field} name=${name} label=${label} type="number" step="any" value=${text} onInput=${onInput} />`;
+}
+
+function onText(take: (text: string) => void): (event: InputEvent) => void {
+  return (event) => take((event.currentTarget as HTMLInputElement).value);
+}
+
+function saveCall(id: number | null, body: AreaBody): ApiCall {
+  return id === null
+    ? { method: 'POST', path: '/api/v1/areas', body }
+    : { method: 'PATCH', path: `/api/v1/areas/${id}`, body };
+}
+
+function isRoundType(type: AreaType): boolean {
+  return type === 'circle' || type === 'point';
+}
+
+/** What the list of coordinates shows. */
+function placesOf({ type, center, points }: AreaBody): readonly LatLng[] {
+  if (!isRoundType(type)) return points;
+  return center === null ? [] : [center];
+}
+
+/** What was read, in the fields of its type; a circle takes the first place. */
+function changeOf(
+  type: AreaType,
+  { points, ...read }: Partial<AreaBody> & { readonly points: readonly LatLng[] },
+): Partial<AreaBody> {
+  return isRoundType(read.type ?? type) ? { ...read, center: points[0] ?? null } : { ...read, points };
+}

@@ -1,0 +1,118 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { findDevices, nameOf } from '../findDevices.ts';
+import { html } from '../html.ts';
+import { fleet, line } from '../liveFleet.ts';
+import {
+  choose,
+  chosen,
+  chosenArea,
+  drawnAreas,
+  isFollowing,
+  onSpot,
+  seek,
+  trail,
+  trailHours,
+} from '../map/mapState.ts';
+import { trailPath } from '../map/trail.ts';
+import type { Device } from '../types.ts';
+import { Curl, Time } from './parts.ts';
+
+const FOUND_MAX = 8;
+const HOURS = [0, 1, 6, 24];
+
+/** What stands beside the map: the search, who is on a spot, and the chosen device. */
+export function MapPanel(): VNode {
+  fleet.round.value; // drawn again with each round
+  const { areas, total } = drawnAreas.value;
+  const area = areas.find(({ id }) => id === chosenArea.value);
+  const device = chosen.value === null ? undefined : fleet.get(chosen.value);
+  return html`
+    <${Search} />
+    ${onSpot.value !== null && html`<${Spot} />`}
+    ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
+    ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
+    ${total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
+    <${Curl} call=${{ method: 'GET', path: '/api/v1/stream' }} />
+  `;
+}
+
+function hint(): string {
+  if (line.value !== 'live') return 'Waiting for the fleet.';
+  return fleet.size === 0
+    ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
+    : 'Click a vehicle, or search one, to see more of it.';
+}
+
+function Search(): VNode {
+  const [text, setText] = useState('');
+  const { count, first } = findDevices(text.trim() === '' ? [] : fleet.values(), text, FOUND_MAX);
+  const goTo = (imei: string): void => {
+    setText('');
+    seek(imei);
+  };
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    if (first[0] !== undefined) goTo(first[0].imei);
+  };
+  return html`<form role="search" onSubmit=${submit}>
+    <label>Search by name, plate or IMEI
+      <input type="search" value=${text} onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
+    </label>
+    <p role="status">${text.trim() !== '' && `${count} found${count > FOUND_MAX ? `; the first ${FOUND_MAX} are shown` : ''}`}</p>
+    <${Choice} devices=${first} pick=${goTo} />
+  </form>`;
+}
+
+/** Vehicles that are too near to each other to be clicked one by one. */
+function Spot(): VNode {
+  const { count, imeis } = onSpot.value ?? { count: 0, imeis: [] };
+  const here = imeis.map((imei) => fleet.get(imei)).filter((device) => device !== undefined);
+  return html`<section aria-label="Vehicles on this spot">
+    <h3>${count} vehicles here</h3>
+    <${Choice} devices=${here} pick=${choose} />
+    ${count > here.length && html`<p class="empty">The nearest ${here.length} are listed. Zoom in to see more of them.</p>`}
+  </section>`;
+}
+
+function Choice({ devices, pick }: { devices: readonly Device[]; pick: (imei: string) => void }): VNode {
+  return html`<ul class="rows">${devices.map(
+    (device) => html`<li key=${device.imei}>
+      <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device.imei)}>
+        ${nameOf(device)} <span class=${`status ${device.status}`}>${device.status}</span><small>${device.plate} ${device.imei}</small>
+      </button>
+    </li>`,
+  )}</ul>`;
+}
+
+function Card({ device }: { device: Device }): VNode {
+  const { location, imei, status } = device;
+  return html`<section aria-label=${`Chosen: ${nameOf(device)}`}>
+    <h3>${nameOf(device)}</h3>
+    <p><span class=${`status ${status}`}>${status}</span>${
+      location === null
+        ? ', no position yet'
+        : html`, ${Math.round(location.speed_kmh)} km/h
+          <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Time} at=${location.recorded_at} /></small>`
+    }</p>
+    <p class="tools">
+      <button type="button" onClick=${() => seek(imei)}>Show</button>
+      <button type="button" aria-pressed=${isFollowing.value} onClick=${() => {
+        isFollowing.value = !isFollowing.value;
+      }}>Follow</button>
+      <button type="button" onClick=${() => choose(null)}>Close</button>
+    </p>
+    <label>Trail of the last
+      <select value=${trailHours.value} onChange=${(event: Event) => {
+        trailHours.value = Number((event.currentTarget as HTMLSelectElement).value);
+      }}>${HOURS.map((hours) => html`<option value=${hours}>${hours === 0 ? 'no trail' : `${hours} h`}</option>`)}</select>
+    </label>
+    ${trailHours.value > 0 && html`<p role="status">${trailText()}</p><${Curl} call=${{ method: 'GET', path: trailPath(imei, trailHours.value) }} />`}
+  </section>`;
+}
+
+function trailText(): string {
+  if (trail.value === null) return 'Asking for the trail…';
+  const { points, problem } = trail.value;
+  return `${points} points${problem === null ? '' : `; ${problem}`}`;
+}

@@ -1,0 +1,56 @@
+import type { VNode } from 'preact';
+import type { Reply } from '../api.ts';
+import { html } from '../html.ts';
+import { fleet } from '../liveFleet.ts';
+import { useLoaded } from '../loaded.ts';
+import type { Area, DeliverySummary, Webhook } from '../types.ts';
+import { Curl } from './parts.ts';
+
+const AREAS = '/api/v1/areas?limit=1';
+const WEBHOOKS = '/api/v1/webhooks?limit=100';
+const SUMMARY = '/api/v1/webhooks/metrics/summary';
+
+/** What the account has of what it may have, as far as the API tells it. */
+export function Usage(): VNode {
+  fleet.round.value; // drawn again with each round
+  const areas = useLoaded<readonly Area[]>(AREAS).reply;
+  const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS).reply;
+  const summary = useLoaded<DeliverySummary>(SUMMARY).reply;
+  const row = (what: string, count: string, most: string): VNode =>
+    html`<tr><th scope="row">${what}</th><td>${count}</td><td>${most}</td></tr>`;
+  return html`<section aria-label="Usage">
+    <h3>Usage</h3>
+    <table>
+      <thead><tr><th scope="col">Of this account</th><th scope="col">Now</th><th scope="col">At most, unless the plan says otherwise</th></tr></thead>
+      <tbody>
+        ${row('Devices', String(fleet.size), '5 000 000')}
+        ${row(
+          'Areas',
+          shown(areas, ({ meta }) => String(meta.total)),
+          '20 000',
+        )}
+        ${row(
+          'Webhooks',
+          shown(webhooks, ({ data }) => String(data.length)),
+          '100',
+        )}
+        ${row(
+          'Deliveries of the last 24 hours',
+          shown(
+            summary,
+            ({ data }) => `${data.total}; ${data.delivered} delivered, ${data.exhausted} given up`,
+          ),
+          'no limit',
+        )}
+      </tbody>
+    </table>
+    <p>Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
+      unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
+    <${Curl} call=${{ method: 'GET', path: AREAS }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
+  </section>`;
+}
+
+function shown<T>(reply: Reply<T> | null, text: (answer: Extract<Reply<T>, { ok: true }>) => string): string {
+  if (reply === null) return '…';
+  return reply.ok ? text(reply) : reply.message;
+}

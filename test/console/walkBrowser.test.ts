@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import type { Browser } from 'playwright-core';
+import { focused } from '../support/console/focused.ts';
+import { BUS, OWNER, serveConsole, VAN } from '../support/console/servedConsole.ts';
+import { type Visitor, visitConsole } from '../support/console/visitor.ts';
+import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
+import { request } from '../support/pod.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { deliveriesIn, startWebhookReceive } from '../support/webhooks/webhookReceive.ts';
+
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+const INSIDE = { latitude: 41.905, longitude: 12.455 };
+const OUTSIDE = { latitude: 41.8, longitude: 12.4 };
+const BOW = '41.9, 12.45\n41.91, 12.46\n41.9, 12.46\n41.91, 12.45';
+const SQUARE = '41.9, 12.45\n41.9, 12.46\n41.91, 12.46\n41.91, 12.45';
+/** What the browser itself reports of refusals and of the killed pod, which are provoked. */
+const PROVOKED = /status of 4(00|22)|net::ERR_/;
+
+describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000 }, () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await startBrowser();
+  });
+  after(() => browser?.close());
+
+  test('all that a person does in a day, from login to logout, with the pod killed on the way', async (t) => {
+    const service = await serveConsole(t);
+    const { api, send } = service;
+    const then = Date.now() - 3 * DAY_MS;
+    for (const [index, place] of [OUTSIDE, INSIDE, OUTSIDE].entries())
+      await send(VAN, then + index * MINUTE_MS, place);
+    await send(BUS, then, OUTSIDE);
+    const visitor = await visitConsole(t, browser, api);
+    const { page, complaints } = visitor;
+    await visitor.logIn(OWNER);
+
+    await makeArea(visitor);
+    await visitor.show('Events');
+    await page.getByText('Nothing has happened yet').waitFor();
+    await send(VAN, Date.now() - MINUTE_MS, INSIDE);
+    await page.getByText(/entered Yard/).waitFor();
+
+    await visitor.show('Areas');
+    await page.getByRole('button', { name: 'Why did it not report?' }).click();
+    const why = page.getByRole('form', { name: 'Why' });
+    await why.getByLabel('Device: name').fill('bus');
+    await why.getByLabel('From').fill(localMinute(then - MINUTE_MS));
+    await why.getByRole('button', { name: 'Explain' }).click();
+    await page.locator('.why').getByText('area did not exist').waitFor();
+    await why.getByLabel('Device: name').fill('van');
+    await why.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('img', { name: /Time line from .*: 1 visit, 1 gap/ }).waitFor();
+
+    await useKey(visitor, api);
+    await useWebhook(t, visitor, service);
+    await visitor.show('Events');
+    await visitor.show('Settings');
+    await page.getByRole('row', { name: /^Areas 1 20 000$/ }).waitFor();
+    await page.getByRole('row', { name: /^Deliveries .* 2 delivered, 0 given up/ }).waitFor();
+    await visitor.show('Areas');
+    await page.getByRole('button', { name: 'New area' }).click();
+    await page.getByRole('button', { name: 'Log out' }).click();
+    await page.getByLabel('Password').waitFor();
+    await visitor.logIn(OWNER);
+    assert.equal(await page.getByRole('form', { name: 'Area' }).count(), 0, 'a draft outlives its session');
+    assert.deepEqual(
+      complaints.filter((complaint) => !PROVOKED.test(complaint)),
+      [],
+    );
+  });
+
+  async function makeArea({ page, show }: Visitor): Promise<void> {
+    await show('Areas');
+    await page.getByText('There are no areas yet').waitFor();
+    await page.getByRole('button', { name: 'New area' }).click();
+    const form = page.getByRole('form', { name: 'Area' });
+    await form.getByLabel('Shape').selectOption('Polygon');
+    await form.getByLabel('Points as').fill(BOW);
+    await form.getByRole('button', { name: 'Save' }).click();
+    const name = form.getByLabel('Name');
+    await form.getByText('name is required').waitFor();
+    await waitFor(() => name.evaluate((field) => field.ownerDocument.activeElement === field));
+    const described = await form.getByLabel('Points as').getAttribute('aria-describedby');
+    assert.match((await page.locator(`[id="${described}"]`).textContent()) ?? '', /cross/);
+    await name.fill('Yard');
+    await form.getByLabel('Points as').fill(SQUARE);
+    await form.getByRole('button', { name: 'Try on last week' }).click();
+    await form.getByText('1 entries and 1 exits of 1 devices in 4 points').waitFor();
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Yard is saved.').waitFor();
+
+    await page.getByRole('button', { name: 'Yard' }).click();
+    await page.getByRole('button', { name: 'Edit the area' }).click();
+    await form.getByLabel('Minimum stay').fill('60');
+    await form.getByRole('button', { name: 'Try on last week' }).click();
+    await form.getByText('0 events are the same, 0 new, 2 gone').waitFor();
+    await page.keyboard.press('Escape');
+    await form.waitFor({ state: 'detached' });
+    await focused(page, 'Edit the area');
+  }
+
+  async function useKey({ page, show }: Visitor, api: string): Promise<void> {
+    await show('Settings');
+    const form = page.getByRole('form', { name: 'New key' });
+    await form.getByLabel('Name').fill('Depot screen');
+    await form.getByLabel('Only from').fill('nowhere');
+    await form.getByRole('button').click();
+    await page.locator('[name="allowlist"][aria-invalid="true"]').waitFor();
+    await form.getByLabel('read_devices', { exact: true }).check();
+    await form.getByLabel('Only from').fill('127.0.0.0/8');
+    await form.getByRole('button').click();
+    const key = (await page.locator('.secret code').textContent()) ?? '';
+    const pasted = (await page.getByLabel('How it is used').textContent()) ?? '';
+    assert.match((await promisify(execFile)('sh', ['-c', pasted])).stdout, /Van 12/);
+    const get = async (path: string): Promise<number> =>
+      (await request(`${api}/api/v3${path}`, { headers: { 'X-API-Key': key } })).status;
+    assert.equal(await get('/events'), 403);
+    await page.getByRole('button', { name: 'Change Depot screen' }).click();
+    const change = page.getByRole('form', { name: 'Key', exact: true });
+    await change.getByLabel('read_devices', { exact: true }).uncheck();
+    await change.getByLabel('read_events', { exact: true }).check();
+    await change.getByRole('button', { name: 'Save' }).click();
+    await change.waitFor({ state: 'detached' });
+    assert.deepEqual([await get('/devices'), await get('/events')], [403, 200]);
+    await page.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('button', { name: 'Revoke for ever' }).click();
+    await page.getByText('revoked', { exact: true }).waitFor();
+    assert.equal(await get('/events'), 403);
+  }
+
+  async function useWebhook(
+    t: TestContext,
+    { page, complaints }: Visitor,
+    { hook, receiver, dataDir, kill, restart }: Awaited<ReturnType<typeof serveConsole>>,
+  ): Promise<void> {
+    const form = page.getByRole('form', { name: 'New webhook' });
+    await form.getByLabel('URL').fill('http://127.0.0.1/');
+    await form.getByRole('button').click();
+    await page.locator('[name="url"][aria-invalid="true"]').waitFor();
+    await form.getByLabel('URL').fill(hook);
+    await form.getByRole('button').click();
+    await page.getByText('Its secret:').waitFor();
+    await page.getByRole('button', { name: 'Rotate the secret' }).click();
+    await page.getByRole('button', { name: 'Make a new secret' }).click();
+    const secret = await page.getByText('The new secret:').locator('code').textContent();
+    const test = page.getByRole('button', { name: 'Send a test' });
+    const listed = page.locator('.panel .rows li');
+    const refreshedTo = (text: RegExp): Promise<void> =>
+      waitFor(async () => {
+        await page.getByRole('button', { name: 'Refresh' }).click();
+        return text.test((await listed.allTextContents()).join('\n'));
+      });
+    await test.click();
+    await refreshedTo(/delivered/);
+    await receiver.interrupt();
+    await test.click();
+    await refreshedTo(/failed.*1 attempt: /);
+
+    const before = complaints.length;
+    kill();
+    await page.getByText('Line lost').waitFor();
+    await restart();
+    await page.getByText('Live', { exact: true }).waitFor();
+    // A pod that starts says so, to whoever is as quick as that.
+    complaints.push(...complaints.splice(before).filter((complaint) => !/status of 503/.test(complaint)));
+
+    const again = startWebhookReceive(t, dataDir, '--port', new URL(hook).port, '--secret', secret ?? '');
+    await again.said(/^receiving at/);
+    await page.getByLabel('Made since').fill(localMinute(Date.now() - 10 * MINUTE_MS));
+    await page.getByRole('button', { name: 'Replay all that failed' }).click();
+    await page.getByText('1 deliveries are sent again.').waitFor();
+    await refreshedTo(/delivered[\s\S]*delivered/);
+    assert.equal(deliveriesIn(again.lines)[0].signature, 'valid');
+  }
+});
+
+/** As a field for date and time takes it. */
+function localMinute(ms: number): string {
+  return new Date(ms - new Date(ms).getTimezoneOffset() * MINUTE_MS).toISOString().slice(0, 16);
+}

@@ -1,0 +1,52 @@
+import type { TestContext } from 'node:test';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { PASSWORD } from '../http/application.ts';
+
+/** A person with the console of a service in a browser. */
+export interface Visitor {
+  readonly page: Page;
+  /** All that the page complained of, and every other host that it asked. */
+  readonly complaints: string[];
+  /** The bytes of each file of the page, as they came. */
+  readonly loaded: Promise<number>[];
+  logIn(email: string): Promise<void>;
+  show(view: string): Promise<void>;
+}
+
+/** Opens the login of the service at `api`; closed after the test. */
+export async function visitConsole(
+  t: TestContext,
+  browser: Browser,
+  api: string,
+  options: BrowserContextOptions = {},
+): Promise<Visitor> {
+  const context = await browser.newContext(options);
+  t.after(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const complaints: string[] = [];
+  const loaded: Promise<number>[] = [];
+  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => complaints.push(`thrown: ${error.message}`));
+  page.on('request', (request) => {
+    if (new URL(request.url()).origin !== api) complaints.push(`asked: ${request.url()}`);
+  });
+  page.on('requestfinished', (request) => {
+    if (/\/console/.test(request.url()))
+      loaded.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
+  });
+  await page.goto(`${api}/console`);
+  await page.waitForSelector('form');
+  return {
+    page,
+    complaints,
+    loaded,
+    logIn: async (email) => {
+      await page.getByLabel('E-mail').fill(email);
+      await page.getByLabel('Password').fill(PASSWORD);
+      await page.keyboard.press('Enter');
+      await page.getByText('Live', { exact: true }).waitFor();
+    },
+    show: (view) => page.getByRole('link', { name: view, exact: true }).click(),
+  };
+}
