@@ -186,12 +186,16 @@ export class Fleet {
     }
   }
 
-  /** Changes of one or two worlds by transaction, then by id; one more than the limit where there are more. */
+  /**
+   * Changes of one or two worlds by transaction, then by id; one more than the limit where there are more. No two have
+   * the same place, so a page may end behind any of them.
+   */
   changed(worldIds: readonly number[], query: ChangeQuery): Changed[] {
     const pages = worldIds.map((worldId) => this.#worlds.get(worldId)?.changes.page(query) ?? []);
     const [first = [], second = []] = pages;
     if (second.length === 0) return first;
-    return [...first, ...second].sort(byPlace).slice(0, query.limit + 1);
+    const merged = [...first, ...second].sort(byPlace);
+    return merged.filter((change, n) => !isSamePlace(change, merged[n - 1])).slice(0, query.limit + 1);
   }
 
   /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
@@ -328,8 +332,13 @@ export class Fleet {
   }
 }
 
-function byPlace(a: ChangePlace, b: ChangePlace): number {
-  return a.xid - b.xid || a.id - b.id;
+/** A device that went from one world to the other has the same place in both: it comes before its removal. */
+function byPlace(a: Changed, b: Changed): number {
+  return a.xid - b.xid || a.id - b.id || Number(a.device === null) - Number(b.device === null);
+}
+
+function isSamePlace(a: ChangePlace, b: ChangePlace | undefined): boolean {
+  return a.xid === b?.xid && a.id === b.id;
 }
 
 const imeiOf = (device: Device): string => device.fields.imei;
