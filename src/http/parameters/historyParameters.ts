@@ -36,6 +36,6 @@ export const TOO_MANY_TRIPS = `the time has more than ${SUMMARY_TRIPS_MAX} trips
 export function readTimeZone(query: Query): { name: string; days: LocalDays } | 'invalid' {
   const sent = query[TIME_ZONE.name];
   const name = sent === undefined || isBlank(sent) ? UTC : sent;
-  const days = LocalDays.of(name);
+  const days = name === UTC ? LocalDays.UTC : LocalDays.of(name);
   return days === null ? 'invalid' : { name, days };
 }
