@@ -21,7 +21,7 @@ import type { Teardown } from './teardown.ts';
 import { findCommit, VERSION } from './version.ts';
 
 /** How long all long computations together may run in one turn of the event loop. */
-const TURN_BUDGET_MS = 1;
+const TURN_BUDGET_MS = 0.5;
 
 /** What the parts of one pod share: its connections, its memory, and what it agrees on with other pods. */
 export interface Pod {
