@@ -11,7 +11,7 @@ import { findRedisServer } from './support/redis.ts';
 // npm test [-- [options] [words]]; options.ts has the help.
 // Runs the tests against one embedded Postgres, started here: neither Postgres nor Redis need to be installed.
 
-const LIMITS = { testSeconds: 60, openLimitMs: 10_000, runSeconds: 600 };
+const LIMITS = { testSeconds: 60, openLimitMs: 10_000, runSeconds: 1_200 };
 const TORTURE_LIMITS = { testSeconds: 1800, openLimitMs: 10_000, runSeconds: 7200 };
 /** More than two cores: many tests wait for leases, time-outs and processes rather than for a processor. */
 const WORKERS = 3;

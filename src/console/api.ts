@@ -27,11 +27,12 @@ export type Reply<T> =
     };
 
 /** One call of v1. A session that has ended leads back to the login. */
-export async function call<T>({ method, path, body }: ApiCall): Promise<Reply<T>> {
+export async function call<T>({ method, path, body, idempotencyKey }: ApiCall): Promise<Reply<T>> {
   const asked = token.value;
   const headers = {
     ...(asked === null ? {} : { Authorization: `Bearer ${asked}` }),
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+    ...(idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey }),
   };
   let response: Response;
   try {

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import type { ApiCall } from './curl.ts';
 import type { Area, AreaType, LatLng } from './types.ts';
 
 /** The body of POST /areas and PATCH /areas/{id}. The API leaves out what is null or belongs to another type. */
@@ -55,6 +56,25 @@ export function changeDraft(change: Partial<AreaBody>): void {
 /** Ends the draft, saved or given up. */
 export function endDraft(): void {
   areaDraft.value = null;
+  sent = null;
+}
+
+/** The call that saves a draft. Where its answer was lost, a new area is not made twice by sending it again. */
+export function saveCall({ id, body }: AreaDraft): ApiCall {
+  if (id !== null) return { method: 'PATCH', path: `/api/v1/areas/${id}`, body };
+  const json = JSON.stringify(body);
+  if (sent?.json !== json) sent = { json, idempotencyKey: newKey() };
+  return { method: 'POST', path: '/api/v1/areas', body, idempotencyKey: sent.idempotencyKey };
+}
+
+/** The body of a new area with the key that belongs to it. */
+let sent: { readonly json: string; readonly idempotencyKey: string } | null = null;
+
+/** Not crypto.randomUUID, which a page has on https and localhost alone. */
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>
+    byte.toString(16).padStart(2, '0'),
+  ).join('');
 }
 
 /** An area as it would be sent. */

@@ -2,7 +2,12 @@ import type { AreaBody } from './areaDraft.ts';
 import type { LatLng } from './types.ts';
 
 export type Coordinates =
-  | { readonly ok: true; readonly change: Partial<AreaBody> & { readonly points: readonly LatLng[] } }
+  | {
+      readonly ok: true;
+      readonly change: Partial<AreaBody> & { readonly points: readonly LatLng[] };
+      /** What of the text an area cannot have. */
+      readonly note?: string;
+    }
   | { readonly ok: false; readonly message: string };
 
 /** One place a line, as `lat, lng`. */
@@ -49,11 +54,18 @@ function parseGeojson(text: string): Coordinates {
     return { ok: true, change: { type: 'circle', radius_m: radius, points } };
   }
   if (type !== 'LineString' && type !== 'Polygon') return NO_GEOJSON;
-  const points = positions(type === 'Polygon' && Array.isArray(coordinates) ? coordinates[0] : coordinates);
-  return points === null
-    ? NO_GEOJSON
-    : { ok: true, change: { type: type === 'Polygon' ? 'polygon' : 'polyline', points } };
+  if (type === 'LineString') {
+    const points = positions(coordinates);
+    return points === null ? NO_GEOJSON : { ok: true, change: { type: 'polyline', points } };
+  }
+  const [outer, ...holes] = Array.isArray(coordinates) ? (coordinates as unknown[]) : [];
+  const points = positions(outer);
+  if (points === null) return NO_GEOJSON;
+  const change = { type: 'polygon', points } as const;
+  return holes.length === 0 ? { ok: true, change } : { ok: true, change, note: HOLES };
 }
+
+const HOLES = 'The holes of this polygon are left out: an area has none.';
 
 /** GeoJSON has the longitude first. */
 function positions(list: unknown): LatLng[] | null {

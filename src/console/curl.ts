@@ -3,14 +3,17 @@ export interface ApiCall {
   /** Below the origin, with its query. */
   readonly path: string;
   readonly body?: unknown;
+  /** The same for the same wish: sent twice, it is done once. */
+  readonly idempotencyKey?: string;
 }
 
 /** The call as a line for a POSIX shell. The token stays out of it: it is taken from the variable SESSION. */
-export function curlOf(origin: string, { method, path, body }: ApiCall): string {
+export function curlOf(origin: string, { method, path, body, idempotencyKey }: ApiCall): string {
   return [
     'curl -s',
     ...(method === 'GET' ? [] : [`-X ${method}`]),
     '-H "Authorization: Bearer $SESSION"',
+    ...(idempotencyKey === undefined ? [] : [`-H ${shellWord(`Idempotency-Key: ${idempotencyKey}`)}`]),
     ...(body === undefined
       ? []
       : [`-H 'Content-Type: application/json' -d ${shellWord(JSON.stringify(body))}`]),

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { completeDraft } from '../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
-import { areaDraft, beginDraft, changeDraft, endDraft } from '../../src/console/areaDraft.ts';
+import {
+  type AreaDraft,
+  areaDraft,
+  beginDraft,
+  changeDraft,
+  endDraft,
+  saveCall,
+} from '../../src/console/areaDraft.ts';
 import type { Area } from '../../src/console/types.ts';
 
 const POLYGON: Area = {
@@ -40,4 +47,23 @@ test('a draft holds what the API takes, through every change of its type', () =>
   endDraft();
   changeDraft({ name: 'too late' });
   assert.equal(areaDraft.value, null);
+});
+
+test('a new area that is sent again has the same key, until something of it changes; an edit has none', () => {
+  const keyNow = () => saveCall(areaDraft.value as AreaDraft).idempotencyKey ?? '';
+  beginDraft();
+  const first = keyNow();
+  assert.match(first, /^[0-9a-f]{32}$/);
+  assert.equal(keyNow(), first);
+  changeDraft({ name: 'Yard' });
+  const second = keyNow();
+  assert.notEqual(second, first);
+  endDraft();
+  beginDraft();
+  changeDraft({ name: 'Yard' });
+  assert.notEqual(keyNow(), second, 'the same area is wanted a second time');
+  beginDraft(POLYGON);
+  const { method, path, idempotencyKey } = saveCall(areaDraft.value as AreaDraft);
+  assert.deepEqual([method, path, idempotencyKey], ['PATCH', '/api/v1/areas/7', undefined]);
+  endDraft();
 });

@@ -26,6 +26,21 @@ test('places may be separated by what people paste, and a line that is none is n
     assert.match(JSON.stringify(parseCoordinates(`1, 2\n\n${line}`)), /"ok":false,"message":"line 3 /, line);
 });
 
+test('a polygon with holes is taken without them, and the form says so', () => {
+  const ring = [
+    [1, 2],
+    [3, 4],
+    [5, 6],
+    [1, 2],
+  ];
+  const whole = parseCoordinates(JSON.stringify({ type: 'Polygon', coordinates: [ring] }));
+  const pierced = parseCoordinates(JSON.stringify({ type: 'Polygon', coordinates: [ring, ring, ring] }));
+  assert.ok(whole.ok && pierced.ok);
+  assert.deepEqual(pierced.change, whole.change);
+  assert.equal(whole.note, undefined);
+  assert.match(pierced.note ?? '', /holes .* are left out/);
+});
+
 test('GeoJSON brings its type, and has the longitude first', () => {
   const a = { lat: 2, lng: 1 };
   const b = { lat: 4, lng: 3 };

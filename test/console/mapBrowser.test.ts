@@ -198,6 +198,36 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
+  test('says when areas cannot be read, and an area whose answer is lost is not made twice', async (t) => {
+    const { page, logIn: enterPlain, show } = await visitConsole(t, browser, pod.api);
+    const isList = (url: URL) => url.pathname === '/api/v1/areas';
+    await page.route(isList, (route) => route.abort());
+    await enterPlain(OWNER);
+    await page.getByText('Not all areas are drawn').waitFor();
+    await page.unroute(isList);
+    await show('Areas');
+    await page.getByRole('button', { name: 'New area' }).click();
+    const form = page.getByRole('form', { name: 'Area' });
+    await form.getByLabel('Name').fill('Quay');
+    const ring = [[12, 41], [12.01, 41], [12, 41.01], [12, 41]]; // biome-ignore format: one line
+    const hole = [[12.001, 41.001], [12.002, 41.001], [12.001, 41.002], [12.001, 41.001]]; // biome-ignore format: one line
+    await form.getByLabel('or GeoJSON').fill(JSON.stringify({ type: 'Polygon', coordinates: [ring, hole] }));
+    await form.getByText('The holes of this polygon are left out').waitFor();
+    await page.route(isList, async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.getByText('The service cannot be reached').waitFor();
+    await page.unroute(isList);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Quay is saved.').waitFor();
+    const { body } = await request(`${pod.api}/api/v1/areas?q=Quay`, {
+      headers: { Authorization: `Bearer ${await logIn(pod, OWNER)}` },
+    });
+    assert.equal(body.data.filter(({ name }: { name: string }) => name === 'Quay').length, 1);
+  });
+
   test('says that there is no map where the browser cannot draw it, and the lists still work', async (t) => {
     const plain = await startBrowser();
     t.after(() => plain.close());

@@ -78,7 +78,12 @@ test('a call as curl reaches a shell as it is, whatever its body has', () => {
     fc.property(
       fc.string({ unit: 'grapheme' }).filter((text) => !text.includes('\0')),
       (name) => {
-        const line = curlOf('http://127.0.0.1:1', { method: 'POST', path: "/api/v1/x?a='1", body: { name } });
+        const line = curlOf('http://127.0.0.1:1', {
+          method: 'POST',
+          path: "/api/v1/x?a='1",
+          body: { name },
+          idempotencyKey: "a'b",
+        });
         const { stdout } = spawnSync('sh', ['-c', `curl() { printf '%s\\n' "$@"; }; ${line}`], {
           encoding: 'utf8',
           env: { SESSION: 'fs_x' },
@@ -89,6 +94,8 @@ test('a call as curl reaches a shell as it is, whatever its body has', () => {
           'POST',
           '-H',
           'Authorization: Bearer fs_x',
+          '-H',
+          "Idempotency-Key: a'b",
           '-H',
           'Content-Type: application/json',
           '-d',

@@ -42,10 +42,14 @@ async function readAreas(signal: AbortSignal): Promise<void> {
   for (let page = 0; page < PAGES_MAX; page++) {
     const path = `/api/v1/areas?limit=${PAGE}&offset=${areas.length}`;
     const reply = await call<readonly Area[]>({ method: 'GET', path });
-    if (signal.aborted || !reply.ok) return;
+    if (signal.aborted) return;
+    if (!reply.ok) {
+      drawnAreas.value = { ...drawnAreas.peek(), problem: reply.message };
+      return;
+    }
     areas.push(...reply.data);
     total = reply.meta.total ?? areas.length;
-    drawnAreas.value = { areas: [...areas], total };
+    drawnAreas.value = { areas: [...areas], total, problem: null };
     if (reply.data.length < PAGE) return;
   }
 }

@@ -17,11 +17,12 @@ export const trail = signal<{ readonly points: number; readonly problem: string 
 /** Several devices were on the spot that was clicked. */
 export const onSpot = signal<Near | null>(null);
 export const chosenArea = signal<number | null>(null);
-/** The areas that are drawn, and how many there are. */
-export const drawnAreas = signal<{ readonly areas: readonly Area[]; readonly total: number }>({
-  areas: [],
-  total: 0,
-});
+/** The areas that are drawn, how many there are, and why some could not be read (null: they could). */
+export const drawnAreas = signal<{
+  readonly areas: readonly Area[];
+  readonly total: number;
+  readonly problem: string | null;
+}>({ areas: [], total: 0, problem: null });
 /** Why there is no map, or null. */
 export const mapProblem = signal<string | null>(null);
 

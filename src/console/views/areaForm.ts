@@ -1,8 +1,8 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
-import { type AreaBody, areaDraft, changeDraft, endDraft } from '../areaDraft.ts';
+import { type AreaBody, areaDraft, changeDraft, endDraft, saveCall } from '../areaDraft.ts';
 import { formatCoordinates, parseCoordinates } from '../coordinates.ts';
-import type { ApiCall } from '../curl.ts';
 import { Confirm } from '../forms/confirm.ts';
 import { useDraftText } from '../forms/draftText.ts';
 import { Field, Form } from '../forms/form.ts';
@@ -37,6 +37,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
   const sending = useSending();
   const places = draft === null ? [] : placesOf(draft.body);
   const list = useDraftText(places, formatCoordinates);
+  const [note, setNote] = useState('');
   if (draft === null) return null;
   const { id, body } = draft;
   const isRound = isRoundType(body.type);
@@ -48,10 +49,11 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
   };
   const save = async (): Promise<void> => {
     if (!check()) return;
-    const reply = await sending.send<Area>(() => call(saveCall(id, body)));
+    const reply = await sending.send<Area>(() => call(saveCall(draft)));
     if (reply === null) return;
     endDraft();
-    done(`${reply.data.name} is saved.`);
+    const warnings = (reply.meta.warnings ?? []).map(({ message }) => message);
+    done([`${reply.data.name} is saved.`, ...warnings].join(' '));
   };
   const remove = async (): Promise<void> => {
     if ((await sending.send(() => call({ method: 'DELETE', path: `/api/v1/areas/${id}` }))) === null) return;
@@ -61,6 +63,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
   const typeList = (event: InputEvent): void => {
     const { value } = event.currentTarget as HTMLTextAreaElement;
     const read = parseCoordinates(value);
+    setNote(read.ok ? (read.note ?? '') : '');
     if (!read.ok) {
       list.type(value, places);
       return;
@@ -78,6 +81,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <//>
       <${Field} name=${placesField} as="textarea" rows=${isRound ? 1 : 6} value=${list.text} onInput=${typeList} spellcheck=${false}
         label=${isRound ? 'Centre as latitude, longitude, or GeoJSON' : 'Points as latitude, longitude, one a line, or GeoJSON'} />
+      <p class="empty" role="status">${note}</p>
       ${isRound && html`<${NumberField} name="radius_m" label="Radius in metres" value=${body.radius_m ?? 0} set=${(radius_m: number) => changeDraft({ radius_m })} />`}
       ${body.type === 'polyline' && html`<${NumberField} name="buffer_m" label="Metres beside the line that are inside" value=${body.buffer_m ?? 0} set=${(buffer_m: number) => changeDraft({ buffer_m })} />`}
       <${NumberField} name="dwell_seconds" label="Minimum stay in seconds" value=${body.dwell_seconds} set=${(dwell_seconds: number) => changeDraft({ dwell_seconds })} />
@@ -87,7 +91,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>
     <//>
     ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area for ever" run=${remove} />`}
-    <${Curl} call=${saveCall(id, body)} />
+    <${Curl} call=${saveCall(draft)} />
   <//>`;
 }
 
@@ -108,12 +112,6 @@ function NumberField(props: {
 
 function onText(take: (text: string) => void): (event: InputEvent) => void {
   return (event) => take((event.currentTarget as HTMLInputElement).value);
-}
-
-function saveCall(id: number | null, body: AreaBody): ApiCall {
-  return id === null
-    ? { method: 'POST', path: '/api/v1/areas', body }
-    : { method: 'PATCH', path: `/api/v1/areas/${id}`, body };
 }
 
 function isRoundType(type: AreaType): boolean {

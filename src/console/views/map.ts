@@ -24,7 +24,7 @@ const HOURS = [0, 1, 6, 24];
 /** What stands beside the map: the search, who is on a spot, and the chosen device. */
 export function MapPanel(): VNode {
   fleet.round.value; // drawn again with each round
-  const { areas, total } = drawnAreas.value;
+  const { areas, total, problem } = drawnAreas.value;
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
   return html`
@@ -32,7 +32,8 @@ export function MapPanel(): VNode {
     ${onSpot.value !== null && html`<${Spot} />`}
     ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
-    ${total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
+    ${problem !== null && html`<p class="error" role="alert">Not all areas are drawn; open the map again to try again. (${problem})</p>`}
+    ${problem === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream' }} />
   `;
 }
