@@ -5,6 +5,7 @@ import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
 import { focused } from '../support/console/focused.ts';
 import { BUS, OWNER, serveConsole, VAN } from '../support/console/servedConsole.ts';
+import { violationsIn } from '../support/console/violations.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { request } from '../support/pod.ts';
@@ -54,6 +55,7 @@ describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000
     await why.getByLabel('Device: name').fill('van');
     await why.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('img', { name: /Time line from .*: 1 visit, 1 gap/ }).waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'an explanation');
 
     await useKey(visitor, api);
     await useWebhook(t, visitor, service);
@@ -86,10 +88,12 @@ describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000
     await waitFor(() => name.evaluate((field) => field.ownerDocument.activeElement === field));
     const described = await form.getByLabel('Points as').getAttribute('aria-describedby');
     assert.match((await page.locator(`[id="${described}"]`).textContent()) ?? '', /cross/);
+    assert.deepEqual(await violationsIn(page), [], 'a form with mistakes');
     await name.fill('Yard');
     await form.getByLabel('Points as').fill(SQUARE);
     await form.getByRole('button', { name: 'Try on last week' }).click();
     await form.getByText('1 entries and 1 exits of 1 devices in 4 points').waitFor();
+    assert.deepEqual(await violationsIn(page), [], 'an area that was tried');
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Yard is saved.').waitFor();
 
@@ -121,6 +125,7 @@ describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000
     assert.equal(await get('/events'), 403);
     await page.getByRole('button', { name: 'Change Depot screen' }).click();
     const change = page.getByRole('form', { name: 'Key', exact: true });
+    assert.deepEqual(await violationsIn(page), [], 'a key that is changed');
     await change.getByLabel('read_devices', { exact: true }).uncheck();
     await change.getByLabel('read_events', { exact: true }).check();
     await change.getByRole('button', { name: 'Save' }).click();
@@ -159,6 +164,7 @@ describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000
     await receiver.interrupt();
     await test.click();
     await refreshedTo(/failed.*1 attempt: /);
+    assert.deepEqual(await violationsIn(page), [], 'deliveries');
 
     const before = complaints.length;
     kill();
