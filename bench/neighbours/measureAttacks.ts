@@ -5,6 +5,7 @@ import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttack
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
 import type { Attack, AttackSetup } from './attack.ts';
+import { DiskProbe } from './diskProbe.ts';
 import { PodMemory } from './podMemory.ts';
 import { extraOf, type Victim } from './victim.ts';
 
@@ -15,6 +16,8 @@ export interface AttackResult {
   readonly during: VictimReport & { readonly rssMb: number };
   /** What a pod holds in MB that has just started on what an attack leaves (Attack.stays). */
   readonly restedMb?: number;
+  /** The longest write to the disk beside the attacks, by a process that does nothing else. */
+  readonly diskMs: number;
   readonly attacks: readonly AttackerReply[];
 }
 
@@ -81,6 +84,7 @@ export async function measureAttacks(
   { calmMs, duringMs, limitMs }: Times,
 ): Promise<AttackResult> {
   const memory = new PodMemory(worker.process.pid ?? 0);
+  const disk = new DiskProbe();
   const places = { ...pod, token: INGEST_TOKEN };
   try {
     const asking = prepared.find(({ attack }) => attack.asks !== undefined);
@@ -92,6 +96,7 @@ export async function measureAttacks(
     await memory.take();
     await sleep(calmMs);
     const calm = { ...(await victim.ask({ kind: 'mark' })), rssMb: await memory.take() };
+    disk.take();
     const running = prepared.map(({ attack, setup }, n) =>
       attackers[n]?.ask({
         kind: 'attack',
@@ -106,8 +111,15 @@ export async function measureAttacks(
     await sleep(calmMs / 4);
     const during = { ...(await victim.ask({ kind: 'stop' })), rssMb: await memory.take() };
     const name = prepared.map(({ attack }) => attack.name).join(' and ');
-    return { name, calm, during, attacks: reports.filter((report) => report !== undefined) };
+    return {
+      name,
+      calm,
+      during,
+      diskMs: disk.take(),
+      attacks: reports.filter((report) => report !== undefined),
+    };
   } finally {
     memory.stop();
+    await disk.stop();
   }
 }

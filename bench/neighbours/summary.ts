@@ -5,6 +5,8 @@ import type { AttackResult } from './measureAttacks.ts';
 /** The victim's worst answer may always take this long, or this many times the worst answer before the attack. */
 const WORST_MS = 100;
 const WORST_OF_CALM = 3;
+/** A commit may wait for the write to the disk before its own, and for its own. */
+const DISK_WRITES = 2;
 /** The pod may hold this many times what it held before the attack, or holds with what that leaves, plus this many MB. */
 const MEMORY_OF_CALM = 1.5;
 const MEMORY_MB = 300;
@@ -18,10 +20,12 @@ export interface LimitUse {
   readonly failedCalls: number;
 }
 
-export function limitUseOf({ calm, during, restedMb = calm.rssMb }: AttackResult): LimitUse {
+export function limitUseOf({ calm, during, diskMs, restedMb = calm.rssMb }: AttackResult): LimitUse {
   return {
     polls: worstOf(during.polls) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.polls)),
-    points: worstOf(during.points) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.points)),
+    points:
+      worstOf(during.points) /
+      (Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.points)) + DISK_WRITES * diskMs),
     memory: during.rssMb / (MEMORY_OF_CALM * restedMb + MEMORY_MB),
     failedCalls: total(during.failedPolls) + total(during.failedPoints),
   };
@@ -65,7 +69,7 @@ function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' |
 }
 
 function noteOf(result: AttackResult): string {
-  const { name, calm, during, attacks } = result;
+  const { name, calm, during, diskMs, attacks } = result;
   const use = limitUseOf(result);
   const broken = [
     ...(use.failedCalls > 0
@@ -80,7 +84,7 @@ function noteOf(result: AttackResult): string {
     `${Math.round(worstOf(calm[of]))} → ${Math.round(worstOf(during[of]))} ms`;
   return (
     `- ${name}: ${broken.length === 0 ? 'within its limits' : `beyond its limits (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
-    `point ${span('points')}, delivery ${span('deliveries')}, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB${rested}; ` +
+    `point ${span('points')}, delivery ${span('deliveries')}, write to the disk ${Math.round(diskMs)} ms, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB${rested}; ` +
     attacks
       .map(
         ({ answers, seconds }) =>
