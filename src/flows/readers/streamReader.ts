@@ -42,8 +42,8 @@ export class StreamReader {
   /** Since when it takes nothing; null while it keeps up. */
   stalledSinceMs: number | null = null;
   isClosed = false;
-  /** How often it was looked since then. */
-  ticksSinceEnd = 0;
+  /** How often it was visited since then. */
+  visitsSinceEnd = 0;
 
   constructor({ keyId, accountId, endsAtMs, place }: StreamOwner, sink: StreamSink, nowMs: number) {
     this.#endsAtMs = endsAtMs ?? Number.POSITIVE_INFINITY;

@@ -9,7 +9,8 @@ import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from '.
 import { StreamCounts } from './streamCounts.ts';
 import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
 import { StreamGroups } from './streamGroups.ts';
-import { heaviest, type StreamPlace, StreamReader, type StreamSink } from './streamReader.ts';
+import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
+import { type StreamPlace, StreamReader, type StreamSink } from './streamReader.ts';
 import type { Touched, WaitRoom } from './waitRoom.ts';
 
 /** What comes within this time goes out together. */
@@ -19,18 +20,8 @@ const REST_SHARE = 4;
 const REST_MAX_MS = 500;
 /** Readers that are written to at once, in a fraction of a millisecond. */
 const READERS_PER_STEP = 8;
-const TICK_MS = 250;
-const HEARTBEAT_MS = 10_000;
-/** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
-const STALL_LIMIT_MS = 15_000;
-/** Whoever has not taken the end of its stream by then is cut off. */
-const LINGER_TICKS = 40;
-/** Without Postgres a key is believed for this long. */
-const TRUST_MS = 60_000;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
-/** Sent when a pod stops or has lost its place: come back at once. */
-const COME_BACK = 'retry: 500\n\n';
 
 export interface StreamPorts extends Omit<GroupPorts, 'nowMs'>, OpeningPorts {
   readonly room: WaitRoom;
@@ -53,23 +44,23 @@ export type OpenedStream =
 
 /**
  * All open streams of a pod. They hang on what the pod follows anyway: an idle stream costs a heartbeat every ten seconds,
- * for which one tick serves all, and neither a query nor a timer.
+ * for which one timer serves all, and no query.
  */
 export class Streams {
   readonly #ports: StreamPorts;
   readonly #groups: StreamGroups;
-  /** In the order of their last heartbeats. */
   readonly #readers = new Map<StreamReader, StreamGroup>();
+  readonly #heartbeats: StreamHeartbeats;
   readonly #counts = new StreamCounts();
   /** Groups that have something to send. */
   readonly #due = new Set<StreamGroup>();
-  #tick: NodeJS.Timeout | null = null;
   #gathering: NodeJS.Timeout | null = null;
   #isClosed = false;
 
   constructor(ports: StreamPorts) {
     this.#ports = ports;
     this.#groups = new StreamGroups({ ...ports, nowMs: ports.clock }, ports.held.fleet.watch);
+    this.#heartbeats = new StreamHeartbeats(ports, this.#readers);
     ports.room.onNews((touched, by) => {
       // What this pod has committed is sent when it is followed, in the order of all pods.
       if (by === 'followed' && this.#readers.size > 0) this.#note(touched);
@@ -112,7 +103,7 @@ export class Streams {
     const reader = new StreamReader({ keyId, accountId, endsAtMs, place }, sink, clock());
     this.#readers.set(reader, group);
     group.readerCount++;
-    this.#tick ??= setInterval(() => this.#beat(), TICK_MS);
+    this.#heartbeats.run();
     // Several were opened at once, or something has changed since the place was looked up.
     const isIn = this.#counts.hasRoom(caller) && !this.#isClosed && isSameServer(server, follower.server);
     this.#counts.add(caller);
@@ -129,10 +120,7 @@ export class Streams {
     group.joiners.delete(reader);
     group.readerCount--;
     if (group.readerCount === 0) this.#groups.drop(group);
-    if (this.#readers.size === 0 && this.#tick !== null) {
-      clearInterval(this.#tick);
-      this.#tick = null;
-    }
+    this.#heartbeats.forget(reader);
   }
 
   /** Sends a reader that is behind what it lacks, no faster than it reads; then it joins the others. */
@@ -265,41 +253,5 @@ export class Streams {
     reader.place = group.place;
     group.joiners.delete(reader);
     if (!reader.isClosed) group.members.add(reader);
-  }
-
-  #beat(): void {
-    const { clock, follower } = this.#ports;
-    const nowMs = clock();
-    const isLost = follower.writesLagMs() > TRUST_MS;
-    follower.noteReader();
-    for (const reader of heaviest(this.#readers.keys())) reader.cut();
-    // So that those who came together are not served together for ever.
-    let left = Math.ceil(this.#readers.size / 20) + 50;
-    const beats = new Map<StreamGroup, Buffer>();
-    for (const [reader, group] of this.#readers) {
-      const isStalled = reader.stalledSinceMs !== null && nowMs - reader.stalledSinceMs > STALL_LIMIT_MS;
-      if (isStalled || (reader.isClosed && ++reader.ticksSinceEnd > LINGER_TICKS)) reader.cut();
-      else if (isLost || group.isOver) reader.end(COME_BACK);
-      else if (reader.isOver(nowMs)) reader.end('');
-      if (nowMs - reader.lastBeatMs < HEARTBEAT_MS || left === 0) continue;
-      left--;
-      this.#readers.delete(reader);
-      reader.lastBeatMs = nowMs;
-      this.#readers.set(reader, group);
-      if (group.members.has(reader) && !reader.isFull && !group.isFlushing && !group.isOver)
-        reader.write(this.#beatOf(group, beats, nowMs));
-    }
-  }
-
-  /** Made once for all of a group; so an idle reader's cursor does not grow old. */
-  #beatOf(group: StreamGroup, beats: Map<StreamGroup, Buffer>, nowMs: number): Buffer {
-    let beat = beats.get(group);
-    if (beat === undefined) {
-      group.note(this.#ports.room.touched);
-      if (group.isIdle) group.moveOn(this.#ports.follower.followed);
-      beat = Buffer.from(this.#ports.format.heartbeat(group.cursor(), nowMs));
-      beats.set(group, beat);
-    }
-    return beat;
   }
 }
