@@ -12,7 +12,7 @@ import { INGEST_TOKEN } from './service.ts';
 import { storeTrack } from './vehicleTracks.ts';
 
 const DAY_MS = 86_400_000;
-const VEHICLES = 40;
+const VEHICLES = 60;
 const STEP_SECONDS = 10;
 const PER_SECOND = 100;
 const BATCH = 10;
@@ -21,7 +21,7 @@ const FIRST_PACKED = 50;
 /** Of the vehicles that send. */
 const FIRST_SENDER = 1_000;
 /** Windows without and with packing, one after the other: a busy moment of the machine meets both. */
-const PAIRS = 6;
+const PAIRS = 12;
 const WINDOW_MS = 2_000;
 const POLLS_PER_SECOND = 200;
 

@@ -34,8 +34,8 @@ import { planPacking } from './planPacking.ts';
 const HOT_MS = 48 * HOUR_MS;
 /** How long one round may take. The rest waits for the next round. */
 const ROUND_MS = 45_000;
-/** After each piece of work, so many times as long nothing is done: others wait for a third of a processor at most. */
-const REST = 2;
+/** After each piece of work, so many times as long nothing is done. A fifth of a processor packs what a pod takes in. */
+const REST = 4;
 const REST_MAX_MS = 1_000;
 /** Between two passes over all devices: a day is closed once a day, and late points may wait. */
 const PASS_PAUSE_SECONDS = 3_600;
