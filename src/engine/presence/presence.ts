@@ -33,6 +33,7 @@ export interface PresencePoints {
 /** Nobody knows where a vehicle is in a longer time without a point. */
 export const PRESENCE_GAP_MS = 600_000;
 const POINTS_PER_STEP = 2_048;
+const NOWHERE: IndexBox = { minX: 1, maxX: 0, minY: 1, maxY: 0 };
 
 /** Adds up the points of one device at a place. */
 export class PresenceTally {
@@ -51,11 +52,22 @@ export class PresenceTally {
   }
 
   /** Takes points that are newer than all before. */
-  *take({ count, recordedAtMs, lats, lngs }: PresencePoints): Steps<void> {
-    for (let n = 0; n < count; n++) {
-      if (n % POINTS_PER_STEP === POINTS_PER_STEP - 1) yield;
-      this.#add(recordedAtMs[n] as number, lats[n] as number, lngs[n] as number);
+  *take(points: PresencePoints): Steps<void> {
+    for (let from = 0; from < points.count; from += POINTS_PER_STEP) {
+      if (from > 0) yield;
+      this.#takeSome(points, from, Math.min(from + POINTS_PER_STEP, points.count));
     }
+  }
+
+  /** Whether any of these positions may be at the place; if not, taking their points is the same as `interrupt`. */
+  wants(lats: Float64Array, lngs: Float64Array): boolean {
+    const [first = NOWHERE, second = NOWHERE] = this.#place.boxes;
+    for (let n = 0; n < lats.length; n++) {
+      const lat = lats[n] as number;
+      const lng = lngs[n] as number;
+      if (isIn(first, lat, lng) || isIn(second, lat, lng)) return true;
+    }
+    return false;
   }
 
   /** Points that follow are left out: the device was elsewhere, or its points are not read. */
@@ -76,19 +88,27 @@ export class PresenceTally {
     };
   }
 
-  #add(atMs: number, lat: number, lng: number): void {
+  /** Nearly all points are outside: what is done for each of them is a comparison or two. */
+  #takeSome({ recordedAtMs, lats, lngs }: PresencePoints, from: number, to: number): void {
     const place = this.#place;
-    if (!isInBoxes(place.boxes, lat, lng) || !place.contains(lat, lng)) {
-      this.#insideAtMs = null;
-      return;
+    const [first = NOWHERE, second = NOWHERE] = place.boxes;
+    for (let n = from; n < to; n++) {
+      const lat = lats[n] as number;
+      const lng = lngs[n] as number;
+      if ((isIn(first, lat, lng) || isIn(second, lat, lng)) && place.contains(lat, lng))
+        this.#add(recordedAtMs[n] as number, lat, lng);
+      else this.#insideAtMs = null;
     }
+  }
+
+  #add(atMs: number, lat: number, lng: number): void {
     if (this.#points === 0) this.#firstMs = atMs;
     this.#points++;
     this.#lastMs = atMs;
     const beforeMs = this.#insideAtMs;
     if (beforeMs !== null && atMs - beforeMs <= PRESENCE_GAP_MS) this.#insideMs += atMs - beforeMs;
     this.#insideAtMs = atMs;
-    const closenessM = place.closenessM(lat, lng);
+    const closenessM = this.#place.closenessM(lat, lng);
     if (closenessM < this.#closestM) {
       this.#closestM = closenessM;
       this.#closestMs = atMs;
@@ -96,9 +116,6 @@ export class PresenceTally {
   }
 }
 
-function isInBoxes(boxes: readonly IndexBox[], lat: number, lng: number): boolean {
-  for (const { minX, minY, maxX, maxY } of boxes) {
-    if (lat >= minY && lat <= maxY && lng >= minX && lng <= maxX) return true;
-  }
-  return false;
+function isIn({ minX, minY, maxX, maxY }: IndexBox, lat: number, lng: number): boolean {
+  return lat >= minY && lat <= maxY && lng >= minX && lng <= maxX;
 }

@@ -1,14 +1,15 @@
-import type { Steps, WorkTurns } from '../../base/workTurns.ts';
+import type { WorkTurns } from '../../base/workTurns.ts';
 import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from '../../engine/presence/presence.ts';
 import type { Device } from '../../memory/device.ts';
 import type { Fleet } from '../../memory/fleet.ts';
 import { selectPackedStretches } from '../../store/history/packedStretches.ts';
 import { type PlaceSpan, selectPlaceSpans } from '../../store/history/placeSpans.ts';
 import { DeviceGone, pointPages, type TimeWindow } from '../../store/history/pointPages.ts';
-import { pointsOf, type Stretch } from '../../store/history/stretches.ts';
+import type { Stretch } from '../../store/history/stretches.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { batchesOf, type PresenceBatch } from './presenceBatches.ts';
 import type { HistoryReader } from './summarizeHistory.ts';
+import { tallyPacked } from './tallyPacked.ts';
 
 /** Points that are read for one answer at most. */
 export const PRESENCE_POINTS_MAX = 20_000_000;
@@ -140,7 +141,7 @@ export class PresenceSearch {
   }
 
   async #tallyPacked(tally: PresenceTally, stretches: readonly Stretch[]): Promise<void> {
-    this.#points += await this.#ports.turns.run(this.#reader.accountId, tallied(tally, stretches));
+    this.#points += await this.#ports.turns.run(this.#reader.accountId, tallyPacked(tally, stretches));
   }
 
   /** Page by page: there may be many rows. */
@@ -171,20 +172,6 @@ export class PresenceSearch {
   #earliest(): PresentDevice[] {
     return this.#found.sort(byFirstPoint).slice(0, this.#limit);
   }
-}
-
-/** Returns how many points there are. A step unpacks one row. */
-function* tallied(tally: PresenceTally, stretches: readonly Stretch[]): Steps<number> {
-  let count = 0;
-  for (const stretch of stretches) {
-    tally.interrupt();
-    for (const points of pointsOf(stretch)) {
-      yield* tally.take(points);
-      count += points.count;
-      yield;
-    }
-  }
-  return count;
 }
 
 function byFirstPoint(a: PresentDevice, b: PresentDevice): number {

@@ -2,7 +2,13 @@ import { CopiedRow } from '../sql/copiedRow.ts';
 import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
 import { instant, integers, RawSql } from '../sql/sqlText.ts';
-import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import {
+  COLUMN_NAMES,
+  emptyColumns,
+  type PackedColumns,
+  type PointColumns,
+  sliceColumns,
+} from './codec/pointColumns.ts';
 import {
   MARK_LIST,
   MOTION_LIST,
@@ -136,14 +142,22 @@ export function* pointsOf({
     const before = upTo(rows.recordedAtMs, row.firstMs - 1);
     if (before > at) yield sliceColumns(rows, at, before);
     const inside = Math.min(end, upTo(rows.recordedAtMs, row.lastMs));
-    const columns = unpackRow(row).columns(NAMES[wanted]);
-    const times = columns.recordedAtMs;
-    const points = sliceColumns(columns, upTo(times, fromMs - 1), upTo(times, toMs));
+    const points = pointsIn(unpackRow(row), { fromMs, toMs }, wanted);
     const merged = mergeColumns(points, sliceColumns(rows, before, inside));
     if (merged.count > 0) yield merged;
     at = inside;
   }
   if (end > at) yield sliceColumns(rows, at, end);
+}
+
+/** The points of a packed row in a time. */
+export function pointsIn(
+  columns: PackedColumns,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+  wanted: WantedColumns,
+): PointColumns {
+  const times = columns.column('recordedAtMs');
+  return sliceColumns(columns.columns(NAMES[wanted]), upTo(times, fromMs - 1), upTo(times, toMs));
 }
 
 /** How many of these times, in order, are not after `ms`. */

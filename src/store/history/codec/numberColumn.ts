@@ -42,11 +42,8 @@ export function readNumbers(reader: ByteReader, values: Float64Array, count: num
   const exponent = Math.floor(kind / ORDERS) + EXPONENT_MIN;
   if (exponent > EXPONENT_MAX) throw new RangeError('a column has an unknown exponent');
   reader.zigzags(values, count);
-  for (let order = kind % ORDERS; order > 0; order--) addUp(values, count, order - 1);
   const power = POWERS[Math.abs(exponent)] as number;
-  if (exponent < 0) for (let n = 0; n < count; n++) values[n] = (values[n] as number) * power;
-  // A division is rounded correctly, so it gives the double that is nearest to the decimal number.
-  else if (exponent > 0) for (let n = 0; n < count; n++) values[n] = (values[n] as number) / power;
+  restore(values, count, kind % ORDERS, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
 }
 
 function scaled(value: number, exponent: number): number {
@@ -104,11 +101,20 @@ function takeDifferences(integers: Float64Array, from: number): void {
     integers[n] = (integers[n] as number) - (integers[n - 1] as number);
 }
 
-function addUp(integers: Float64Array, count: number, from: number): void {
-  let sum = integers[from] ?? 0;
-  for (let n = from + 1; n < count; n++) {
-    sum += integers[n] as number;
-    integers[n] = sum;
+/**
+ * Makes values of differences in one pass, in which the sums do not wait for each other. A division is rounded correctly, so
+ * it gives the double that is nearest to the decimal number.
+ */
+function restore(values: Float64Array, count: number, order: number, factor: number, divisor: number): void {
+  const first = count > 0 ? (values[0] as number) : 0;
+  let value = order === 0 ? 0 : first;
+  let difference = 0;
+  if (count > 0) values[0] = (first * factor) / divisor;
+  for (let n = 1; n < count; n++) {
+    const read = values[n] as number;
+    difference = order === 2 ? difference + read : read;
+    value = order === 0 ? read : value + difference;
+    values[n] = (value * factor) / divisor;
   }
 }
 

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { constants, crc32, zstdCompress, zstdDecompressSync } from 'node:zlib';
 import { columnBytesMax, PackedColumns } from './pointColumns.ts';
+import { contentBytesOf } from './zstdFrame.ts';
 
 /** The form of the bytes: one that this version does not know is not read. */
 export const CODEC = 1;
@@ -24,8 +25,9 @@ export interface PackedFacts {
 
 const LEVEL = 3;
 const compress = promisify(zstdCompress);
-/** Nearly all blobs are unpacked into one piece of memory. */
-const UNPACKING = { maxOutputLength: columnBytesMax(PACKED_POINTS_MAX), chunkSize: 2 ** 17 };
+/** Of what Node takes. */
+const CHUNK_BYTES_MIN = 64;
+const UNPACKED_BYTES_MAX = columnBytesMax(PACKED_POINTS_MAX);
 
 /** Compresses columns, beside the event loop. */
 export async function packColumns(columns: Uint8Array): Promise<PackedBlob> {
@@ -36,22 +38,44 @@ export async function packColumns(columns: Uint8Array): Promise<PackedBlob> {
   return { codec: CODEC, checksum: checksumOf(bytes), bytes };
 }
 
-/** The columns of a blob; a text that says what is wrong with it. */
-export function unpackColumns(
+/** The columns of a blob, whose times are as stands beside it; a text that says what is wrong with it. */
+export function unpackColumns(blob: PackedBlob, facts: PackedFacts): PackedColumns | string {
+  const columns = openColumns(blob, facts);
+  return typeof columns === 'string' ? columns : checkTimes(columns, facts);
+}
+
+/** The same columns, if their times are as stands beside them; else a text. */
+export function checkTimes(columns: PackedColumns, facts: PackedFacts): PackedColumns | string {
+  try {
+    const times = columns.column('recordedAtMs');
+    return times[0] === facts.firstMs && times.at(-1) === facts.lastMs ? columns : OTHER_POINTS;
+  } catch (error) {
+    return unreadable(error);
+  }
+}
+
+/** As unpackColumns, for who may not need the times: they are neither read nor looked at. */
+export function openColumns(
   { codec, checksum, bytes }: PackedBlob,
-  facts: PackedFacts,
+  { count }: Pick<PackedFacts, 'count'>,
 ): PackedColumns | string {
   if (codec !== CODEC) return `it has the form ${codec}, which this version does not know`;
   if (checksumOf(bytes) !== checksum) return 'its checksum is wrong';
   try {
-    const columns = new PackedColumns(zstdDecompressSync(bytes, UNPACKING));
-    const times = columns.column('recordedAtMs');
-    const isRight =
-      columns.count === facts.count && times[0] === facts.firstMs && times.at(-1) === facts.lastMs;
-    return isRight ? columns : 'it has other points than stands beside it';
+    // One piece of memory, and a byte more: the decompressor takes another piece when one is full.
+    const chunkSize = Math.min(contentBytesOf(bytes) ?? UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX) + 1;
+    const options = { maxOutputLength: UNPACKED_BYTES_MAX, chunkSize: Math.max(chunkSize, CHUNK_BYTES_MIN) };
+    const columns = new PackedColumns(zstdDecompressSync(bytes, options));
+    return columns.count === count ? columns : OTHER_POINTS;
   } catch (error) {
-    return `it cannot be read (${error instanceof Error ? error.message : 'unknown'})`;
+    return unreadable(error);
   }
+}
+
+const OTHER_POINTS = 'it has other points than stands beside it';
+
+function unreadable(error: unknown): string {
+  return `it cannot be read (${error instanceof Error ? error.message : 'unknown'})`;
 }
 
 function checksumOf(bytes: Uint8Array): number {
