@@ -13,6 +13,9 @@ export interface PodDeliveries {
   /** Wakes the pods that make deliveries: there are events in the outbox. */
   wakeOutbox(): void;
   start(): void;
+  /** Begins no further attempt, and waits for those in flight. */
+  endAttempts(): Promise<unknown>;
+  /** Waits for the statements that are still under way. */
   stop(): Promise<unknown>;
 }
 
@@ -26,6 +29,7 @@ export function createDeliveries(pod: Pod): PodDeliveries {
       wake: (webhookIds) => void wakeOthers(webhookIds),
       wakeOutbox: () => void wakeOthers([OUTBOX_ENTRY]),
       start: () => undefined,
+      endAttempts: () => Promise.resolve(),
       stop: () => Promise.resolve(),
     };
   }
@@ -45,6 +49,7 @@ export function createDeliveries(pod: Pod): PodDeliveries {
       workers.start();
       fanOut.start();
     },
+    endAttempts: () => workers.endAttempts(),
     stop: () => Promise.all([workers.stop(), fanOut.stop()]),
   };
 }

@@ -63,9 +63,10 @@ async function start(config: Config, log: Logger, clock: Clock, teardown: Teardo
   const readers = createReaders(pod);
   const servers = { ingest: createIngestServer(pod, ingest), api: createApiServer(pod, deliveries, readers) };
   let idleMs = 0;
+  teardown.add(() => deliveries.stop());
   const stopServing = () => {
     readers.close();
-    return Promise.all([closeAll(servers, idleMs), deliveries.stop()]);
+    return Promise.all([closeAll(servers, idleMs), deliveries.endAttempts()]);
   };
   teardown.add(stopServing, STOP_GRACE_MS + STEP_LIMIT_MS);
 

@@ -1,4 +1,5 @@
 import { Overloaded } from '../../base/fairSemaphore.ts';
+import type { SendResult, WebhookRequest } from '../../net/sendWebhook.ts';
 import { type DeliverySchedule, OUTBOX_ENTRY } from '../../queue/deliverySchedule.ts';
 import { countWaiting, selectDueEndpoints } from '../../store/delivery/dueEndpoints.ts';
 import { selectWebhookAccounts } from '../../store/delivery/webhooks.ts';
@@ -45,6 +46,7 @@ export class DeliveryWorkers {
   readonly #active = new Map<number, ActiveEndpoint>();
   /** Accounts by endpoint. An endpoint never changes its account. */
   readonly #accounts = new Map<number, number>();
+  readonly #attempts = new Set<Promise<unknown>>();
   #isTaking = false;
   #isPoked = false;
   #timers: NodeJS.Timeout[] = [];
@@ -65,12 +67,18 @@ export class DeliveryWorkers {
   }
 
   /** Begins no further attempt, leaves waiting endpoints to other pods, and waits for attempts in flight: at most 10 s. */
-  async stop(): Promise<void> {
+  async endAttempts(): Promise<void> {
     this.#isStopping = true;
     for (const timer of this.#timers) clearInterval(timer);
     await this.#ports.schedule.addAll(
       [...this.#active.keys()].map((webhookId) => ({ webhookId, dueInMs: 0 })),
     );
+    await Promise.allSettled(this.#attempts);
+  }
+
+  /** Ends attempts, then waits for what Postgres has still to answer: for ever if it says nothing. */
+  async stop(): Promise<void> {
+    await this.endAttempts();
     await Promise.all([this.#sweeping, ...[...this.#active.values()].map(({ ended }) => ended)]);
   }
 
@@ -154,7 +162,7 @@ export class DeliveryWorkers {
     accountId: number,
     endpoint: ActiveEndpoint,
   ): Promise<number | null> {
-    const { slots, claims, send } = this.#ports;
+    const { slots, claims } = this.#ports;
     const slot = await slots.acquire(webhookId, accountId);
     // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
     const looking = <T>(look: () => Promise<T>): Promise<T> => {
@@ -169,7 +177,7 @@ export class DeliveryWorkers {
             claim: (id) => looking(() => claims.claim(id)),
             completeAndClaim: (completion) => looking(() => claims.completeAndClaim(completion)),
           },
-          send: (request) => slot.attempt(() => send(request)),
+          send: (request) => slot.attempt(() => this.#send(request)),
           hasSlot: () => slot.isHeld,
           isStopping: () => this.#isStopping,
         },
@@ -177,6 +185,16 @@ export class DeliveryWorkers {
       );
     } finally {
       slot.release();
+    }
+  }
+
+  async #send(request: WebhookRequest): Promise<SendResult> {
+    const attempt = this.#ports.send(request);
+    this.#attempts.add(attempt);
+    try {
+      return await attempt;
+    } finally {
+      this.#attempts.delete(attempt);
     }
   }
 

@@ -187,6 +187,26 @@ describe('the delivery workers of a pod', () => {
     assert.equal((await database.sql`select from webhook where leased_until is not null`).length, 0);
   });
 
+  test('attempts end without a sweep that Postgres does not answer; a stop waits for it', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const locked = Promise.withResolvers<void>();
+    const latch = Promise.withResolvers<void>();
+    const locking = database.sql.begin(async (tx) => {
+      await tx`lock table webhook_delivery in access exclusive mode`;
+      locked.resolve();
+      await latch.promise;
+    });
+    await locked.promise;
+    const { workers, sweeps } = startWorkers(t, database, async () => ANSWERED);
+    await workers.endAttempts();
+    assert.deepEqual(sweeps, []);
+    const stopped = workers.stop();
+    latch.resolve();
+    await stopped;
+    assert.equal(sweeps.length, 1);
+    await locking;
+  });
+
   test('the outbox stands in the schedule too: whoever takes it from there is called, and no endpoint is held up', async (t) => {
     const database = await startDeliveryDatabase(t);
     const { workers, schedule, filled } = startWorkers(t, database, async () => ANSWERED);
