@@ -1,5 +1,10 @@
 import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geometry/bounds.ts';
-import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../geometry/geodesic/signedDistance.ts';
+import {
+  circleDistanceM,
+  corridorDistanceM,
+  ringDistanceM,
+  ringInsideDistanceM,
+} from '../geometry/geodesic/signedDistance.ts';
 import { buildEdgeIndex } from '../geometry/ring/edgeIndex.ts';
 import { unwrapLine } from '../geometry/ring/path.ts';
 import { unwrapRing } from '../geometry/ring/ring.ts';
@@ -22,6 +27,8 @@ export interface Shape {
   contains(lat: number, lng: number): boolean;
   /** Metres to the boundary: negative inside, 0 on it, positive outside. */
   signedDistanceM(lat: number, lng: number): number;
+  /** The same where the position is inside. Outside it is Infinity, which nothing has to be measured for. */
+  insideDistanceM(lat: number, lng: number): number;
   /** One or two, which together hold every position inside, under each of its names, and a little more. */
   readonly boxes: readonly IndexBox[];
 }
@@ -49,6 +56,10 @@ function discShape({ center, radiusM }: Disc): Shape {
   return {
     contains: (lat, lng) => signedDistanceM(lat, lng) <= 0,
     signedDistanceM,
+    insideDistanceM: (lat, lng) => {
+      const distanceM = signedDistanceM(lat, lng);
+      return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
+    },
     boxes: indexBoxes(circleBounds(center, radiusM)),
   };
 }
@@ -59,6 +70,7 @@ function polygonShape({ points }: Polygon): Shape {
   return {
     contains: (lat, lng) => ringSide(index, lat, lng) !== 'out',
     signedDistanceM: (lat, lng) => ringDistanceM(index, lat, lng),
+    insideDistanceM: (lat, lng) => ringInsideDistanceM(index, lat, lng),
     boxes: indexBoxes(ringBounds(ring)),
   };
 }
@@ -70,6 +82,10 @@ function trackShape({ points, bufferM }: Track): Shape {
   return {
     contains: (lat, lng) => signedDistanceM(lat, lng) <= 0,
     signedDistanceM,
+    insideDistanceM: (lat, lng) => {
+      const distanceM = signedDistanceM(lat, lng);
+      return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
+    },
     boxes: indexBoxes(corridorBounds(path, bufferM)),
   };
 }

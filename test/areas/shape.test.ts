@@ -155,7 +155,9 @@ test('inside means a distance of 0 or less, and in a box, wherever', () => {
     assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
     for (const { lat, lng } of positions) {
       const contained = shape.contains(lat, lng);
-      assert.equal(shape.signedDistanceM(lat, lng) <= 0, contained);
+      const distanceM = shape.signedDistanceM(lat, lng);
+      assert.equal(distanceM <= 0, contained);
+      assert.equal(shape.insideDistanceM(lat, lng), contained ? distanceM : Number.POSITIVE_INFINITY);
       if (!contained) continue;
       inside++;
       for (const name of Math.abs(lng) === 180 ? [180, -180] : [lng]) {

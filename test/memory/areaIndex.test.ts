@@ -60,7 +60,12 @@ describe('the area index', () => {
   test('returns an area once, even if both of its boxes hold the position', () => {
     const index = new AreaIndex();
     const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };
-    const shape = { contains: () => true, signedDistanceM: () => -1, boxes: [box, box] };
+    const shape = {
+      contains: () => true,
+      insideDistanceM: () => -1,
+      signedDistanceM: () => -1,
+      boxes: [box, box],
+    };
     index.put({ ...areaOf(1, 1, CIRCLE), shape });
     assert.equal(index.near([1], 0, 5).length, 1);
   });

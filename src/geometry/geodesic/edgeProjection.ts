@@ -1,14 +1,12 @@
 import { VERTEX_STRIDE } from '../ring/edgeIndex.ts';
-import { chordDistanceSq, chordFraction, ECCENTRICITY_SQUARED, writeSurfacePoint } from './surfacePoint.ts';
+import {
+  chordDistanceSq,
+  chordFraction,
+  ECCENTRICITY_SQUARED,
+  type SpacePoint,
+  writeSurfacePoint,
+} from './surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, RADIANS_PER_DEGREE } from './wgs84.ts';
-
-/** A query point in space. Its z is multiplied by zScale already, the z of the edges is not (see nearestEdge.ts). */
-export interface SpacePoint {
-  x: number;
-  y: number;
-  z: number;
-  zScale: number;
-}
 
 /** The nearest point of the edges so far: its distance through space, and its position in degrees. */
 export interface Projection {
@@ -34,60 +32,67 @@ export function improveProjection(
 ): void {
   const a = edge + 2;
   const b = a + VERTEX_STRIDE;
-  const { x, y, z, zScale } = point;
   const toleranceM = vertices[edge + 5]!;
-  const chordM = Math.sqrt(chordDistanceSq(vertices, a, b, x, y, z, zScale));
+  const chordM = Math.sqrt(chordDistanceSq(vertices, a, b, point));
   if (cannotImprove(chordM, toleranceM, projection)) return;
-  if (isStraight(chordM, toleranceM, projection)) {
-    improveAt(vertices, edge, chordFraction(vertices, a, b, x, y, z, zScale), 0, 1, point, projection);
-    return;
-  }
   for (let k = 0; k < 3; k++) {
     corners[k] = vertices[a + k]!;
     corners[3 + k] = vertices[b + k]!;
   }
-  halve(vertices, edge, { from: 0, to: 1, a: 0, b: 3, toleranceM, depth: 0 }, point, projection);
+  if (isStraight(chordM, toleranceM, projection)) improveAt(vertices, edge, 0, 1, point, projection);
+  else halve(vertices, edge, 0, 1, 0, point, projection);
 }
 
-/** Part of an edge, from one fraction of it to another; a and b are the offsets of its ends in `corners`. */
-interface Piece {
-  readonly from: number;
-  readonly to: number;
-  readonly a: number;
-  readonly b: number;
-  readonly toleranceM: number;
-  readonly depth: number;
-}
+// A piece of an edge is known by its two corners. No fraction or length is passed from function to function: V8 puts
+// each number that is passed, unless it is a small integer, into memory of its own.
 
+/** Halves the piece between the corners a and b, which `depth` halvings have led to. */
 function halve(
   vertices: Float64Array,
   edge: number,
-  piece: Piece,
+  a: number,
+  b: number,
+  depth: number,
   point: SpacePoint,
   projection: Projection,
 ): void {
-  const { a, b, from, to } = piece;
-  const depth = piece.depth + 1;
-  const toleranceM = piece.toleranceM / 4;
-  const middle = (from + to) / 2;
-  const m = 3 * (depth + 1);
-  writeSurfacePoint(latAt(vertices, edge, middle), lngAt(vertices, edge, middle), corners, m);
+  const m = depth + 2;
+  const middle = (fractions[a]! + fractions[b]!) / 2;
+  fractions[m] = middle;
+  writeSurfacePoint(latAt(vertices, edge, middle), lngAt(vertices, edge, middle), corners, 3 * m);
   projection.halvings++;
 
-  const { x, y, z, zScale } = point;
-  const firstM = Math.sqrt(chordDistanceSq(corners, a, m, x, y, z, zScale));
-  const secondM = Math.sqrt(chordDistanceSq(corners, m, b, x, y, z, zScale));
-  const first: Piece = { from, to: middle, a, b: m, toleranceM, depth };
-  const second: Piece = { from: middle, to, a: m, b, toleranceM, depth };
-  for (const half of firstM <= secondM ? [first, second] : [second, first]) {
-    const chordM = half === first ? firstM : secondM;
-    if (cannotImprove(chordM, toleranceM, projection)) continue;
-    if (depth === MAX_DEPTH || isStraight(chordM, toleranceM, projection)) {
-      const t = chordFraction(corners, half.a, half.b, x, y, z, zScale);
-      improveAt(vertices, edge, half.from + t * (half.to - half.from), half.from, half.to, point, projection);
-    } else {
-      halve(vertices, edge, half, point, projection);
-    }
+  const first = 2 * depth;
+  const second = first + 1;
+  chordsSq[first] = chordDistanceSq(corners, 3 * a, 3 * m, point);
+  chordsSq[second] = chordDistanceSq(corners, 3 * m, 3 * b, point);
+  if (chordsSq[first]! <= chordsSq[second]!) {
+    visitHalf(vertices, edge, a, m, first, point, projection);
+    visitHalf(vertices, edge, m, b, second, point, projection);
+  } else {
+    visitHalf(vertices, edge, m, b, second, point, projection);
+    visitHalf(vertices, edge, a, m, first, point, projection);
+  }
+}
+
+/** `half` is 2 × the depth of the piece that was halved, and 1 more for its second half. */
+function visitHalf(
+  vertices: Float64Array,
+  edge: number,
+  a: number,
+  b: number,
+  half: number,
+  point: SpacePoint,
+  projection: Projection,
+): void {
+  const depth = (half >> 1) + 1;
+  const chordM = Math.sqrt(chordsSq[half]!);
+  const toleranceM = vertices[edge + 5]! * TOLERANCE_SHARES[depth]!;
+  if (cannotImprove(chordM, toleranceM, projection)) return;
+  if (depth === MAX_DEPTH || isStraight(chordM, toleranceM, projection)) {
+    improveAt(vertices, edge, a, b, point, projection);
+  } else {
+    halve(vertices, edge, a, b, depth, point, projection);
   }
 }
 
@@ -109,18 +114,21 @@ function allowedError(projection: Projection): number {
 }
 
 /**
- * Moves the projection to where one Newton step along the curve from fraction t leads, within two fractions, if nearer.
+ * Moves the projection to where one Newton step along the curve leads, if that is nearer. The step begins at the nearest
+ * point of the chord between the corners a and b, and stays within their fractions.
  */
 function improveAt(
   vertices: Float64Array,
   edge: number,
-  t: number,
-  from: number,
-  to: number,
+  a: number,
+  b: number,
   point: SpacePoint,
   projection: Projection,
 ): void {
   const { x, y, z, zScale } = point;
+  const from = fractions[a]!;
+  const to = fractions[b]!;
+  const t = from + chordFraction(corners, 3 * a, 3 * b, point) * (to - from);
   const phi = latAt(vertices, edge, t) * RADIANS_PER_DEGREE;
   const lambda = lngAt(vertices, edge, t) * RADIANS_PER_DEGREE;
   const sinPhi = Math.sin(phi);
@@ -174,4 +182,13 @@ const COARSE_ERROR = 4e-4;
 const FINE_HALVINGS = 2000;
 /** The longest edge, half the equator, has a tolerance of 8000 km; twelve halvings bring that under half a metre. */
 const MAX_DEPTH = 16;
+/** Each halving quarters the tolerance. */
+const TOLERANCE_SHARES = Float64Array.from({ length: MAX_DEPTH + 1 }, (_, depth) => 4 ** -depth);
+
+// Scratch memory of one search. The corners are the ends of the edge, then the middle of each halving: in space, and as
+// a fraction of the edge.
 const corners = new Float64Array(3 * (MAX_DEPTH + 2));
+const fractions = new Float64Array(MAX_DEPTH + 2);
+fractions[1] = 1;
+/** Of both halves of each depth. */
+const chordsSq = new Float64Array(2 * MAX_DEPTH);

@@ -7,8 +7,8 @@ import {
   VERTEX_STRIDE,
 } from '../ring/edgeIndex.ts';
 import { distanceM } from './distance.ts';
-import { improveProjection, type Projection, type SpacePoint } from './edgeProjection.ts';
-import { chordDistanceSq, writeSurfacePoint } from './surfacePoint.ts';
+import { improveProjection, type Projection } from './edgeProjection.ts';
+import { chordDistanceSq, type SpacePoint, writeSurfacePoint } from './surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from './wgs84.ts';
 
 /**
@@ -37,7 +37,7 @@ export function nearestEdgeM(edges: EdgeIndex, lat: number, lng: number): number
 
 /** Finds the nearest point of the edges and writes it to `projection`. */
 function search(edges: EdgeIndex): void {
-  reachM = Number.POSITIVE_INFINITY;
+  reach[0] = Number.POSITIVE_INFINITY;
   candidateCount = 0;
   if (candidates.length < edges.edgeCount) {
     candidates = new Int32Array(edges.edgeCount);
@@ -47,7 +47,7 @@ function search(edges: EdgeIndex): void {
   let depth = visit(edges, top, 0, runsAt(edges.edgeCount, top), 0);
   while (depth > 0) {
     depth--;
-    if (stackLowsM[depth]! > reachM) continue;
+    if (stackLowsM[depth]! > reach[0]!) continue;
     const level = stackLevels[depth]! - 1;
     const first = stackRuns[depth]! << FANOUT_BITS;
     const end = Math.min(first + (1 << FANOUT_BITS), runsAt(edges.edgeCount, level));
@@ -58,7 +58,7 @@ function search(edges: EdgeIndex): void {
   projection.halvings = 0;
   // The candidates found last are usually the nearest.
   for (let k = candidateCount - 1; k >= 0; k--) {
-    if (candidateLowsM[k]! <= reachM) improveProjection(edges.vertices, candidates[k]!, point, projection);
+    if (candidateLowsM[k]! <= reach[0]!) improveProjection(edges.vertices, candidates[k]!, point, projection);
   }
 }
 
@@ -73,6 +73,7 @@ function pushRuns(edges: EdgeIndex, level: number, from: number, to: number, dep
   const { runs } = edges;
   const start = (edges.levels[level - 1]! + from) * RUN_STRIDE;
   const count = to - from;
+  const reachM = reach[0]!;
   measure(runs, start + 5, RUN_STRIDE, start + 8, count);
   let top = depth;
   for (let k = 0; k < count; k++) {
@@ -97,6 +98,7 @@ function pushRuns(edges: EdgeIndex, level: number, from: number, to: number, dep
 function scanEdges(vertices: Float64Array, from: number, to: number): void {
   const start = from * VERTEX_STRIDE;
   const count = to - from;
+  let reachM = reach[0]!;
   measure(vertices, start + 2, VERTEX_STRIDE, start + 2 + VERTEX_STRIDE, count);
   for (let k = 0, at = start; k < count; k++, at += VERTEX_STRIDE) {
     const toleranceM = vertices[at + 5]!;
@@ -107,13 +109,13 @@ function scanEdges(vertices: Float64Array, from: number, to: number): void {
     candidateLowsM[candidateCount++] = chordM - toleranceM;
     if (chordM + toleranceM < reachM) reachM = chordM + toleranceM;
   }
+  reach[0] = reachM;
 }
 
 /** Squared distances to consecutive segments. Without branches between them the processor computes them in parallel. */
 function measure(points: Float64Array, a: number, stride: number, b: number, count: number): void {
-  const { x, y, z, zScale } = point;
   for (let k = 0, at = 0; k < count; k++, at += stride) {
-    distancesSq[k] = chordDistanceSq(points, a + at, b + at, x, y, z, zScale);
+    distancesSq[k] = chordDistanceSq(points, a + at, b + at, point);
   }
 }
 
@@ -124,8 +126,8 @@ const FAR_M = 8e6;
 const origin = new Float64Array(3);
 const point: SpacePoint = { x: 0, y: 0, z: 0, zScale: 1 };
 const projection: Projection = { distanceM: 0, lat: 0, lng: 0, halvings: 0 };
-/** An upper bound of the distance to the nearest point: some edge has a point within it. */
-let reachM = 0;
+/** Metres: an upper bound of the distance to the nearest point, since some edge has a point within it. */
+const reach = new Float64Array(1);
 let candidateCount = 0;
 let candidates = new Int32Array(2048);
 let candidateLowsM = new Float64Array(2048);

@@ -10,10 +10,22 @@ import { nearestEdgeM } from './nearestEdge.ts';
 /** Polygon: the exact test of ringSide.ts gives the sign, the nearest edge the amount. */
 export function ringDistanceM(ring: RingIndex, lat: number, lng: number): number {
   const side = ringSide(ring, lat, lng);
-  if (side === 'on') return 0;
-  // An amount that rounds to 0 beside the boundary must not turn outside into inside.
-  const amountM = Math.max(nearestEdgeM(ring.edges, lat, lng), SMALLEST_M);
-  return side === 'in' ? -amountM : amountM;
+  return side === 'out' ? offBoundaryM(ring, lat, lng) : sideDistanceM(ring, side, lat, lng);
+}
+
+/** The same, and Infinity outside. */
+export function ringInsideDistanceM(ring: RingIndex, lat: number, lng: number): number {
+  const side = ringSide(ring, lat, lng);
+  return side === 'out' ? Number.POSITIVE_INFINITY : sideDistanceM(ring, side, lat, lng);
+}
+
+function sideDistanceM(ring: RingIndex, side: 'in' | 'on', lat: number, lng: number): number {
+  return side === 'on' ? 0 : -offBoundaryM(ring, lat, lng);
+}
+
+/** An amount that rounds to 0 beside the boundary must not turn outside into inside. */
+function offBoundaryM(ring: RingIndex, lat: number, lng: number): number {
+  return Math.max(nearestEdgeM(ring.edges, lat, lng), SMALLEST_M);
 }
 
 /** Track with a margin: all positions within bufferM of its edges are inside. */

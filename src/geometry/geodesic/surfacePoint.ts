@@ -18,19 +18,20 @@ export function writeSurfacePoint(lat: number, lng: number, out: Float64Array, a
 
 export const ECCENTRICITY_SQUARED = FLATTENING * (2 - FLATTENING);
 
+/** A query point in space. Its z is multiplied by zScale already, the z of what it is compared with is not. */
+export interface SpacePoint {
+  x: number;
+  y: number;
+  z: number;
+  zScale: number;
+}
+
 /**
- * The squared distance from the point (x, y, z) to the straight segment between two points of an array, given by the
- * offsets of their x. Z coordinates of the array are multiplied by zScale; the point's z must be multiplied already.
+ * The squared distance from a point to the straight segment between two points of an array, given by the offsets of
+ * their x.
  */
-export function chordDistanceSq(
-  points: Float64Array,
-  a: number,
-  b: number,
-  x: number,
-  y: number,
-  z: number,
-  zScale: number,
-): number {
+export function chordDistanceSq(points: Float64Array, a: number, b: number, point: SpacePoint): number {
+  const { x, y, z, zScale } = point;
   const ex = points[b]! - points[a]!;
   const ey = points[b + 1]! - points[a + 1]!;
   const ez = (points[b + 2]! - points[a + 2]!) * zScale;
@@ -47,15 +48,8 @@ export function chordDistanceSq(
 }
 
 /** Where on that segment the nearest point lies: 0 at a, 1 at b. */
-export function chordFraction(
-  points: Float64Array,
-  a: number,
-  b: number,
-  x: number,
-  y: number,
-  z: number,
-  zScale: number,
-): number {
+export function chordFraction(points: Float64Array, a: number, b: number, point: SpacePoint): number {
+  const { x, y, z, zScale } = point;
   const ex = points[b]! - points[a]!;
   const ey = points[b + 1]! - points[a + 1]!;
   const ez = (points[b + 2]! - points[a + 2]!) * zScale;

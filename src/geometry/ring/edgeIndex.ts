@@ -112,8 +112,12 @@ function writeAxis(vertices: Float64Array, from: number, to: number, runs: Float
     runs[at + 3 + k] = vertices[b + 2 + k]!;
   }
   let farSq = 0;
+  const point = { x: 0, y: 0, z: 0, zScale: 1 };
   for (let i = from; i <= to; i += VERTEX_STRIDE) {
-    const offSq = chordDistanceSq(runs, at, at + 3, vertices[i + 2]!, vertices[i + 3]!, vertices[i + 4]!, 1);
+    point.x = vertices[i + 2]!;
+    point.y = vertices[i + 3]!;
+    point.z = vertices[i + 4]!;
+    const offSq = chordDistanceSq(runs, at, at + 3, point);
     if (offSq > farSq) farSq = offSq;
   }
   return Math.sqrt(farSq);

@@ -1,8 +1,7 @@
 import { scopeMask } from '../../../access/scopes.ts';
-import type { AreaType } from '../../../areas/area.ts';
+import type { JsonObject } from '../../../base/jsonObject.ts';
 import { inOneGo, type Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
-import type { Area } from '../../../memory/area.ts';
 import type { AreaCatalog } from '../../../memory/areaCatalog.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../answers/answer.ts';
 import { AREAS_CONTAINING, AREAS_CONTAINING_BATCH } from '../../openapi/operations/bulkOperations.ts';
@@ -13,10 +12,9 @@ import { type Call, JSON_BODY_BYTES, type Route } from '../route.ts';
 import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
 import type { BulkCalls } from './bulkCalls.ts';
 import { CONTAINING_MAX } from './bulkLimits.ts';
+import { CANDIDATES_PER_STEP, ContainingAreas } from './containingAreas.ts';
 import type { TextPieces } from './textPieces.ts';
 
-/** Candidates that are compared at once, and between two looks at the clock: a fraction of a millisecond. */
-const CANDIDATES_PER_STEP = 20;
 /** Points of a batch between two looks at the clock, when few areas are around them. */
 const POINTS_PER_STEP = 20;
 
@@ -67,42 +65,23 @@ function containing(
   const type = readChoice(query, AREA_TYPE);
   if (type === 'invalid') return parameterError(AREA_TYPE);
   const candidates = areas.near(caller.worldIds, lat, lng);
-  if (candidates.length <= CANDIDATES_PER_STEP) return foundAnswer(inOneGo(find(candidates, lat, lng, type)));
-  return bulkCalls.run(caller.accountId, () => find(candidates, lat, lng, type)).then(foundAnswer);
-}
-
-interface Containing {
-  readonly area: Area;
-  /** Metres to the boundary: 0 or less. */
-  readonly distanceM: number;
-}
-
-interface Found {
-  /** Deepest inside first, then by id; at most CONTAINING_MAX. */
-  readonly areas: readonly Containing[];
-  readonly total: number;
-}
-
-function* find(candidates: readonly Area[], lat: number, lng: number, type: AreaType | null): Steps<Found> {
-  const found: Containing[] = [];
-  let seen = 0;
-  for (const area of candidates) {
-    if (++seen % CANDIDATES_PER_STEP === 0) yield;
-    if (type !== null && area.definition.geometry.type !== type) continue;
-    if (!area.shape.contains(lat, lng)) continue;
-    found.push({ area, distanceM: area.shape.signedDistanceM(lat, lng) });
+  const found = new ContainingAreas();
+  const find = () => found.find(candidates, lat, lng, type);
+  if (candidates.length > CANDIDATES_PER_STEP) {
+    return bulkCalls.run(caller.accountId, find).then(() => foundAnswer(found));
   }
-  found.sort((a, b) => a.distanceM - b.distanceM || a.area.id - b.area.id);
-  return { areas: found.slice(0, CONTAINING_MAX), total: found.length };
+  inOneGo(find());
+  return foundAnswer(found);
 }
 
-function foundAnswer({ areas, total }: Found): Answer {
-  const items = areas.map(({ area: { id, definition }, distanceM }) => {
+function foundAnswer(found: ContainingAreas): Answer {
+  const items = Array.from({ length: Math.min(found.total, CONTAINING_MAX) }, (_, place) => {
+    const { id, definition } = found.area(place);
     const { name, geometry, externalId } = definition;
     const area = JSON.stringify({ id, name, type: geometry.type, external_id: externalId });
-    return `{"area":${area},"distance_m":${distanceM}}`;
+    return `{"area":${area},"distance_m":${found.distanceM(place)}}`;
   });
-  return jsonAnswer(`[${items.join(',')}]`, `{"total":${total}}`);
+  return jsonAnswer(`[${items.join(',')}]`, `{"total":${found.total}}`);
 }
 
 function* writeAll(
@@ -111,33 +90,46 @@ function* writeAll(
   worldIds: readonly number[],
   points: readonly BatchPoint[],
 ): Steps<void> {
+  const found = new ContainingAreas();
   json.add('{"data":[');
   let seen = 0;
   for (const point of points) {
-    const result =
-      'errorJson' in point
-        ? `"error":${point.errorJson}`
-        : yield* answerPoint(areas, worldIds, point.sent['lat'], point.sent['lng']);
-    json.add(`${seen === 0 ? '' : ','}{"ref":${point.refJson},${result}}`);
+    json.add(`${seen === 0 ? '' : ','}{"ref":${point.refJson},`);
+    const error =
+      'errorJson' in point ? point.errorJson : yield* findAround(found, areas, worldIds, point.sent);
+    if (error === null) writeFound(json, found);
+    else json.add(`"error":${error}}`);
     if (++seen % POINTS_PER_STEP === 0) yield;
   }
   json.add('],"meta":{}}');
 }
 
-function* answerPoint(
+/** Finds the areas around a point as it was sent; returns the JSON text of what is wrong with it, or null. */
+function* findAround(
+  found: ContainingAreas,
   areas: AreaCatalog,
   worldIds: readonly number[],
-  lat: unknown,
-  lng: unknown,
-): Steps<string> {
+  { lat, lng }: JsonObject,
+): Steps<string | null> {
   if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return INVALID_POINT;
-  const found = yield* find(areas.near(worldIds, lat, lng), lat, lng, null);
-  const items = found.areas.map(({ area: { id, definition }, distanceM }) => {
-    const { externalId } = definition;
-    return `{"id":${id},"external_id":${externalId === null ? 'null' : `"${externalId}"`},"distance_m":${distanceM}}`;
-  });
-  const total = found.total > CONTAINING_MAX ? `,"total":${found.total}` : '';
-  return `"areas":[${items.join(',')}]${total}`;
+  yield* found.find(areas.near(worldIds, lat, lng), lat, lng, null);
+  return null;
 }
 
-const INVALID_POINT = `"error":${errorJson('BAD_REQUEST', COORDINATES_MESSAGE)}`;
+/** An external id is ASCII that JSON takes as it is: see externalId.ts. */
+function writeFound(json: TextPieces, found: ContainingAreas): void {
+  json.addAscii('"areas":[');
+  for (let place = 0; place < Math.min(found.total, CONTAINING_MAX); place++) {
+    const { id, definition } = found.area(place);
+    const { externalId } = definition;
+    json.addAscii(place === 0 ? '{"id":' : ',{"id":');
+    json.addAscii(String(id));
+    json.addAscii(externalId === null ? ',"external_id":null' : `,"external_id":"${externalId}"`);
+    json.addAscii(',"distance_m":');
+    json.addAscii(String(found.distanceM(place)));
+    json.addAscii('}');
+  }
+  json.addAscii(found.total > CONTAINING_MAX ? `],"total":${found.total}}` : ']}');
+}
+
+const INVALID_POINT = errorJson('BAD_REQUEST', COORDINATES_MESSAGE);

@@ -18,12 +18,17 @@ export class TextPieces {
   #next = 0;
 
   add(text: string): void {
-    const most = text.length * UTF8_PER_CHAR;
-    if (this.#used + most > this.#open.length) {
-      this.#close();
-      this.#open = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, most));
-    }
+    this.#reserve(text.length * UTF8_PER_CHAR);
     this.#used += this.#open.write(text, this.#used);
+  }
+
+  /** Adds characters of ASCII. Of short texts nothing has to be joined first, and no call leaves JavaScript. */
+  addAscii(text: string): void {
+    this.#reserve(text.length);
+    const open = this.#open;
+    let at = this.#used;
+    for (let n = 0; n < text.length; n++) open[at++] = text.charCodeAt(n);
+    this.#used = at;
   }
 
   /** Of the whole text, in UTF-8. */
@@ -42,6 +47,12 @@ export class TextPieces {
     const piece = this.#pieces[this.#next] as Buffer;
     this.#pieces[this.#next++] = EMPTY;
     return piece;
+  }
+
+  #reserve(bytes: number): void {
+    if (this.#used + bytes <= this.#open.length) return;
+    this.#close();
+    this.#open = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, bytes));
   }
 
   #close(): void {
