@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { setPriority } from 'node:os';
 import { basename } from 'node:path';
 
 /** A child process that answers questions, one after the other. It ends when its parent ends. */
@@ -11,9 +12,11 @@ export interface Worker<Question, Answer> {
 
 type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
 
-/** Starts the worker in `file`. Its output goes to the error output. */
-export function openWorker<Question, Answer>(file: URL): Worker<Question, Answer> {
+/** Starts the worker in `file`. Its output goes to the error output. `niceness`: 0 to 19, the last for least priority. */
+export function openWorker<Question, Answer>(file: URL, niceness = 0): Worker<Question, Answer> {
   const child = fork(file, { stdio: ['ignore', 2, 2, 'ipc'] });
+  // It has one thread yet, from which all others take their priority.
+  if (niceness > 0 && child.pid !== undefined) setPriority(child.pid, niceness);
   const ended = once(child, 'exit').then(([code, signal]) => String(signal ?? code));
   return {
     process: child,

@@ -14,6 +14,9 @@ import {
 } from './measureAttacks.ts';
 import { seedAttack, seedVictim, trustReceivers, type Victim } from './victim.ts';
 
+/** An attacker has a machine of its own: what it takes to read 12 MB answers is not taken from the pod and its victim. */
+const ATTACKER_NICENESS = 10;
+
 export interface AttackBenchOptions {
   /** Of an empty database. */
   readonly databaseUrl: string;
@@ -50,6 +53,7 @@ export class AttackBench {
     const attackers = Array.from({ length: options.attackers }, () =>
       openWorker<AttackerQuestion, AttackerReply>(
         new URL('../workers/neighbourAttacker.ts', import.meta.url),
+        ATTACKER_NICENESS,
       ),
     );
     await victim.ask({ kind: 'listen', certificate });
