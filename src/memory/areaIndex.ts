@@ -5,6 +5,8 @@ import type { Area } from './area.ts';
 
 interface Entry extends IndexBox {
   readonly area: Area;
+  /** Whether the area has no other box. */
+  readonly isOnly: boolean;
 }
 
 /** The entries of an area and the world whose tree has them. */
@@ -30,10 +32,11 @@ export class AreaIndex {
   /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
   put(area: Area): void {
     const { worldId } = area;
+    const isOnly = area.shape.boxes.length === 1;
     const entries = area.shape.boxes.map(({ minX, minY, maxX, maxY }) => {
       // A box of NaN would never be found and never be removed.
       invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
-      return { minX, minY, maxX, maxY, area };
+      return { minX, minY, maxX, maxY, area, isOnly };
     });
     this.remove(area.id);
     const world = this.#worlds.get(worldId) ?? { tree: new RBush<Entry>(), areaCount: 0 };
@@ -60,9 +63,9 @@ export class AreaIndex {
     for (const worldId of worldIds) {
       const world = this.#worlds.get(worldId);
       if (world === undefined) continue;
-      for (const { area } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
+      for (const { area, isOnly } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
         found ??= [];
-        if (area.shape.boxes.length === 1 || !found.includes(area)) found.push(area);
+        if (isOnly || !found.includes(area)) found.push(area);
       }
     }
     return found ?? NO_AREAS;
