@@ -64,6 +64,30 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
       `document.querySelector('.map').view?.vehicleAt('${imei}') ?? null`,
     ) as Promise<Place | null>;
 
+  /** The scheme in whose colours a vehicle is drawn; null while it is not drawn. */
+  const schemeAt = async (page: Page, imei: string) => {
+    const drawn = (await page.evaluate(`(async () => {
+      const { view } = document.querySelector('.map');
+      const canvas = document.querySelector('canvas.vehicles');
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
+      // In the task that draws them: later the canvas is empty for all but the screen.
+      await new Promise((resolve) => {
+        view.map.once('render', () => resolve(copy.drawImage(canvas, 0, 0)));
+        view.map.triggerRepaint();
+      });
+      const { x, y } = view.vehicleAt('${imei}');
+      const { vehicleColors } = await import('/console/map/base/baseStyle.ts');
+      const pixel = [...copy.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data];
+      return { pixel, light: vehicleColors('light').statuses, dark: vehicleColors('dark').statuses };
+    })()`)) as { pixel: number[]; light: number[]; dark: number[] };
+    const isAmong = (statuses: readonly number[]) =>
+      [0, 3, 6, 9].some((at) =>
+        [0, 1, 2].every((n) => Math.abs((statuses[at + n] as number) * 255 - (drawn.pixel[n] as number)) < 3),
+      );
+    if (drawn.pixel[3] !== 255) return null;
+    return isAmong(drawn.light) ? 'light' : isAmong(drawn.dark) ? 'dark' : null;
+  };
+
   const sizeOf = (page: Page) =>
     page.evaluate(
       '(({ clientWidth, clientHeight }) => [clientWidth, clientHeight])(document.querySelector(".map"))',
@@ -136,12 +160,17 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
         page.evaluate(
           `${map}.isStyleLoaded() && ${map}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
         );
+      const other = colorScheme === 'light' ? 'dark' : 'light';
+      await page.evaluate(`${map}.jumpTo({ center: [179.5, -17.76], zoom: 9 })`);
+      await waitFor(async () => (await schemeAt(page, VAN)) === colorScheme);
+      await page.emulateMedia({ colorScheme: other });
+      await waitFor(async () => (await schemeAt(page, VAN)) === other);
+      await page.emulateMedia({ colorScheme });
       await page.evaluate(`${map}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
       await waitFor(async () => ((await drawn('area-fill')) as number) > 0);
       await waitFor(async () => ((await drawn('land')) as number) > 0);
-      await page.emulateMedia({ colorScheme: colorScheme === 'light' ? 'dark' : 'light' });
+      await page.emulateMedia({ colorScheme: other });
       await waitFor(async () => ((await drawn('area-fill')) as number) > 0);
-      assert.equal(await page.evaluate(`${map}.getLayer('vehicles') !== undefined`), true);
       await page.evaluate(`${map}.jumpTo({ center: [-120, -40], zoom: 9 })`);
       await waitFor(async () => (await drawn('area-fill')) === 0);
       await show('Areas');

@@ -35,7 +35,8 @@ describe('the base map of the console', { skip: withoutBrowser() }, () => {
     page.evaluate(
       `${MAP}.getLayer('${layer}') !== undefined && ${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
     ) as Promise<number | false>;
-  const hasVehicles = (page: Page) => page.evaluate(`${MAP}.getLayer('vehicles') !== undefined`);
+  const hasVehicles = (page: Page) =>
+    page.evaluate("document.querySelector('.maplibregl-canvas ~ canvas.vehicles') !== null");
 
   test('is that of a file of tiles, with its source in a corner, below the vehicles', async (t) => {
     const metadata = { vector_layers: [{ id: 'water' }, { id: 'other' }], attribution: 'Somebody' };

@@ -45,7 +45,10 @@ const still = matchMedia('(prefers-reduced-motion: reduce)');
 export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
-  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds);
+  readonly #layer = new VehicleLayer(
+    { table: this.#table, nowSeconds, onDrawn: () => this.#follow() },
+    vehicleColors(scheme()),
+  );
   readonly #overlays = { areas: areasOverlay(), trail: trailOverlay(), draft: draftOverlay() };
   readonly #label: SpotLabel;
   readonly #stops: (() => void)[] = [];
@@ -72,6 +75,7 @@ export class MapView {
     this.map.addControl(new ScaleControl(), 'bottom-right');
     this.#label = new SpotLabel(element);
     this.#fitted.camera = this.#camera();
+    this.#layer.addTo(this.map);
     this.#connect();
   }
 
@@ -83,6 +87,7 @@ export class MapView {
 
   close(): void {
     for (const stop of this.#stops) stop();
+    this.#layer.remove();
     this.map.remove();
   }
 
@@ -90,7 +95,6 @@ export class MapView {
     const { map } = this;
     map.on('style.load', () => {
       for (const overlay of Object.values(this.#overlays)) overlay.add(map);
-      if (map.getLayer(this.#layer.id) === undefined) map.addLayer(this.#layer);
     });
     this.#replaceMissingStyle();
     map.on('mousemove', (event) => this.#label.point(event.point, () => this.#near(event.lngLat)));
@@ -103,7 +107,6 @@ export class MapView {
     map.on('movestart', ({ originalEvent }) => {
       if (originalEvent instanceof KeyboardEvent) release();
     });
-    map.on('render', () => this.#follow());
     const restyle = (): void => {
       this.#layer.colors = vehicleColors(scheme());
       map.setStyle(this.#style(scheme()), { diff: false });
@@ -116,14 +119,14 @@ export class MapView {
           if ('removed' in device) this.#table.remove(device.imei);
           else this.#table.put(device, now);
         }
-        map.triggerRepaint();
+        this.#layer.repaint();
       }),
       effect(() => {
         this.#table.choose(chosen.value);
-        map.triggerRepaint();
+        this.#layer.repaint();
       }),
       effect(() => {
-        if (isFollowing.value) map.triggerRepaint();
+        if (isFollowing.value) this.#layer.repaint();
       }),
       effect(() => {
         if (sought.value !== null) this.#show(sought.value.imei);
