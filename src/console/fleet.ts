@@ -9,11 +9,17 @@ const LISTS_EVERY_MS = 500;
 /** So that what comes together is drawn together. */
 const LISTS_AFTER_MS = 30;
 
+type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };
+type KnownLocation = Mutable<NonNullable<Device['location']>>;
+interface KnownDevice extends Mutable<Omit<Device, 'location'>> {
+  location: KnownLocation | null;
+}
+
 /** The devices of the account by IMEI, as the stream tells of them. */
 export class Fleet {
   /** Counts up some time after changes. Lists read it to be drawn again. */
   readonly round = signal(0);
-  readonly #devices = new Map<string, Device>();
+  readonly #devices = new Map<string, KnownDevice>();
   readonly #listeners = new Set<FleetListener>();
   #timer: ReturnType<typeof setTimeout> | null = null;
   #roundAtMs = 0;
@@ -22,6 +28,7 @@ export class Fleet {
     return this.#devices.size;
   }
 
+  /** As it is now: the object changes with the device. */
   get(imei: string): Device | undefined {
     return this.#devices.get(imei);
   }
@@ -33,10 +40,17 @@ export class Fleet {
   apply(changed: readonly ChangedDevice[]): void {
     for (const device of changed) {
       if ('removed' in device) this.#devices.delete(device.imei);
-      else this.#devices.set(device.imei, device);
+      else this.#keep(device);
     }
     for (const listener of this.#listeners) listener(changed);
     if (changed.length > 0) this.#timer ??= setTimeout(this.#next, this.#waitMs());
+  }
+
+  /** In objects that stay: new ones that live on would be copied twice by the garbage collector, 10 000 a second. */
+  #keep(device: Device): void {
+    const known = this.#devices.get(device.imei);
+    if (known === undefined) this.#devices.set(device.imei, knownDevice(device));
+    else update(known, device);
   }
 
   clear(): void {
@@ -59,4 +73,38 @@ export class Fleet {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
+}
+
+function knownDevice({ imei, name, plate, status, location, ignition }: Device): KnownDevice {
+  return {
+    imei,
+    name,
+    plate,
+    status,
+    location: location === null ? null : knownLocation(location),
+    ignition,
+  };
+}
+
+function knownLocation(location: NonNullable<Device['location']>): KnownLocation {
+  const { latitude, longitude, speed_kmh, recorded_at, heading } = location;
+  return { latitude, longitude, speed_kmh, recorded_at, heading };
+}
+
+/** An equal text stays the one that is known. */
+function update(known: KnownDevice, { name, plate, status, location, ignition }: Device): void {
+  if (known.name !== name) known.name = name;
+  if (known.plate !== plate) known.plate = plate;
+  if (known.status !== status) known.status = status;
+  known.ignition = ignition;
+  const before = known.location;
+  if (before === null || location === null) {
+    known.location = location === null ? null : knownLocation(location);
+    return;
+  }
+  before.latitude = location.latitude;
+  before.longitude = location.longitude;
+  before.speed_kmh = location.speed_kmh;
+  before.recorded_at = location.recorded_at;
+  before.heading = location.heading;
 }

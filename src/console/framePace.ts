@@ -1,6 +1,6 @@
-/** An eighth of a frame of 1/60 s. */
-const PART_MS = 2;
-const FRAME_MS = 16;
+/** A tenth of a frame of 1/60 s, which is not a whole number of milliseconds. */
+const PART_MS = 1.5;
+const FRAME_MS = 17;
 
 /** Leaves the rest of each frame to drawing: work that has used up its part waits for the next one. */
 export class FramePace {

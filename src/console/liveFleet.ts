@@ -19,6 +19,8 @@ export function nameOfImei(imei: string): string {
 export const events = signal<readonly FleetEvent[]>([]);
 
 const EVENTS_MAX = 200;
+/** Changes between two looks at the clock: a tenth of a millisecond. */
+const APPLIED_AT_ONCE = 10;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 /** A heartbeat comes every ten seconds. */
@@ -35,29 +37,33 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
     const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
     if (recent.ok && !signal.aborted) addEvents(recent.data);
   };
-  const take = async (messages: readonly StreamMessage[]): Promise<void> => {
+  const take = async (messages: Iterable<StreamMessage>): Promise<void> => {
     let changed: ChangedDevice[] = [];
+    let happened: FleetEvent[] = [];
+    const apply = (): void => {
+      if (changed.length > 0) fleet.apply(changed);
+      if (happened.length > 0) addEvents(happened);
+      changed = [];
+      happened = [];
+    };
     pace.begin();
     for (const { event, id, data } of messages) {
       if (signal.aborted) return;
+      retryMs = RETRY_MIN_MS;
       cursor = id;
-      if (event === 'fleet_event') addEvents([JSON.parse(data)]);
+      if (event === 'fleet_event') happened.push(JSON.parse(data));
       if (event === 'device') changed.push(JSON.parse(data));
-      if (!pace.isUsedUp) continue;
-      fleet.apply(changed);
-      changed = [];
-      await pace.wait();
+      if (changed.length + happened.length < APPLIED_AT_ONCE) continue;
+      apply();
+      if (pace.isUsedUp) await pace.wait();
     }
-    if (!signal.aborted) fleet.apply(changed);
+    if (!signal.aborted) apply();
   };
   line.value = 'connecting';
   events.value = [];
   await begin();
   while (!signal.aborted) {
-    const outcome = await readStream(cursor, signal, (messages) => {
-      retryMs = RETRY_MIN_MS;
-      return take(messages);
-    });
+    const outcome = await readStream(cursor, signal, take);
     if (signal.aborted) return;
     line.value = 'lost';
     if (outcome === 'refused') return forgetSession();
@@ -71,7 +77,7 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
 async function readStream(
   cursor: string,
   signal: AbortSignal,
-  take: (messages: readonly StreamMessage[]) => Promise<void>,
+  take: (messages: Iterable<StreamMessage>) => Promise<void>,
 ): Promise<'ended' | 'refused' | 'expired'> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
@@ -92,8 +98,7 @@ async function readStream(
       if (done) return 'ended';
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      const complete = messages.take(value);
-      if (complete.length > 0) await take(complete);
+      await take(messages.take(value));
     }
   } catch {
     return 'ended'; // cut off, silent, or unreachable: all are tried again

@@ -10,22 +10,40 @@ export interface StreamMessage {
 export class StreamMessages {
   #rest = '';
 
-  /** The messages that are complete with this piece; blocks without data are left out. */
-  take(piece: string): StreamMessage[] {
-    const blocks = (this.#rest + piece).split('\n\n');
-    this.#rest = blocks.pop() ?? '';
-    return blocks.flatMap((block) => {
-      const fields = new Map(block.split('\n').map(fieldOf));
-      const data = fields.get('data');
-      return data === undefined
-        ? []
-        : [{ event: fields.get('event') ?? 'message', id: fields.get('id') ?? '', data }];
-    });
+  /**
+   * The messages that are complete with this piece, each cut out when it is asked for. Blocks without data are left out.
+   * The next piece may come when all of them were taken.
+   */
+  *take(piece: string): Generator<StreamMessage, void> {
+    const text = this.#rest + piece;
+    let at = 0;
+    for (;;) {
+      const end = text.indexOf('\n\n', at);
+      if (end === -1) break;
+      const message = messageOf(text, at, end);
+      at = end + 2;
+      if (message !== null) yield message;
+    }
+    this.#rest = text.slice(at);
   }
 }
 
-function fieldOf(line: string): [name: string, value: string] {
-  const colon = line.indexOf(':');
-  if (colon === -1) return [line, ''];
-  return [line.slice(0, colon), line.slice(colon + 1).replace(/^ /, '')];
+/** The message whose lines are there in the text; null without data. */
+function messageOf(text: string, from: number, to: number): StreamMessage | null {
+  let event = 'message';
+  let id = '';
+  let data: string | null = null;
+  for (let at = from; at < to; ) {
+    const newline = text.indexOf('\n', at);
+    const end = newline === -1 || newline > to ? to : newline;
+    if (text.startsWith('data:', at)) data = fieldValue(text, at + 5, end);
+    else if (text.startsWith('event:', at)) event = fieldValue(text, at + 6, end);
+    else if (text.startsWith('id:', at)) id = fieldValue(text, at + 3, end);
+    at = end + 1;
+  }
+  return data === null ? null : { event, id, data };
+}
+
+function fieldValue(text: string, from: number, to: number): string {
+  return text.slice(text[from] === ' ' ? from + 1 : from, to);
 }

@@ -54,7 +54,7 @@ describe('a stream in pieces', () => {
   test('gives the same messages wherever it is cut', () => {
     const text =
       'event: device\nid: a\ndata: {"x":"ü: 1"}\n\nretry: 500\n\nevent: heartbeat\nid: b\ndata: {}\n\nrest';
-    const whole = new StreamMessages().take(text);
+    const whole = [...new StreamMessages().take(text)];
     assert.deepEqual(whole, [
       { event: 'device', id: 'a', data: '{"x":"ü: 1"}' },
       { event: 'heartbeat', id: 'b', data: '{}' },
@@ -65,7 +65,7 @@ describe('a stream in pieces', () => {
         const edges = [0, ...cuts.sort((a, b) => a - b), text.length];
         const pieces = edges.slice(1).map((end, index) => text.slice(edges[index], end));
         assert.deepEqual(
-          pieces.flatMap((piece) => messages.take(piece)),
+          pieces.flatMap((piece) => [...messages.take(piece)]),
           whole,
         );
       }),
