@@ -1,4 +1,4 @@
-import type { Device } from './types.ts';
+import type { KnownDevice } from './knownDevice.ts';
 
 const { compare } = new Intl.Collator();
 
@@ -7,12 +7,12 @@ const { compare } = new Intl.Collator();
  * them by name, then IMEI.
  */
 export function findDevices(
-  devices: Iterable<Device>,
+  devices: Iterable<KnownDevice>,
   text: string,
   max: number,
-): { count: number; first: Device[] } {
+): { count: number; first: KnownDevice[] } {
   const wanted = plain(text);
-  const first: Device[] = [];
+  const first: KnownDevice[] = [];
   let count = 0;
   for (const device of devices) {
     if (!fits(device, wanted)) continue;
@@ -27,27 +27,27 @@ export function findDevices(
 }
 
 /** What people call it. */
-export function nameOf({ name, plate, imei }: Pick<Device, 'name' | 'plate' | 'imei'>): string {
+export function nameOf({ name, plate, imei }: Pick<KnownDevice, 'name' | 'plate' | 'imei'>): string {
   return name ?? plate ?? imei;
 }
 
-function fits({ name, plate, imei }: Device, wanted: string): boolean {
+function fits({ name, plate, imei }: KnownDevice, wanted: string): boolean {
   if (wanted === '') return true;
   return [name, plate, imei].some((value) => value !== null && plain(value).includes(wanted));
 }
 
-function placeOf(device: Device, sorted: readonly Device[]): number {
+function placeOf(device: KnownDevice, sorted: readonly KnownDevice[]): number {
   let low = 0;
   let high = sorted.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (inOrder(sorted[middle] as Device, device) <= 0) low = middle + 1;
+    if (inOrder(sorted[middle] as KnownDevice, device) <= 0) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-function inOrder(a: Device, b: Device): number {
+function inOrder(a: KnownDevice, b: KnownDevice): number {
   return compare(nameOf(a), nameOf(b)) || compare(a.imei, b.imei);
 }
 

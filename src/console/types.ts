@@ -16,7 +16,12 @@ export interface Device {
   readonly ignition: boolean | null;
 }
 
-export type ChangedDevice = Device | { readonly imei: string; readonly removed: true };
+export interface RemovedDevice {
+  readonly imei: string;
+  readonly removed: true;
+}
+
+export type ChangedDevice = Device | RemovedDevice;
 
 export interface FleetEvent {
   readonly id: number;

@@ -5,12 +5,13 @@ import fc from 'fast-check';
 import { curlOf } from '../../src/console/curl.ts';
 import { explainPath } from '../../src/console/explainPath.ts';
 import { findDevices } from '../../src/console/findDevices.ts';
+import type { KnownDevice } from '../../src/console/knownDevice.ts';
 import { reasonOf } from '../../src/console/reason.ts';
 import { StreamMessages } from '../../src/console/streamMessages.ts';
 import { timeLine } from '../../src/console/timeLine.ts';
-import type { Delivery, Device, FleetEvent } from '../../src/console/types.ts';
+import type { Delivery, FleetEvent } from '../../src/console/types.ts';
 
-const device = (imei: string, name: string | null, plate: string | null = null): Device => ({
+const device = (imei: string, name: string | null, plate: string | null = null): KnownDevice => ({
   imei,
   name,
   plate,

@@ -1,4 +1,5 @@
-import type { Device, LatLng } from '../types.ts';
+import type { KnownDevice } from '../knownDevice.ts';
+import type { LatLng } from '../types.ts';
 import { DirtyBlocks } from './dirtyBlocks.ts';
 import { lngLatOf, STEPS_X, STEPS_Y, type Steps, stepsOf } from './mercator.ts';
 
@@ -51,14 +52,14 @@ export class VehicleTable {
   }
 
   /** Takes a device over; from where it is shown it moves to its place within the time that it took itself. */
-  put(device: Device, now: number): void {
+  put(device: KnownDevice, now: number): void {
     const { imei, location } = device;
     if (location === null) {
       this.remove(imei);
       return;
     }
     const place = stepsOf({ lng: location.longitude, lat: location.latitude });
-    const recordedAtMs = Date.parse(location.recorded_at);
+    const { recordedAtMs } = location;
     const known = this.#rowOf.get(imei);
     const row = known ?? this.#add(imei);
     const at = row * ROW_WORDS;

@@ -2,8 +2,8 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { findDevices, nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
+import type { KnownDevice } from '../knownDevice.ts';
 import { fleet, line } from '../liveFleet.ts';
-import type { Device } from '../types.ts';
 import { Curl, Time } from './parts.ts';
 
 /** More rows than anybody reads; the search narrows them. */
@@ -30,7 +30,7 @@ function nothingFound(count: number): string {
     : 'Waiting for the fleet.';
 }
 
-function Rows({ found }: { found: readonly Device[] }): VNode {
+function Rows({ found }: { found: readonly KnownDevice[] }): VNode {
   return html`<table>
     <thead><tr><th scope="col">Device</th><th scope="col">Status</th><th scope="col">Speed</th><th scope="col">Position</th><th scope="col">Last point</th></tr></thead>
     <tbody>${found.map(
@@ -40,9 +40,9 @@ function Rows({ found }: { found: readonly Device[] }): VNode {
         ${
           device.location === null
             ? html`<td colspan="3">no position yet</td>`
-            : html`<td>${Math.round(device.location.speed_kmh)} km/h</td>
+            : html`<td>${Math.round(device.location.speedKmh)} km/h</td>
               <td>${device.location.latitude.toFixed(5)}, ${device.location.longitude.toFixed(5)}</td>
-              <td><${Time} at=${device.location.recorded_at} /></td>`
+              <td><${Time} at=${new Date(device.location.recordedAtMs).toISOString()} /></td>`
         }
       </tr>`,
     )}</tbody>

@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { findDevices, nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
+import type { KnownDevice } from '../knownDevice.ts';
 import { fleet, line } from '../liveFleet.ts';
 import {
   choose,
@@ -15,7 +16,6 @@ import {
   trailHours,
 } from '../map/mapState.ts';
 import { trailPath } from '../map/trail.ts';
-import type { Device } from '../types.ts';
 import { Curl, Time } from './parts.ts';
 
 const FOUND_MAX = 8;
@@ -76,7 +76,7 @@ function Spot(): VNode {
   </section>`;
 }
 
-function Choice({ devices, pick }: { devices: readonly Device[]; pick: (imei: string) => void }): VNode {
+function Choice({ devices, pick }: { devices: readonly KnownDevice[]; pick: (imei: string) => void }): VNode {
   return html`<ul class="rows">${devices.map(
     (device) => html`<li key=${device.imei}>
       <button type="button" class="row" aria-pressed=${chosen.value === device.imei} onClick=${() => pick(device.imei)}>
@@ -86,15 +86,15 @@ function Choice({ devices, pick }: { devices: readonly Device[]; pick: (imei: st
   )}</ul>`;
 }
 
-function Card({ device }: { device: Device }): VNode {
+function Card({ device }: { device: KnownDevice }): VNode {
   const { location, imei, status } = device;
   return html`<section aria-label=${`Chosen: ${nameOf(device)}`}>
     <h3>${nameOf(device)}</h3>
     <p><span class=${`status ${status}`}>${status}</span>${
       location === null
         ? ', no position yet'
-        : html`, ${Math.round(location.speed_kmh)} km/h
-          <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Time} at=${location.recorded_at} /></small>`
+        : html`, ${Math.round(location.speedKmh)} km/h
+          <small>${location.latitude.toFixed(5)}, ${location.longitude.toFixed(5)}, <${Time} at=${new Date(location.recordedAtMs).toISOString()} /></small>`
     }</p>
     <p class="tools">
       <button type="button" onClick=${() => seek(imei)}>Show</button>

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { KnownDevice } from '../../../src/console/knownDevice.ts';
 import { BLOCK_ROWS, DirtyBlocks } from '../../../src/console/map/dirtyBlocks.ts';
 import { lngLatOf, stepsOf } from '../../../src/console/map/mercator.ts';
 import { VehicleTable } from '../../../src/console/map/vehicleTable.ts';
-import type { Device } from '../../../src/console/types.ts';
 
 const LAT = fc.double({ min: -85, max: 85, noNaN: true });
 const LNG = fc.double({ min: -180, max: 180, noNaN: true });
 
-function vehicle(imei: string, lng: number, lat: number, atSeconds = 0): Device {
-  const recorded_at = new Date(1_780_000_000_000 + atSeconds * 1_000).toISOString();
-  const location = { latitude: lat, longitude: lng, speed_kmh: 0, heading: 90, recorded_at };
+function vehicle(imei: string, lng: number, lat: number, atSeconds = 0): KnownDevice {
+  const recordedAtMs = 1_780_000_000_000 + atSeconds * 1_000;
+  const location = { latitude: lat, longitude: lng, speedKmh: 0, heading: 90, recordedAtMs };
   return { imei, name: null, plate: null, status: 'moving', location, ignition: null };
 }
 
