@@ -4,6 +4,7 @@ import { nameOf } from './findDevices.ts';
 import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
 import { type StreamMessage, StreamMessages } from './streamMessages.ts';
+import { textPieces } from './textPieces.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */
@@ -92,18 +93,17 @@ async function readStream(
     if (!response.ok || response.body === null) return 'ended';
     line.value = 'live';
     const messages = new StreamMessages();
-    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    for (;;) {
-      const { value, done } = await reader.read();
-      if (done) return 'ended';
+    for await (const text of textPieces(response.body)) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      await take(messages.take(value));
+      await take(messages.take(text));
     }
+    return 'ended';
   } catch {
     return 'ended'; // cut off, silent, or unreachable: all are tried again
   } finally {
     clearTimeout(timer);
+    silence.abort(); // whatever ended the reading, the line is closed
   }
 }
 

@@ -25,7 +25,7 @@ const device: fc.Arbitrary<Device> = fc.record({
 });
 const change: fc.Arbitrary<ChangedDevice> = fc.oneof(
   { weight: 4, arbitrary: device },
-  device.map(({ imei }) => ({ imei, removed: true })),
+  device.map(({ imei }) => ({ imei, removed: true as const })),
 );
 
 /** What is to be known of a device, by what the stream said last. */
