@@ -30,7 +30,7 @@ export async function packAll(
   let points = 0;
   const packer = new HistoryPacker({
     sql,
-    turns: new WorkTurns<string>(3),
+    turns: new WorkTurns<string>(0.5), // as in a pod
     log: { info: () => undefined },
     rest,
     onPacked: (count) => {

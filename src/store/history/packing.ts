@@ -49,21 +49,24 @@ export async function selectNextRowMs(
   return row?.recorded_at.getTime() ?? null;
 }
 
-/** Rows that are read or deleted at a time: what waits in this pod or on the disk waits for a millisecond or two. */
-const ROWS_AT_A_TIME = 400;
+/** Rows that are read and deleted at a time: what waits for this pod or a processor of Postgres waits for half a millisecond. */
+const READ_AT_A_TIME = 400;
+const DELETED_AT_A_TIME = 200;
+
+/** Called between two parts of a work: lets others go first. */
+export type Rest = () => Promise<void>;
 
 /** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
 export async function selectRows(
   sql: Sql,
   deviceId: number,
-  fromMs: number,
-  beforeMs: number,
-  limit: number,
+  { fromMs, beforeMs, limit }: { fromMs: number; beforeMs: number; limit: number },
+  rest: Rest,
 ): Promise<PointColumns> {
   const points = emptyColumns(limit);
   let count = 0;
   for (let hasMore = true; hasMore; ) {
-    const atOnce = Math.min(ROWS_AT_A_TIME, limit - count);
+    const atOnce = Math.min(READ_AT_A_TIME, limit - count);
     const nextMs = count === 0 ? fromMs : (points.recordedAtMs[count - 1] as number) + 1;
     const query = sql`
       select ${POINT_LIST}, ${MARK_LIST}
@@ -80,6 +83,7 @@ export async function selectRows(
       }
     });
     hasMore = count - before === atOnce && count < limit;
+    if (hasMore) await rest();
   }
   return sliceColumns(points, 0, count);
 }
@@ -132,25 +136,24 @@ export interface Replacement {
 
 /**
  * Puts packed points in the place of rows. False: the device, its rows or what was packed are not the same any more, and
- * the transaction must be rolled back. `rest` lets others go first between two parts of the work. The device is locked as for new points, so none of them can be a repeat of what
+ * the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of what
  * moves.
  */
 export async function replaceRows(
   tx: Tx,
   { deviceId, rows, replaced, packed }: Replacement,
-  rest: (sinceMs: number) => Promise<void>,
+  rest: Rest,
 ): Promise<boolean> {
   const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
   if (locked.count === 0) return false;
   let deleted = 0;
-  for (let n = 0; n < rows.count; n += ROWS_AT_A_TIME) {
-    const startMs = performance.now();
-    const lastMs = rows.recordedAtMs[Math.min(n + ROWS_AT_A_TIME, rows.count) - 1] as number;
+  for (let n = 0; n < rows.count; n += DELETED_AT_A_TIME) {
+    const lastMs = rows.recordedAtMs[Math.min(n + DELETED_AT_A_TIME, rows.count) - 1] as number;
     const { count } = await tx`
       delete from position where device_id = ${integers([deviceId])}
         and recorded_at >= ${instant(rows.recordedAtMs[n] as number)} and recorded_at < ${instant(lastMs + 1)}`;
     deleted += count;
-    await rest(startMs);
+    await rest();
   }
   if (deleted !== rows.count) return false;
   if (replaced !== null) {

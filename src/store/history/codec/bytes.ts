@@ -4,13 +4,16 @@ const LOW_BITS = 0x7f;
 const MORE = 0x80;
 /** Below it the operators on 32-bit integers are exact. */
 const TWO_31 = 2 ** 31;
+const TWO_BYTES = MORE * MORE;
 /** Of a number up to 2^53: seven bits a byte. */
 export const VARINT_BYTES_MAX = 8;
 
 /** How many bytes a whole number from 0 to 2^53 takes as a varint. */
 export function varintLength(value: number): number {
   let length = 1;
-  for (let rest = value; rest >= MORE; rest = Math.floor(rest / MORE)) length++;
+  let rest = value;
+  for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) length++;
+  for (; rest >= MORE; rest >>>= 7) length++;
   return length;
 }
 
@@ -31,16 +34,28 @@ export class ByteWriter {
   /** A whole number from 0 to 2^53, in groups of seven bits, lowest first (LEB128). */
   varint(value: number): void {
     this.#reserve(VARINT_BYTES_MAX);
-    this.#put(value);
+    this.#at = put(this.#bytes, this.#at, value);
   }
 
   /** Integers below 2^52 in size, of either sign: small ones of both signs take few bytes (zigzag). */
   zigzags(values: Float64Array, count: number): void {
     this.#reserve(count * VARINT_BYTES_MAX);
+    const bytes = this.#bytes;
+    let at = this.#at;
     for (let n = 0; n < count; n++) {
       const value = values[n] as number;
-      this.#put(value < 0 ? -2 * value - 1 : 2 * value);
+      const whole = value < 0 ? -2 * value - 1 : 2 * value;
+      // One byte or two: nearly all of them.
+      if (whole < MORE) {
+        bytes[at++] = whole;
+      } else if (whole < TWO_BYTES) {
+        bytes[at++] = (whole & LOW_BITS) | MORE;
+        bytes[at++] = whole >> 7;
+      } else {
+        at = put(bytes, at, whole);
+      }
     }
+    this.#at = at;
   }
 
   append(bytes: Uint8Array): void {
@@ -54,20 +69,22 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#at);
   }
 
-  #put(value: number): void {
-    const bytes = this.#bytes;
-    let rest = value;
-    for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) bytes[this.#at++] = (rest % MORE) | MORE;
-    for (; rest >= MORE; rest >>>= 7) bytes[this.#at++] = (rest & LOW_BITS) | MORE;
-    bytes[this.#at++] = rest;
-  }
-
   #reserve(more: number): void {
     if (this.#at + more <= this.#bytes.length) return;
     const grown = new Uint8Array(2 * (this.#at + more));
     grown.set(this.#bytes);
     this.#bytes = grown;
   }
+}
+
+/** Writes a varint to a place, and returns the place behind it. */
+function put(bytes: Uint8Array, to: number, value: number): number {
+  let at = to;
+  let rest = value;
+  for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) bytes[at++] = (rest % MORE) | MORE;
+  for (; rest >= MORE; rest >>>= 7) bytes[at++] = (rest & LOW_BITS) | MORE;
+  bytes[at++] = rest;
+  return at;
 }
 
 /** Reads what ByteWriter wrote. Throws RangeError where the bytes end too early. */

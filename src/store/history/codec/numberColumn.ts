@@ -46,19 +46,6 @@ export function readNumbers(reader: ByteReader, values: Float64Array, count: num
   restore(values, count, kind % ORDERS, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
 }
 
-function scaled(value: number, exponent: number): number {
-  const power = POWERS[Math.abs(exponent)] as number;
-  return Math.round(exponent < 0 ? value / power : value * power);
-}
-
-function isExact(value: number, exponent: number): boolean {
-  const integer = scaled(value, exponent);
-  const power = POWERS[Math.abs(exponent)] as number;
-  // Of −0, NaN and the infinities none is exact: their bits would not come back.
-  const back = exponent < 0 ? integer * power : integer / power;
-  return back === value && Math.abs(integer) <= INTEGER_MAX && !(value === 0 && Object.is(value, -0));
-}
-
 /** The lowest exponent that may be exact for all values; null: there is none. */
 function exponentOf(values: Float64Array, count: number): number | null {
   let exponent = EXPONENT_MIN;
@@ -68,13 +55,27 @@ function exponentOf(values: Float64Array, count: number): number | null {
   return exponent;
 }
 
+function isExact(value: number, exponent: number): boolean {
+  const power = POWERS[Math.abs(exponent)] as number;
+  const integer = Math.round(exponent < 0 ? value / power : value * power);
+  return comesBack(value, integer, exponent < 0 ? integer * power : integer / power);
+}
+
+/** Of −0, NaN and the infinities none does: their bits would not come back. */
+function comesBack(value: number, integer: number, back: number): boolean {
+  return back === value && Math.abs(integer) <= INTEGER_MAX && (value !== 0 || !Object.is(value, -0));
+}
+
 /** Null: the exponent is not exact for all of them after all. */
 function integersOf(values: Float64Array, count: number, exponent: number): Float64Array | null {
+  const power = POWERS[Math.abs(exponent)] as number;
+  const isDivided = exponent < 0;
   const integers = new Float64Array(count);
   for (let n = 0; n < count; n++) {
     const value = values[n] as number;
-    if (!isExact(value, exponent)) return null;
-    integers[n] = scaled(value, exponent);
+    const integer = Math.round(isDivided ? value / power : value * power);
+    if (!comesBack(value, integer, isDivided ? integer * power : integer / power)) return null;
+    integers[n] = integer;
   }
   return integers;
 }
