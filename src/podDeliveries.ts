@@ -15,7 +15,7 @@ export interface PodDeliveries {
   start(): void;
   /** Begins no further attempt, and waits for those in flight. */
   endAttempts(): Promise<unknown>;
-  /** Waits for the statements that are still under way. */
+  /** Waits for the sweep and the fan-out that are still under way. */
   stop(): Promise<unknown>;
 }
 

@@ -3,8 +3,8 @@ import { call, forgetSession, token } from './api.ts';
 import { nameOf } from './findDevices.ts';
 import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
-import { type StreamMessage, StreamMessages } from './streamMessages.ts';
-import { textPieces } from './textPieces.ts';
+import { type StreamMessage, StreamMessages } from './stream/streamMessages.ts';
+import { textPieces } from './stream/textPieces.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */

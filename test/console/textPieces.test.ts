@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { textPieces } from '../../src/console/textPieces.ts';
+import { textPieces } from '../../src/console/stream/textPieces.ts';
 
 describe('the text of a body', () => {
   for (const type of ['bytes', undefined] as const)

@@ -1,5 +1,4 @@
 import { Overloaded } from '../../base/fairSemaphore.ts';
-import type { SendResult, WebhookRequest } from '../../net/sendWebhook.ts';
 import { type DeliverySchedule, OUTBOX_ENTRY } from '../../queue/deliverySchedule.ts';
 import { countWaiting, selectDueEndpoints } from '../../store/delivery/dueEndpoints.ts';
 import { selectWebhookAccounts } from '../../store/delivery/webhooks.ts';
@@ -46,7 +45,6 @@ export class DeliveryWorkers {
   readonly #active = new Map<number, ActiveEndpoint>();
   /** Accounts by endpoint. An endpoint never changes its account. */
   readonly #accounts = new Map<number, number>();
-  readonly #attempts = new Set<Promise<unknown>>();
   #isTaking = false;
   #isPoked = false;
   #timers: NodeJS.Timeout[] = [];
@@ -66,20 +64,23 @@ export class DeliveryWorkers {
     this.#timers = [setInterval(() => this.poke(), POLL_MS), setInterval(() => this.#sweepOnce(), SWEEP_MS)];
   }
 
-  /** Begins no further attempt, leaves waiting endpoints to other pods, and waits for attempts in flight: at most 10 s. */
+  /**
+   * Begins no further attempt, leaves waiting endpoints to other pods, and waits for attempts in flight: at most 10 s. A
+   * claim that is under way may still begin one, so it waits for those, too.
+   */
   async endAttempts(): Promise<void> {
     this.#isStopping = true;
     for (const timer of this.#timers) clearInterval(timer);
     await this.#ports.schedule.addAll(
       [...this.#active.keys()].map((webhookId) => ({ webhookId, dueInMs: 0 })),
     );
-    await Promise.allSettled(this.#attempts);
+    await Promise.all([...this.#active.values()].map(({ ended }) => ended));
   }
 
-  /** Ends attempts, then waits for what Postgres has still to answer: for ever if it says nothing. */
+  /** Ends attempts, then waits for a sweep that is under way: for ever if Postgres says nothing. */
   async stop(): Promise<void> {
     await this.endAttempts();
-    await Promise.all([this.#sweeping, ...[...this.#active.values()].map(({ ended }) => ended)]);
+    await this.#sweeping;
   }
 
   /** Looks for due endpoints. If it is looking already, it looks once more: the running look may have been too early. */
@@ -162,7 +163,7 @@ export class DeliveryWorkers {
     accountId: number,
     endpoint: ActiveEndpoint,
   ): Promise<number | null> {
-    const { slots, claims } = this.#ports;
+    const { slots, claims, send } = this.#ports;
     const slot = await slots.acquire(webhookId, accountId);
     // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
     const looking = <T>(look: () => Promise<T>): Promise<T> => {
@@ -177,7 +178,7 @@ export class DeliveryWorkers {
             claim: (id) => looking(() => claims.claim(id)),
             completeAndClaim: (completion) => looking(() => claims.completeAndClaim(completion)),
           },
-          send: (request) => slot.attempt(() => this.#send(request)),
+          send: (request) => slot.attempt(() => send(request)),
           hasSlot: () => slot.isHeld,
           isStopping: () => this.#isStopping,
         },
@@ -185,16 +186,6 @@ export class DeliveryWorkers {
       );
     } finally {
       slot.release();
-    }
-  }
-
-  async #send(request: WebhookRequest): Promise<SendResult> {
-    const attempt = this.#ports.send(request);
-    this.#attempts.add(attempt);
-    try {
-      return await attempt;
-    } finally {
-      this.#attempts.delete(attempt);
     }
   }
 
