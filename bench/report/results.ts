@@ -14,7 +14,7 @@ const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
 /** Around the table that is generated. */
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
 /** Rows of a case that are shown beside its floors. The record has the others, and the cases without a floor. */
-const ROWS_MAX = 3;
+const ROWS_MAX = 2;
 /** Columns of a row that the results leave out. */
 const LEFT_OUT: readonly string[] = ['p97.5', 'server / load busy'];
 const HEAD = `# Results
