@@ -3,8 +3,8 @@ import { call, forgetSession, token } from './api.ts';
 import { nameOf } from './findDevices.ts';
 import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
+import { bodyTexts } from './stream/bodyTexts.ts';
 import { type StreamMessage, StreamMessages } from './stream/streamMessages.ts';
-import { textPieces } from './stream/textPieces.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */
@@ -93,7 +93,7 @@ async function readStream(
     if (!response.ok || response.body === null) return 'ended';
     line.value = 'live';
     const messages = new StreamMessages();
-    for await (const text of textPieces(response.body)) {
+    for await (const text of bodyTexts(response.body)) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
       await take(messages.take(text));

@@ -2,7 +2,7 @@
 const PIECE_BYTES = 65_536;
 
 /** The text of a body as it comes, in pieces. Rejects when the line is cut. */
-export async function* textPieces(
+export async function* bodyTexts(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { textPieces } from '../../src/console/stream/textPieces.ts';
+import { bodyTexts } from '../../src/console/stream/bodyTexts.ts';
 
 describe('the text of a body', () => {
   for (const type of ['bytes', undefined] as const)
@@ -49,6 +49,6 @@ function streamOf(bytes: Bytes, sizes: readonly number[], scale: number, type?: 
 
 async function joined(body: ReadableStream<Bytes>): Promise<string> {
   let text = '';
-  for await (const piece of textPieces(body)) text += piece;
+  for await (const piece of bodyTexts(body)) text += piece;
   return text;
 }
