@@ -174,7 +174,7 @@ export class HistoryPacker {
     }
   }
 
-  /** Lets others have the processors that this one has used, at most for `times` as long as the last part has taken. */
+  /** Rests for all that is owed; with fewer `times` than REST, only for so many times as long as the last part has taken. */
   async #rest(times = REST): Promise<void> {
     const partMs = performance.now() - this.#partStartMs;
     this.#owedRestMs = Math.min(this.#owedRestMs + REST * partMs, REST_MAX_MS);
