@@ -1,14 +1,15 @@
 import type { Steps } from '../base/workTurns.ts';
 import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from '../engine/device.ts';
 import type { Stay } from '../engine/stays.ts';
-import type { ChangeQuery } from './changeOrder.ts';
+import type { ChangeQuery } from './changes/changeOrder.ts';
+import { mergeChanges } from './changes/mergeChanges.ts';
+import type { Changed, Removal, ShownDevice } from './changes/worldChanges.ts';
 import type { Device, NearDevice } from './device.ts';
-import type { ChangePlace } from './firstChanges.ts';
+import { nearAtOnce, nearInSteps } from './nearest.ts';
 import { NO_OCCUPANTS, type Occupant, type OccupantState, type OccupyingDevice } from './occupants.ts';
 import { LongSearch } from './positionIndex/longSearch.ts';
 import { mergedPage } from './sortedList.ts';
 import { FIRST_VERSION, World } from './world.ts';
-import type { Changed, Removal, ShownDevice } from './worldChanges.ts';
 import { WorldWatch } from './worldWatch.ts';
 
 interface MutableDevice extends OccupyingDevice {
@@ -187,15 +188,13 @@ export class Fleet {
   }
 
   /**
-   * Changes of one or two worlds by transaction, then by id; one more than the limit where there are more. No two have
-   * the same place, so a page may end behind any of them.
+   * Changes of one or two worlds by transaction, then by id; one more than the limit where there are more.
    */
   changed(worldIds: readonly number[], query: ChangeQuery): Changed[] {
     const pages = worldIds.map((worldId) => this.#worlds.get(worldId)?.changes.page(query) ?? []);
     const [first = [], second = []] = pages;
     if (second.length === 0) return first;
-    const merged = [...first, ...second].sort(byPlace);
-    return merged.filter((change, n) => !isSamePlace(change, merged[n - 1])).slice(0, query.limit + 1);
+    return mergeChanges(first, second).slice(0, query.limit + 1);
   }
 
   /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
@@ -252,9 +251,8 @@ export class Fleet {
 
   /**
    * The `limit` devices nearest to a point by geodesic distance, no farther than `maxM` metres (Infinity: no bound).
-   * They are sorted by distance, then by IMEI. Devices without a position are left out. The last distance found in the
-   * first world bounds the search in the second. Null when it would take more than about a millisecond: see
-   * `nearInSteps`.
+   * They are sorted by distance, then by IMEI. Devices without a position are left out. Null when it would take
+   * more than about a millisecond: see `nearInSteps`.
    */
   near(
     worldIds: readonly number[],
@@ -263,40 +261,21 @@ export class Fleet {
     limit: number,
     maxM: number,
   ): NearDevice[] | null {
-    let found: NearDevice[] = [];
-    for (const worldId of worldIds) {
-      const world = this.#worlds.get(worldId);
-      if (world === undefined || world.positions.size === 0) continue;
-      const last = found[limit - 1];
-      const hits = world.near(lat, lng, limit, last === undefined ? maxM : Math.min(maxM, last.distanceM));
-      if (hits === null) return null;
-      found = found.length === 0 ? hits : nearestOf(found, hits, limit);
-    }
-    return found;
+    return nearAtOnce(this.#worlds, worldIds, lat, lng, limit, maxM);
   }
 
   /**
    * What `near` would return at the moment of the first step, even if devices move meanwhile. For the rare queries with
    * thousands of devices at nearly the same distance, such as those on the equator seen from a pole.
    */
-  *nearInSteps(
+  nearInSteps(
     worldIds: readonly number[],
     lat: number,
     lng: number,
     limit: number,
     maxM: number,
   ): Steps<NearDevice[]> {
-    const search = new LongSearch(lat, lng, limit, maxM);
-    const worlds = worldIds
-      .map((worldId) => this.#worlds.get(worldId))
-      .filter((world) => world !== undefined);
-    for (const world of worlds) world.begin(search);
-    try {
-      for (const world of worlds) yield* world.nearInSteps(search);
-    } finally {
-      for (const world of worlds) world.end(search);
-    }
-    return search.found;
+    return nearInSteps(this.#worlds, worldIds, new LongSearch(lat, lng, limit, maxM));
   }
 
   #world(worldId: number): World {
@@ -330,22 +309,4 @@ export class Fleet {
     world.remove(device, device.slot, { deviceId: id, imei, xid, atMs });
     this.watch.touch('devices', worldId);
   }
-}
-
-/** A device that went from one world to the other has the same place in both: it comes before its removal. */
-function byPlace(a: Changed, b: Changed): number {
-  return a.xid - b.xid || a.id - b.id || Number(a.device === null) - Number(b.device === null);
-}
-
-function isSamePlace(a: ChangePlace, b: ChangePlace | undefined): boolean {
-  return a.xid === b?.xid && a.id === b.id;
-}
-
-const imeiOf = (device: Device): string => device.fields.imei;
-
-/** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
-function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
-  return [...a, ...b]
-    .sort((x, y) => x.distanceM - y.distanceM || (imeiOf(x.device) < imeiOf(y.device) ? -1 : 1))
-    .slice(0, limit);
 }

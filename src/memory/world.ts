@@ -1,11 +1,11 @@
 import type { Steps } from '../base/workTurns.ts';
 import { type Motion, NO_MOTION } from '../engine/device.ts';
+import { type Removal, WorldChanges } from './changes/worldChanges.ts';
 import type { Device, NearDevice } from './device.ts';
 import { Occupants } from './occupants.ts';
 import type { LongSearch } from './positionIndex/longSearch.ts';
 import { PositionIndex } from './positionIndex/positionIndex.ts';
 import { SortedList } from './sortedList.ts';
-import { type Removal, WorldChanges } from './worldChanges.ts';
 
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;

@@ -2,7 +2,7 @@ import type { KeyState } from '../../access/keyState.ts';
 import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
 import type { DevicesRead, ReaderCursor } from '../../feeds/readerCursor.ts';
 import type { ServerMark } from '../../feeds/serverMark.ts';
-import type { Changed } from '../../memory/worldChanges.ts';
+import type { Changed } from '../../memory/changes/worldChanges.ts';
 import { isUnavailable } from '../../store/sql/sqlErrors.ts';
 import type { Cursors } from './cursors.ts';
 import { firstRead, type HeldFleet, hasChanges, isCurrent, readDevices } from './readDevices.ts';

@@ -1,8 +1,8 @@
 import { ALSO_MAX, type DevicesRead } from '../../feeds/readerCursor.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
-import type { ChangeXids } from '../../memory/firstChanges.ts';
+import type { ChangeXids } from '../../memory/changes/firstChanges.ts';
+import type { Changed } from '../../memory/changes/worldChanges.ts';
 import type { Fleet } from '../../memory/fleet.ts';
-import type { Changed } from '../../memory/worldChanges.ts';
 
 /** Memory, and which transactions it holds. */
 export interface HeldFleet {

@@ -3,7 +3,7 @@ import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../../feeds/readerCursor.ts';
 import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
-import type { Changed } from '../../memory/worldChanges.ts';
+import type { Changed } from '../../memory/changes/worldChanges.ts';
 import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { inTurns } from '../feed/inTurns.ts';

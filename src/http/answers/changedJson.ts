@@ -1,5 +1,5 @@
 import type { DeviceFields, LatestPosition } from '../../engine/device.ts';
-import type { Changed } from '../../memory/worldChanges.ts';
+import type { Changed } from '../../memory/changes/worldChanges.ts';
 import { changedDeviceJson, removedDeviceJson, statusOf } from './deviceJson.ts';
 
 /** A power of two. With every slot in use about 20 MB. */

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { ChangedJson } from '../../../src/http/answers/changedJson.ts';
+import type { Changed } from '../../../src/memory/changes/worldChanges.ts';
 import type { Device } from '../../../src/memory/device.ts';
-import type { Changed } from '../../../src/memory/worldChanges.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 
 const NOW_MS = 1_700_000_000_000;

@@ -1,4 +1,4 @@
-import type { Motion } from '../engine/device.ts';
+import type { Motion } from '../../engine/device.ts';
 
 const GROWTH = 1.25;
 const IGNITIONS = [null, false, true] as const;

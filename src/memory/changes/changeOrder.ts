@@ -1,4 +1,4 @@
-import { invariant } from '../base/invariant.ts';
+import { invariant } from '../../base/invariant.ts';
 import { SEGMENT_SLOTS, Segment } from './changeSegment.ts';
 import { type ChangedSlot, type ChangePlace, FirstChanges, isBehind } from './firstChanges.ts';
 import { XidColumn } from './xidColumn.ts';

@@ -1,6 +1,6 @@
-import type { Motion } from '../engine/device.ts';
+import type { Motion } from '../../engine/device.ts';
+import type { Device } from '../device.ts';
 import { ChangeOrder, type ChangeQuery } from './changeOrder.ts';
-import type { Device } from './device.ts';
 import type { ChangedSlot, ChangePlace, ChangeXids } from './firstChanges.ts';
 import { MotionTable } from './motionTable.ts';
 
