@@ -1,15 +1,14 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
-import { DeadlineExceeded } from '../../base/deadline.ts';
 import type { Fix } from '../../engine/fix.ts';
 import { MAX_POINTS } from '../../engine/parse/batchReader.ts';
 import { selectDevicesByImei } from '../../store/devices/deviceRows.ts';
-import { selectUnlocked } from '../../store/devices/deviceStates.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../store/sql/partitions.ts';
 import { isUnavailable } from '../../store/sql/sqlErrors.ts';
 import { applyPositionUpdates } from '../feed/applyPositionUpdates.ts';
 import { inTurns } from '../feed/inTurns.ts';
 import { putDevices } from '../feed/putDevices.ts';
+import { BlockedParts } from './blockedParts.ts';
 import {
   type CommitPoint,
   type CommitPorts,
@@ -17,16 +16,12 @@ import {
   commitFixes,
   type FixOutcome,
 } from './commitFixes.ts';
-import { type Part, type PointRequest, WaitingPoints } from './waitingPoints.ts';
+import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
 const TRANSACTIONS_MAX = 3;
 /** So many devices cost several milliseconds even before their transaction begins. */
 const LARGE_PARTS = 2_000;
-/** The pause between two looks at devices that another transaction has locked. It doubles while none becomes free. */
-const LOCK_POLL_MS = { first: 5, longest: 40 };
-/** A request that still waits after this, for a locked device or for memory, is rejected. */
-const WAIT_LIMIT_MS = 15_000;
 
 export interface IngestPorts extends CommitPorts {
   readonly clock: Clock;
@@ -69,15 +64,15 @@ export class Ingest {
   readonly #waiting = new WaitingPoints();
   #openTransactions = 0;
   #isExclusiveOpen = false;
-  /** Parts of devices that another transaction had locked when they were last looked at. */
-  #lockedElsewhere: Part[] = [];
-  #isPollingLocks = false;
-  /** Parts of devices that wait for memory to follow the feed. */
-  #awaitingMemory: Part[] = [];
-  #isCatchingUp = false;
+  readonly #blocked: BlockedParts;
 
   constructor(ports: IngestPorts) {
     this.#ports = ports;
+    const onFree = (parts: readonly Part[]): void => {
+      for (const part of parts) this.#waiting.unblock(part);
+      this.#start();
+    };
+    this.#blocked = new BlockedParts({ ...ports, onFree });
   }
 
   get waitingPoints(): number {
@@ -129,7 +124,7 @@ export class Ingest {
       const requests = new Set(parts.map((part) => part.request));
       if (requests.size === 1 || isUnavailable(error)) {
         for (const part of parts) {
-          reject(part.request, error);
+          rejectRequest(part.request, error);
           this.#waiting.finish(part);
         }
         return;
@@ -203,71 +198,11 @@ export class Ingest {
     const deviceId = this.#ports.memory.fleet.anyDevice(imei)?.fields.id ?? 0;
     if (part.previous === null && committed?.lockedElsewhere.has(deviceId)) {
       this.#waiting.putBack(part, 'blocked');
-      this.#lockedElsewhere.push(part);
-      void this.#pollLocks();
+      this.#blocked.awaitLock(part);
     } else if (part.previous === null && committed?.awaitingMemory.has(deviceId)) {
       this.#waiting.putBack(part, 'blocked');
-      this.#awaitingMemory.push(part);
-      void this.#catchUp();
+      this.#blocked.awaitMemory(part);
     } else this.#waiting.putBack(part, committed?.oversized.has(deviceId) ? 'oversized' : 'ready');
-  }
-
-  /** Waits until memory holds what the blocked devices are evaluated against. No transaction is open meanwhile. */
-  async #catchUp(): Promise<void> {
-    if (this.#isCatchingUp) return;
-    this.#isCatchingUp = true;
-    while (this.#awaitingMemory.length > 0) {
-      const parts = this.#awaitingMemory;
-      this.#awaitingMemory = [];
-      const failed = await this.#ports.follower.catchUp().then(
-        () => null,
-        (error: unknown) => ({ error }),
-      );
-      for (const part of parts) {
-        if (failed !== null) reject(part.request, failed.error);
-        else if (isOverdue(part)) reject(part.request, new DeadlineExceeded('memory does not catch up'));
-        this.#waiting.unblock(part);
-      }
-      this.#start();
-    }
-    this.#isCatchingUp = false;
-  }
-
-  /** Waits until devices that another transaction has locked are free: with one short statement after each pause. */
-  async #pollLocks(): Promise<void> {
-    if (this.#isPollingLocks) return;
-    this.#isPollingLocks = true;
-    for (let pauseMs = LOCK_POLL_MS.first; this.#lockedElsewhere.length > 0; ) {
-      await sleep(pauseMs);
-      const unlocked = await this.#unlockedImeis();
-      const parts = this.#lockedElsewhere;
-      this.#lockedElsewhere = [];
-      for (const part of parts) {
-        if (isOverdue(part)) reject(part.request, new DeadlineExceeded('a device stays locked'));
-        if (part.request.isRejected || unlocked.has(part.imei)) this.#waiting.unblock(part);
-        else this.#lockedElsewhere.push(part);
-      }
-      const isAnyUnblocked = this.#lockedElsewhere.length < parts.length;
-      pauseMs = isAnyUnblocked ? LOCK_POLL_MS.first : Math.min(2 * pauseMs, LOCK_POLL_MS.longest);
-      this.#start();
-    }
-    this.#isPollingLocks = false;
-  }
-
-  /**
-   * Which of the locked devices are free now. All of them on an error of Postgres: their transaction then reports it.
-   */
-  async #unlockedImeis(): Promise<ReadonlySet<string>> {
-    const { sql, memory } = this.#ports;
-    const imeis = new Map(
-      this.#lockedElsewhere.map(({ imei }) => [memory.fleet.anyDevice(imei)?.fields.id ?? 0, imei] as const),
-    );
-    try {
-      const ids = await selectUnlocked(sql, [...imeis.keys()]);
-      return new Set(ids.map((id) => imeis.get(id) as string));
-    } catch {
-      return new Set(imeis.values());
-    }
   }
 
   /** A device may have been created on another pod a moment ago, so only Postgres can say that it is unknown. */
@@ -291,13 +226,4 @@ export class Ingest {
     await ensureWeeks(this.#ports.sql, POSITIONS, [...missing]);
     for (const mondayMs of missing) this.#knownWeeks.add(mondayMs);
   }
-}
-
-function isOverdue({ request }: Part): boolean {
-  return performance.now() - request.arrivedAtMs > WAIT_LIMIT_MS;
-}
-
-function reject(request: PointRequest, error: unknown): void {
-  if (!request.isRejected) request.reject(error);
-  request.isRejected = true;
 }

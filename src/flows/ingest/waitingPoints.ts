@@ -32,6 +32,12 @@ export interface Part {
   isTaken: boolean;
 }
 
+/** Answers a request with an error, unless it has one already. */
+export function rejectRequest(request: PointRequest, error: unknown): void {
+  if (!request.isRejected) request.reject(error);
+  request.isRejected = true;
+}
+
 /** Points of all worlds that may wait. */
 const POINTS_MAX = 200_000;
 
