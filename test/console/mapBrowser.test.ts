@@ -180,6 +180,19 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     }
   });
 
+  test('draws vehicles again after the browser took its graphics away for a while', async (t) => {
+    const { page } = await enter(t);
+    await waitFor(async () => (await schemeAt(page, VAN)) !== null);
+    await page.evaluate(`(() => {
+      const gl = document.querySelector('canvas.vehicles').getContext('webgl2');
+      globalThis.graphics = gl.getExtension('WEBGL_lose_context');
+      graphics.loseContext();
+    })()`);
+    await waitFor(async () => (await schemeAt(page, VAN)) === null);
+    await page.evaluate('graphics.restoreContext()');
+    await waitFor(async () => (await schemeAt(page, VAN)) !== null);
+  });
+
   test('draws the draft of an area, and the pointer changes it', async (t) => {
     const { page, complaints } = await enter(t);
     const draft = (run: string) =>

@@ -86,8 +86,9 @@ async function watch(
     if (smoke) return { times: await page.scriptTimes(seconds), grown: null };
     await sleep(WARMUP_MS);
     const before = await page.heapBytes();
-    const times = await page.scriptTimes(seconds);
+    // First: the browser collects garbage more often for some seconds after a collection that was asked for.
     await sleep(Math.max(0, HEAP_SECONDS_MIN - seconds) * 1_000);
+    const times = await page.scriptTimes(seconds);
     return { times, grown: (await page.heapBytes()) / before };
   } finally {
     await page.close();

@@ -2,6 +2,7 @@ import { effect } from '@preact/signals';
 import {
   Map as MapLibre,
   type MapMouseEvent,
+  prewarm,
   ScaleControl,
   type StyleSpecification,
   setWorkerUrl,
@@ -41,6 +42,9 @@ const FOLLOW_MIN_PX = 0.3;
 const nowSeconds = (): number => performance.now() / 1_000;
 const still = matchMedia('(prefers-reduced-motion: reduce)');
 
+setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
+prewarm(); // the worker loads while the page is built
+
 /** The map in an element, until `close`. */
 export class MapView {
   readonly map: MapLibre;
@@ -57,7 +61,6 @@ export class MapView {
   #fitted = { devices: 0, camera: '' };
 
   constructor(element: HTMLElement) {
-    setWorkerUrl(import.meta.resolve('maplibre-gl/worker'));
     this.map = new MapLibre({
       container: element,
       style: baseStyle(scheme()),

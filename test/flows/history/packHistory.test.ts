@@ -142,6 +142,31 @@ describe('packing', () => {
     assert.equal(await one.round(() => false), false, 'the next pass is not due yet');
   });
 
+  test('rests six times as long as it works, and makes up later for shorter rests while a device is locked', async (t) => {
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 60_000);
+    await beDue();
+    // Every part of the work but the first takes ten milliseconds.
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    const rests: { ms: number; rows: number; isLocked: boolean }[] = [];
+    const rest = async (ms: number): Promise<void> => {
+      const free = await sql`select from device_state where device_id = ${deviceId} for update skip locked`;
+      rests.push({ ms, rows: (await counts()).rows, isLocked: free.count === 0 });
+      setImmediate(() => {
+        nowMs += 10;
+      });
+    };
+    assert.equal(await packerWith({ rest }).round(() => false), true);
+    const before = { ms: 60, rows: 1_000, isLocked: false };
+    const deleting = { ms: 20, rows: 1_000, isLocked: true };
+    assert.deepEqual(rests, [
+      { ...before, ms: 0 },
+      ...[before, before, before], // two reads of 400 rows, then what is left of them, made to bytes
+      ...[deleting, deleting, deleting, deleting, deleting], // 200 rows each
+      { ms: 60 + 5 * 40, rows: 0, isLocked: false },
+    ]);
+  });
+
   test('of points beside which others come at this moment is given up, and nothing is lost', async () => {
     await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
     await beDue();
