@@ -15,7 +15,7 @@ function config(env: Env): Config {
   return read.value;
 }
 
-function problems(env: Env): string[] {
+function errorsOf(env: Env): string[] {
   const read = readConfig(env);
   assert.ok(!read.ok);
   return read.error;
@@ -168,14 +168,14 @@ describe('a wrong variable stops the start with a line that names it', () => {
   ];
   for (const { env, line } of cases) {
     test(JSON.stringify(env), () => {
-      const lines = problems(env);
+      const lines = errorsOf(env);
       assert.equal(lines.length, 1, lines.join('\n'));
       assert.match(lines[0] ?? '', line);
     });
   }
 
   test('DATABASE_URL makes the token and the key necessary', () => {
-    assert.deepEqual(problems({ DATABASE_URL: POSTGRES }), [
+    assert.deepEqual(errorsOf({ DATABASE_URL: POSTGRES }), [
       'INGEST_TOKEN must be set with DATABASE_URL',
       'SECRETS_KEY must be set with DATABASE_URL; make one: openssl rand -base64 32',
     ]);
@@ -183,7 +183,7 @@ describe('a wrong variable stops the start with a line that names it', () => {
 
   test('everything that is wrong is reported at once', () => {
     const names = ['DATABASE_URL', 'INGEST_TOKEN', 'SECRETS_KEY', 'PORT', 'ROLES', 'LOG_LEVEL'];
-    const lines = problems({ DATABASE_URL: 'x', PORT: 'x', ROLES: 'x', LOG_LEVEL: 'x' });
+    const lines = errorsOf({ DATABASE_URL: 'x', PORT: 'x', ROLES: 'x', LOG_LEVEL: 'x' });
     assert.deepEqual(lines.map((line) => line.split(' ')[0]).sort(), names.sort());
   });
 

@@ -67,19 +67,19 @@ export async function followFleet(signal: AbortSignal): Promise<void> {
     const outcome = await readStream(cursor, signal, take);
     if (signal.aborted) return;
     line.value = 'lost';
-    if (outcome === 'refused') return forgetSession();
+    if (outcome === 'forbidden') return forgetSession();
     if (outcome === 'expired') await begin();
     await new Promise((resolve) => setTimeout(resolve, retryMs));
     retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
   }
 }
 
-/** Reads until the line ends. `refused`: the session is over. `expired`: the cursor is too old, begin anew. */
+/** Reads until the line ends. `forbidden`: the session is over. `expired`: the cursor is too old, begin anew. */
 async function readStream(
   cursor: string,
   signal: AbortSignal,
   take: (messages: Iterable<StreamMessage>) => Promise<void>,
-): Promise<'ended' | 'refused' | 'expired'> {
+): Promise<'ended' | 'forbidden' | 'expired'> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
   try {
@@ -88,7 +88,7 @@ async function readStream(
       headers: { Authorization: `Bearer ${token.value}` },
       signal: AbortSignal.any([signal, silence.signal]),
     });
-    if (response.status === 403) return 'refused';
+    if (response.status === 403) return 'forbidden';
     if (response.status === 410) return 'expired';
     if (!response.ok || response.body === null) return 'ended';
     line.value = 'live';

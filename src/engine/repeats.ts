@@ -13,7 +13,7 @@ export interface Repeats {
   readonly rfids: readonly string[];
 }
 
-/** What a repeat may add to, of a device's state: see DeviceTrack. */
+/** What a repeat may add to, of a device's state: see DeviceState. */
 interface Reported {
   readonly recordedAtMs: number | null;
   readonly ignition: boolean | null;

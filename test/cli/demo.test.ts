@@ -131,7 +131,7 @@ describe('the configuration of the demo', () => {
     assert.equal(config.value.port, 0);
   });
 
-  test('a port that was asked for and is taken is a problem with a name', async (t) => {
+  test('a port that was asked for and is taken is an error with a name', async (t) => {
     const port = await takenPort(t);
     const config = await demoConfig({ PORT: String(port), INGEST_PORT: '0' });
     assert.ok(!config.ok);

@@ -57,7 +57,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     await page.getByLabel('Password').fill('wrong');
     await page.keyboard.press('Enter');
     await page.getByText('the e-mail address or the password is wrong').waitFor();
-    // The browser itself reports the refusal that was provoked.
+    // The browser itself reports the rejected call that was provoked.
     assert.deepEqual(
       complaints.filter((complaint) => !complaint.includes('status of 403')),
       [],

@@ -26,7 +26,7 @@ export function Form(props: {
   // Errors are the API's, whose words are the same for programs and people: the browser does not check before.
   return html`<form ref=${sending.form} onSubmit=${onSubmit} aria-label=${label} aria-busy=${sending.isBusy} novalidate>
     <${Shown.Provider} value=${{ id: useId(), errors: sending.errors }}>${children}<//>
-    <p class="error problem" role="alert" tabindex="-1">${messagesOf(others)}</p>
+    <p class="error others" role="alert" tabindex="-1">${messagesOf(others)}</p>
   </form>`;
 }
 
@@ -39,8 +39,8 @@ export function Field(props: {
   [own: string]: unknown;
 }): VNode {
   const { name, label, as = 'input', children, ...own } = props;
-  const { attributes, Problem } = useField(name);
-  return html`<label>${label} <${as} name=${name} ...${attributes} ...${own}>${children}<//></label>${Problem}`;
+  const { attributes, ErrorText } = useField(name);
+  return html`<label>${label} <${as} name=${name} ...${attributes} ...${own}>${children}<//></label>${ErrorText}`;
 }
 
 /** Boxes to be ticked, which are one field. */
@@ -51,11 +51,11 @@ export function Choices(props: {
   chosen: readonly string[];
 }): VNode {
   const { name, label, values, chosen } = props;
-  const { attributes, Problem } = useField(name);
+  const { attributes, ErrorText } = useField(name);
   return html`<fieldset><legend>${label}</legend>${values.map(
     (value) =>
       html`<label><input type="checkbox" name=${name} value=${value} defaultChecked=${chosen.includes(value)} ...${attributes} /> ${value}</label>`,
-  )}</fieldset>${Problem}`;
+  )}</fieldset>${ErrorText}`;
 }
 
 /** Separated by commas or blanks. */
@@ -68,13 +68,13 @@ export function wordsOf(text: FormDataEntryValue | null): string[] {
 function useField(name: string) {
   const { id, errors } = useContext(Shown);
   const own = errors.filter((error) => fieldOf(error) === name);
-  const problemId = `${id}-${name}`;
+  const errorId = `${id}-${name}`;
   return {
     attributes: {
       'aria-invalid': own.length > 0 ? 'true' : undefined,
-      'aria-describedby': own.length > 0 ? problemId : undefined,
+      'aria-describedby': own.length > 0 ? errorId : undefined,
     },
-    Problem: html`<span id=${problemId} class="error" role="alert">${messagesOf(own)}</span>`,
+    ErrorText: html`<span id=${errorId} class="error" role="alert">${messagesOf(own)}</span>`,
   };
 }
 

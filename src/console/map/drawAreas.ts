@@ -44,12 +44,12 @@ async function readAreas(signal: AbortSignal): Promise<void> {
     const reply = await call<readonly Area[]>({ method: 'GET', path });
     if (signal.aborted) return;
     if (!reply.ok) {
-      drawnAreas.value = { ...drawnAreas.peek(), problem: reply.message };
+      drawnAreas.value = { ...drawnAreas.peek(), error: reply.message };
       return;
     }
     areas.push(...reply.data);
     total = reply.meta.total ?? areas.length;
-    drawnAreas.value = { areas: [...areas], total, problem: null };
+    drawnAreas.value = { areas: [...areas], total, error: null };
     if (reply.data.length < PAGE) return;
   }
 }

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { html } from '../html.ts';
-import { mapProblem } from './mapState.ts';
+import { mapError } from './mapState.ts';
 import type { MapView } from './mapView.ts';
 
 const NO_WEBGL =
@@ -27,19 +27,19 @@ export function MapPane({ isShown }: { isShown: boolean }): VNode {
     };
   }, []);
   return html`<div class="map-pane" hidden=${!isShown}>
-    ${mapProblem.value !== null && html`<p class="empty" role="status">${mapProblem.value}</p>`}
+    ${mapError.value !== null && html`<p class="empty" role="status">${mapError.value}</p>`}
     <div class="map" ref=${place}></div>
   </div>`;
 }
 
 async function openMap(element: MapElement, isOpen: () => boolean): Promise<void> {
-  mapProblem.value = null;
+  mapError.value = null;
   try {
     const { MapView } = await import('./mapView.ts');
     if (isOpen()) element.view = new MapView(element);
   } catch (error) {
     const { name, message } = error as Error;
-    mapProblem.value =
+    mapError.value =
       name === 'GPUInitializationError' ? NO_WEBGL : `The map does not start: ${message}. Reload the page.`;
   }
 }

@@ -13,7 +13,7 @@ export const isFollowing = signal(false);
 /** Of the trail of the chosen device; 0: none. */
 export const trailHours = signal(6);
 /** The trail that is drawn; null while it is asked for. */
-export const trail = signal<{ readonly points: number; readonly problem: string | null } | null>(null);
+export const trail = signal<{ readonly points: number; readonly error: string | null } | null>(null);
 /** Several devices were on the spot that was clicked. */
 export const onSpot = signal<Near | null>(null);
 export const chosenArea = signal<number | null>(null);
@@ -21,10 +21,10 @@ export const chosenArea = signal<number | null>(null);
 export const drawnAreas = signal<{
   readonly areas: readonly Area[];
   readonly total: number;
-  readonly problem: string | null;
-}>({ areas: [], total: 0, problem: null });
+  readonly error: string | null;
+}>({ areas: [], total: 0, error: null });
 /** Why there is no map, or null. */
-export const mapProblem = signal<string | null>(null);
+export const mapError = signal<string | null>(null);
 
 export function choose(imei: string | null): void {
   chosen.value = imei;

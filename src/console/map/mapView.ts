@@ -15,16 +15,7 @@ import { baseTiles } from './base/baseTiles.ts';
 import { onScheme, type Scheme, scheme } from './base/scheme.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
-import {
-  choose,
-  chosen,
-  chosenArea,
-  drawnAreas,
-  isFollowing,
-  mapProblem,
-  onSpot,
-  sought,
-} from './mapState.ts';
+import { choose, chosen, chosenArea, drawnAreas, isFollowing, mapError, onSpot, sought } from './mapState.ts';
 import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlays.ts';
 import { SpotLabel } from './spotLabel.ts';
 import { drawTrail } from './trail.ts';
@@ -152,7 +143,7 @@ export class MapView {
     if (baseTiles === null || !('styleUrl' in baseTiles)) return;
     const { host } = new URL(baseTiles.styleUrl);
     const replace = (): void => {
-      mapProblem.value = `The base map of ${host} cannot be loaded. Coasts and borders are shown instead.`;
+      mapError.value = `The base map of ${host} cannot be loaded. Coasts and borders are shown instead.`;
       this.#style = worldStyle;
       this.map.setStyle(worldStyle(scheme()));
     };

@@ -13,18 +13,18 @@ const HOUR_MS = 3_600_000;
 
 interface Trail {
   readonly way: readonly LatLng[];
-  readonly problem: string | null;
+  readonly error: string | null;
 }
 
 /** Draws the way that the chosen device has come, and goes on with it, until the returned function is called. */
 export function drawTrail(overlay: Overlay): () => void {
   let points: LatLng[] = [];
   let asked = new AbortController();
-  const draw = (problem: string | null = null): void => {
+  const draw = (error: string | null = null): void => {
     const coordinates = unwrapped(points);
     const geometry = { type: 'LineString' as const, coordinates };
     overlay.show(coordinates.length < 2 ? [] : [{ type: 'Feature', properties: {}, geometry }]);
-    trail.value = { points: points.length, problem };
+    trail.value = { points: points.length, error };
   };
   const stopAsking = effect(() => {
     const imei = chosen.value;
@@ -36,10 +36,10 @@ export function drawTrail(overlay: Overlay): () => void {
     if (imei === null || hours === 0) return;
     trail.value = null;
     const { signal } = asked;
-    void untracked(() => readTrail(imei, hours, signal)).then(({ way, problem }) => {
+    void untracked(() => readTrail(imei, hours, signal)).then(({ way, error }) => {
       if (signal.aborted) return;
       points = [...way, ...points];
-      draw(problem);
+      draw(error);
     });
   });
   const stopListening = fleet.listen((changed) => {
@@ -58,19 +58,19 @@ export function drawTrail(overlay: Overlay): () => void {
   };
 }
 
-/** Oldest first. What was read before a refusal is kept. */
+/** Oldest first. What was read before an error is kept. */
 async function readTrail(imei: string, hours: number, signal: AbortSignal): Promise<Trail> {
   const points: HistoryPoint[] = [];
-  let problem: string | null = null;
+  let error: string | null = null;
   for (let page = 0; page < PAGES_MAX && !signal.aborted; page++) {
     const path = trailPath(imei, hours, points.at(-1)?.recorded_at);
     const reply = await call<readonly HistoryPoint[]>({ method: 'GET', path });
-    if (!reply.ok) problem = reply.message;
+    if (!reply.ok) error = reply.message;
     else points.push(...reply.data);
     if (!reply.ok || reply.data.length < PAGE) break;
   }
   const way = points.reverse().map(({ longitude, latitude }) => ({ lng: longitude, lat: latitude }));
-  return { way, problem };
+  return { way, error };
 }
 
 /** Newest first; `before` is the time of the last point that is known. */

@@ -22,7 +22,7 @@ interface Trial {
   readonly saved: Answer | null;
 }
 
-/** What the draft would have brought in the last week. `check` refuses a draft that is not complete. */
+/** What the draft would have brought in the last week. `check` rejects a draft that is not complete. */
 export function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean }): VNode {
   const [trial, setTrial] = useState<Trial | null>(null);
   const [isRunning, setRunning] = useState(false);

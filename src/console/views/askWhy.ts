@@ -29,12 +29,12 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
     const toMs = Date.parse(String(fields.get('to')));
     const errors = [
       ...(device === undefined
-        ? [problem('device', count === 0 ? 'no device fits' : `${count} devices fit: choose one`)]
+        ? [fieldError('device', count === 0 ? 'no device fits' : `${count} devices fit: choose one`)]
         : []),
-      ...(Number.isNaN(fromMs) ? [problem('from', 'choose a date and a time')] : []),
-      ...(Number.isNaN(toMs) ? [problem('to', 'choose a date and a time')] : []),
+      ...(Number.isNaN(fromMs) ? [fieldError('from', 'choose a date and a time')] : []),
+      ...(Number.isNaN(toMs) ? [fieldError('to', 'choose a date and a time')] : []),
     ];
-    sending.refuse(errors);
+    sending.show(errors);
     // A field shows minutes, and the last one counts as a whole.
     if (device !== undefined && errors.length === 0)
       setPath(explainPathOf(area.id, device.imei, fromMs, toMs + MINUTE_MS - 1));
@@ -52,7 +52,7 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
   <//>`;
 }
 
-function problem(field: string, message: string) {
+function fieldError(field: string, message: string) {
   return { field, code: '', message };
 }
 

@@ -37,12 +37,12 @@ export function Keys(): VNode {
 
 function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode {
   const [isOpen, setOpen] = useState(false);
-  const [problem, setProblem] = useState('');
+  const [error, setError] = useState('');
   const { id, name, prefix, scopes, allowlist, last_used_at, revoked_at } = apiKey;
   const revoke = async (): Promise<void> => {
     const reply = await call({ method: 'POST', path: `/api/v1/keys/${id}/revoke` });
     if (reply.ok) reload();
-    else setProblem(reply.message);
+    else setError(reply.message);
   };
   return html`<li>
     <strong>${name}</strong> <code>${prefix}…</code>
@@ -55,7 +55,7 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
           <${Confirm} label="Revoke" sure="Revoke for ever" run=${revoke} />`
         : html`<em>revoked</em>`
     }
-    <span class="error" role="alert">${problem}</span>
+    <span class="error" role="alert">${error}</span>
     ${isOpen && html`<${ChangeKey} apiKey=${apiKey} reload=${reload} close=${() => setOpen(false)} />`}
   </li>`;
 }

@@ -4,13 +4,13 @@ import { logIn } from '../api.ts';
 import { html } from '../html.ts';
 
 export function Login(): VNode {
-  const [problem, setProblem] = useState<string | null>(null);
+  const [error, setError] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const fields = new FormData(event.currentTarget as HTMLFormElement);
     setBusy(true);
-    setProblem(await logIn(String(fields.get('email')), String(fields.get('password'))));
+    setError(await logIn(String(fields.get('email')), String(fields.get('password'))));
     setBusy(false);
   };
   return html`<main class="login">
@@ -18,7 +18,7 @@ export function Login(): VNode {
     <form onSubmit=${submit}>
       <label>E-mail <input name="email" type="email" autocomplete="username" required autofocus /></label>
       <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
-      <p class="error" role="alert">${problem}</p>
+      <p class="error" role="alert">${error}</p>
       <button disabled=${isBusy}>Log in</button>
     </form>
     <p>No password yet? Whoever runs the service sets one with <code>fleet account:update --email … --password …</code></p>

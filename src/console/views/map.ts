@@ -24,7 +24,7 @@ const HOURS = [0, 1, 6, 24];
 /** What stands beside the map: the search, who is on a spot, and the chosen device. */
 export function MapPanel(): VNode {
   fleet.round.value; // drawn again with each round
-  const { areas, total, problem } = drawnAreas.value;
+  const { areas, total, error } = drawnAreas.value;
   const area = areas.find(({ id }) => id === chosenArea.value);
   const device = chosen.value === null ? undefined : fleet.get(chosen.value);
   return html`
@@ -32,8 +32,8 @@ export function MapPanel(): VNode {
     ${onSpot.value !== null && html`<${Spot} />`}
     ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
-    ${problem !== null && html`<p class="error" role="alert">Not all areas are drawn; open the map again to try again. (${problem})</p>`}
-    ${problem === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
+    ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; open the map again to try again. (${error})</p>`}
+    ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream' }} />
   `;
 }
@@ -114,6 +114,6 @@ function Card({ device }: { device: KnownDevice }): VNode {
 
 function trailText(): string {
   if (trail.value === null) return 'Asking for the trail…';
-  const { points, problem } = trail.value;
-  return `${points} points${problem === null ? '' : `; ${problem}`}`;
+  const { points, error } = trail.value;
+  return `${points} points${error === null ? '' : `; ${error}`}`;
 }

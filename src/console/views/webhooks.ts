@@ -25,12 +25,12 @@ export function Webhooks(): VNode {
 
 function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void }): VNode {
   const [secret, setSecret] = useState<string | null>(null);
-  const [problem, setProblem] = useState('');
+  const [error, setError] = useState('');
   const [isOpen, setOpen] = useState(false);
   const [round, setRound] = useState(0);
   const { id, url, events, active } = webhook;
   const path = `/api/v1/webhooks/${id}`;
-  const say = (reply: Reply<unknown>): void => setProblem(reply.ok ? '' : reply.message);
+  const say = (reply: Reply<unknown>): void => setError(reply.ok ? '' : reply.message);
   const test = async (): Promise<void> => {
     say(await call({ method: 'POST', path: `${path}/test` }));
     setOpen(true);
@@ -52,7 +52,7 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     <${Confirm} label="Rotate the secret" sure="Make a new secret" run=${rotate} />
     <button type="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>Deliveries</button>
     <${Confirm} label="Delete" sure="Delete with its deliveries" run=${remove} />
-    <span class="error" role="alert">${problem}</span>
+    <span class="error" role="alert">${error}</span>
     ${secret !== null && html`<${Secret} label="The new secret:" text=${secret} />`}
     ${isOpen && html`<${Deliveries} round=${round} webhook=${webhook} close=${() => setOpen(false)} />`}
   </li>`;

@@ -9,7 +9,7 @@ import type { Sql } from '../../store/sql/sql.ts';
 import { replayParts } from './replayParts.ts';
 import { BACKTEST_SIZES, type BacktestSizes, surveyDevices } from './surveyDevices.ts';
 
-/** Backtests of one account at a time; a further one is refused. */
+/** Backtests of one account at a time; a further one is rejected. */
 export const BACKTESTS_PER_ACCOUNT = 2;
 /** What one backtest may take, waiting included. */
 export const BACKTEST_LIMIT_MS = 55_000;

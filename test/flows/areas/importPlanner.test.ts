@@ -51,7 +51,7 @@ describe('a small import body is read without a process', () => {
     return bytesOf(text.replace('"padding":""', `"padding":"${'x'.repeat(bytes - text.length)}"`));
   };
 
-  test('into the same plan or refusal', async (t) => {
+  test('into the same plan or error', async (t) => {
     const planner = newSmall(t);
     await assertPlans(planner);
     const rejected = await planner.plan(1, [bytesOf('{')]);

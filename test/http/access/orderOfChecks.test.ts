@@ -47,7 +47,7 @@ const NO_METHOD = '405 METHOD_NOT_ALLOWED';
 const NO_SCOPE = '403 INSUFFICIENT_SCOPE';
 const MALFORMED = '400 BAD_REQUEST';
 
-// What else is wrong with a request, so that an earlier refusal hides something.
+// What else is wrong with a request, so that an earlier error hides something.
 const NOWHERE = '/nowhere/at/all?limit=1&limit=2';
 const DEVICE = '/devices/350000000000099';
 const FROM_EXHAUSTED = { ip: EXHAUSTED_IP, apiVersion: 'v9' };

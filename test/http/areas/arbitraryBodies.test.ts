@@ -35,7 +35,7 @@ describe('a body of any shape is stored or refused, and never fails, when it is 
     api = areaApi(owner.pod, owner.key);
   });
 
-  /** A refusal has documented codes, and what is stored can be read. */
+  /** An error has documented codes, and what is stored can be read. */
   async function assertAnswered(reply: Reply, body: string): Promise<void> {
     assert.deepEqual(errors, []);
     if (reply.status === 422) {

@@ -205,7 +205,7 @@ describe('an area that exists', () => {
   });
 });
 
-describe('a refusal', () => {
+describe('an error', () => {
   const circle = { ...DEPOT, radius_m: 1 };
   const WRONG: readonly [what: string, body: unknown, outcome: string][] = [
     ['a list', [], '422 null INVALID_BODY'],

@@ -102,7 +102,7 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     await page.reload();
     await page.waitForSelector('#operations-Devices-nearestDevices');
     assert.equal(await askForNearest(page), '403');
-    // The browser itself reports the two refusals that were provoked.
+    // The browser itself reports the two rejected calls that were provoked.
     assert.deepEqual(
       complaints.filter((complaint) => !complaint.includes('status of 403')),
       [],

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../../src/base/durations.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
 import { identifier } from '../../../src/store/sql/sqlText.ts';
-import { type Follower, PageFollower, refusalOf, StreamFollower } from '../../support/feeds/followers.ts';
+import { errorOf, type Follower, PageFollower, StreamFollower } from '../../support/feeds/followers.ts';
 import { LateWriter } from '../../support/feeds/lateWriter.ts';
 import { ServicePods } from '../../support/feeds/servicePods.ts';
 import { PointStream } from '../../support/ingest/pointStream.ts';
@@ -300,8 +300,8 @@ describe('followers of feeds and streams', { skip: skipWithoutRedis() }, () => {
     await Promise.all([pods.start(0), pods.start(1)]);
     for (const { path, cursor } of cursors) {
       for (const pod of pods.apis) {
-        assert.equal(await refusalOf(pod, keys[0], `${path}?cursor=${cursor}`), '410 CURSOR_EXPIRED');
-        assert.equal(await refusalOf(pod, keys[0], `stream?cursor=${cursor}`), '410 CURSOR_EXPIRED');
+        assert.equal(await errorOf(pod, keys[0], `${path}?cursor=${cursor}`), '410 CURSOR_EXPIRED');
+        assert.equal(await errorOf(pod, keys[0], `stream?cursor=${cursor}`), '410 CURSOR_EXPIRED');
       }
     }
     await beside(

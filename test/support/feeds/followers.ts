@@ -195,7 +195,7 @@ function noAnswer(error: unknown): null {
 }
 
 /** What a follower sees of a cursor that it kept: the code, or null where the call is answered. */
-export async function refusalOf(pod: string, key: string, path: string): Promise<string | null> {
+export async function errorOf(pod: string, key: string, path: string): Promise<string | null> {
   const { status, body } = await bareRequest(`${pod}/api/v3/${path}`, { headers: { 'X-API-Key': key } });
   return status === 200 ? null : `${status} ${body?.error?.code}`;
 }

@@ -46,7 +46,7 @@ export const BACKTEST_AREA: Operation = {
 
 A device that was inside before the window is known to be: its exit is listed, and no entry. \`events\` are the earliest ${LISTED_EVENTS_MAX}; all are counted. Devices are those that the key sees now. An unknown device in \`devices\` has no points. \`meta.notes\` say what cannot be known.
 
-A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, those included that show who was inside before. It takes at most ${BACKTEST_LIMIT_MS / 1_000} seconds, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time; a further one is refused with \`429\`.`,
+A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, those included that show who was inside before. It takes at most ${BACKTEST_LIMIT_MS / 1_000} seconds, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time; a further one is rejected with \`429\`.`,
   body: {
     schema: ref('BacktestInput'),
     fieldError: ref('BacktestFieldError'),
