@@ -11,6 +11,7 @@ import {
 } from '../../src/engine/evaluateGeofences.ts';
 import type { WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
 import { NO_STAYS, type Stay } from '../../src/engine/stays.ts';
+import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
@@ -33,21 +34,7 @@ const watch = (...areas: readonly WatchedArea[]): WatchedAreas => ({
 const point = (deviceId: number, second: number, lng: number, eventCount = 0): InOrderPoint => ({
   point: {
     deviceId,
-    fix: {
-      imei: String(350_000_000_000_000 + deviceId),
-      recordedAtMs: START_MS + second * 1_000,
-      sentAtMs: null,
-      lat: 0,
-      lng,
-      altitudeM: 0,
-      speedKmh: 30,
-      heading: 0,
-      satellites: 0,
-      odometerKm: null,
-      ignition: null,
-      alarms: [],
-      rfid: null,
-    },
+    fix: fixOf(String(350_000_000_000_000 + deviceId), START_MS + second * 1_000, { lat: 0, lng }),
   },
   speedKmh: 30,
   eventCount,

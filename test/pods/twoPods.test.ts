@@ -7,10 +7,11 @@ import { type WritePorts, writeWorlds } from '../../src/flows/feed/writeWorlds.t
 import { openSql } from '../../src/store/sql/sql.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';
-import { NO_LIMITS, type Pod, type Reply, startPod } from '../support/pod.ts';
+import { type Pod, type Reply, startPod } from '../support/pod.ts';
+import { type PodPair, type PodPairOptions, startPodPair } from '../support/podPair.ts';
 import { type Admin, adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
-import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { skipWithoutRedis } from '../support/redis.ts';
 import { runs } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { newTurns } from '../support/workTurns.ts';
@@ -18,29 +19,17 @@ import { newTurns } from '../support/workTurns.ts';
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
 
-interface TwoPods {
-  readonly url: string;
-  readonly redis: TestRedis;
-  readonly pods: readonly [Pod, Pod];
+interface TwoPods extends PodPair {
   /** Runs commands as an administrator who knows of Redis, and as one who does not. */
   readonly admins: readonly [Admin, Admin];
 }
 
-/** Two pods on one Postgres and one Redis, with an account. */
-async function startTwoPods(
-  t: TestContext,
-  env = NO_LIMITS,
-  { withNotifications = true } = {},
-): Promise<TwoPods> {
-  const { url } = await createDatabase(t);
-  const redis = await startRedis(t);
-  if (!withNotifications) await dropNotifications(url, redis.url);
-  const pods = await Promise.all(
-    [0, 1].map(() => startPod(url, { t, env: { ...env, REDIS_URL: redis.url } })),
-  );
+async function startTwoPods(t: TestContext, options?: PodPairOptions): Promise<TwoPods> {
+  const pair = await startPodPair(t, options);
+  const { url, redis } = pair;
   const admins: [Admin, Admin] = [adminOf(url, redis.url), adminOf(url)];
   await admins[0].account(OWNER);
-  return { url, redis, pods: pods as [Pod, Pod], admins };
+  return { ...pair, admins };
 }
 
 const codeOf = (reply: Reply): string => `${reply.status} ${reply.body.error?.code ?? ''}`.trim();
@@ -57,7 +46,7 @@ describe('limits over two pods', { skip }, () => {
   };
 
   test('one key gets exactly 120 answers a minute over both, v2 and v3 together', async (t) => {
-    const { pods, admins } = await startTwoPods(t, { RATE_LIMIT_IP_MINUTE: '0' });
+    const { pods, admins } = await startTwoPods(t, { limits: { RATE_LIMIT_IP_MINUTE: '0' } });
     const { key } = await admins[0].key(OWNER);
     const calls = Array.from({ length: 300 }, (_, n) =>
       (pods[n % 2] as Pod).get(`/api/${n % 3 === 0 ? 'v2' : 'v3'}/devices`, key),
@@ -76,7 +65,7 @@ describe('a change holds from the very next call on both pods', {
   for (const [redisState, enter, leave] of REDIS_STATES) {
     for (const withNotifications of [true, false]) {
       test(`${redisState}, ${withNotifications ? 'with notifications' : 'without notifications'}`, async (t) => {
-        const { pods, redis, admins } = await startTwoPods(t, NO_LIMITS, { withNotifications });
+        const { pods, redis, admins } = await startTwoPods(t, { withNotifications });
         for (const admin of redisState === REDIS_STATES[0]?.[0]
           ? admins
           : [admins[withNotifications ? 0 : 1]]) {
@@ -224,7 +213,7 @@ describe('a point sent to one pod is soon nearest on the other', {
     t: TestContext,
     options?: { withNotifications: boolean },
   ): Promise<TwoPods & { key: string }> {
-    const both = await startTwoPods(t, NO_LIMITS, options);
+    const both = await startTwoPods(t, options);
     await both.admins[0].device(OWNER, IMEI);
     return { ...both, key: (await both.admins[0].key(OWNER)).key };
   }

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { withDeadline } from '../../src/base/deadline.ts';
 import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/http/application.ts';
-import { dropNotifications } from '../support/http/dropNotifications.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';
-import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
+import { type Pod, startPod } from '../support/pod.ts';
+import { type PodPair, type PodPairOptions, startPodPair } from '../support/podPair.ts';
 import { type Admin, adminOf } from '../support/postgres/admin.ts';
 import { startOwnPostgres } from '../support/postgres/ownPostgres.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
-import { skipWithoutRedis, startRedis, type TestRedis } from '../support/redis.ts';
+import { skipWithoutRedis } from '../support/redis.ts';
 import { runs } from '../support/torture.ts';
 
 const skip = skipWithoutRedis();
@@ -16,26 +15,16 @@ const OWNER = 'owner@example.com';
 /** No call may take longer than this, whatever has happened to Postgres. */
 const ANSWER_LIMIT_MS = 20_000;
 
-interface TwoPods {
-  readonly redis: TestRedis;
-  readonly pods: readonly [Pod, Pod];
+interface TwoPods extends PodPair {
   readonly admin: Admin;
 }
 
-async function startTwoPods(
-  t: TestContext,
-  env = NO_LIMITS,
-  { withNotifications = true } = {},
-): Promise<TwoPods> {
-  const { url } = await createDatabase(t);
-  const redis = await startRedis(t);
-  if (!withNotifications) await dropNotifications(url, redis.url);
-  const pods = await Promise.all(
-    [0, 1].map(() => startPod(url, { t, env: { ...env, REDIS_URL: redis.url } })),
-  );
+async function startTwoPods(t: TestContext, options?: PodPairOptions): Promise<TwoPods> {
+  const pair = await startPodPair(t, options);
+  const { url, redis } = pair;
   const admin = adminOf(url, redis.url);
   await makeOwner(admin, OWNER);
-  return { redis, pods: pods as [Pod, Pod], admin };
+  return { ...pair, admin };
 }
 
 const onBoth = (pods: readonly Pod[], path: string, credentials: { token?: string; key?: string }) =>
@@ -50,7 +39,7 @@ describe('what the application does on one pod holds from the very next call on 
 }, () => {
   for (const [redisState, enter, leave] of REDIS_STATES) {
     test(`keys: ${redisState}, without notifications`, async (t) => {
-      const { redis, pods } = await startTwoPods(t, NO_LIMITS, { withNotifications: false });
+      const { redis, pods } = await startTwoPods(t, { withNotifications: false });
       const token = await logIn(pods[0], OWNER);
       const change = async (method: string, path: string, body?: object) => {
         const reply = await callApi(pods[0], method, path, { token, ...(body && { body }) });
