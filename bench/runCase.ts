@@ -6,10 +6,13 @@ export type CaseRun = CaseOutcome | { readonly kind: 'failed'; readonly reason: 
 
 const LIMIT_MS = 30 * 60_000;
 const SMOKE_LIMIT_MS = 60_000;
+/** A case measures several things, each for the seconds that were asked for. */
+const MEASURED_MAX = 10;
 
 /** Runs a case in its own process. Never throws: a case that fails or does not end gives a result of kind `failed`. */
 export async function runCase(question: CaseQuestion, interrupted: AbortSignal): Promise<CaseRun> {
-  const limitMs = question.context.smoke ? SMOKE_LIMIT_MS : LIMIT_MS;
+  const { smoke, seconds } = question.context;
+  const limitMs = smoke ? SMOKE_LIMIT_MS : LIMIT_MS + MEASURED_MAX * seconds * 1_000;
   const worker = openWorker<CaseQuestion, CaseOutcome>(new URL('./workers/caseProcess.ts', import.meta.url));
   const end = () => worker.process.kill('SIGKILL');
   const timer = setTimeout(end, limitMs);

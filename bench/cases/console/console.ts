@@ -60,7 +60,11 @@ export const bench: BenchCase = {
           serverBusy: times.share,
         });
         metrics[`frame_p99_ms_${count}`] = at(0.99);
-        if (grown !== null) metrics[`heap_growth_${count}`] = grown;
+        if (grown === null) continue;
+        say(
+          `  ${at(0.99).toFixed(2)} ms of script a frame (p99), heap ${grown.toFixed(2)} times as large at the end`,
+        );
+        metrics[`heap_growth_${count}`] = grown;
       }
       await server.ask({ kind: 'vehicles', count: VEHICLES[0] as number });
       const ms = await firstView(browser, address, smoke ? 1 : FIRST_VIEWS);
