@@ -28,6 +28,25 @@ function isExecutable(path: string): boolean {
 const SOFTWARE_GL = ['--use-gl=angle', '--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
 const WITHOUT_GL = ['--disable-gpu', '--disable-3d-apis'];
 
+/**
+ * Each window loads hundreds of files for pop-ups that nobody opens (the first two); the others ask hosts of their own or
+ * change how pages of this machine load. Playwright's own list is replaced by this one.
+ */
+const DISABLED_FEATURES = [
+  'WebUIOmniboxPopup',
+  'WebUIOmniboxAimPopup',
+  'AimEnabled',
+  'HttpsUpgrades',
+  'HttpsFirstBalancedModeAutoEnable',
+  'LensOverlay',
+  'MediaRouter',
+  'NetworkTimeServiceQuerying',
+  'OptimizationHints',
+  'PaintHolding',
+  'PreconnectToSearch',
+  'Translate',
+];
+
 /** A headless Chromium that talks to nobody by itself. */
 export function startBrowser({ hasWebGl = false } = {}): Promise<Browser> {
   const executablePath = findBrowser();
@@ -43,6 +62,7 @@ export function startBrowser({ hasWebGl = false } = {}): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      `--disable-features=${DISABLED_FEATURES.join(',')}`,
     ],
   });
 }
