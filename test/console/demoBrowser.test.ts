@@ -18,7 +18,7 @@ async function take(page: Page, name: string): Promise<void> {
 }
 
 describe('the console of the demo', { skip: withoutBrowser() }, () => {
-  test('opens with what the demo prints, and vehicles move on its map', { timeout: 60_000 }, async (t) => {
+  test('opens with what the demo prints, and vehicles move on its map', async (t) => {
     const { welcome } = await startDemo(t, await demoDir(t));
     const [, address = '', email = '', password = ''] =
       /(http:\S+\/console) +\(log in as (\S+) with ([^,]+),/.exec(welcome) ?? [];

@@ -22,7 +22,7 @@ const post = (ingest: string, points: readonly object[]): Promise<Reply> =>
     body: JSON.stringify(points),
   });
 
-describe('a pod that stands still in the middle of a point', { timeout: 60_000 }, () => {
+describe('a pod that stands still in the middle of a point', () => {
   test('holds up that device on another pod, and no other; then its points are stored in order, once', async (t) => {
     const { url } = await createDatabase(t);
     const admin = adminOf(url);

@@ -64,7 +64,7 @@ const REDIS_ERRORS: readonly [name: string, enter: (redis: TestRedis) => Promise
   ],
 ];
 
-describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 2, timeout: 60_000 }, () => {
+describe('Redis is harmed under load', { skip: skipWithoutRedis(), concurrency: 2 }, () => {
   for (const [name, enter] of REDIS_ERRORS) {
     test(`${name}: every call is answered as if nothing had happened`, async (t) => {
       const { redis, pods, admin, key } = await startSetup(t);

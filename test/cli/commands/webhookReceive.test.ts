@@ -9,7 +9,7 @@ import { serviceEnv, startProcess } from '../../support/service.ts';
 import { deliveriesIn, startWebhookReceive } from '../../support/webhooks/webhookReceive.ts';
 import { endpointBody, webhookApi } from '../../support/webhooks/webhooks.ts';
 
-describe('webhook:receive', { timeout: 60_000 }, () => {
+describe('webhook:receive', () => {
   test('a service started as it says delivers to it; with the secret it verifies, with a wrong one it refuses', async (t) => {
     const dataDir = await makeDataDir();
     t.after(() => removeDataDir(dataDir));

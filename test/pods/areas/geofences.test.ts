@@ -29,7 +29,7 @@ function stopPolling(t: TestContext): void {
   t.mock.timers.enable({ apis: ['setInterval'] });
 }
 
-describe('the stories, with every call on another pod', { skip, timeout: 60_000 }, () => {
+describe('the stories, with every call on another pod', { skip }, () => {
   test('three pods without notifications report them as the engine alone does, and a restart of all in between changes nothing', async (t) => {
     const { url } = await createDatabase(t);
     const redis = await startRedis(t);
@@ -60,7 +60,6 @@ describe('the stories, with every call on another pod', { skip, timeout: 60_000 
 
 describe('what was acknowledged on one pod decides on the very next point on the other', {
   skip,
-  timeout: 60_000,
 }, () => {
   interface Setup extends AreaPods {
     /** Sends the device's next point to the pod of a side, some seconds after the last one. */

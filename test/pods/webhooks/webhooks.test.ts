@@ -46,7 +46,7 @@ function proveAttempts(attempts: readonly Received[], { id, secret }: MadeWebhoo
   }
 }
 
-describe('retries with short minutes against a receiver', { timeout: 60_000 }, () => {
+describe('retries with short minutes against a receiver', () => {
   let setup: WebhookSetup;
   before(async () => {
     setup = await startWebhookSetup(MINUTE_MS);

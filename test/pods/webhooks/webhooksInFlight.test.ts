@@ -24,7 +24,6 @@ const TIMEOUT_MS = 10_000;
 /** Two pods that share Redis; what the second is asked meets what the first is doing. */
 describe('while a request is in flight', {
   skip: skipWithoutRedis(),
-  timeout: 60_000,
   concurrency: 4,
 }, () => {
   let url: string;

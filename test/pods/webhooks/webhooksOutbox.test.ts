@@ -19,7 +19,7 @@ type Name = (typeof ALL)[number];
 const emailOf = (name: Name): string => `${name}@example.com`;
 
 /** Anna and Bruno belong to one organization, Carla to none. One pod takes points, one manages, nobody sends at first. */
-describe('who receives an event', { timeout: 60_000 }, () => {
+describe('who receives an event', () => {
   let url: string;
   let sql: Sql;
   let admin: Admin;

@@ -7,7 +7,7 @@ import type { Received } from '../../support/webhooks/receiver.ts';
 import { gapsOf, startWebhookSetup, type WebhookSetup } from '../../support/webhooks/webhookSetup.ts';
 import { endpointBody } from '../../support/webhooks/webhooks.ts';
 
-describe('states between attempts with real minutes', { timeout: 60_000 }, () => {
+describe('states between attempts with real minutes', () => {
   let setup: WebhookSetup;
   before(async () => {
     setup = await startWebhookSetup(60_000);

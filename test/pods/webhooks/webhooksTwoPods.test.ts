@@ -21,7 +21,7 @@ const EVENTS = 15;
 const DEAD_POD_TOKENS = 1_000;
 
 /** Two pods that ingest and deliver, sharing Redis. */
-describe('deliveries of two pods', { skip: skipWithoutRedis(), timeout: 60_000 }, () => {
+describe('deliveries of two pods', { skip: skipWithoutRedis() }, () => {
   let sql: Sql;
   let redis: TestRedis;
   let pods: readonly [Pod, Pod];
