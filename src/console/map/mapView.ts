@@ -20,7 +20,8 @@ import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlay
 import { SpotLabel } from './spotLabel.ts';
 import { drawTrail } from './trail.ts';
 import { boundsOf } from './unwrapped.ts';
-import { sizePxAt, VehicleLayer, worldPxOf } from './vehicleLayer.ts';
+import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
+import { VehicleLayer } from './vehicleLayer.ts';
 import { type Near, VehicleTable } from './vehicleTable.ts';
 
 const STREET_ZOOM = 14;

@@ -1,5 +1,5 @@
 import type { StyleSpecification } from 'maplibre-gl';
-import type { VehicleColors } from '../vehicleLayer.ts';
+import type { VehicleColors } from '../vehicleDrawing.ts';
 import { baseTiles } from './baseTiles.ts';
 import type { Scheme } from './scheme.ts';
 import { tileStyle } from './tileStyle.ts';
