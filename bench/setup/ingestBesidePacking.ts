@@ -22,6 +22,8 @@ const FIRST_PACKED = 50;
 const FIRST_SENDER = 1_000;
 /** Windows without and with packing, one after the other: a busy moment of the machine meets both. */
 const PAIRS = 12;
+/** Until one has packed something. */
+const SMOKE_PAIRS_MAX = 30;
 const WINDOW_MS = 2_000;
 const POLLS_PER_SECOND = 200;
 
@@ -58,7 +60,8 @@ export async function measureIngestBeside(
       await storeTrack(sql, { deviceId, firstMs, count, stepSeconds: STEP_SECONDS, seed: n });
     const alone: Felt[] = [];
     const beside: Felt[] = [];
-    for (let pair = 0; pair < (smoke ? 1 : PAIRS); pair++) {
+    const pairs = smoke ? SMOKE_PAIRS_MAX : PAIRS;
+    for (let pair = 0; pair < pairs && !(smoke && beside.length > 0); pair++) {
       const endsIn = (ms: number) => {
         const endMs = performance.now() + ms;
         return () => performance.now() > endMs;
