@@ -109,7 +109,9 @@ function foldersUnder(root: string): string[] {
   const folders = readdirSync(root, { withFileTypes: true, recursive: true }).filter((entry) =>
     entry.isDirectory(),
   );
-  return [root, ...folders.map((entry) => join(entry.parentPath, entry.name))];
+  return [root, ...folders.map((entry) => join(entry.parentPath, entry.name))].filter(
+    (folder) => !folder.includes('node_modules'),
+  );
 }
 
 function filesIn(folder: string): number {

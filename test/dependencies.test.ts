@@ -14,24 +14,30 @@ interface LockedPackage {
 }
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
-const { packages } = JSON.parse(read('package-lock.json')) as {
-  packages: Readonly<Record<string, LockedPackage>>;
-};
+const packagesOf = (lockFile: string): Readonly<Record<string, LockedPackage>> =>
+  JSON.parse(read(lockFile)).packages;
+const packages = packagesOf('package-lock.json');
+/** Generators and linters that only tests run: test/tools/tools.ts. */
+const tools = packagesOf('test/tools/package-lock.json');
 
 describe('what is installed is what was tried', () => {
   test('every package has a checksum, but for tools of development on other systems', () => {
-    const without = Object.entries(packages).filter(
-      ([name, { integrity }]) => name !== '' && integrity === undefined,
-    );
-    for (const [name, { dev, optional, os = [], cpu = [], libc = ['glibc'] }] of without) {
-      const isOfLinux = os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
-      assert.ok(dev === true && optional === true && os.length > 0 && !isOfLinux, name);
-      assert.match(name, /^node_modules\/@(?:biomejs\/cli|oxc-parser\/binding|duckdb\/node-bindings)-/);
+    for (const lock of [packages, tools]) {
+      const without = Object.entries(lock).filter(
+        ([name, { integrity }]) => name !== '' && integrity === undefined,
+      );
+      for (const [name, { dev, optional, os = [], cpu = [], libc = ['glibc'] }] of without) {
+        const isOfLinux = os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
+        assert.ok((dev === true || lock === tools) && optional === true && os.length > 0 && !isOfLinux, name);
+        assert.match(name, /^node_modules\/@(?:biomejs\/cli|oxc-parser\/binding|duckdb\/node-bindings)-/);
+      }
     }
   });
 
   test('no package names the registry that it came from', () => {
-    const named = Object.entries(packages).filter(([, { resolved }]) => resolved !== undefined);
+    const named = [...Object.entries(packages), ...Object.entries(tools)].filter(
+      ([, { resolved }]) => resolved !== undefined,
+    );
     assert.deepEqual(named, []);
   });
 

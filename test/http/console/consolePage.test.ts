@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import ts from 'typescript';
 import { withoutComments } from '../../../src/http/console/consoleFiles.ts';
 import { rawRequest } from '../../support/http/http.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
+import { importTypescript, skipWithoutTools } from '../../tools/tools.ts';
 
 const PAGE = '/console';
 const COMPRESSED_MAX_BYTES = 450_000;
@@ -25,7 +25,10 @@ async function page() {
   };
 }
 
-test('the modules of the console are the same without their comments', () => {
+test('the modules of the console are the same without their comments', {
+  skip: skipWithoutTools(),
+}, async () => {
+  const ts = await importTypescript();
   const folder = new URL('../../../src/console/', import.meta.url);
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('.ts'),

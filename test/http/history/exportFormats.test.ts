@@ -10,6 +10,7 @@ import { memoryPages, validateXML } from 'xmllint-wasm';
 import { type ExportFormat, encoderOf } from '../../../src/http/answers/export/exportFormats.ts';
 import { type ExportPoint, fileOf } from '../../support/history/pages.ts';
 import { runs } from '../../support/torture.ts';
+import { importTool, skipWithoutTools } from '../../tools/tools.ts';
 
 const IMEI = '350000000000001';
 const START_MS = Date.UTC(2026, 2, 28, 21);
@@ -176,9 +177,14 @@ describe('an export', () => {
   });
 });
 
-type DuckDb = typeof import('@duckdb/node-api');
-/** Its binary is there for some systems only. */
-const duckdb: DuckDb | null = await import('@duckdb/node-api').catch(() => null);
+/** What is used of @duckdb/node-api. */
+interface DuckDb {
+  readonly DuckDBInstance: { create(path: string): Promise<{ connect(): Promise<DuckDbConnection> }> };
+}
+interface DuckDbConnection {
+  runAndReadAll(sql: string): Promise<{ getRows(): readonly (readonly unknown[])[] }>;
+  closeSync(): void;
+}
 
 describe('an export as Parquet', () => {
   let folder: string;
@@ -213,9 +219,9 @@ describe('an export as Parquet', () => {
   });
 
   test('opens in DuckDB, with the bits that were stored', {
-    skip: duckdb === null && 'DuckDB has no binary here',
+    skip: skipWithoutTools(),
   }, async () => {
-    const { DuckDBInstance } = duckdb as DuckDb;
+    const { DuckDBInstance } = await importTool<DuckDb>('@duckdb/node-api');
     const connection = await (await DuckDBInstance.create(':memory:')).connect();
     let serial = 0;
     const assertFile = async (points: readonly ExportPoint[], pagePoints: number): Promise<void> => {

@@ -10,6 +10,7 @@ import { compile, generateClients, STRICTER } from '../../support/http/typedClie
 import { type Pod, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
+import { skipWithoutTools } from '../../tools/tools.ts';
 
 const IMEIS = ['350000000000001', '350000000000002', '350000000000003'];
 
@@ -141,7 +142,7 @@ const MISTAKES: readonly (readonly [name: string, from: string, to: string, comp
   ],
 ];
 
-describe('clients generated from the description', () => {
+describe('clients generated from the description', { skip: skipWithoutTools() }, () => {
   let pod: Pod;
   let key: string;
   let folder: string;

@@ -4,31 +4,48 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { createClient } from '@hey-api/openapi-ts';
-import openapiTypes, { astToString } from 'openapi-typescript';
-import { generate as generateOrval } from 'orval';
+import { importTool, resolveTool } from '../../tools/tools.ts';
 
 const exec = promisify(execFile);
 
-const OPENAPI_FETCH = join(dirname(fileURLToPath(import.meta.resolve('openapi-fetch'))), '..');
+/** What is used of the generators: npm run tools installs them, see test/tools/tools.ts. */
+interface OpenapiTypescript {
+  default(description: string): Promise<readonly object[]>;
+  astToString(ast: readonly object[]): string;
+}
+interface HeyApi {
+  createClient(options: object): Promise<unknown>;
+}
+interface Orval {
+  generate(options: object): Promise<void>;
+}
+
+/** The types of a description, as openapi-typescript makes them. */
+export async function typesOf(description: string): Promise<string> {
+  const { default: openapiTypes, astToString } = await importTool<OpenapiTypescript>('openapi-typescript');
+  return astToString(await openapiTypes(description));
+}
 
 /** Clients of three generators in a folder: `types.ts` with openapi-fetch, `hey-api/index.ts` and `orval.ts`. */
 export async function generateClients(description: string, base: string, folder: string): Promise<void> {
   const input = join(folder, 'openapi.json');
   await writeFile(input, description);
-  await writeFile(join(folder, 'types.ts'), astToString(await openapiTypes(description)));
+  await writeFile(join(folder, 'types.ts'), await typesOf(description));
   await mkdir(join(folder, 'node_modules'));
-  await symlink(OPENAPI_FETCH, join(folder, 'node_modules', 'openapi-fetch'));
+  const openapiFetch = join(dirname(fileURLToPath(resolveTool('openapi-fetch'))), '..');
+  await symlink(openapiFetch, join(folder, 'node_modules', 'openapi-fetch'));
   const output = join(folder, 'hey-api');
   await mkdir(output);
+  const { createClient } = await importTool<HeyApi>('@hey-api/openapi-ts');
   await createClient({
     input,
     output: { path: output, module: { extension: '.ts' } },
     plugins: ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk'],
     logs: { level: 'silent', file: false },
   });
+  const orval = await importTool<Orval>('orval');
   await withoutConsole(() =>
-    generateOrval({
+    orval.generate({
       input: { target: input },
       output: { target: join(folder, 'orval.ts'), client: 'fetch', mode: 'single', baseUrl: base },
     }),
@@ -60,7 +77,7 @@ export async function compile(
   files: readonly string[],
   more: readonly string[] = [],
 ): Promise<string[]> {
-  const compiler = createRequire(import.meta.url).resolve('native-typescript/package.json');
+  const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
   const tsc = join(dirname(compiler), 'bin', 'tsc');
   try {
     await exec(process.execPath, [tsc, ...OPTIONS, ...more, ...files], { cwd: folder });

@@ -1,0 +1,44 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+// Generators, linters and readers by other people. They are larger than the service, so they have a package.json and a
+// lock file of their own here, and only those who run these tests install them: npm run tools.
+
+/** For the option `skip` of a test that needs them: what to run first, or false. */
+export function skipWithoutTools(): string | false {
+  return existsSync(join(import.meta.dirname, 'node_modules'))
+    ? false
+    : 'npm run tools installs what it needs';
+}
+
+/** A package of this folder. Its types are not installed with those of the project, so the caller says what it uses. */
+export async function importTool<Module>(name: string): Promise<Module> {
+  return (await import(name)) as Module;
+}
+
+/** The URL of a file of a package of this folder. */
+export function resolveTool(specifier: string): string {
+  return import.meta.resolve(specifier);
+}
+
+/** What is used of TypeScript 5: the compiler of the project, version 7, has no such interface. */
+export interface Typescript {
+  readonly ScriptTarget: { readonly Latest: number; readonly ESNext: number };
+  createSourceFile(path: string, text: string, target: number, hasParents: boolean): SourceFile;
+  isRegularExpressionLiteral(node: SyntaxNode): boolean;
+  forEachChild(node: SyntaxNode, visit: (child: SyntaxNode) => void): void;
+  transpileModule(text: string, options: object): { readonly outputText: string };
+}
+
+export interface SyntaxNode {
+  readonly text: string;
+  getStart(): number;
+}
+
+interface SourceFile extends SyntaxNode {
+  getLineAndCharacterOfPosition(position: number): { readonly line: number };
+}
+
+export async function importTypescript(): Promise<Typescript> {
+  return (await importTool<{ default: Typescript }>('typescript')).default;
+}
