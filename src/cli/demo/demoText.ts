@@ -1,6 +1,6 @@
 import { invariant } from '../../base/invariant.ts';
 import type { Config, Env } from '../../config.ts';
-import { listenerUrl, shellWord, tokenPlace } from '../../serviceText.ts';
+import { listenerUrl, shellWord, tokenPlace } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
 import { DEMO_EMAIL } from './demoTenant.ts';
 

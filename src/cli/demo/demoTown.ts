@@ -2,7 +2,7 @@ import { systemClock } from '../../base/clock.ts';
 import { invariant } from '../../base/invariant.ts';
 import { fail, ok, type Result } from '../../base/result.ts';
 import type { Config } from '../../config.ts';
-import { reachableHost } from '../../serviceText.ts';
+import { reachableHost } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
 import { drive, SENDERS } from '../simulate/drive.ts';
 import { openIngestClient, type SendOutcome } from '../simulate/ingestClient.ts';
