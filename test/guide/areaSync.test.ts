@@ -70,7 +70,6 @@ async function killedSync(
 
 test(`the nightly sync of ${AREAS} areas, killed in the middle and repeated, ends like one that was not`, {
   skip,
-  timeout: IS_TORTURE ? 900_000 : 180_000,
 }, async (t) => {
   const { url } = await createDatabase(t);
   const admin = adminOf(url);

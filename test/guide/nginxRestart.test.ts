@@ -110,7 +110,6 @@ async function startSetup(t: TestContext) {
 
 describe('a pod restarted behind nginx', {
   skip: skipWithoutNginx() || skipWithoutRedis(),
-  timeout: 120_000,
 }, () => {
   test('costs no GET and no PUT an answer, and its end no POST either', async (t) => {
     const { nginx, key, pods, startPod } = await startSetup(t);

@@ -127,9 +127,7 @@ for (const { name, file, interpreter } of PROGRAMS) {
   const skip = interpreter === null && `there is no python3 on this machine`;
 
   describe(`the follower in ${name}`, { skip }, () => {
-    test('has every event and every last position, through restarts of the pod and its own', {
-      timeout: 120_000,
-    }, async (t) => {
+    test('has every event and every last position, through restarts of the pod and its own', async (t) => {
       const { api, key, sql, move, restart } = await startSite(t);
       const folder = await mkdtemp(join(tmpdir(), 'fleet-follow-'));
       t.after(() => rm(folder, { recursive: true, force: true }));

@@ -60,7 +60,6 @@ describe('limits over two pods', { skip }, () => {
 describe('a change holds from the very next call on both pods', {
   skip,
   concurrency: 4,
-  timeout: 120_000,
 }, () => {
   for (const [redisState, enter, leave] of REDIS_STATES) {
     for (const withNotifications of [true, false]) {

@@ -3,6 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { withDeadline } from '../../src/base/deadline.ts';
 import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/http/application.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';
+import { patienceMs } from '../support/patience.ts';
 import { type Pod, startPod } from '../support/pod.ts';
 import { type PodPair, type PodPairOptions, startPodPair } from '../support/podPair.ts';
 import { type Admin, adminOf } from '../support/postgres/admin.ts';
@@ -13,7 +14,7 @@ import { runs } from '../support/torture.ts';
 const skip = skipWithoutRedis();
 const OWNER = 'owner@example.com';
 /** No call may take longer than this, whatever has happened to Postgres. */
-const ANSWER_LIMIT_MS = 20_000;
+const ANSWER_LIMIT_MS = patienceMs(20_000);
 
 interface TwoPods extends PodPair {
   readonly admin: Admin;
@@ -35,7 +36,6 @@ const twice = (outcome: string): string[] => [outcome, outcome];
 describe('what the application does on one pod holds from the very next call on both', {
   skip,
   concurrency: 2,
-  timeout: 120_000,
 }, () => {
   for (const [redisState, enter, leave] of REDIS_STATES) {
     test(`keys: ${redisState}, without notifications`, async (t) => {
@@ -111,9 +111,7 @@ describe('what the application does on one pod holds from the very next call on 
   });
 });
 
-test('without Postgres v1 answers 503 and the webhooks of a session too, and soon', {
-  timeout: 120_000,
-}, async (t) => {
+test('without Postgres v1 answers 503 and the webhooks of a session too, and soon', async (t) => {
   const postgres = await startOwnPostgres(t);
   const admin = adminOf(postgres.url);
   await makeOwner(admin, OWNER);

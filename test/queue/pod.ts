@@ -8,6 +8,7 @@ import { type RedisKeys, redisKeys } from '../../src/queue/redisKeys.ts';
 import { type RedisEvent, RedisPort } from '../../src/queue/redisPort.ts';
 import { RedisRateLimiter } from '../../src/queue/redisRateLimiter.ts';
 import { RedisWorldVersions } from '../../src/queue/worldVersions.ts';
+import { patienceMs } from '../support/patience.ts';
 
 /** So long that a busy machine does not lose a Redis that is there. */
 const PATIENT_MS = 5_000;
@@ -47,7 +48,7 @@ export async function startPod(t: TestContext, url: string, options: TestPodOpti
   const events: RedisEvent[] = [];
   const port = new RedisPort(redis, {
     onEvent: (event) => events.push(event),
-    deadlineMs: options.deadlineMs ?? PATIENT_MS,
+    deadlineMs: options.deadlineMs ?? patienceMs(PATIENT_MS),
     restMs: REST_MS,
   });
   const names = redisKeys(options.namespace ?? 'test');
@@ -68,7 +69,7 @@ export function asks(given: Partial<LimitRequest>): LimitRequest {
 
 /** Waits for something that another process does; the test fails when it does not happen for very long. */
 export async function eventually(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const untilMs = Date.now() + EVENTUALLY_MS; Date.now() < untilMs; await sleep(POLL_MS)) {
+  for (const untilMs = Date.now() + patienceMs(EVENTUALLY_MS); Date.now() < untilMs; await sleep(POLL_MS)) {
     if (await holds()) return;
   }
   throw new Error(`never happened: ${what}`);
@@ -77,7 +78,7 @@ export async function eventually(what: string, holds: () => boolean | Promise<bo
 /** Fails a test whose call hangs; how long it takes otherwise does not matter. */
 export async function answers<T>(call: T | Promise<T>): Promise<T> {
   const abort = new AbortController();
-  const tooLate = sleep(EVENTUALLY_MS, undefined, { signal: abort.signal }).then(() => {
+  const tooLate = sleep(patienceMs(EVENTUALLY_MS), undefined, { signal: abort.signal }).then(() => {
     throw new Error('the call hangs');
   });
   try {

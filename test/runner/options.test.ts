@@ -11,6 +11,7 @@ describe('the arguments of a test run', () => {
         value: {
           words: ['nearest', 'test/pods'],
           torture: true,
+          quick: false,
           coverage: true,
           help: false,
           seed: '7',
@@ -24,6 +25,7 @@ describe('the arguments of a test run', () => {
     [['--tortured'], /^Unknown option '--tortured'\.$/],
     [['--seed'], /^Option '--seed <value>' argument missing\.?$/],
     [['--seed', 'seven'], /^--seed takes a whole number/],
+    [['--quick', '--torture'], /^--quick and --torture do not go together\.$/],
     [['--torture=yes'], /^Option '--torture' does not take an argument\.?$/],
   ];
   for (const [args, error] of rejected) {

@@ -6,6 +6,8 @@ export interface RunOptions {
   /** A file runs when its path contains one of them; without words every file does. */
   readonly words: readonly string[];
   readonly torture: boolean;
+  /** Only the files that take no longer than a moment, for a look after each change. */
+  readonly quick: boolean;
   readonly coverage: boolean;
   readonly seed: string | null;
   readonly name: string | null;
@@ -18,6 +20,7 @@ Runs the test files that have one of the words in their path, such as "nearest" 
 
   --name PATTERN   only tests whose names match this regular expression
   --seed NUMBER    what random tests start from, to repeat a run
+  --quick          only what takes a moment: no processes, browsers or faults; about a minute
   --torture        random tests go on for longer
   --coverage       prints which lines of src have run
   --help           prints this`;
@@ -32,14 +35,16 @@ export function parseOptions(args: readonly string[]): Result<RunOptions, string
         name: { type: 'string' },
         seed: { type: 'string' },
         torture: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
         coverage: { type: 'boolean', default: false },
         help: { type: 'boolean', default: false },
       },
     });
-    const { torture, coverage, help, seed = null, name = null } = values;
+    const { torture, quick, coverage, help, seed = null, name = null } = values;
     if (seed !== null && !/^\d{1,9}$/.test(seed))
       return fail('--seed takes a whole number of at most 9 digits.');
-    return ok({ words: positionals, torture, coverage, help, seed, name });
+    if (quick && torture) return fail('--quick and --torture do not go together.');
+    return ok({ words: positionals, torture, quick, coverage, help, seed, name });
   } catch (error) {
     return fail(`${(error as Error).message.split('. ')[0]}.`);
   }

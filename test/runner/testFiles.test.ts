@@ -11,10 +11,22 @@ const FILES = [
 
 describe('the test files', () => {
   test('are all files of the folder that end in .test.ts, each once', () => {
-    const files = findTestFiles();
+    const files = findTestFiles({ quick: false });
     assert.ok(files.includes(relative(process.cwd(), import.meta.filename)));
     assert.ok(files.length > 200);
     assert.equal(new Set(files).size, files.length);
+  });
+
+  test('of a quick run are some of them, and none that starts processes', () => {
+    const [all, quick] = [false, true].map((quick) => findTestFiles({ quick })) as [string[], string[]];
+    assert.ok(quick.every((file) => all.includes(file)));
+    assert.ok(quick.length > 150);
+    const [unit, slow] = ['test/geometry/', 'test/pods/'];
+    assert.deepEqual(
+      quick.filter((file) => file.startsWith(unit)),
+      all.filter((file) => file.startsWith(unit)),
+    );
+    assert.ok(!quick.some((file) => file.startsWith(slow)));
   });
 
   const cases: readonly [what: string, words: string[], selected: string[]][] = [

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { fail, ok, type Result } from '../../src/base/result.ts';
 
@@ -15,15 +15,36 @@ const FIRST = [
   'test/cli/',
 ];
 
-/** The test files of the project, from its folder, in the order in which a run starts them. */
-export function findTestFiles(): string[] {
+/** Folders and files that start processes, kill them or wait for time to pass; the rest is worth a run after each change. */
+const NOT_QUICK = [
+  'test/bench/',
+  'test/cli/',
+  'test/expressions',
+  'test/flows/areas/',
+  'test/flows/delivery/',
+  'test/flows/feed/',
+  'test/guide/',
+  'test/http/areaImport/',
+  'test/http/backtest/',
+  'test/http/explain/',
+  'test/http/feeds/',
+  'test/http/history/',
+  'test/http/ingest/',
+  'test/http/openapi/',
+  'test/main',
+  'test/pods/',
+  'test/store/embedded/',
+  'test/store/sql/',
+];
+
+/** The test files of the project, from its folder, in the order in which a run starts them; without the slow ones if `quick`. */
+export function findTestFiles({ quick }: { readonly quick: boolean }): string[] {
   const rank = (file: string): number => {
     const found = FIRST.findIndex((start) => file.startsWith(start));
     return found === -1 ? FIRST.length : found;
   };
-  return readdirSync(join(PROJECT, 'test'), { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.test.ts'))
-    .map((path) => join('test', path))
+  return globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['**/node_modules'] })
+    .filter((file) => !(quick && NOT_QUICK.some((start) => file.startsWith(start))))
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 

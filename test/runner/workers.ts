@@ -77,7 +77,7 @@ export class Workers {
 
   #spawn(): ChildProcess {
     const { testSeconds, name, env } = this.#options;
-    const flags = [`--test-timeout=${testSeconds * 1_000}`, `--test-reporter=${REPORTER}`];
+    const flags = [`--test-timeout=${Math.ceil(testSeconds * 1_000)}`, `--test-reporter=${REPORTER}`];
     if (name !== null) flags.push(`--test-name-pattern=${name}`);
     const child = spawn(process.execPath, [...flags, '--test-reporter-destination=stdout', WORKER], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],

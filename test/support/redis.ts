@@ -6,8 +6,9 @@ import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { spawnWatched, type Watched } from '../../src/store/embedded/watchdog.ts';
+import { patienceMs } from './patience.ts';
 
-const READY_LIMIT_MS = 10_000;
+const READY_LIMIT_MS = patienceMs(10_000);
 const POLL_MS = 20;
 
 export interface TestRedis {

@@ -189,7 +189,7 @@ describe('kept Idempotency-Keys', () => {
 });
 
 describe('what is counted', () => {
-  test('is what there is, after anything that several pods do at once', { timeout: 120_000 }, async () => {
+  test('is what there is, after anything that several pods do at once', async () => {
     for (let seed = 1; seed <= runs(2); seed++) {
       const random = seededRandom(seed);
       const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;

@@ -54,7 +54,7 @@ describe('imports of one account at once', () => {
       ended.push(name);
       return reply.status;
     };
-    const imports = Array.from({ length: runs(12) }, () => call('attacker', attacker, LARGE));
+    const imports = Array.from({ length: runs(8) }, () => call('attacker', attacker, LARGE));
     const others = [call('large', victim, LARGE), call('small', victim, collection(place(0)))];
     assert.deepEqual(new Set(await Promise.all([...imports, ...others])), new Set([200]));
     assert.ok(ended.indexOf('small') < ended.length - 4, `${ended}`);
@@ -98,7 +98,7 @@ describe('a body that unpacks to a thousand times its bytes', () => {
     t.after(() => clearInterval(watch));
     const calmMb = heldMb();
     const answers: string[] = [];
-    const sockets = Array.from({ length: runs(12) }, () => begin(t, bomb.length));
+    const sockets = Array.from({ length: runs(8) }, () => begin(t, bomb.length));
     for (const socket of sockets) socket.once('data', (piece) => answers.push(String(piece).slice(0, 12)));
     assert.equal((await victim.post(CIRCLE)).status, 201);
     assert.equal((await victim.import(LARGE, '?dry_run=true')).status, 200);

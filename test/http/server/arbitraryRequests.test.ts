@@ -6,6 +6,7 @@ import { pino } from 'pino';
 import { ERRORS } from '../../../src/http/answers/errors.ts';
 import { bareExchange, exchange } from '../../support/http/http.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
+import { patienceMs } from '../../support/patience.ts';
 import { INGEST_TOKEN } from '../../support/pod.ts';
 import { runs } from '../../support/torture.ts';
 import { type ArbitraryRequest, apiRequests, brokenBytes, ingestRequests } from './arbitraryRequests.ts';
@@ -49,7 +50,10 @@ describe('a request of any shape', () => {
     const send = base === pod.api ? exchange : bareExchange;
     let timer: NodeJS.Timeout | undefined;
     const hang = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`no answer to ${JSON.stringify(String(bytes))}`)), HANG_MS);
+      timer = setTimeout(
+        () => reject(new Error(`no answer to ${JSON.stringify(String(bytes))}`)),
+        patienceMs(HANG_MS),
+      );
     });
     const raw = await Promise.race([send(base, [bytes]), hang]).finally(() => clearTimeout(timer));
     const [head = '', ...rest] = raw.replace(/^(HTTP\/1.1 100 Continue\r\n\r\n)+/, '').split('\r\n\r\n');

@@ -26,46 +26,46 @@ interface RedisState {
 
 const nothing = async (): Promise<void> => {};
 const REDIS_STATES: readonly RedisState[] = [
-  { title: 'as it is', withNotifications: true, rounds: runs(8), before: nothing, between: nothing },
+  { title: 'as it is', withNotifications: true, rounds: runs(4), before: nothing, between: nothing },
   {
     title: 'without notifications',
     withNotifications: false,
-    rounds: runs(6),
+    rounds: runs(3),
     before: nothing,
     between: nothing,
   },
   {
     title: 'when Redis is emptied between',
     withNotifications: false,
-    rounds: runs(4),
+    rounds: runs(2),
     before: nothing,
     between: flush,
   },
   {
     title: 'when Redis is emptied before',
     withNotifications: true,
-    rounds: runs(4),
+    rounds: runs(2),
     before: flush,
     between: nothing,
   },
   {
     title: 'when Redis stops answering between, and answers again',
     withNotifications: true,
-    rounds: runs(4),
+    rounds: runs(2),
     before: async (redis) => redis.resume(),
     between: async (redis) => redis.pause(),
   },
   {
     title: 'when Redis does not answer before',
     withNotifications: false,
-    rounds: runs(4),
+    rounds: runs(2),
     before: async (redis, round) => (round % 2 === 0 ? redis.pause() : redis.resume()),
     between: nothing,
   },
   {
     title: 'when Redis is gone, and comes back empty',
     withNotifications: false,
-    rounds: runs(4),
+    rounds: runs(2),
     before: (redis, round) => (round % 2 === 0 ? redis.stop() : nothing()),
     between: (redis, round) => (round % 2 === 1 ? redis.restart() : nothing()),
   },
@@ -94,7 +94,6 @@ async function assertSeen(reader: AreaApi, truth: Truth, hint: string): Promise<
 
 describe('an area written through one pod is seen by the very next read on the other', {
   skip,
-  timeout: 120_000,
 }, () => {
   /** Writes something at random and returns what must be seen of it. */
   async function write(writer: AreaApi, alive: Truth[], random: () => number, round: number): Promise<Truth> {
@@ -181,7 +180,7 @@ describe('an area written through one pod is seen by the very next read on the o
     };
     const readers = Promise.all([apis[0], apis[1], apis[1]].map(read));
     try {
-      for (let n = 1; n <= runs(12); n++) {
+      for (let n = 1; n <= runs(6); n++) {
         assert.equal((await apis[n % 2]!.patch(id, { dwell_seconds: n })).status, 200);
         written = n;
       }

@@ -8,13 +8,12 @@ import { IS_TORTURE } from '../../support/torture.ts';
 // Where an area is changed at the very time at which points come, only the record says which form held for them.
 
 const SEED = Number(process.env['FLEET_SEED'] ?? 3);
-const ROUNDS = IS_TORTURE ? 400 : 25;
+const ROUNDS = IS_TORTURE ? 400 : 12;
 const DWELLS = [0, 20, 60];
 const CENTER = { lat: 45, lng: 9 };
 
 test(`changes beside points: explanations have the recorded events (seed ${SEED})`, {
   skip: skipWithoutRedis(),
-  timeout: IS_TORTURE ? 1_800_000 : 60_000,
 }, async (t) => {
   const { admin, apis } = await startAreaPods(t);
   const imei = '350000000000001';

@@ -15,7 +15,6 @@ const STEPS = IS_TORTURE ? 400 : 160;
 
 describe('points and writes of every kind, one after the other, each through any of three pods', {
   skip: skipWithoutRedis(),
-  timeout: IS_TORTURE ? 600_000 : 60_000,
 }, () => {
   for (const seed of SEEDS) {
     test(`without notifications and polling: exactly the events of a replay (seed ${seed})`, async (t) => {

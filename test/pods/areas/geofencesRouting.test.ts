@@ -95,7 +95,7 @@ function anyDrive(random: () => number): RoadPoint[] {
   });
 }
 
-describe('points routed to three pods at random', { timeout: IS_TORTURE ? 600_000 : 60_000 }, () => {
+describe('points routed to three pods at random', () => {
   for (const seed of SEEDS) {
     test(`one after the other for each device, with repeats and late ones: exactly the events of a replay (seed ${seed})`, async (t) => {
       const random = seededRandom(seed);

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LEASE_SECONDS } from '../../../src/store/delivery/claimSql.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { patienceMs } from '../../support/patience.ts';
 import { startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { type OwnPostgres, startOwnPostgres } from '../../support/postgres/ownPostgres.ts';
@@ -168,7 +169,7 @@ function moods(random: () => number): () => Behaviour {
   };
 }
 
-describe('the service is killed while it delivers', { timeout: IS_TORTURE ? 1_200_000 : 60_000 }, () => {
+describe('the service is killed while it delivers', () => {
   test(`${HARMS} harms: every event is delivered or a dead letter, one at a time, under rising numbers (seed ${SEED})`, async (t: TestContext) => {
     const postgres = await startOwnPostgres(t);
     const { url } = postgres;
@@ -229,7 +230,7 @@ describe('the service is killed while it delivers', { timeout: IS_TORTURE ? 1_20
     }
     isOver = true;
     await Promise.all(senders);
-    await drained(sql, STUCK_MS);
+    await drained(sql, patienceMs(STUCK_MS));
     const events = await sql<{ id: number }[]>`select id from fleet_event order by id`;
     assert.equal(events.length, total(), 'every point was one event');
     const ids = events.map(({ id }) => id);

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { LEASE_SECONDS } from '../../../src/store/delivery/claimSql.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { patienceMs } from '../../support/patience.ts';
 import { INGEST_TOKEN, type Pod, request, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
@@ -190,7 +191,7 @@ async function killAt(setup: Setup, moment: Moment, prefix: string, eventCount: 
   const heir = startProcess(t, setup.env);
   // As a tracker does that has got no answer.
   assert.equal(await post((await heir.listening).ingest, points), 200);
-  await drained(sql, STUCK_MS + LEASE_SECONDS * 1_000);
+  await drained(sql, patienceMs(STUCK_MS + LEASE_SECONDS * 1_000));
   await kill(heir);
   const events = (await eventIdsOf(sql)).slice(before.length);
   assert.equal(events.length, eventCount, 'every point is one event, once');
@@ -243,7 +244,6 @@ async function kill({ child, ended }: ServiceProcess): Promise<void> {
 }
 
 describe('the process is killed at a chosen moment', {
-  timeout: IS_TORTURE ? 1_500_000 : 60_000,
   concurrency: IS_TORTURE ? 4 : 2,
 }, () => {
   const random = seededRandom(SEED);

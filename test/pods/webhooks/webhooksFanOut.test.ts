@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { patienceMs } from '../../support/patience.ts';
 import { INGEST_TOKEN, request, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
@@ -101,11 +102,10 @@ async function sent(sql: Sql): Promise<void> {
     select count(*)::int as count, count(distinct event_id)::int as events from removed group by webhook_id`;
   for (const { count, events } of held) assert.deepEqual([count, events], [EVENTS, EVENTS]);
   if (held.length > 0) assert.equal(held.length, PAUSED);
-  await drained(sql, STUCK_MS);
+  await drained(sql, patienceMs(STUCK_MS));
 }
 
 describe('a pod that makes deliveries out of the outbox', {
-  timeout: IS_TORTURE ? 600_000 : 120_000,
   concurrency: 2,
 }, () => {
   for (const { signal, when, place } of HARMS) {

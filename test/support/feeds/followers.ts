@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { patienceMs } from '../patience.ts';
 import { bareRequest, type Reply, request } from '../pod.ts';
 import { IS_TORTURE } from '../torture.ts';
 import { type ChangedItem, eventsIn, type StreamMessage } from './feedReader.ts';
@@ -116,7 +117,7 @@ export class PageFollower implements Follower {
 
   /** An answer; null where the pod was killed, or cannot ask Postgres. */
   async #ask(path: string): Promise<Reply | null> {
-    const signal = AbortSignal.timeout(PATIENCE_MS);
+    const signal = AbortSignal.timeout(patienceMs(PATIENCE_MS));
     const reply = await request(`${this.#pod()}${path}`, {
       headers: { 'X-API-Key': this.#key },
       signal,
@@ -154,7 +155,7 @@ export class StreamFollower implements Follower {
     while (!this.#isStopped) {
       this.#abort = new AbortController();
       const headers = { 'X-API-Key': this.#key, ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) };
-      const opening = setTimeout(() => this.#abort.abort(), PATIENCE_MS);
+      const opening = setTimeout(() => this.#abort.abort(), patienceMs(PATIENCE_MS));
       const response = await fetch(`${this.#pod()}/api/v3/stream`, {
         headers,
         signal: this.#abort.signal,

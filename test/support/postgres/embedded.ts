@@ -5,10 +5,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { patienceMs } from '../patience.ts';
 
 const HOLDER = join(import.meta.dirname, 'embeddedHolder.ts');
 const PROJECT = join(import.meta.dirname, '..', '..', '..');
-const WAIT_LIMIT_MS = 25_000;
+const WAIT_LIMIT_MS = patienceMs(25_000);
 const POLL_MS = 20;
 
 /** What a holder process said when it had started the cluster, or had not. */
