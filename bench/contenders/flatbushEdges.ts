@@ -3,6 +3,7 @@ import { orient2d } from 'robust-predicates';
 import { circleBounds } from '../../src/geometry/bounds.ts';
 import { distanceM } from '../../src/geometry/geodesic/distance.ts';
 import { improveProjection, type Projection } from '../../src/geometry/geodesic/edgeProjection.ts';
+import { ReachBox } from '../../src/geometry/geodesic/reachBox.ts';
 import { writeSurfacePoint } from '../../src/geometry/geodesic/surfacePoint.ts';
 import { RADIANS_PER_DEGREE } from '../../src/geometry/geodesic/wgs84.ts';
 import { buildEdgeIndex, VERTEX_STRIDE } from '../../src/geometry/ring/edgeIndex.ts';
@@ -51,6 +52,7 @@ export class FlatbushEdges {
   nearestM(lat: number, lng: number): number {
     const x = this.#lngBeside(lng);
     writeSurfacePoint(lat, lng, ecef, 0);
+    box.reset(lat, lng, Number.POSITIVE_INFINITY);
     nearest.distanceM = Number.POSITIVE_INFINITY;
     nearest.halvings = 0;
     const [first = 0] = this.#index.neighbors(x * this.#scale, lat, 1);
@@ -65,7 +67,7 @@ export class FlatbushEdges {
 
   #improve(edge: number): void {
     const point = { x: ecef[0]!, y: ecef[1]!, z: ecef[2]!, zScale: 1 };
-    improveProjection(this.#vertices, edge * VERTEX_STRIDE, point, nearest);
+    improveProjection(this.#vertices, edge * VERTEX_STRIDE, point, nearest, box);
   }
 
   /** The name of a longitude that is nearest to the ring's. */
@@ -88,4 +90,5 @@ export function indexEdges({ lngs, lats }: Ring, scale: number): Flatbush {
 
 // Scratch of one search.
 const ecef = new Float64Array(3);
-const nearest: Projection = { distanceM: 0, lat: 0, lng: 0, halvings: 0 };
+const box = new ReachBox();
+const nearest: Projection = { distanceM: 0, isFound: false, lat: 0, lng: 0, halvings: 0 };

@@ -1,7 +1,10 @@
+import { inOneGo, type Steps } from '../base/workTurns.ts';
 import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geometry/bounds.ts';
+import { corridorParts } from '../geometry/corridorParts.ts';
 import {
   circleDistanceM,
   corridorDistanceM,
+  corridorInsideDistanceM,
   ringDistanceM,
   ringInsideDistanceM,
 } from '../geometry/geodesic/signedDistance.ts';
@@ -31,27 +34,35 @@ export interface Shape {
   insideDistanceM(lat: number, lng: number): number;
   /** One or two, which together hold every position inside, under each of its names, and a little more. */
   readonly boxes: readonly IndexBox[];
+  /** The same for an index of many areas: a long track is divided into more and smaller ones, at most sixteen. */
+  readonly parts: readonly IndexBox[];
 }
 
-/** Once for each version of an area: some microseconds per vertex. */
+/** Once for each version of an area: some tenths of a microsecond per vertex. */
 export function compileShape({ geometry }: AreaDefinition): Shape {
   return shapeOf(geometry);
 }
 
 /** The same, of what its shape depends on. */
 export function shapeOf(geometry: AreaGeometry): Shape {
+  return inOneGo(shapeInSteps(geometry));
+}
+
+/** The same in steps of some tenths of a millisecond, for the largest areas. */
+export function* shapeInSteps(geometry: AreaGeometry): Steps<Shape> {
   switch (geometry.type) {
     case 'circle':
     case 'point':
       return discShape(geometry);
     case 'polygon':
-      return polygonShape(geometry);
+      return yield* polygonShape(geometry);
     case 'polyline':
-      return trackShape(geometry);
+      return yield* trackShape(geometry);
   }
 }
 
 function discShape({ center, radiusM }: Disc): Shape {
+  const boxes = indexBoxes(circleBounds(center, radiusM));
   const signedDistanceM = (lat: number, lng: number) => circleDistanceM(center, radiusM, lat, lng);
   return {
     contains: (lat, lng) => signedDistanceM(lat, lng) <= 0,
@@ -60,32 +71,36 @@ function discShape({ center, radiusM }: Disc): Shape {
       const distanceM = signedDistanceM(lat, lng);
       return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
     },
-    boxes: indexBoxes(circleBounds(center, radiusM)),
+    boxes,
+    parts: boxes,
   };
 }
 
-function polygonShape({ points }: Polygon): Shape {
+function* polygonShape({ points }: Polygon): Steps<Shape> {
   const ring = unwrapRing(toLatLngs(points));
+  const boxes = indexBoxes(ringBounds(ring));
+  yield;
   const index = buildRingIndex(ring);
   return {
     contains: (lat, lng) => ringSide(index, lat, lng) !== 'out',
     signedDistanceM: (lat, lng) => ringDistanceM(index, lat, lng),
     insideDistanceM: (lat, lng) => ringInsideDistanceM(index, lat, lng),
-    boxes: indexBoxes(ringBounds(ring)),
+    boxes,
+    parts: boxes,
   };
 }
 
-function trackShape({ points, bufferM }: Track): Shape {
+function* trackShape({ points, bufferM }: Track): Steps<Shape> {
   const path = unwrapLine(toLatLngs(points));
+  const parts = corridorParts(path, bufferM);
+  const boxes = indexBoxes(parts.length === 1 ? parts[0]! : corridorBounds(path, bufferM));
+  yield;
   const edges = buildEdgeIndex(path);
-  const signedDistanceM = (lat: number, lng: number) => corridorDistanceM(edges, bufferM, lat, lng);
   return {
-    contains: (lat, lng) => signedDistanceM(lat, lng) <= 0,
-    signedDistanceM,
-    insideDistanceM: (lat, lng) => {
-      const distanceM = signedDistanceM(lat, lng);
-      return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
-    },
-    boxes: indexBoxes(corridorBounds(path, bufferM)),
+    contains: (lat, lng) => corridorInsideDistanceM(edges, bufferM, lat, lng) <= 0,
+    signedDistanceM: (lat, lng) => corridorDistanceM(edges, bufferM, lat, lng),
+    insideDistanceM: (lat, lng) => corridorInsideDistanceM(edges, bufferM, lat, lng),
+    boxes,
+    parts: parts.length > 1 ? parts.flatMap(indexBoxes) : boxes,
   };
 }

@@ -87,7 +87,7 @@ export class AreaCatalog {
 
   /** At least the areas of these worlds that have a position in common with the area, itself among them. */
   meeting(worldIds: readonly number[], { shape }: Area): ReadonlySet<Area> {
-    return this.#index.meeting(worldIds, shape.boxes);
+    return this.#index.meeting(worldIds, shape.parts);
   }
 
   count(worldIds: readonly number[], type: AreaType | null): number {

@@ -4,15 +4,15 @@ import type { IndexBox } from '../geometry/bounds.ts';
 import type { Area } from './area.ts';
 
 interface Entry extends IndexBox {
-  readonly area: Area;
-  /** Whether the area has no other box. */
-  readonly isOnly: boolean;
+  readonly placing: Placing;
 }
 
-/** The entries of an area and the world whose tree has them. */
+/** An area, and its entries in the tree of its world. */
 interface Placing {
-  readonly worldId: number;
-  readonly entries: readonly Entry[];
+  readonly area: Area;
+  readonly entries: Entry[];
+  /** Only during a search: it has been found by another of its boxes. */
+  isFound: boolean;
 }
 
 interface WorldTree {
@@ -22,7 +22,8 @@ interface WorldTree {
 
 /**
  * Finds the areas that may contain a position, with an R-tree per world over the boxes of their shapes. The boxes are
- * split at the antimeridian and padded outward, so the index may find too much but never too little.
+ * split at the antimeridian and padded outward, and a long track has several. So the index may find too much but never
+ * too little.
  */
 export class AreaIndex {
   readonly #worlds = new Map<number, WorldTree>();
@@ -32,17 +33,17 @@ export class AreaIndex {
   /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
   put(area: Area): void {
     const { worldId } = area;
-    const isOnly = area.shape.boxes.length === 1;
-    const entries = area.shape.boxes.map(({ minX, minY, maxX, maxY }) => {
+    const placing: Placing = { area, entries: [], isFound: false };
+    for (const { minX, minY, maxX, maxY } of area.shape.parts) {
       // A box of NaN would never be found and never be removed.
       invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
-      return { minX, minY, maxX, maxY, area, isOnly };
-    });
+      placing.entries.push({ minX, minY, maxX, maxY, placing });
+    }
     this.remove(area.id);
     const world = this.#worlds.get(worldId) ?? { tree: new RBush<Entry>(), areaCount: 0 };
     this.#worlds.set(worldId, world);
-    this.#placings.set(area.id, { worldId, entries });
-    for (const entry of entries) world.tree.insert(entry);
+    this.#placings.set(area.id, placing);
+    for (const entry of placing.entries) world.tree.insert(entry);
     world.areaCount++;
   }
 
@@ -50,24 +51,32 @@ export class AreaIndex {
     const placing = this.#placings.get(areaId);
     if (placing === undefined) return;
     this.#placings.delete(areaId);
-    const world = this.#worlds.get(placing.worldId);
+    const { worldId } = placing.area;
+    const world = this.#worlds.get(worldId);
     invariant(world, 'the world of an area that is placed has a tree');
     for (const entry of placing.entries) world.tree.remove(entry);
     world.areaCount--;
-    if (world.areaCount === 0) this.#worlds.delete(placing.worldId);
+    if (world.areaCount === 0) this.#worlds.delete(worldId);
   }
 
   /** The areas of these worlds with a box around the position (degrees), each once, in any order. */
   near(worldIds: readonly number[], lat: number, lng: number): readonly Area[] {
     let found: Area[] | undefined;
+    let several: Placing[] | undefined;
     for (const worldId of worldIds) {
       const world = this.#worlds.get(worldId);
       if (world === undefined) continue;
-      for (const { area, isOnly } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
+      for (const { placing } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
+        if (placing.isFound) continue;
         found ??= [];
-        if (isOnly || !found.includes(area)) found.push(area);
+        found.push(placing.area);
+        if (placing.entries.length === 1) continue;
+        placing.isFound = true;
+        several ??= [];
+        several.push(placing);
       }
     }
+    if (several !== undefined) for (const placing of several) placing.isFound = false;
     return found ?? NO_AREAS;
   }
 
@@ -76,7 +85,7 @@ export class AreaIndex {
     const found = new Set<Area>();
     for (const worldId of worldIds) {
       const tree = this.#worlds.get(worldId)?.tree;
-      for (const box of boxes) for (const { area } of tree?.search(box) ?? []) found.add(area);
+      for (const box of boxes) for (const { placing } of tree?.search(box) ?? []) found.add(placing.area);
     }
     return found;
   }

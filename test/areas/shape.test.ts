@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
-import { compileShape, type Shape } from '../../src/areas/shape.ts';
+import { compileShape, type Shape, shapeInSteps } from '../../src/areas/shape.ts';
 import { distanceM } from '../../src/geometry/geodesic/distance.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import { runs } from '../support/torture.ts';
@@ -153,6 +153,7 @@ test('inside means a distance of 0 or less, and in a box, wherever', () => {
   const property = fc.property(shapeAndPositions, ({ geometry, positions }) => {
     const shape = shapeOf(geometry);
     assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
+    assert.ok(shape.parts.length >= 1 && shape.parts.length <= 16);
     for (const { lat, lng } of positions) {
       const contained = shape.contains(lat, lng);
       const distanceM = shape.signedDistanceM(lat, lng);
@@ -162,6 +163,7 @@ test('inside means a distance of 0 or less, and in a box, wherever', () => {
       inside++;
       for (const name of Math.abs(lng) === 180 ? [180, -180] : [lng]) {
         assert.ok(shape.contains(lat, name) && inBoxes(shape, lat, name), `${lat} ${name}`);
+        assert.ok(inBoxes({ boxes: shape.parts }, lat, name), `${lat} ${name} is in a part`);
       }
     }
   });
@@ -190,6 +192,20 @@ test('where a polygon starts, its winding and the name of a meridian change noth
   fc.assert(property, { seed: 20_260_315, numRuns: runs(100) });
 });
 
-function inBoxes({ boxes }: Shape, lat: number, lng: number): boolean {
+test('a large area is compiled in more than one step, to the same shape', () => {
+  const points = Array.from({ length: 2_000 }, (_, n) => at(40 + 5 * Math.sin(n / 400), 10 + n / 1_000));
+  for (const geometry of [track(50, ...points), polygon(...points, at(60, 11))]) {
+    const steps = shapeInSteps(geometry);
+    let count = 1;
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) count++;
+    assert.ok(count > 1);
+    const whole = shapeOf(geometry);
+    for (const { lat, lng } of [at(40, 10), at(41, 10.2), at(45, 11), at(-80, 100)])
+      assert.equal(step.value.signedDistanceM(lat, lng), whole.signedDistanceM(lat, lng));
+  }
+});
+
+function inBoxes({ boxes }: Pick<Shape, 'boxes'>, lat: number, lng: number): boolean {
   return boxes.some(({ minX, minY, maxX, maxY }) => lng >= minX && lng <= maxX && lat >= minY && lat <= maxY);
 }

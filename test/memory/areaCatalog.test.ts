@@ -52,7 +52,13 @@ function area({
       bounds: { south: 0, west: 0, north: 0, east: 0 },
       center: CENTER,
     },
-    shape: { contains: () => true, insideDistanceM: () => -1, signedDistanceM: () => -1, boxes: [] },
+    shape: {
+      contains: () => true,
+      insideDistanceM: () => -1,
+      signedDistanceM: () => -1,
+      boxes: [],
+      parts: [],
+    },
   };
 }
 

@@ -8,6 +8,7 @@ import { InvariantError } from '../../src/base/invariant.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import type { Area } from '../../src/memory/area.ts';
 import { AreaIndex } from '../../src/memory/areaIndex.ts';
+import { wrapLng } from '../geometry/shapes.ts';
 import { runs } from '../support/torture.ts';
 
 describe('the area index', () => {
@@ -65,9 +66,32 @@ describe('the area index', () => {
       insideDistanceM: () => -1,
       signedDistanceM: () => -1,
       boxes: [box, box],
+      parts: [box, box],
     };
     index.put({ ...areaOf(1, 1, CIRCLE), shape });
     assert.equal(index.near([1], 0, 5).length, 1);
+  });
+
+  test('two hundred tracks across the world are candidates only near their lines', () => {
+    const index = new AreaIndex();
+    const model = new Map<number, Area>();
+    for (let id = 0; id < 200; id++) {
+      const points = toVertices([
+        { lat: -60, lng: wrapLng(130 + id / 10) },
+        { lat: 60, lng: wrapLng(270 + id / 10) },
+      ]);
+      const area = areaOf(id, 1, { type: 'polyline', points, bufferM: 50 });
+      index.put(area);
+      model.set(id, area);
+    }
+    let found = 0;
+    for (let lat = -59; lat <= 59; lat += 1) {
+      for (const lng of [140, 180, -180, -150, -110]) found += assertNear(index, model, [1], { lat, lng });
+    }
+    // Their whole boxes would all hold three or four of these five longitudes.
+    assert.ok(found > 1_000 && found < 0.2 * 119 * 5 * 200, `${found} candidates`);
+    for (let id = 0; id < 200; id++) index.remove(id);
+    assert.equal(index.near([1], 0, -160).length, 0);
   });
 
   test('rejects a box with NaN, and keeps the area as it was', () => {
@@ -75,7 +99,7 @@ describe('the area index', () => {
     const area = areaOf(1, 1, CIRCLE);
     index.put(area);
     const box = { minX: Number.NaN, minY: 0, maxX: 1, maxY: 1 };
-    assert.throws(() => index.put({ ...area, shape: { ...area.shape, boxes: [box] } }), InvariantError);
+    assert.throws(() => index.put({ ...area, shape: { ...area.shape, parts: [box] } }), InvariantError);
     assert.deepEqual(index.near([1], 41.9, 12.5), [area]);
   });
 });
@@ -168,7 +192,7 @@ function assertNear(
   const ids = (areas: readonly Area[]): number[] => areas.map((area) => area.id).sort((a, b) => a - b);
   const watched = [...model.values()].filter((area) => worldIds.includes(area.worldId));
   const boxed = watched.filter(({ shape }) =>
-    shape.boxes.some((box) => box.minX <= lng && lng <= box.maxX && box.minY <= lat && lat <= box.maxY),
+    shape.parts.some((box) => box.minX <= lng && lng <= box.maxX && box.minY <= lat && lat <= box.maxY),
   );
   const near = index.near(worldIds, lat, lng);
   assert.deepEqual(ids(near), ids(boxed));

@@ -13,13 +13,13 @@ export function northwardAreaM2(path: Path, fromLat: number): number {
   let areaM2 = 0;
   for (let i = 1; i < lngs.length; i++) {
     const dLng = (lngs[i]! - lngs[i - 1]!) * RADIANS_PER_DEGREE;
-    if (dLng !== 0) areaM2 += dLng * meanZoneArea(lats[i - 1]!, lats[i]!, fromLat);
+    if (dLng !== 0) areaM2 += dLng * meanZoneAreaM2(lats[i - 1]!, lats[i]!, fromLat);
   }
   return areaM2;
 }
 
-/** The mean of zoneAreaM2 over the latitudes of one edge, by three-point Gauss-Legendre quadrature per piece. */
-function meanZoneArea(latA: number, latB: number, fromLat: number): number {
+/** The mean of zoneAreaM2 over the latitudes of one straight edge, by three-point Gauss-Legendre quadrature per piece. */
+export function meanZoneAreaM2(latA: number, latB: number, fromLat: number): number {
   const pieces = Math.max(1, Math.ceil(Math.abs(latB - latA) / MAX_PIECE_DEGREES));
   const step = (latB - latA) / pieces;
   let sum = 0;

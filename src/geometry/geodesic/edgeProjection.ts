@@ -1,4 +1,5 @@
 import { VERTEX_STRIDE } from '../ring/edgeIndex.ts';
+import type { ReachBox } from './reachBox.ts';
 import {
   chordDistanceSq,
   chordFraction,
@@ -10,7 +11,9 @@ import { EQUATORIAL_RADIUS_M, RADIANS_PER_DEGREE } from './wgs84.ts';
 
 /** The nearest point of the edges so far: its distance through space, and its position in degrees. */
 export interface Projection {
+  /** At first the distance within which a point is looked for. */
   distanceM: number;
+  isFound: boolean;
   lat: number;
   lng: number;
   /** How many pieces of edges this search has halved; see allowedError. */
@@ -19,28 +22,47 @@ export interface Projection {
 
 /**
  * Moves the projection to the edge that starts at `edge` (an offset into the vertices) if that is nearer to the point.
+ * `box` is the one of this search; it is shrunk to the projection.
  *
  * An edge is a curve in space. When its tolerance is small, the nearest point of its chord is close to the nearest
- * point of the curve, and one Newton step leads there. A longer edge is halved, which quarters the tolerance, as long
- * as a half may hold something nearer.
+ * point of the curve, and one Newton step leads there. Of a longer edge only the part in the box matters. That part is
+ * halved, which quarters the tolerance, as long as a half may hold something nearer.
  */
 export function improveProjection(
   vertices: Float64Array,
   edge: number,
   point: SpacePoint,
   projection: Projection,
+  box: ReachBox,
 ): void {
-  const a = edge + 2;
-  const b = a + VERTEX_STRIDE;
-  const toleranceM = vertices[edge + 5]!;
-  const chordM = Math.sqrt(chordDistanceSq(vertices, a, b, point));
-  if (cannotImprove(chordM, toleranceM, projection)) return;
-  for (let k = 0; k < 3; k++) {
-    corners[k] = vertices[a + k]!;
-    corners[3 + k] = vertices[b + k]!;
+  const edgeToleranceM = vertices[edge + 5]!;
+  fractions[0] = 0;
+  fractions[1] = 1;
+  partToleranceM[0] = edgeToleranceM;
+  if (edgeToleranceM > STRAIGHT_M) {
+    box.shrink(projection.distanceM);
+    if (!box.clip(vertices, edge, fractions)) return;
+    const share = fractions[1]! - fractions[0]!;
+    partToleranceM[0] = edgeToleranceM * share * share + ROUNDING_M;
   }
+  writeCorner(vertices, edge, 0);
+  writeCorner(vertices, edge, 1);
+  const toleranceM = partToleranceM[0]!;
+  const chordM = Math.sqrt(chordDistanceSq(corners, 0, 3, point));
+  if (cannotImprove(chordM, toleranceM, projection)) return;
   if (isStraight(chordM, toleranceM, projection)) improveAt(vertices, edge, 0, 1, point, projection);
   else halve(vertices, edge, 0, 1, 0, point, projection);
+}
+
+/** Where the part begins (0) or ends (1). */
+function writeCorner(vertices: Float64Array, edge: number, end: number): void {
+  const t = fractions[end]!;
+  if (t === 0 || t === 1) {
+    const at = edge + 2 + t * VERTEX_STRIDE;
+    for (let k = 0; k < 3; k++) corners[3 * end + k] = vertices[at + k]!;
+  } else {
+    writeSurfacePoint(latAt(vertices, edge, t), lngAt(vertices, edge, t), corners, 3 * end);
+  }
 }
 
 // A piece of an edge is known by its two corners. No fraction or length is passed from function to function: V8 puts
@@ -87,7 +109,7 @@ function visitHalf(
 ): void {
   const depth = (half >> 1) + 1;
   const chordM = Math.sqrt(chordsSq[half]!);
-  const toleranceM = vertices[edge + 5]! * TOLERANCE_SHARES[depth]!;
+  const toleranceM = partToleranceM[0]! * TOLERANCE_SHARES[depth]!;
   if (cannotImprove(chordM, toleranceM, projection)) return;
   if (depth === MAX_DEPTH || isStraight(chordM, toleranceM, projection)) {
     improveAt(vertices, edge, a, b, point, projection);
@@ -158,6 +180,7 @@ function improveAt(
   const distanceM = Math.sqrt(Math.max(0, distanceSq));
   if (distanceM >= projection.distanceM) return;
   projection.distanceM = distanceM;
+  projection.isFound = true;
   projection.lat = latAt(vertices, edge, nearest);
   projection.lng = lngAt(vertices, edge, nearest);
 }
@@ -185,10 +208,14 @@ const MAX_DEPTH = 16;
 /** Each halving quarters the tolerance. */
 const TOLERANCE_SHARES = Float64Array.from({ length: MAX_DEPTH + 1 }, (_, depth) => 4 ** -depth);
 
-// Scratch memory of one search. The corners are the ends of the edge, then the middle of each halving: in space, and as
+/** Of the ends of a part. */
+const ROUNDING_M = 1e-7;
+
+// Scratch memory of one search. The corners are the ends of the part, then the middle of each halving: in space, and as
 // a fraction of the edge.
 const corners = new Float64Array(3 * (MAX_DEPTH + 2));
 const fractions = new Float64Array(MAX_DEPTH + 2);
-fractions[1] = 1;
+/** Of the part of the edge that is looked at. */
+const partToleranceM = new Float64Array(1);
 /** Of both halves of each depth. */
 const chordsSq = new Float64Array(2 * MAX_DEPTH);

@@ -8,6 +8,7 @@ import {
 } from '../ring/edgeIndex.ts';
 import { distanceM } from './distance.ts';
 import { improveProjection, type Projection } from './edgeProjection.ts';
+import { ReachBox } from './reachBox.ts';
 import { chordDistanceSq, type SpacePoint, writeSurfacePoint } from './surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from './wgs84.ts';
 
@@ -21,23 +22,48 @@ import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from './wgs84.ts';
  * 1.0034, everywhere. The length itself comes from distanceM.
  */
 export function nearestEdgeM(edges: EdgeIndex, lat: number, lng: number): number {
+  if (edges.isLong) {
+    // Every long edge is near until something nearer is known. These find that without a look at most edges.
+    for (const limitM of LIMITS_M) {
+      const distanceM = nearestEdgeWithinM(edges, lat, lng, limitM);
+      if (distanceM <= limitM) return distanceM;
+    }
+  }
+  begin(lat, lng);
+  search(edges, Number.POSITIVE_INFINITY);
+  if (projection.distanceM > FAR_M) {
+    point.zScale = EQUATORIAL_RADIUS_M / POLAR_RADIUS_M;
+    point.z *= point.zScale;
+    search(edges, Number.POSITIVE_INFINITY);
+  }
+  return distanceM(lat, lng, projection.lat, projection.lng);
+}
+
+/**
+ * The same where an edge is within `limitM`, which is less than 8000 km. Where none is, Infinity or more than `limitM`:
+ * most edges are then left out without a look at them, however long they are.
+ */
+export function nearestEdgeWithinM(edges: EdgeIndex, lat: number, lng: number, limitM: number): number {
+  begin(lat, lng);
+  // A little more, since the search may leave out what is nearer by less than its error.
+  search(edges, limitM * (1 + 1e-3) + 1);
+  return projection.isFound ? distanceM(lat, lng, projection.lat, projection.lng) : Number.POSITIVE_INFINITY;
+}
+
+function begin(lat: number, lng: number): void {
   writeSurfacePoint(lat, lng, origin, 0);
   point.x = origin[0]!;
   point.y = origin[1]!;
   point.z = origin[2]!;
   point.zScale = 1;
-  search(edges);
-  if (projection.distanceM > FAR_M) {
-    point.zScale = EQUATORIAL_RADIUS_M / POLAR_RADIUS_M;
-    point.z *= point.zScale;
-    search(edges);
-  }
-  return distanceM(lat, lng, projection.lat, projection.lng);
+  place[0] = lat;
+  place[1] = lng;
 }
 
-/** Finds the nearest point of the edges and writes it to `projection`. */
-function search(edges: EdgeIndex): void {
-  reach[0] = Number.POSITIVE_INFINITY;
+/** Finds the nearest point of the edges, at most this far away, and writes it to `projection`. */
+function search(edges: EdgeIndex, limitM: number): void {
+  reach[0] = limitM;
+  box.reset(place[0]!, place[1]!, limitM);
   candidateCount = 0;
   if (candidates.length < edges.edgeCount) {
     candidates = new Int32Array(edges.edgeCount);
@@ -54,12 +80,45 @@ function search(edges: EdgeIndex): void {
     depth = visit(edges, level, first, end, depth);
   }
 
-  projection.distanceM = Number.POSITIVE_INFINITY;
+  projection.distanceM = limitM;
+  projection.isFound = false;
   projection.halvings = 0;
+  if (edges.isLong) putNearestLast(edges.vertices);
   // The candidates found last are usually the nearest.
   for (let k = candidateCount - 1; k >= 0; k--) {
-    if (candidateLowsM[k]! <= reach[0]!) improveProjection(edges.vertices, candidates[k]!, point, projection);
+    if (candidateLowsM[k]! <= reach[0]!) {
+      improveProjection(edges.vertices, candidates[k]!, point, projection, box);
+    }
   }
+}
+
+/**
+ * Drops the candidates that do not pass the box, and puts one of the nearest last. Without it, thousands of long edges,
+ * each a little nearer than the one before, would all be measured to the end.
+ */
+function putNearestLast(vertices: Float64Array): void {
+  let kept = 0;
+  let least = 0;
+  let leastSq = Number.POSITIVE_INFINITY;
+  for (let k = 0; k < candidateCount; k++) {
+    const edge = candidates[k]!;
+    if (!box.clip(vertices, edge, part)) continue;
+    const distanceSq = box.roughDistanceSq(vertices, edge);
+    if (distanceSq < leastSq) {
+      leastSq = distanceSq;
+      least = kept;
+    }
+    candidates[kept] = edge;
+    candidateLowsM[kept++] = candidateLowsM[k]!;
+  }
+  candidateCount = kept;
+  if (kept === 0) return;
+  const last = kept - 1;
+  const [edge, lowM] = [candidates[least]!, candidateLowsM[least]!];
+  candidates[least] = candidates[last]!;
+  candidateLowsM[least] = candidateLowsM[last]!;
+  candidates[last] = edge;
+  candidateLowsM[last] = lowM;
 }
 
 function visit(edges: EdgeIndex, level: number, from: number, to: number, depth: number): number {
@@ -70,8 +129,9 @@ function visit(edges: EdgeIndex, level: number, from: number, to: number, depth:
 
 /** Pushes the runs that may hold something within reach onto the stack, the nearest on top; returns the new depth. */
 function pushRuns(edges: EdgeIndex, level: number, from: number, to: number, depth: number): number {
-  const { runs } = edges;
-  const start = (edges.levels[level - 1]! + from) * RUN_STRIDE;
+  const { runs, isLong } = edges;
+  const firstRun = edges.levels[level - 1]! + from;
+  const start = firstRun * RUN_STRIDE;
   const count = to - from;
   const reachM = reach[0]!;
   measure(runs, start + 5, RUN_STRIDE, start + 8, count);
@@ -81,6 +141,7 @@ function pushRuns(edges: EdgeIndex, level: number, from: number, to: number, dep
     const radiusM = runs[start + k * RUN_STRIDE + 4]!;
     const limitM = reachM + radiusM;
     if (distanceSq > limitM * limitM) continue;
+    if (isLong && radiusM > WIDE_M && !box.meets(edges, firstRun + k)) continue;
     const lowM = Math.sqrt(distanceSq) - radiusM;
     let place = top++;
     for (; place > depth && stackLowsM[place - 1]! < lowM; place--) {
@@ -121,11 +182,19 @@ function measure(points: Float64Array, a: number, stride: number, b: number, cou
 
 /** From this distance on, scaling z gives the better order. */
 const FAR_M = 8e6;
+/** Each costs a small part of a search without a limit. */
+const LIMITS_M = [10_000, 100_000, 1_000_000];
+/** A run with a wider capsule has edges of some hundred kilometres. */
+const WIDE_M = 10_000;
 
 // Scratch memory of one search: no allocation per query, and no two searches run at once.
 const origin = new Float64Array(3);
 const point: SpacePoint = { x: 0, y: 0, z: 0, zScale: 1 };
-const projection: Projection = { distanceM: 0, lat: 0, lng: 0, halvings: 0 };
+const projection: Projection = { distanceM: 0, isFound: false, lat: 0, lng: 0, halvings: 0 };
+const box = new ReachBox();
+const part = new Float64Array(2);
+/** Latitude and longitude of the query. */
+const place = new Float64Array(2);
 /** Metres: an upper bound of the distance to the nearest point, since some edge has a point within it. */
 const reach = new Float64Array(1);
 let candidateCount = 0;

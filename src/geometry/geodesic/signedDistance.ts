@@ -2,7 +2,7 @@ import type { LatLng } from '../latLng.ts';
 import type { EdgeIndex } from '../ring/edgeIndex.ts';
 import { type RingIndex, ringSide } from '../ring/ringSide.ts';
 import { distanceM } from './distance.ts';
-import { nearestEdgeM } from './nearestEdge.ts';
+import { nearestEdgeM, nearestEdgeWithinM } from './nearestEdge.ts';
 
 // Metres from a position to the boundary of an area: negative inside, 0 on the boundary, positive outside, so that a
 // position is inside exactly when the distance is 0 or less. Degrees, lat -90 to 90, lng -180 to 180.
@@ -30,7 +30,15 @@ function offBoundaryM(ring: RingIndex, lat: number, lng: number): number {
 
 /** Track with a margin: all positions within bufferM of its edges are inside. */
 export function corridorDistanceM(edges: EdgeIndex, bufferM: number, lat: number, lng: number): number {
-  return nearestEdgeM(edges, lat, lng) - bufferM;
+  const insideM = corridorInsideDistanceM(edges, bufferM, lat, lng);
+  // Both searches are exact to 1e-5, and outside must stay outside.
+  return insideM <= 0 ? insideM : Math.max(nearestEdgeM(edges, lat, lng) - bufferM, SMALLEST_M);
+}
+
+/** The same, and Infinity outside: only what is near enough to be inside is looked at. */
+export function corridorInsideDistanceM(edges: EdgeIndex, bufferM: number, lat: number, lng: number): number {
+  const distanceM = nearestEdgeWithinM(edges, lat, lng, bufferM) - bufferM;
+  return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
 }
 
 /** Circle or place: all positions within radiusM of the centre are inside. */

@@ -18,14 +18,23 @@ export interface EdgeIndex {
    * here.
    */
   readonly vertices: Float64Array;
+  /** Whether an edge is longer than some hundred kilometres. */
+  readonly isLong: boolean;
   /** Per run west, south, east, north, capsule radius in metres, and both ends of its axis (x, y, z, x, y, z). */
   readonly runs: Float64Array;
+  /**
+   * Of an index that is long: a strip in degrees that holds each run, as the east and north part of a unit normal and
+   * the least and largest multiple of it. A capsule through space is wide where edges are long, however close together
+   * they are, since they are no straight lines there. Else empty.
+   */
+  readonly strips: Float64Array;
   /** levels[l - 1] is the first run of level l, whose runs have FANOUT ** l edges; the last level is searched whole. */
   readonly levels: readonly number[];
 }
 
 export const VERTEX_STRIDE = 6;
 export const RUN_STRIDE = 11;
+export const STRIP_STRIDE = 4;
 /** A run holds four of the level below: measured best among 2, 4 and 8. */
 export const FANOUT_BITS = 2;
 /** The last level has no more runs than this. */
@@ -42,14 +51,17 @@ export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
   }
   const vertices = numbers(lngs.length * VERTEX_STRIDE);
   const runs = numbers(runCount * RUN_STRIDE);
-  writeVertices(lngs, lats, vertices);
+  const isLong = writeVertices(lngs, lats, vertices) > LONG_TOLERANCE_M;
+  const strips = isLong ? numbers(runCount * STRIP_STRIDE) : NO_STRIPS;
   for (let level = 1, at = 0; level <= levels.length; level++) {
     const length = 1 << (FANOUT_BITS * level);
     for (let first = 0; first < edgeCount; first += length, at += RUN_STRIDE) {
-      writeRun(vertices, first, Math.min(first + length, edgeCount), runs, at);
+      const end = Math.min(first + length, edgeCount);
+      writeRun(vertices, first, end, runs, at);
+      if (isLong) writeStrip(vertices, first, end, strips, (at / RUN_STRIDE) * STRIP_STRIDE);
     }
   }
-  return { edgeCount, vertices, runs, levels };
+  return { edgeCount, vertices, isLong, runs, strips, levels };
 }
 
 /** How many runs (edges, at level 0) a level has. */
@@ -58,13 +70,19 @@ export function runsAt(edgeCount: number, level: number): number {
   return (edgeCount + (1 << bits) - 1) >> bits;
 }
 
-function writeVertices(lngs: readonly number[], lats: readonly number[], vertices: Float64Array): void {
+/** Returns the largest tolerance. */
+function writeVertices(lngs: readonly number[], lats: readonly number[], vertices: Float64Array): number {
+  let largestM = 0;
   for (let i = 0, at = 0; i < lngs.length; i++, at += VERTEX_STRIDE) {
     vertices[at] = lngs[i]!;
     vertices[at + 1] = lats[i]!;
     writeSurfacePoint(lats[i]!, lngs[i]!, vertices, at + 2);
-    if (i > 0) vertices[at - 1] = edgeToleranceM(lngs[i - 1]!, lats[i - 1]!, lngs[i]!, lats[i]!);
+    if (i === 0) continue;
+    const toleranceM = edgeToleranceM(lngs[i - 1]!, lats[i - 1]!, lngs[i]!, lats[i]!);
+    vertices[at - 1] = toleranceM;
+    largestM = Math.max(largestM, toleranceM);
   }
+  return largestM;
 }
 
 /**
@@ -101,6 +119,34 @@ function writeRun(vertices: Float64Array, first: number, end: number, runs: Floa
   runs[at + 2] = east;
   runs[at + 3] = north;
   runs[at + 4] = (writeAxis(vertices, from, to, runs, at + 5) + toleranceM) * LARGEST_Z_SCALE;
+}
+
+/** Along the longest edge of the run: lines to and fro are a narrow strip, whatever their direction. */
+function writeStrip(
+  vertices: Float64Array,
+  first: number,
+  end: number,
+  strips: Float64Array,
+  at: number,
+): void {
+  let [dLng, dLat, longest] = [1, 0, 0];
+  for (let i = first * VERTEX_STRIDE; i < end * VERTEX_STRIDE; i += VERTEX_STRIDE) {
+    const east = vertices[i + VERTEX_STRIDE]! - vertices[i]!;
+    const north = vertices[i + VERTEX_STRIDE + 1]! - vertices[i + 1]!;
+    const length = Math.hypot(east, north);
+    if (length > longest) [dLng, dLat, longest] = [east / length, north / length, length];
+  }
+  let least = Number.POSITIVE_INFINITY;
+  let largest = Number.NEGATIVE_INFINITY;
+  for (let i = first * VERTEX_STRIDE; i <= end * VERTEX_STRIDE; i += VERTEX_STRIDE) {
+    const across = vertices[i + 1]! * dLng - vertices[i]! * dLat;
+    least = Math.min(least, across);
+    largest = Math.max(largest, across);
+  }
+  strips[at] = -dLat;
+  strips[at + 1] = dLng;
+  strips[at + 2] = least - STRIP_PAD_DEGREES;
+  strips[at + 3] = largest + STRIP_PAD_DEGREES;
 }
 
 /** Writes an axis through two vertices far from each other; returns the largest distance of a vertex from it. */
@@ -144,3 +190,8 @@ const LARGEST_RADIUS_M = 6.43e6;
 /** The search may scale z by a / b (nearestEdge.ts); capsules are wide enough for that too. */
 const LARGEST_Z_SCALE = 1.0034;
 const ROUNDING_M = 1e-7;
+const NO_STRIPS = new Float64Array(0);
+/** The tolerance of an edge of a hundred kilometres. */
+const LONG_TOLERANCE_M = 200;
+/** More than the rounding of a thousand turns around the Earth. */
+const STRIP_PAD_DEGREES = 1e-9;

@@ -5,6 +5,7 @@ import {
   FANOUT_BITS,
   RUN_STRIDE,
   runsAt,
+  STRIP_STRIDE,
   VERTEX_STRIDE,
 } from './edgeIndex.ts';
 import type { Pole, Ring } from './ring.ts';
@@ -66,6 +67,9 @@ const EVEN = 0;
 const ODD = 1;
 const ON_EDGE = -1;
 
+/** Where a point lies: of a run that it is north of, only the ends matter. */
+const [NORTH, BESIDE, SOUTH] = [1, 0, -1] as const;
+
 /**
  * EVEN or ODD crossings, or ON_EDGE. Only runs whose box holds the point are opened. A run that lies south as a whole
  * crosses the meridian an odd number of times exactly when its ends lie on different sides of it.
@@ -87,7 +91,10 @@ function crossingsSouth(edges: EdgeIndex, x: number, y: number): number {
       for (let k = from; k < to; k++) {
         const at = (levels[level - 1]! + k) * RUN_STRIDE;
         if (x < runs[at]! || x > runs[at + 2]! || y < runs[at + 1]!) continue;
-        if (y <= runs[at + 3]!) {
+        const side =
+          y > runs[at + 3]! ? NORTH : edges.isLong ? stripSide(edges, levels[level - 1]! + k, x, y) : BESIDE;
+        if (side === SOUTH) continue;
+        if (side === BESIDE) {
           stackRuns[depth] = k;
           stackLevels[depth++] = level;
         } else {
@@ -102,6 +109,14 @@ function crossingsSouth(edges: EdgeIndex, x: number, y: number): number {
     from = stackRuns[depth]! << FANOUT_BITS;
     to = Math.min(from + (1 << FANOUT_BITS), runsAt(edgeCount, level));
   }
+}
+
+/** Where a point lies beside the strip of a run: a point that is not in it has the whole run on one side. */
+function stripSide({ strips }: EdgeIndex, run: number, x: number, y: number): number {
+  const at = run * STRIP_STRIDE;
+  const across = strips[at]! * x + strips[at + 1]! * y;
+  if (across >= strips[at + 2]! && across <= strips[at + 3]!) return BESIDE;
+  return across > strips[at + 3]! === strips[at + 1]! > 0 ? NORTH : SOUTH;
 }
 
 function edgeCrossings(vertices: Float64Array, from: number, to: number, x: number, y: number): number {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import geodesic from 'geographiclib-geodesic';
 import { nearestEdgeM } from '../../../src/geometry/geodesic/nearestEdge.ts';
 import {
   circleDistanceM,
@@ -10,10 +9,11 @@ import {
 } from '../../../src/geometry/geodesic/signedDistance.ts';
 import type { LatLng } from '../../../src/geometry/latLng.ts';
 import { buildEdgeIndex } from '../../../src/geometry/ring/edgeIndex.ts';
-import { type Path, unwrapLine } from '../../../src/geometry/ring/path.ts';
+import { unwrapLine } from '../../../src/geometry/ring/path.ts';
 import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
 import { buildRingIndex, ringSide } from '../../../src/geometry/ring/ringSide.ts';
 import { runs } from '../../support/torture.ts';
+import { assertPromise, geodesicM, nearestBySampling } from '../nearestBySampling.ts';
 import {
   gridPoints,
   hardRings,
@@ -25,9 +25,6 @@ import {
   starRings,
   wrapLng,
 } from '../shapes.ts';
-
-const geodesicM = (latA: number, lngA: number, latB: number, lngB: number): number =>
-  geodesic.Geodesic.WGS84.Inverse(latA, lngA, latB, lngB).s12 as number;
 
 const tracks: readonly (readonly [name: string, track: string, queries: string])[] = [
   ['a street', '12.5 41.9, 12.501 41.9005, 12.502 41.9004', '12.5005 41.9, 12.4 41.8, 12.501 41.9005, 13 42'],
@@ -222,48 +219,3 @@ describe('real boundaries', { skip: missingRealData('lazio-municipalities.geojso
     }
   });
 });
-
-/** Up to 50 km within 0.1 m and 0.05 %, anywhere within 0.5 %. What is measured is far below: the tests hold it there. */
-function assertPromise(actualM: number, expectedM: number, message: string): void {
-  const allowed =
-    expectedM <= 50_000 ? 1e-6 + 1e-6 * expectedM : expectedM <= 8e6 ? 1e-4 * expectedM : 0.0034 * expectedM;
-  assert.ok(Math.abs(actualM - expectedM) <= allowed, `${message}: ${actualM} instead of ${expectedM}`);
-}
-
-/** Every edge sampled, every local minimum of the samples narrowed down; all lengths by GeographicLib. */
-function nearestBySampling({ lngs, lats }: Path, lat: number, lng: number): number {
-  let least = Number.POSITIVE_INFINITY;
-  const bounds = lngs.length > 50 ? 12 : 48;
-  for (let i = 1; i < lngs.length; i++) {
-    const at = (t: number) =>
-      geodesicM(
-        lat,
-        lng,
-        lats[i - 1]! + t * (lats[i]! - lats[i - 1]!),
-        lngs[i - 1]! + t * (lngs[i]! - lngs[i - 1]!),
-      );
-    const samples = Array.from({ length: bounds + 1 }, (_, k) => at(k / bounds));
-    const [width] = [Math.max(...samples) - Math.min(...samples)];
-    for (const [k, value] of samples.entries()) {
-      if (value > (samples[k - 1] ?? value) || value > (samples[k + 1] ?? value) || value - width > least)
-        continue;
-      least = Math.min(
-        least,
-        value,
-        narrowed(at, Math.max(0, k - 1) / bounds, Math.min(bounds, k + 1) / bounds),
-      );
-    }
-  }
-  return least;
-}
-
-/** The least value of a function with one minimum in an interval (golden section). */
-function narrowed(at: (t: number) => number, from: number, to: number): number {
-  let [low, high] = [from, to];
-  for (let step = 0; step < 45; step++) {
-    const [a, b] = [low + 0.381966 * (high - low), low + 0.618034 * (high - low)];
-    if (at(a) < at(b)) high = b;
-    else low = a;
-  }
-  return at((low + high) / 2);
-}

@@ -18,6 +18,7 @@ import {
   rotated,
   shifted,
   starRings,
+  wrapLng,
 } from '../shapes.ts';
 
 const sideOf = (points: readonly LatLng[], lat: number, lng: number): Side =>
@@ -129,6 +130,33 @@ describe('ringSide', () => {
         },
       ),
       { seed: 5, numRuns: runs(100) },
+    );
+  });
+
+  test('agrees with counting where hundreds of long slanting sides lie side by side', () => {
+    const combs = fc.record({
+      teeth: fc.integer({ min: 3, max: 150 }),
+      height: fc.integer({ min: 1, max: 60 }),
+      slant: fc.integer({ min: -60, max: 60 }),
+      gap: fc.integer({ min: 1, max: 400 }).map((n) => n / 1024),
+    });
+    const anywhere = fc.tuple(exactDegrees(-61, 61), fc.nat(1_000), exactDegrees(-1, 1));
+    fc.assert(
+      fc.property(combs, fc.array(anywhere, { minLength: 30 }), ({ teeth, height, slant, gap }, queries) => {
+        const points = Array.from({ length: 2 * teeth }, (_, n) => ({
+          lat: n % 2 === 0 ? -height : height,
+          lng: (n % 2 === 0 ? 0 : slant) + n * gap,
+        }));
+        points.push({ lat: -height - 1, lng: 2 * teeth * gap });
+        const index = buildRingIndex(unwrapRing(points));
+        for (const [lat, along, beside] of queries) {
+          const at = points[along % points.length]!;
+          const lng = at.lng + beside;
+          assert.equal(ringSide(index, lat, wrapLng(lng)), countedSide(points, lat, lng));
+        }
+        for (const { lat, lng } of points) assert.equal(ringSide(index, lat, wrapLng(lng)), 'on');
+      }),
+      { seed: 34, numRuns: runs(100) },
     );
   });
 
