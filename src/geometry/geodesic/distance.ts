@@ -5,7 +5,8 @@ import { EQUATORIAL_RADIUS_M, FLATTENING, RADIANS_PER_DEGREE } from './wgs84.ts'
 /**
  * Length in metres of the shortest path between two positions on the WGS84 ellipsoid; degrees, any finite longitude,
  * latitudes -90 to 90. Within 1e-9 of GeographicLib for every pair; exactly 0 for equal positions, and the same
- * bits in both directions.
+ * bits in both directions. From a pole to one latitude it is the same bits for all longitudes, so that devices which are
+ * equally near to it are told apart by IMEI, not by rounding.
  *
  * Vincenty's inverse solution (see geodesicSeries.ts), with two changes. Differences of nearby angles are formed before
  * any rounding, so distances of millimetres keep their digits. The last longitude residual is applied to the length by
@@ -14,8 +15,9 @@ import { EQUATORIAL_RADIUS_M, FLATTENING, RADIANS_PER_DEGREE } from './wgs84.ts'
  * is as exact, in a third of the time.
  */
 export function distanceM(latA: number, lngA: number, latB: number, lngB: number): number {
-  const south = Math.min(latA, latB);
-  const north = Math.max(latA, latB);
+  const isAtSouthPole = latA === -90 || latB === -90;
+  const south = isAtSouthPole ? -Math.max(latA, latB) : Math.min(latA, latB);
+  const north = isAtSouthPole ? 90 : Math.max(latA, latB);
   const lngGapDeg = lngGapDegrees(lngA, lngB);
   const lngGap = lngGapDeg * RADIANS_PER_DEGREE;
   if (

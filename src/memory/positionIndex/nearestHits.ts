@@ -30,6 +30,8 @@ export class NearestHits {
   private positions = new Float64Array(0);
   private lat = 0;
   private lng = 0;
+  /** From there, longitudes make no difference at all: see distanceM. */
+  private isAtPole = false;
   private measuredLat = 0;
   private measuredLng = 0;
   private measuredM = 0;
@@ -53,6 +55,7 @@ export class NearestHits {
     this.positions = positions;
     this.lat = lat;
     this.lng = lng;
+    this.isAtPole = Math.abs(lat) === 90;
     this.measuredLat = Number.NaN;
     this.work = 0;
     this.isCut = false;
@@ -115,12 +118,14 @@ export class NearestHits {
   private measure(slot: number): void {
     const lat = this.positions[2 * slot]!;
     const lng = this.positions[2 * slot + 1]!;
-    // Thousands of devices may report the same position.
-    if (lat !== this.measuredLat || lng !== this.measuredLng) {
+    // Thousands of devices may report the same position, or be on one parallel around a pole.
+    if (lat !== this.measuredLat || (lng !== this.measuredLng && !this.isAtPole)) {
       this.measuredLat = lat;
       this.measuredLng = lng;
       this.measuredM = distanceM(this.lat, this.lng, lat, lng);
       this.spend(workOfDistance(this.measuredM));
+    } else {
+      this.spend(KNOWN_WORK);
     }
     const reachM = this.heap.reach;
     this.heap.offer(this.measuredM, slot);
@@ -143,6 +148,8 @@ const NEARLY_ANTIPODAL_M = 19_700_000;
 /** A reach that excludes everything. */
 const NOTHING_M = -1;
 const NOTHING_SQ = -1;
+/** Of a device whose distance is known already. */
+const KNOWN_WORK = 0.4;
 /** About a millisecond. An ordinary search takes a hundredth of it. */
 const MAX_WORK = 2_000;
 /** More devices than this within reach are measured as they are met. */

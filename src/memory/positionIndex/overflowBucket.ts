@@ -3,7 +3,7 @@ import { SortedList } from '../sortedList.ts';
 /** What orders devices at equal distances; unique among the devices of an index. */
 export type Rank = string | number;
 
-/** Gives the rank of a slot. */
+/** Gives the rank of a slot, which does not change while the slot is in the index. */
 export type RankOf = (slot: number) => Rank;
 
 /** The devices that share one latitude and longitude. */

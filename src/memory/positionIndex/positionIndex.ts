@@ -5,7 +5,7 @@ import { isLatLng } from '../../geometry/latLng.ts';
 import { type Cell, splitCell, WHOLE_EARTH } from './cell.ts';
 import type { NearHit, Precedes } from './hitHeap.ts';
 import { LATTICE_CENTRE, STEPS_PER_M } from './lattice.ts';
-import type { RankOf } from './overflowBucket.ts';
+import type { Rank, RankOf } from './overflowBucket.ts';
 import { EVERYTHING, Search } from './search.ts';
 import { type SlotPositions, Trie } from './trie.ts';
 
@@ -29,13 +29,24 @@ export class PositionIndex implements SlotPositions {
   private readonly trie: Trie;
   /** Latitude and longitude of slot s at 2s and 2s + 1: the lattice of the trie is too coarse for exact distances. */
   private positions = new Float64Array(0);
+  /**
+   * The rank of each slot as a number, never in another order than the ranks. Of thousands that are equally near each is
+   * compared; its rank itself is a text far away in memory, and nearly never needed.
+   */
+  private roughRanks = new Float64Array(0);
   private devices = 0;
+  private readonly rankOf: RankOf;
   private readonly precedes: Precedes;
 
   /** Of devices equally far away, the one with the lower rank comes first. */
   constructor(rankOf: RankOf = (slot) => slot) {
     this.trie = new Trie(this, rankOf);
-    this.precedes = (slot, other) => rankOf(slot) < rankOf(other);
+    this.rankOf = rankOf;
+    this.precedes = (slot, other) => {
+      const rough = this.roughRanks[slot]!;
+      const otherRough = this.roughRanks[other]!;
+      return rough === otherRough ? rankOf(slot) < rankOf(other) : rough < otherRough;
+    };
   }
 
   /** How many devices are in the index. */
@@ -46,7 +57,11 @@ export class PositionIndex implements SlotPositions {
   /** Nodes and blocks of the trie in use, and the bytes of all arrays including free room. */
   get usage(): { readonly nodes: number; readonly blocks: number; readonly bytes: number } {
     const { nodesInUse, blocksInUse, bytes } = this.trie;
-    return { nodes: nodesInUse, blocks: blocksInUse, bytes: bytes + this.positions.byteLength };
+    return {
+      nodes: nodesInUse,
+      blocks: blocksInUse,
+      bytes: bytes + this.positions.byteLength + this.roughRanks.byteLength,
+    };
   }
 
   /** Adds the device or moves it there. */
@@ -68,6 +83,7 @@ export class PositionIndex implements SlotPositions {
     } else {
       this.devices++;
       this.reserve(slot);
+      this.roughRanks[slot] = roughRank(this.rankOf(slot));
     }
     this.setPosition(slot, lat, lng);
     this.trie.insert(slot, x, y, z);
@@ -126,14 +142,40 @@ export class PositionIndex implements SlotPositions {
   }
 
   private reserve(slot: number): void {
-    const length = 2 * slot + 2;
-    if (length <= this.positions.length) return;
-    const larger = new Float64Array(Math.max(length, 2 * this.positions.length));
-    larger.set(this.positions);
-    this.positions = larger;
+    this.positions = grown(this.positions, 2 * slot + 2);
+    this.roughRanks = grown(this.roughRanks, slot + 1);
   }
 }
 
+function grown(numbers: Float64Array<ArrayBuffer>, length: number): Float64Array<ArrayBuffer> {
+  if (length <= numbers.length) return numbers;
+  const larger = new Float64Array(Math.max(length, 2 * numbers.length));
+  larger.set(numbers);
+  return larger;
+}
+
+/** Of a text, its first characters as the digits of a number. The rest after another character than 0 to 9 is unknown. */
+function roughRank(rank: Rank): number {
+  if (typeof rank === 'number') return rank;
+  let number = 0;
+  let isKnown = true;
+  let digit = 0;
+  for (let n = 0; n < RANK_CHARS; n++) {
+    if (isKnown) {
+      digit = n < rank.length ? rank.charCodeAt(n) - BEFORE_DIGITS : 0;
+      isKnown = digit > 0 && digit < RANK_BASE;
+      digit = Math.max(0, Math.min(RANK_BASE - 1, digit));
+    }
+    number = number * RANK_BASE + digit;
+  }
+  return number;
+}
+
+/** As many as a number can tell apart, and as an IMEI usually has. */
+const RANK_CHARS = 15;
+/** 0 is the end of a text, 1 to 10 are the digits. */
+const RANK_BASE = 11;
+const BEFORE_DIGITS = 47;
 /** Prevents a wrong slot from allocating gigabytes. */
 const MAX_SLOTS = 2 ** 24;
 

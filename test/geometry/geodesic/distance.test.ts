@@ -73,6 +73,17 @@ describe('distanceM for any two positions', () => {
     });
   });
 
+  test('is the same number from a pole to every longitude of a parallel', () => {
+    for (let n = 0; n < runs(2_000); n++) {
+      const lat = n % 5 === 0 ? 90 - 10 ** (-n / 200) : (180 * n) / runs(2_000) - 90;
+      for (const pole of [90, -90]) {
+        const lengthM = distanceM(pole, 0, lat, 0);
+        for (const lng of [7 + n / 17, -123.4, 180])
+          assert.equal(distanceM(lat, lng, pole, n % 360), lengthM, `${pole} ${lat} ${lng}`);
+      }
+    }
+  });
+
   test('is 0 from a position to itself', () => {
     check((latA, lngA) => assert.equal(distanceM(latA, lngA, latA, lngA), 0));
   });

@@ -192,6 +192,63 @@ describe('many devices at equal distances', () => {
     }
   });
 
+  test('on a parallel around a pole are told apart without their ranks, which are texts elsewhere in memory', () => {
+    for (const pole of [90, -90]) {
+      let looked = 0;
+      const imeis = Array.from({ length: 20_000 }, (_, slot) => String(350_000_000_000_000 + slot * 7_919));
+      const order = imeis.toSorted().slice(0, 10);
+      const index = new PositionIndex((slot) => {
+        looked++;
+        return imeis[slot] as string;
+      });
+      for (const slot of imeis.keys()) index.put(slot, pole / 3, 0.018 * slot - 180);
+      looked = 0;
+      let found: NearHit[] = [];
+      const search = {
+        lat: pole,
+        lng: 12,
+        limit: 10,
+        get reachM() {
+          return found[9]?.distanceM ?? Infinity;
+        },
+      };
+      const byImei = (a: NearHit, b: NearHit) =>
+        a.distanceM - b.distanceM || (imeis[a.slot]! < imeis[b.slot]! ? -1 : 1);
+      const steps = index.nearInSteps(search, new Set(), (hits) => {
+        const bySlot = new Map([...found, ...hits].map((hit) => [hit.slot, hit]));
+        found = [...bySlot.values()].sort(byImei).slice(0, 10);
+      });
+      while (steps.next().done !== true);
+      assert.deepEqual(
+        found.map(({ slot }) => imeis[slot]),
+        order,
+      );
+      assert.equal(new Set(found.map(({ distanceM }) => distanceM)).size, 1);
+      assert.ok(looked <= 100, `${looked} ranks`);
+    }
+  });
+
+  test('come in the order of their ranks, whatever texts these are', () => {
+    const character = fc.constantFrom(...'0199:/aé');
+    const rank = fc.oneof(
+      fc.array(character, { maxLength: 20 }).map((parts) => parts.join('')),
+      fc.bigInt({ min: 10n ** 13n, max: 10n ** 17n - 1n }).map(String),
+      fc.nat(12).map((n) => `35000000000000${n}`),
+    );
+    const all = fc.uniqueArray(rank, { minLength: 20, maxLength: 80, size: 'max' });
+    fc.assert(
+      fc.property(all, fc.integer({ min: 1, max: 20 }), (ranks, limit) => {
+        const index = new PositionIndex((slot) => ranks[slot] as string);
+        for (const slot of ranks.keys()) index.put(slot, 10, slot - 90);
+        assert.deepEqual(
+          index.near(90, 0, limit)?.map(({ slot }) => ranks[slot]),
+          ranks.toSorted((a, b) => (a < b ? -1 : 1)).slice(0, limit),
+        );
+      }),
+      { seed: 35, numRuns: runs(100) },
+    );
+  });
+
   test('agree with brute force while devices of one lattice point change between several positions', () => {
     const tiny = fc.integer({ min: 0, max: 4 }).map((n) => n * 1e-9);
     const near = fc.tuple(tiny, tiny).map(([lat, lng]): Position => [DEPOT[0] + lat, DEPOT[1] + lng]);
