@@ -65,7 +65,10 @@ export interface Explanation {
   readonly verdict: Verdict;
   /** A sentence for a person. */
   readonly message: string;
-  /** The evaluated point of the window nearest to the boundary, or deepest inside: metres, negative inside. */
+  /**
+   * The point of the window nearest to the boundary, or deepest inside, of those that were evaluated while the area watched
+   * the device: metres, negative inside.
+   */
   readonly closest: { readonly distanceM: number; readonly atMs: number } | null;
   /** By time. */
   readonly visits: readonly Visit[];

@@ -1,8 +1,9 @@
+import { formatDuration } from '../../base/durations.ts';
 import { formatIso } from '../../base/isoTime.ts';
 import type { Note } from './explanation.ts';
-import type { ReplayFindings } from './replayFindings.ts';
+import { GAP_MS, type ReplayFindings } from './replayFindings.ts';
 import type { Situation } from './situations.ts';
-import { counted, seconds } from './verdict.ts';
+import { counted } from './verdict.ts';
 
 /** Changes that are said one by one; a busy area may have more. */
 const CHANGES_MAX = 20;
@@ -42,14 +43,26 @@ function changeNotes({ situationsUsed }: ReplayFindings, situations: readonly Si
   for (let n = Math.min(first, last) + 1; n <= Math.max(first, last) && notes.length < CHANGES_MAX; n++) {
     notes.push(...changeNote(situations[n - 1] as Situation, situations[n] as Situation));
   }
-  const next = situations[last + 1];
-  const isBefore = situations[last]?.state === 'no_area';
-  if (next !== undefined && !isBefore && notes.length < CHANGES_MAX) {
-    notes.push({
-      code: 'area_changed',
-      message: `the area, or what it watches, was changed after the last of these points, first at ${formatIso(next.sinceMs)}; each point is shown against what was in force when it came`,
-      atMs: next.sinceMs,
-    });
+  const later = situations[last]?.state === 'no_area' ? [] : laterNotes(situations, last);
+  return [...notes, ...later].slice(0, CHANGES_MAX);
+}
+
+/** What was changed after the last point: once for the area, and once for its minimum stay. */
+function laterNotes(situations: readonly Situation[], last: number): Note[] {
+  const shown = 'each point is shown against what was in force when it came';
+  const notes: Note[] = [];
+  const say = (code: Note['code'], what: string, atMs: number) => {
+    if (notes.some((note) => note.code === code)) return;
+    const message = `${what} was changed after the last of these points, first at ${formatIso(atMs)}; ${shown}`;
+    notes.push({ code, message, atMs });
+  };
+  for (let n = last + 1; n < situations.length; n++) {
+    const before = situations[n - 1] as Situation;
+    const after = situations[n] as Situation;
+    if (before.state !== after.state || before.shape !== after.shape) {
+      say('area_changed', 'the area, or what it watches,', after.sinceMs);
+    }
+    if (before.dwellSeconds !== after.dwellSeconds) say('dwell_changed', 'the minimum stay', after.sinceMs);
   }
   return notes;
 }
@@ -73,7 +86,7 @@ function changeNote(before: Situation, after: Situation): Note[] {
   if (before.dwellSeconds !== after.dwellSeconds) {
     say(
       'dwell_changed',
-      `the minimum stay was changed from ${before.dwellSeconds} to ${after.dwellSeconds} seconds`,
+      `the minimum stay was changed from ${formatDuration(before.dwellSeconds * 1_000)} to ${formatDuration(after.dwellSeconds * 1_000)}`,
     );
   }
   return notes;
@@ -87,7 +100,7 @@ function gapNotes({ gaps }: ReplayFindings): Note[] {
   return [
     {
       code: 'gap',
-      message: `the device was silent for more than 10 minutes ${how}, at the longest for ${seconds(longest.toMs - longest.fromMs)} seconds from ${formatIso(longest.fromMs)}; what it did meanwhile is not known`,
+      message: `the device was silent for more than ${formatDuration(GAP_MS)} ${how}, at the longest for ${formatDuration(longest.toMs - longest.fromMs)} from ${formatIso(longest.fromMs)}; what it did meanwhile is not known`,
       atMs: longest.fromMs,
     },
   ];

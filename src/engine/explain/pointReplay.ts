@@ -198,7 +198,7 @@ export class PointReplay {
 
   #against(index: number, point: Point, wayM: number): Evaluated {
     const situation = this.#options.situations[index] as Situation;
-    const metres = this.#distance(situation.shape, point, wayM);
+    const metres = this.#distance(situation, point, wayM);
     if (situation.state !== 'watched')
       return { index, distanceM: metres, stay: null, transition: null, counts: true };
     const area = {
@@ -210,13 +210,12 @@ export class PointReplay {
   }
 
   /** Exact, unless the device cannot have come so near that it matters. */
-  #distance(shape: PastShape, { lat, lng, atMs }: Point, wayM: number): number {
+  #distance({ shape, state }: Situation, { lat, lng, atMs }: Point, wayM: number): number {
     const before = this.#before;
     if (before?.shape === shape && this.steps === null) {
       const leastM = before.distanceM * SHORTEST - wayM * LONGEST - 1;
-      const nearestM = this.#isInWindow(atMs)
-        ? (this.findings.closest?.distanceM ?? Number.POSITIVE_INFINITY)
-        : 0;
+      const mayBeClosest = this.#isInWindow(atMs) && state === 'watched';
+      const nearestM = mayBeClosest ? (this.findings.closest?.distanceM ?? Number.POSITIVE_INFINITY) : 0;
       if (leastM > Math.max(0, nearestM)) return leastM;
     }
     return shape.compiled().signedDistanceM(lat, lng);

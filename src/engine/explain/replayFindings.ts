@@ -19,6 +19,7 @@ export class ReplayFindings {
   readonly evaluated = { watched: 0, not_watched: 0, no_area: 0 };
   /** Of them, those inside an area that did not watch the device. */
   insideUnwatched = 0;
+  /** Of the points that were evaluated while the area watched the device. */
   closest: { readonly distanceM: number; readonly atMs: number } | null = null;
   /** Two points, one after the other, between which the way leads through the area. */
   crossing: { readonly fromMs: number; readonly toMs: number } | null = null;
@@ -54,6 +55,7 @@ export class ReplayFindings {
     if (state !== 'watched' && distanceM <= 0) this.insideUnwatched++;
     if (!isKnown) this.unknownArea = oneMore(this.unknownArea, atMs);
     this.situationsUsed = { first: this.situationsUsed?.first ?? index, last: index };
+    if (state !== 'watched') return;
     if (this.closest === null || distanceM < this.closest.distanceM) this.closest = { distanceM, atMs };
   }
 

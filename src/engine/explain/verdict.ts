@@ -1,3 +1,4 @@
+import { formatDuration } from '../../base/durations.ts';
 import { formatIso } from '../../base/isoTime.ts';
 import type { Verdict, Visit } from './explanation.ts';
 import type { PointReplay } from './pointReplay.ts';
@@ -29,16 +30,16 @@ function ofReported(visit: Visit, { device, area }: Names): { verdict: Verdict; 
   const { entryAtMs, exitAtMs, firstInsideMs } = visit;
   const since = formatIso(firstInsideMs);
   if (exitAtMs !== null) {
-    const stayed = seconds(exitAtMs - firstInsideMs);
-    const message = `${device} left ${area} at ${formatIso(exitAtMs)}: it had been inside since ${since}, ${stayed} seconds`;
+    const stayed = formatDuration(exitAtMs - firstInsideMs);
+    const message = `${device} left ${area} at ${formatIso(exitAtMs)}: it had been inside since ${since}, ${stayed}`;
     return { verdict: 'left', message };
   }
   if (entryAtMs === null) {
     const message = `${device} was inside ${area} from ${since} on; the entry was reported before this time`;
     return { verdict: 'entered', message };
   }
-  const waited = seconds(entryAtMs - firstInsideMs);
-  const message = `${device} entered ${area} at ${formatIso(entryAtMs)}, the first point after ${visit.dwellSeconds} seconds inside: it was there since ${since}, ${waited} seconds`;
+  const waited = formatDuration(entryAtMs - firstInsideMs);
+  const message = `${device} entered ${area} at ${formatIso(entryAtMs)}, the first point after ${dwellOf(visit)} inside: it was there since ${since}, ${waited}`;
   return {
     verdict: 'entered',
     message: visit.dwellSeconds === 0 ? `${device} entered ${area} at ${formatIso(entryAtMs)}` : message,
@@ -46,7 +47,7 @@ function ofReported(visit: Visit, { device, area }: Names): { verdict: Verdict; 
 }
 
 function ofPending(visit: Visit, { device, area }: Names): { verdict: Verdict; message: string } {
-  const message = `${device} was inside ${area} for ${stayOf(visit)} of ${visit.dwellSeconds} seconds up to its last point; the entry comes with its first point inside after that`;
+  const message = `${device} was inside ${area} for ${stayOf(visit)} of ${dwellOf(visit)} up to its last point; the entry comes with its first point inside after that`;
   return { verdict: 'inside_pending', message };
 }
 
@@ -56,7 +57,7 @@ function ofTooShort(
 ): { verdict: Verdict; message: string } {
   const longest = visits.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a));
   const often = visits.length === 1 ? '' : ` in the longest of ${visits.length} visits`;
-  const message = `${device} passed through ${area}: ${stayOf(longest)} of ${longest.dwellSeconds} seconds inside${often}, so no entry was due`;
+  const message = `${device} passed through ${area}: ${stayOf(longest)} of ${dwellOf(longest)} inside${often}, so no entry was due`;
   return { verdict: 'too_short', message };
 }
 
@@ -92,7 +93,7 @@ function ofNoVisit(replay: PointReplay, names: Names): { verdict: Verdict; messa
     const between = `${formatIso(crossing.fromMs)} and ${formatIso(crossing.toMs)}`;
     return {
       verdict: 'between_points',
-      message: `${device} crossed ${area} between two points, at ${between} (${seconds(crossing.toMs - crossing.fromMs)} seconds apart): none lies inside, so nothing was due`,
+      message: `${device} crossed ${area} between two points, at ${between} (${formatDuration(crossing.toMs - crossing.fromMs)} apart): none lies inside, so nothing was due`,
     };
   }
   if (insideUnwatched > 0) {
@@ -112,12 +113,11 @@ function lengthOf({ firstInsideMs, lastInsideMs }: Visit): number {
 }
 
 function stayOf(visit: Visit): string {
-  return seconds(lengthOf(visit));
+  return formatDuration(lengthOf(visit));
 }
 
-/** Whole seconds without a fraction, others to the millisecond. */
-export function seconds(ms: number): string {
-  return String(ms / 1_000);
+function dwellOf({ dwellSeconds }: Visit): string {
+  return formatDuration(dwellSeconds * 1_000);
 }
 
 /** "1 point", "12 points". */

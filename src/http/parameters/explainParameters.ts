@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../base/durations.ts';
+import { DAY_MS, formatDuration } from '../../base/durations.ts';
 import { EXPLAIN_POINTS_MAX } from '../../flows/explain/explanations.ts';
 import { choiceParameter, type Parameter } from './parameter.ts';
 import { DEVICE, FROM, TO } from './parameters.ts';
@@ -25,9 +25,9 @@ export const STEPS = {
   schema: { type: 'boolean', default: false },
 } as const;
 
-/** What a window that is too long is answered with. */
-export function windowTooLong(days: number): string {
-  return `from and to are ${days.toFixed(1)} days apart, at most ${EXPLAIN_WINDOW_DAYS} are allowed; narrow from or to`;
+/** What a window that is so much too long is answered with. */
+export function windowTooLong(excessMs: number): string {
+  return `from and to are ${formatDuration(excessMs)} more than ${EXPLAIN_WINDOW_DAYS} days apart; narrow from or to`;
 }
 
 export function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
@@ -38,10 +38,11 @@ export function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
 export function explainWindowOf(
   query: Query,
   nowMs: number,
-): { readonly fromMs: number; readonly toMs: number } | 'invalid' | { readonly days: number } {
+): { readonly fromMs: number; readonly toMs: number } | 'invalid' | { readonly excessMs: number } {
   const window = windowOf(query);
   if (window === 'invalid') return 'invalid';
   const toMs = window.toMs ?? nowMs;
   const fromMs = window.fromMs ?? toMs - WINDOW_MS;
-  return toMs - fromMs > WINDOW_MS ? { days: (toMs - fromMs) / DAY_MS } : { fromMs, toMs };
+  const excessMs = toMs - fromMs - WINDOW_MS;
+  return excessMs > 0 ? { excessMs } : { fromMs, toMs };
 }

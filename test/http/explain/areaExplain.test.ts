@@ -57,7 +57,7 @@ describe('what cannot be explained', () => {
       '400 BAD_REQUEST: an IMEI has 14 to 17 digits',
       '400 BAD_REQUEST: from and to must be ISO 8601 times',
       '400 BAD_REQUEST: steps must be one of true, false',
-      '400 BAD_REQUEST: from and to are 59.0 days apart, at most 31 are allowed; narrow from or to',
+      '400 BAD_REQUEST: from and to are 28 days more than 31 days apart; narrow from or to',
       '404 NOT_FOUND: not found',
       '404 DEVICE_NOT_FOUND: no device with this IMEI',
       '404 DEVICE_NOT_FOUND: no device with this IMEI',

@@ -30,18 +30,20 @@ interface Story {
   /** Of the visits. */
   readonly outcomes?: readonly string[];
   readonly notes?: readonly string[];
+  /** Metres outside of the closest point, within a metre; null: there is none. */
+  readonly closestM?: number | null;
 }
 
 const STORIES: readonly Story[] = [
   {
-    name: 'It was there! It passed through in 42 of 120 seconds',
+    name: 'It was there! It passed through in 42 s of 2 min',
     tell: async (stage) => {
       const id = await stage.area({ dwell_seconds: 120 });
       await stage.send([0, OUT], [60, 400], [102, -400], [130, OUT]);
       return id;
     },
     verdict: 'too_short',
-    says: /passed through Depot: 42 of 120 seconds inside, so no entry was due/,
+    says: /passed through Depot: 42 s of 2 min inside, so no entry was due/,
     outcomes: ['too_short'],
   },
   {
@@ -52,7 +54,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'between_points',
-    says: /crossed Depot between two points, at .*:00:30.000Z and .*:01:00.000Z \(30 seconds apart\)/,
+    says: /crossed Depot between two points, at .*:00:30.000Z and .*:01:00.000Z \(30 s apart\)/,
   },
   {
     name: 'It stood at the gate, 3 m outside',
@@ -92,6 +94,68 @@ const STORIES: readonly Story[] = [
     says: /was made at/,
   },
   {
+    name: 'It was inside, but the area did not exist yet',
+    tell: async (stage) => {
+      await stage.send([0, OUT], [60, IN]);
+      const id = await stage.area();
+      await stage.send([120, 530]);
+      return id;
+    },
+    verdict: 'never_inside',
+    says: /never inside Depot while it was watched: 1 point inside came when it was not$/,
+    notes: ['area_changed'],
+    closestM: 30,
+  },
+  {
+    name: 'Only the minimum stay was changed since then',
+    tell: async (stage) => {
+      const id = await stage.area({ dwell_seconds: 120 });
+      await stage.send([0, OUT], [60, 530]);
+      await stage.api.patch(id, { dwell_seconds: 60 });
+      return id;
+    },
+    verdict: 'never_inside',
+    says: /of 2 points the closest was 30 m outside/,
+    notes: ['dwell_changed'],
+    closestM: 30,
+  },
+  {
+    name: 'The minimum stay and then the shape were changed since then',
+    tell: async (stage) => {
+      const id = await stage.area({ dwell_seconds: 120 });
+      await stage.send([0, 530]);
+      await stage.api.patch(id, { dwell_seconds: 60 });
+      await stage.api.patch(id, { radius_m: 520, dwell_seconds: 90 });
+      return id;
+    },
+    verdict: 'never_inside',
+    says: /of 1 point the closest was 30 m outside/,
+    notes: ['dwell_changed', 'area_changed'],
+  },
+  {
+    name: 'It crossed the area in a day and a half without a point',
+    startMs: START_MS - 2 * 86_400_000,
+    tell: async (stage) => {
+      const id = await stage.area();
+      await stage.send([0, 600]);
+      await stage.send([129_600, -700]);
+      return { areaId: id, from: 0, to: 129_600 };
+    },
+    verdict: 'between_points',
+    says: /\(36 h apart\)/,
+    notes: ['gap'],
+  },
+  {
+    name: 'It crossed the area in a second',
+    tell: async (stage) => {
+      const id = await stage.area();
+      await stage.send([0, 600], [1, -700]);
+      return id;
+    },
+    verdict: 'between_points',
+    says: /\(1 s apart\)/,
+  },
+  {
     name: 'The minimum stay was raised while the vehicle was inside',
     tell: async (stage) => {
       const id = await stage.area({ dwell_seconds: 120 });
@@ -101,7 +165,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'inside_pending',
-    says: /for 180 of 600 seconds up to its last point/,
+    says: /for 3 min of 10 min up to its last point/,
     outcomes: ['pending'],
     notes: ['dwell_changed'],
   },
@@ -115,7 +179,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'entered',
-    says: /after 30 seconds inside: it was there since .*:01:00.000Z, 120 seconds/,
+    says: /after 30 s inside: it was there since .*:01:00.000Z, 2 min/,
     outcomes: ['entry'],
     notes: ['dwell_changed'],
   },
@@ -194,7 +258,7 @@ const STORIES: readonly Story[] = [
       return { areaId: id, from: 300 };
     },
     verdict: 'left',
-    says: /left Depot at .*:11:00.000Z: it had been inside since .*:01:00.000Z, 600 seconds/,
+    says: /left Depot at .*:11:00.000Z: it had been inside since .*:01:00.000Z, 10 min/,
     outcomes: ['entry_and_exit'],
   },
   {
@@ -206,7 +270,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'too_short',
-    says: /120 of 300 seconds/,
+    says: /2 min of 5 min/,
     outcomes: ['too_short'],
   },
   {
@@ -240,7 +304,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'entered',
-    says: /entered Depot at .*:11:00.000Z, the first point after 120 seconds inside: .*, 600 seconds/,
+    says: /entered Depot at .*:11:00.000Z, the first point after 2 min inside: .*, 10 min/,
     outcomes: ['entry'],
   },
   {
@@ -251,7 +315,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'inside_pending',
-    says: /120 of 300 seconds up to its last point; the entry comes with its first point inside after that/,
+    says: /2 min of 5 min up to its last point; the entry comes with its first point inside after that/,
     outcomes: ['pending'],
   },
   {
@@ -345,7 +409,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'too_short',
-    says: /60 of 120 seconds inside in the longest of 3 visits/,
+    says: /1 min of 2 min inside in the longest of 3 visits/,
     outcomes: ['too_short', 'too_short', 'too_short'],
   },
   {
@@ -356,7 +420,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'left',
-    says: /it had been inside since .*:01:00.000Z, 240 seconds/,
+    says: /it had been inside since .*:01:00.000Z, 4 min/,
     outcomes: ['entry_and_exit'],
   },
   {
@@ -373,7 +437,7 @@ const STORIES: readonly Story[] = [
       return id;
     },
     verdict: 'left',
-    says: /60 seconds$/,
+    says: /, 1 min$/,
     outcomes: ['entry_and_exit'],
   },
   {
@@ -417,7 +481,7 @@ const STORIES: readonly Story[] = [
       return { areaId: id, from: 300 };
     },
     verdict: 'too_short',
-    says: /30 of 60 seconds/,
+    says: /30 s of 1 min/,
     outcomes: ['too_short'],
   },
   {
@@ -451,7 +515,7 @@ const STORIES: readonly Story[] = [
       return { areaId: id, to: 150 };
     },
     verdict: 'inside_pending',
-    says: /60 of 120 seconds/,
+    says: /1 min of 2 min/,
     outcomes: ['pending'],
   },
 ];
@@ -484,7 +548,11 @@ describe('why did it, or did it not?', () => {
         await owner.admin.run('account:update', '--email', 'owner@example.com', '--plan', 'basic');
       const { status, body, text } = await stage.ask(areaId, from, to);
       assert.equal(status, 200, text);
-      const { verdict, message, visits, notes } = body.data;
+      const { verdict, message, visits, notes, closest } = body.data;
+      if (story.closestM === null) assert.equal(closest, null);
+      else if (story.closestM !== undefined) {
+        assert.ok(Math.abs(closest.distance_m - story.closestM) < 1, `closest: ${closest.distance_m} m`);
+      }
       assert.equal(verdict, story.verdict, text);
       assert.match(message, story.says);
       assert.deepEqual(

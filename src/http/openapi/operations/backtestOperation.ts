@@ -1,4 +1,5 @@
 import { AREA_ERRORS } from '../../../areas/areaErrors.ts';
+import { DAY_MS } from '../../../base/durations.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from '../../../engine/backtest/dwellTally.ts';
 import { BACKTEST_LIMIT_MS, BACKTESTS_PER_ACCOUNT } from '../../../flows/backtest/backtests.ts';
 import { BACKTEST_SIZES } from '../../../flows/backtest/surveyDevices.ts';
@@ -57,7 +58,7 @@ A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.poin
     errorExamples: {
       'every invalid field at once': [AREA_ERRORS.circleRadiusOutOfRange, BACKTEST_ERRORS.fromRequired],
       'no area': [BACKTEST_ERRORS.areaRequired],
-      'too long a window': [windowTooLong(45)],
+      'too long a window': [windowTooLong(14 * DAY_MS)],
       'too many points': [tooManyPoints(5_012_448, 212, BACKTEST_SIZES.points)],
       'not a JSON object': [AREA_ERRORS.bodyInvalid],
     },

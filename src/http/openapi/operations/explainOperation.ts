@@ -1,3 +1,4 @@
+import { DAY_MS } from '../../../base/durations.ts';
 import { EXPLAIN_POINTS_MAX } from '../../../flows/explain/explanations.ts';
 import { explanationJson } from '../../answers/explainJson.ts';
 import {
@@ -43,7 +44,7 @@ A window of at most ${EXPLAIN_WINDOW_DAYS} days and ${EXPLAIN_POINTS_MAX} points
     ['BAD_REQUEST', IMEI_MESSAGE],
     ['BAD_REQUEST', WINDOW_MESSAGE],
     ['BAD_REQUEST', STEPS.errorMessage],
-    ['BAD_REQUEST', windowTooLong(45)],
+    ['BAD_REQUEST', windowTooLong(14 * DAY_MS)],
     ['BAD_REQUEST', tooManyPoints()],
   ],
 };

@@ -1,5 +1,5 @@
 import { AREA_LIMITS } from '../../../areas/areaLimits.ts';
-import { DAY_MS } from '../../../base/durations.ts';
+import { DAY_MS, formatDuration } from '../../../base/durations.ts';
 import { BODY_INVALID, type FieldError } from '../../../base/fieldError.ts';
 import { parseIsoMs } from '../../../base/isoTime.ts';
 import { isJsonObject, isMissing } from '../../../base/jsonObject.ts';
@@ -42,12 +42,12 @@ export const BACKTEST_ERRORS = {
   },
 } as const satisfies Readonly<Record<string, FieldError>>;
 
-/** A window that is too long. */
-export function windowTooLong(days: number): FieldError {
+/** A window that is so much too long. */
+export function windowTooLong(excessMs: number): FieldError {
   return {
     field: 'from',
     code: 'OUT_OF_RANGE',
-    message: `from and to are ${days.toFixed(1)} days apart, at most ${BACKTEST_LIMITS.windowDays} are allowed; narrow from or to`,
+    message: `from and to are ${formatDuration(excessMs)} more than ${BACKTEST_LIMITS.windowDays} days apart; narrow from or to`,
   };
 }
 
@@ -56,7 +56,7 @@ export function tooManyPoints(points: number, devices: number, pointsMax: number
   return {
     field: 'devices',
     code: 'LIMIT_REACHED',
-    message: `the first ${devices} devices alone have ${points} points or more, at most ${pointsMax} are read; narrow devices, from or to`,
+    message: `the first ${devices === 1 ? 'device alone has' : `${devices} devices alone have`} ${points} points or more, at most ${pointsMax} are read; narrow devices, from or to`,
   };
 }
 
@@ -94,8 +94,8 @@ export function readBacktest(
   const toMs = take(readTime(body['to'], BACKTEST_ERRORS.toRequired, BACKTEST_ERRORS.toInvalid), null);
   const dwellSeconds = take(readDwells(body['dwell_seconds']), null);
   if (fromMs !== null && toMs !== null) {
-    const days = (toMs - fromMs) / DAY_MS;
-    if (days > BACKTEST_LIMITS.windowDays) errors.push(windowTooLong(days));
+    const excessMs = toMs - fromMs - BACKTEST_LIMITS.windowDays * DAY_MS;
+    if (excessMs > 0) errors.push(windowTooLong(excessMs));
   }
   if (errors.length > 0 || fromMs === null || toMs === null) return fail({ errors, area });
   return ok({ area, areaId, imeis, fromMs, toMs, dwellSeconds });

@@ -50,7 +50,7 @@ function explain(ports: AreaExplainPorts, call: Call): Answer {
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
   const steps = readChoice(query, STEPS);
   if (steps === 'invalid') return parameterError(STEPS);
-  if ('days' in window) return errorAnswer('BAD_REQUEST', windowTooLong(window.days));
+  if ('excessMs' in window) return errorAnswer('BAD_REQUEST', windowTooLong(window.excessMs));
   const area = areas.area(caller.worldIds, areaId);
   if (area === undefined) return errorAnswer('NOT_FOUND');
   const device = fleet.device(caller.worldIds, imei);
