@@ -17,11 +17,14 @@ interface Task {
 /**
  * Runs long computations in turns between which the process reads its sockets. All of them share one time budget per
  * turn, so fifty at once delay a request as little as one does. The keys (an account, or a task of the service itself)
- * take turns; the computations of one key run one after the other.
+ * take turns; the computations of one key run one after the other. Urgent ones, which keep something locked while they
+ * run, have every second step.
  */
 export class WorkTurns<Key> {
   readonly #budgetMs: number;
   readonly #tasks = new Map<Key, Task[]>();
+  readonly #urgent = new Map<Key, Task[]>();
+  #isUrgentNext = true;
   #isScheduled = false;
 
   constructor(budgetMs: number) {
@@ -32,11 +35,12 @@ export class WorkTurns<Key> {
   get size(): number {
     let size = 0;
     for (const tasks of this.#tasks.values()) size += tasks.length;
+    for (const tasks of this.#urgent.values()) size += tasks.length;
     return size;
   }
 
   /** Resolves to what `steps` returns, or rejects with what it throws. Its first step runs in a later turn. */
-  run<T>(key: Key, steps: Steps<T>): Promise<T> {
+  run<T>(key: Key, steps: Steps<T>, isUrgent = false): Promise<T> {
     return new Promise((resolve, reject) => {
       const step = (): boolean => {
         try {
@@ -48,8 +52,9 @@ export class WorkTurns<Key> {
           return true;
         }
       };
-      const tasks = this.#tasks.get(key);
-      if (tasks === undefined) this.#tasks.set(key, [{ step }]);
+      const lane = isUrgent ? this.#urgent : this.#tasks;
+      const tasks = lane.get(key);
+      if (tasks === undefined) lane.set(key, [{ step }]);
       else tasks.push({ step });
       this.#schedule();
     });
@@ -61,7 +66,7 @@ export class WorkTurns<Key> {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#tasks.size === 0) return;
+    if (this.#isScheduled || this.#tasks.size + this.#urgent.size === 0) return;
     this.#isScheduled = true;
     // The process reads its sockets before this runs, so every request that has arrived is answered first.
     setImmediate(() => this.#turn());
@@ -71,14 +76,21 @@ export class WorkTurns<Key> {
     this.#isScheduled = false;
     const endMs = performance.now() + this.#budgetMs;
     do {
-      const [next] = this.#tasks;
+      const lane = this.#nextLane();
+      const [next] = lane;
       if (next === undefined) return;
       const [key, tasks] = next;
-      this.#tasks.delete(key);
+      lane.delete(key);
       if (tasks[0]?.step() === true) tasks.shift();
-      if (tasks.length > 0) this.#tasks.set(key, tasks);
+      if (tasks.length > 0) lane.set(key, tasks);
     } while (performance.now() < endMs);
     this.#schedule();
+  }
+
+  #nextLane(): Map<Key, Task[]> {
+    const isUrgent = this.#urgent.size > 0 && (this.#isUrgentNext || this.#tasks.size === 0);
+    this.#isUrgentNext = !isUrgent;
+    return isUrgent ? this.#urgent : this.#tasks;
   }
 }
 

@@ -56,6 +56,16 @@ describe('work in turns', () => {
     assert.equal(log.length, 20);
   });
 
+  test('gives every second step to urgent work, however much other work there is', async () => {
+    const turns = new WorkTurns<string>(1_000);
+    const log: string[] = [];
+    const others = ['a', 'b', 'c', 'd'].map((key) => turns.run(key, steps(key, 2, log)));
+    await Promise.all([...others, turns.run('u', steps('u', 3, log), true)]);
+    assert.deepEqual(log.slice(0, 6), ['u1', 'a1', 'u2', 'b1', 'u3', 'c1']);
+    assert.equal(log.length, 11);
+    assert.equal(turns.size, 0);
+  });
+
   test('a failing computation costs the others nothing', async () => {
     const turns = new WorkTurns<string>(1);
     const log: string[] = [];

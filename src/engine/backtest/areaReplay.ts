@@ -1,4 +1,5 @@
 import type { Shape } from '../../areas/shape.ts';
+import { Pace } from '../../base/work/pace.ts';
 import type { Steps } from '../../base/workTurns.ts';
 import { stepStay } from '../geofenceStep.ts';
 import type { GeofenceEvent } from '../geofences.ts';
@@ -20,10 +21,8 @@ export function eventKey(direction: GeofenceEvent['direction'], occurredAtMs: nu
   return 2 * occurredAtMs + (direction === 'entry' ? 0 : 1);
 }
 
-/** Work between two pauses: some tenths of a millisecond. */
-const WORK_PER_STEP = 4_096;
-/** A point within the box of the area costs about as much as this many outside it. */
-const IN_BOX_WORK = 16;
+/** Points outside the box of the area between two pauses: a tenth of a millisecond. */
+const POINTS_PER_STEP = 4_096;
 
 /** An area as stepStay takes it. */
 interface Threshold {
@@ -45,7 +44,8 @@ export class AreaReplay {
   readonly #isVisitor: boolean[];
   /** How many points were in the window. */
   points = 0;
-  #untilPause = WORK_PER_STEP;
+  readonly #pace = new Pace();
+  #untilPause = POINTS_PER_STEP;
   #imei = '';
   #isInside = false;
   #lastMs = Number.NEGATIVE_INFINITY;
@@ -71,6 +71,7 @@ export class AreaReplay {
   /** The points from `start` up to `end`; `recorded`: what the same points produced when they came. */
   *take(points: PointColumns, start: number, end: number, recorded: RecordedEvents): Steps<void> {
     const { recordedAtMs, lats, lngs } = points;
+    this.#pace.begin();
     for (let n = start; n < end; n++) {
       const atMs = recordedAtMs[n]!;
       const lat = lats[n]!;
@@ -80,12 +81,12 @@ export class AreaReplay {
         const isInside = isNear && this.#shape.contains(lat, lng);
         if (isInside || this.#isInside) this.#step(isInside, atMs, lat, lng, recorded);
         this.#isInside = isInside;
-        this.#untilPause -= IN_BOX_WORK;
+        if (this.#pace.isDue()) yield* this.#pace.pause();
       }
       if (atMs >= this.#fromMs) this.points++;
       if (--this.#untilPause <= 0) {
-        this.#untilPause = WORK_PER_STEP;
-        yield;
+        this.#untilPause = POINTS_PER_STEP;
+        yield* this.#pace.pause();
       }
     }
     if (end > start) this.#lastMs = recordedAtMs[end - 1]!;

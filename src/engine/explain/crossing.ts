@@ -1,4 +1,5 @@
 import type { Shape } from '../../areas/shape.ts';
+import { Pace } from '../../base/work/pace.ts';
 import type { Steps } from '../../base/workTurns.ts';
 import type { LatLng } from '../../geometry/latLng.ts';
 
@@ -14,7 +15,6 @@ const LEAST_PART = 1e-4;
 const SAFE = 0.99;
 /** Between places nearly opposite on the globe there is no one way. */
 const OPPOSITE_RAD = 3.1;
-const PLACES_PER_STEP = 64;
 const RADIANS = Math.PI / 180;
 
 /**
@@ -26,22 +26,19 @@ export function* crosses(
   a: Outside,
   b: Outside,
   lengthM: number,
+  pace: Pace = new Pace(),
 ): Steps<boolean> {
   if (!mayCross(a.distanceM, b.distanceM, lengthM)) return false;
   const at = greatCircle(a, b);
   if (at === null) return false;
   const leastM = Math.max(LEAST_M, LEAST_PART * lengthM);
-  let untilPause = PLACES_PER_STEP;
   for (let alongM = a.distanceM * SAFE; alongM < lengthM; ) {
     const { lat, lng } = at(alongM / lengthM);
     const distanceM = shape.signedDistanceM(lat, lng);
     if (distanceM <= 0) return true;
     if (!mayCross(distanceM, b.distanceM, lengthM - alongM)) return false;
     alongM += Math.max(leastM, distanceM * SAFE);
-    if (--untilPause === 0) {
-      untilPause = PLACES_PER_STEP;
-      yield;
-    }
+    if (pace.isDue()) yield* pace.pause();
   }
   return false;
 }

@@ -1,4 +1,5 @@
 import { MINUTE_MS } from '../../base/durations.ts';
+import { Pace } from '../../base/work/pace.ts';
 import type { Steps } from '../../base/workTurns.ts';
 import { distanceM } from '../../geometry/geodesic/distance.ts';
 import { stepStay } from '../geofenceStep.ts';
@@ -31,8 +32,6 @@ const UNCERTAIN_MS = MINUTE_MS;
 /** Bounds of distances, which add up only to 0.34 %. */
 const SHORTEST = 0.99;
 const LONGEST = 1.01;
-/** Some tenths of a millisecond against an area of 2 000 vertices. */
-const POINTS_PER_STEP = 32;
 
 /** A point as it is evaluated. */
 interface Point {
@@ -67,8 +66,6 @@ interface Before {
 export interface ReplayOptions {
   readonly areaId: number;
   readonly situations: readonly Situation[];
-  /** Those from the first point on, by time. */
-  readonly recorded: readonly RecordedEvent[];
   /** Points before it only show who was inside. */
   readonly fromMs: number;
   /** Known before the first point. */
@@ -86,6 +83,8 @@ export class PointReplay {
   readonly steps: StepLog | null;
   readonly findings = new ReplayFindings();
   readonly #options: ReplayOptions;
+  readonly #pace = new Pace();
+  readonly #recorded: RecordedEvent[] = [];
   #stay: Stay | null;
   #nextRecorded = 0;
   #before: Before | null = null;
@@ -101,8 +100,14 @@ export class PointReplay {
     this.steps = options.withSteps ? new StepLog() : null;
   }
 
+  /** Adds what is recorded of the points that are taken next, by time. */
+  expect(recorded: readonly RecordedEvent[]): void {
+    for (const event of recorded) this.#recorded.push(event);
+  }
+
   /** The next points, in the order of their times. */
   *take({ count, recordedAtMs, lats, lngs, marks }: StoredColumns): Steps<void> {
+    this.#pace.begin();
     for (let n = 0; n < count; n++) {
       const late = marks.late[n]!;
       const point: Point = {
@@ -117,7 +122,7 @@ export class PointReplay {
       this.#applyRecordedBefore(point.atMs);
       if (late === LATE) this.#passOver(point);
       else yield* this.#evaluate(point);
-      if (n % POINTS_PER_STEP === POINTS_PER_STEP - 1) yield;
+      if (this.#pace.isDue()) yield* this.#pace.pause();
     }
   }
 
@@ -144,14 +149,14 @@ export class PointReplay {
   }
 
   *#evaluate(point: Point): Steps<void> {
-    const { situations, recorded } = this.#options;
+    const { situations } = this.#options;
     const before = this.#stay;
-    const next = recorded[this.#nextRecorded];
+    const next = this.#recorded[this.#nextRecorded];
     const event = next?.occurredAtMs === point.atMs ? next : null;
     if (event !== null) this.#nextRecorded++;
     const wayM =
       this.#before === null ? 0 : distanceM(this.#before.lat, this.#before.lng, point.lat, point.lng);
-    const evaluated = this.#explained(point, event, wayM);
+    const evaluated = yield* this.#explained(point, event, wayM);
     const { index, stay, counts } = evaluated;
     const situation = situations[index] as Situation;
     this.#stay = stay;
@@ -171,7 +176,7 @@ export class PointReplay {
   }
 
   /** The point against what was in force, or might have been, so that it produces what is recorded. */
-  #explained(point: Point, event: RecordedEvent | null, wayM: number): Evaluated {
+  *#explained(point: Point, event: RecordedEvent | null, wayM: number): Steps<Evaluated> {
     const expected = event?.direction ?? null;
     const index = this.#situationOf(point);
     const first = this.#against(index, point, wayM);
@@ -181,6 +186,7 @@ export class PointReplay {
     for (const other of this.#possible(index, point)) {
       const evaluated = this.#against(other, point, wayM);
       if (evaluated.transition === expected) return evaluated;
+      if (this.#pace.isDue()) yield* this.#pace.pause();
     }
     if (this.#isInWindow(point.atMs)) this.findings.differ(point.atMs);
     return { ...first, stay: this.#stayAfter(event, first.stay) };
@@ -233,9 +239,8 @@ export class PointReplay {
 
   /** Recorded events whose points are not stored. */
   #applyRecordedBefore(atMs: number): void {
-    const { recorded } = this.#options;
     for (;;) {
-      const event = recorded[this.#nextRecorded];
+      const event = this.#recorded[this.#nextRecorded];
       if (event === undefined || event.occurredAtMs >= atMs) return;
       this.#nextRecorded++;
       this.findings.differ(event.occurredAtMs);
@@ -261,7 +266,7 @@ export class PointReplay {
       lng,
       distanceM: Math.max(0, compiled.signedDistanceM(lat, lng)),
     });
-    if (yield* crosses(compiled, outside(before), outside(point), wayM)) {
+    if (yield* crosses(compiled, outside(before), outside(point), wayM, this.#pace)) {
       this.findings.crossing = { fromMs: before.atMs, toMs: point.atMs };
     }
   }

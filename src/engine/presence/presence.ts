@@ -1,3 +1,4 @@
+import { Pace } from '../../base/work/pace.ts';
 import type { Steps } from '../../base/workTurns.ts';
 import type { IndexBox } from '../../geometry/bounds.ts';
 
@@ -32,12 +33,14 @@ export interface PresencePoints {
 
 /** Nobody knows where a vehicle is in a longer time without a point. */
 export const PRESENCE_GAP_MS = 600_000;
+/** Points outside the boxes of the place between two pauses. */
 const POINTS_PER_STEP = 2_048;
 const NOWHERE: IndexBox = { minX: 1, maxX: 0, minY: 1, maxY: 0 };
 
 /** Adds up the points of one device at a place. */
 export class PresenceTally {
   readonly #place: Place;
+  readonly #pace = new Pace();
   #firstMs = 0;
   #lastMs = 0;
   #points = 0;
@@ -53,9 +56,10 @@ export class PresenceTally {
 
   /** Takes points that are newer than all before. */
   *take(points: PresencePoints): Steps<void> {
-    for (let from = 0; from < points.count; from += POINTS_PER_STEP) {
-      if (from > 0) yield;
-      this.#takeSome(points, from, Math.min(from + POINTS_PER_STEP, points.count));
+    this.#pace.begin();
+    for (let from = 0; from < points.count; ) {
+      if (from > 0) yield* this.#pace.pause();
+      from = this.#takeSome(points, from, Math.min(from + POINTS_PER_STEP, points.count));
     }
   }
 
@@ -88,17 +92,25 @@ export class PresenceTally {
     };
   }
 
-  /** Nearly all points are outside: what is done for each of them is a comparison or two. */
-  #takeSome({ recordedAtMs, lats, lngs }: PresencePoints, from: number, to: number): void {
+  /**
+   * Nearly all points are outside: what is done for each of them is a comparison or two. Returns the place of the first
+   * point that is not taken: `to`, or one before it when the step has lasted long enough.
+   */
+  #takeSome({ recordedAtMs, lats, lngs }: PresencePoints, from: number, to: number): number {
     const place = this.#place;
     const [first = NOWHERE, second = NOWHERE] = place.boxes;
     for (let n = from; n < to; n++) {
       const lat = lats[n] as number;
       const lng = lngs[n] as number;
-      if ((isIn(first, lat, lng) || isIn(second, lat, lng)) && place.contains(lat, lng))
-        this.#add(recordedAtMs[n] as number, lat, lng);
+      if (!isIn(first, lat, lng) && !isIn(second, lat, lng)) {
+        this.#insideAtMs = null;
+        continue;
+      }
+      if (place.contains(lat, lng)) this.#add(recordedAtMs[n] as number, lat, lng);
       else this.#insideAtMs = null;
+      if (this.#pace.isDue()) return n + 1;
     }
+    return to;
   }
 
   #add(atMs: number, lat: number, lng: number): void {

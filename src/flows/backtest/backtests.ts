@@ -1,6 +1,7 @@
 import type { Shape } from '../../areas/shape.ts';
 import { DeadlineExceeded } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import { Abandoned, ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import { AreaReplay } from '../../engine/backtest/areaReplay.ts';
 import type { DwellTally } from '../../engine/backtest/dwellTally.ts';
@@ -9,7 +10,7 @@ import type { Sql } from '../../store/sql/sql.ts';
 import { replayParts } from './replayParts.ts';
 import { BACKTEST_SIZES, type BacktestSizes, surveyDevices } from './surveyDevices.ts';
 
-/** Backtests of one account at a time; a further one is rejected. */
+/** Backtests of one account at a time on one pod; a further one is rejected. */
 export const BACKTESTS_PER_ACCOUNT = 2;
 /** What one backtest may take, waiting included. */
 export const BACKTEST_LIMIT_MS = 55_000;
@@ -67,7 +68,9 @@ export type BacktestOutcome =
   /** The caller has hung up. */
   | { readonly kind: 'left' }
   /** More points than are read: so many in the first `devices` alone. */
-  | { readonly kind: 'too_many'; readonly points: number; readonly devices: number };
+  | { readonly kind: 'too_many'; readonly points: number; readonly devices: number }
+  /** Its points and its area take more processor time than one may have. */
+  | { readonly kind: 'too_much_work' };
 
 /**
  * Replays stored points against an area, by the step that decides on new points. Points are read a page at a time on the
@@ -94,6 +97,10 @@ export class Backtests {
     const untilMs = performance.now() + BACKTEST_LIMIT_MS;
     try {
       return await this.#slots.run(accountId, () => this.#run(request, untilMs));
+    } catch (error) {
+      if (error instanceof Abandoned) return LEFT;
+      if (error instanceof TooMuchWork) return { kind: 'too_much_work' };
+      throw error;
     } finally {
       const left = (this.#open.get(accountId) ?? 1) - 1;
       if (left === 0) this.#open.delete(accountId);
@@ -109,17 +116,17 @@ export class Backtests {
       if (performance.now() > untilMs) throw new DeadlineExceeded('the backtest takes too long');
       return hasLeft();
     };
+    const budget = new ProcessorBudget(this.sizes.workMs, isOver);
     const replay = new AreaReplay(shape, dwellSeconds, fromMs);
     const lookBackMs = Math.max(...dwellSeconds) * 1_000;
     const survey = await surveyDevices(
-      { sql, fleet, turns, isOver, sizes: this.sizes },
+      { sql, fleet, turns, budget, isOver, sizes: this.sizes },
       { ...request, lookBackMs },
     );
     if (survey === null) return LEFT;
     const { parts, points, devices } = survey;
     if (points > this.sizes.points) return { kind: 'too_many', points, devices };
-    const replayed = await replayParts({ sql, turns, isOver }, request, parts, replay);
-    if (replayed === null) return LEFT;
+    const replayed = await replayParts({ sql, turns, budget }, request, parts, replay);
     return {
       kind: 'done',
       tallies: replay.tallies,

@@ -1,3 +1,4 @@
+import type { ProcessorBudget } from '../../base/work/processorBudget.ts';
 import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import type { AreaReplay, RecordedEvents } from '../../engine/backtest/areaReplay.ts';
 import {
@@ -14,8 +15,8 @@ import type { CountedPart } from './surveyDevices.ts';
 export interface ReplayPorts {
   readonly sql: Sql;
   readonly turns: Pick<WorkTurns<number | string>, 'run'>;
-  /** Throws or returns true when the work is to end. */
-  readonly isOver: () => boolean;
+  /** Ends the work also between two pages. */
+  readonly budget: ProcessorBudget;
 }
 
 export interface ReplayRequest {
@@ -57,14 +58,14 @@ export interface Replayed {
 }
 
 /**
- * Replays these devices. While one page is evaluated, the next is read. Null: the work was ended.
+ * Replays these devices. While one page is evaluated, the next is read. Rejects with what ends the budget.
  */
 export async function replayParts(
   ports: ReplayPorts,
   request: ReplayRequest,
   parts: readonly CountedPart[],
   replay: AreaReplay,
-): Promise<Replayed | null> {
+): Promise<Replayed> {
   let recorded = 0;
   let hasUnmarked = false;
   let openPart = -1;
@@ -82,12 +83,14 @@ export async function replayParts(
   while (reading !== null) {
     const current: ReadPage = await reading;
     reading = current.next === null ? null : read(current.next);
-    if (ports.isOver()) {
+    try {
+      const steps = ports.budget.spend(replayPage(replay, parts, current, openPart));
+      openPart = await ports.turns.run(request.accountId, steps);
+    } catch (error) {
       // The account's next backtest finds the connection free.
-      await reading;
-      return null;
+      await reading?.catch(() => undefined);
+      throw error;
     }
-    openPart = await ports.turns.run(request.accountId, replayPage(replay, parts, current, openPart));
     for (const events of current.recorded) recorded += events.size;
     hasUnmarked ||= current.hasUnmarked;
   }

@@ -1,9 +1,17 @@
 import type { Shape } from '../../areas/shape.ts';
-import type { WorkTurns } from '../../base/workTurns.ts';
+import { Pace } from '../../base/work/pace.ts';
+import type { ProcessorBudget } from '../../base/work/processorBudget.ts';
+import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import type { DeviceFields } from '../../engine/device.ts';
 import type { Fleet } from '../../memory/fleet.ts';
 import type { DevicePart } from '../../store/history/replayPages.ts';
-import { countPacked, countRows, selectLastPoints, selectStarts } from '../../store/history/surveyPoints.ts';
+import {
+  countPacked,
+  countRows,
+  type LastPoint,
+  selectLastPoints,
+  selectStarts,
+} from '../../store/history/surveyPoints.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 
 /** How much is read. */
@@ -12,10 +20,12 @@ export interface BacktestSizes {
   readonly points: number;
   /** Points that one statement counts. */
   readonly counted: number;
+  /** Processor time of one backtest in milliseconds. */
+  readonly workMs: number;
 }
 
 /** Half a million are counted in some tenths of a second. */
-export const BACKTEST_SIZES: BacktestSizes = { points: 5_000_000, counted: 500_000 };
+export const BACKTEST_SIZES: BacktestSizes = { points: 5_000_000, counted: 500_000, workMs: 20_000 };
 /** Devices of one statement. */
 const BATCH_DEVICES = 200;
 
@@ -27,7 +37,8 @@ export interface CountedPart extends DevicePart {
 export interface SurveyPorts {
   readonly sql: Sql;
   readonly fleet: Fleet;
-  readonly turns: Pick<WorkTurns<number | string>, 'once'>;
+  readonly turns: Pick<WorkTurns<number | string>, 'run'>;
+  readonly budget: ProcessorBudget;
   readonly sizes: BacktestSizes;
   /** Throws or returns true when the work is to end. */
   readonly isOver: () => boolean;
@@ -83,15 +94,25 @@ export async function surveyDevices(ports: SurveyPorts, request: SurveyRequest):
 }
 
 async function startsOf(
-  { sql, turns }: SurveyPorts,
+  { sql, turns, budget }: SurveyPorts,
   { accountId, shape, fromMs, oldestMs, lookBackMs }: SurveyRequest,
   batch: readonly DeviceFields[],
 ): Promise<DevicePart[]> {
   const ids = batch.map(({ id }) => id);
   const last = await selectLastPoints(sql, ids, fromMs, oldestMs);
-  const inside = await turns.once(accountId, () => last.filter(({ lat, lng }) => shape.contains(lat, lng)));
+  const inside = await turns.run(accountId, budget.spend(insideOf(last, shape)));
   const starts = await selectStarts(sql, inside, lookBackMs, oldestMs);
   return batch.map(({ id, imei }) => ({ deviceId: id, imei, fromMs: starts.get(id) ?? fromMs }));
+}
+
+function* insideOf(points: readonly LastPoint[], shape: Pick<Shape, 'contains'>): Steps<LastPoint[]> {
+  const pace = new Pace();
+  const inside: LastPoint[] = [];
+  for (const point of points) {
+    if (shape.contains(point.lat, point.lng)) inside.push(point);
+    if (pace.isDue()) yield* pace.pause();
+  }
+  return inside;
 }
 
 /** How many points each part has. Stops counting when they are more than `max` together. */

@@ -1,21 +1,24 @@
 import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import { ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import { explanationOf } from '../../engine/explain/explain.ts';
 import type { Explanation } from '../../engine/explain/explanation.ts';
 import { PointReplay } from '../../engine/explain/pointReplay.ts';
-import { DeviceGone, pointPages } from '../../store/history/pointPages.ts';
-import type { Sql, Tx } from '../../store/sql/sql.ts';
+import { DeviceGone, pagesOf, stretchesIn } from '../../store/history/pointPages.ts';
+import type { Sql } from '../../store/sql/sql.ts';
 import type { ExplainRequest } from './explainRequest.ts';
-import { readRecord } from './readRecord.ts';
+import { readRecord, readRecorded } from './readRecord.ts';
 
 /** A month at a point every 13 seconds. */
 export const EXPLAIN_POINTS_MAX = 200_000;
 /** What one may take, without the wait for earlier ones. */
 export const EXPLAIN_LIMIT_MS = 20_000;
+/** Processor time of one call. */
+export const EXPLAIN_WORK_MS = 6_000;
 /** One that waits for others of its account for longer is given up. */
 const WAIT_LIMIT_MS = 15_000;
-/** Those of one account wait for each other: two at a time keep Postgres from points of others. Each holds some megabytes. */
+/** Those of one account wait for each other. Each holds some megabytes, most of them the steps of its points. */
 const RUNNING = { running: 16, runningPerKey: 1, waiting: 1_000, waitingPerKey: 20 };
 
 export interface ExplainPorts {
@@ -28,17 +31,19 @@ export type ExplainOutcome =
   | { readonly kind: 'explained'; readonly explanation: Explanation; readonly points: number }
   /** The area or the device has gone meanwhile. */
   | { readonly kind: 'area_gone' | 'device_gone' }
-  | { readonly kind: 'too_many_points' };
+  | { readonly kind: 'too_many_points' | 'too_much_work' };
 
 /** Explains what areas reported of devices, one at a time for each account, in work turns. Nothing is written. */
 export class Explanations {
   readonly #ports: ExplainPorts;
   readonly #running = new FairSemaphore<number>(RUNNING);
   readonly #pointsMax: number;
+  readonly #workMs: number;
 
-  constructor(ports: ExplainPorts, pointsMax = EXPLAIN_POINTS_MAX) {
+  constructor(ports: ExplainPorts, pointsMax = EXPLAIN_POINTS_MAX, workMs = EXPLAIN_WORK_MS) {
     this.#ports = ports;
     this.#pointsMax = pointsMax;
+    this.#workMs = workMs;
   }
 
   /** The most points of one window. */
@@ -57,13 +62,11 @@ export class Explanations {
     const close = () => this.#running.release(accountId);
     try {
       const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
-      const outcome = await this.#ports
-        .reads(accountId)
-        .begin('isolation level repeatable read read only', (tx) => this.#explain(tx, request, untilMs));
-      return { ...outcome, close };
+      return { ...(await this.#explain(request, untilMs)), close };
     } catch (error) {
       close();
       if (error instanceof DeviceGone) return { kind: 'device_gone', close: () => undefined };
+      if (error instanceof TooMuchWork) return { kind: 'too_much_work', close: () => undefined };
       throw error;
     }
   }
@@ -82,19 +85,29 @@ export class Explanations {
     }
   }
 
-  /** Points, events and the past are of one snapshot: a point is never there without its event. */
-  async #explain(tx: Tx, request: ExplainRequest, untilMs: number): Promise<ExplainOutcome> {
+  /** A connection is held only while something is read, never while points are evaluated. */
+  async #explain(request: ExplainRequest, untilMs: number): Promise<ExplainOutcome> {
     const { turns } = this.#ports;
-    const { accountId, worldIds, areaId, deviceId, fromMs, toMs, withSteps } = request;
-    const record = await readRecord(tx, request);
+    const { accountId, areaId, fromMs, toMs, withSteps } = request;
+    const sql = this.#ports.reads(accountId);
+    const record = await sql.begin('isolation level repeatable read read only', (tx) =>
+      readRecord(tx, request),
+    );
     if (record === null) return { kind: 'area_gone' };
-    const { situations, recorded, stay, startMs, createdAtMs } = record;
-    const replay = new PointReplay({ areaId, situations, recorded, fromMs, stay, withSteps });
-    for await (const page of pointPages(tx, worldIds, deviceId, { fromMs: startMs, toMs }, 'marked')) {
-      const { marks } = page;
-      if (marks !== null) await turns.run(accountId, replay.take({ ...page, marks }));
-      if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
+    const { situations, source, stay, startMs, createdAtMs } = record;
+    const replay = new PointReplay({ areaId, situations, fromMs, stay, withSteps });
+    const budget = new ProcessorBudget(this.#workMs, () => {
       if (performance.now() > untilMs) throw new DeadlineExceeded('the explanation takes too long');
+      return false;
+    });
+    const window = { fromMs: startMs, toMs };
+    for await (const stretch of stretchesIn(window, (span) => readRecorded(sql, request, source, span))) {
+      replay.expect(stretch.recorded);
+      for (const page of pagesOf(stretch)) {
+        const { marks } = page;
+        if (marks !== null) await turns.run(accountId, budget.spend(replay.take({ ...page, marks })));
+        if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
+      }
     }
     replay.end();
     const names = { ...request.names, areaCreatedAtMs: createdAtMs, toMs };

@@ -10,18 +10,20 @@ import {
   selectPassages,
 } from '../../store/history/areaRecord.ts';
 import { type StoredPast, selectPast } from '../../store/history/past.ts';
+import { DeviceGone, type TimeWindow } from '../../store/history/pointPages.ts';
+import { type Stretch, selectStretch } from '../../store/history/stretches.ts';
 import { selectLastPoints } from '../../store/history/surveyPoints.ts';
-import type { Tx } from '../../store/sql/sql.ts';
+import type { Sql, Tx } from '../../store/sql/sql.ts';
 import type { ExplainRequest } from './explainRequest.ts';
 
 /** Where memberships changed, this much more is read before the window. */
 const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
 const NEVER_MS = 0;
 
-/** What is known beside the points of a window. */
+/** What is known beforehand of the points of a window. */
 export interface AreaRecord {
   readonly situations: readonly Situation[];
-  readonly recorded: readonly RecordedEvent[];
+  readonly source: PassageSource;
   /** Of the device in the area, before the point at `startMs`. */
   readonly stay: Stay | null;
   /** From when on points are read, to know who was inside at the beginning of the window. */
@@ -31,7 +33,7 @@ export interface AreaRecord {
 
 /** Null when the area does not exist any more. */
 export async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaRecord | null> {
-  const { areaId, deviceId, imei, fromMs, worldIds } = request;
+  const { areaId, deviceId, imei, fromMs } = request;
   const past = await selectPast(tx, areaId, deviceId);
   if (past === null) return null;
   const createdAtMs = past.createdAtMs;
@@ -39,19 +41,34 @@ export async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaR
   const source: PassageSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
   const last = await selectLastPassage(tx, source, fromMs);
   const startMs = await startOf(tx, request, situations, last);
-  const recorded = await selectPassages(tx, source, request);
-  return {
-    situations,
-    recorded: recorded.map(
+  return { situations, source, stay: stayAfter(areaId, last), startMs, createdAtMs };
+}
+
+/** Points with what is recorded of them. */
+export interface RecordedStretch extends Stretch {
+  readonly recorded: readonly RecordedEvent[];
+}
+
+/** The first points of a span and their events, of one snapshot: a point is never there without its event. Throws DeviceGone. */
+export function readRecorded(
+  sql: Sql,
+  { worldIds, deviceId, fromMs }: ExplainRequest,
+  source: PassageSource,
+  span: TimeWindow,
+): Promise<RecordedStretch> {
+  return sql.begin('isolation level repeatable read read only', async (tx) => {
+    const stretch = await selectStretch(tx, worldIds, deviceId, span, 'marked');
+    if (stretch === null) throw new DeviceGone('the device is not there any more');
+    const inWindow = { fromMs: Math.max(span.fromMs, fromMs), toMs: stretch.toMs };
+    const passages = await selectPassages(tx, source, inWindow);
+    const recorded = passages.map(
       ({ id, direction, occurredAtMs, enteredAtMs, worldId }): RecordedEvent => ({
         ...{ id, direction, occurredAtMs, enteredAtMs },
         isReadable: worldIds.includes(worldId),
       }),
-    ),
-    stay: stayAfter(areaId, last),
-    startMs,
-    createdAtMs,
-  };
+    );
+    return { ...stretch, recorded };
+  });
 }
 
 function worldsOf({ revisions, deviceWorlds }: StoredPast): number[] {

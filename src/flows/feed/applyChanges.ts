@@ -40,13 +40,17 @@ export interface ApplyPorts {
 
 /** Few enough that Postgres replies in time even from a slow disk. */
 const DEVICES_PER_READ = 2_500;
-const AREAS_PER_READ = 100;
+/** An area has up to 32 KB of vertices, and the rows of a reply are decoded at once: about a millisecond. */
+const AREAS_PER_READ = 25;
 
 /**
  * Applies a page of the feed to memory, in turns with the requests. The feed names what has changed, and the rows are
  * read here. So the order of changes does not matter, and a page may be applied twice. Positions are in the feed
  * itself; an older one never replaces a newer one. Until the page is complete, some of memory is newer than the rest,
  * as between any two commits. The caller raises the versions of worlds when all their changes are applied.
+ *
+ * It is urgent in the turns: while it lasts, memory counts as older than it is, and after a few seconds of that every
+ * caller would have to be looked up in Postgres.
  */
 export async function applyChanges(
   ports: ApplyPorts,
@@ -65,7 +69,7 @@ export async function applyChanges(
   for (const { kind, worldId } of changes) {
     if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
   }
-  const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)));
+  const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
   await loadDevices(ports, fleet, [...new Set([...unknown, ...saidInPart(changes)])], 'moved');
 }
 
@@ -97,7 +101,7 @@ async function loadDevices(
   for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
     const part = ids.slice(at, at + DEVICES_PER_READ);
     const rows = await awaitReply(selectDevicesById(sql, part));
-    await inTurns(turns, 'feed', putDevices(fleet, rows));
+    await inTurns(turns, 'feed', putDevices(fleet, rows), true);
     if (kind === 'moved') continue;
     const present = new Set(rows.map(({ fields }) => fields.id));
     for (const { worldId, ...removal } of await awaitReply(selectRemovalsById(sql, part))) {
@@ -129,6 +133,6 @@ async function loadAreas(
     const rows = await awaitReply(selectAreasById(sql, part));
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
-    await inTurns(turns, 'feed', compileAreas(areas, rows));
+    await inTurns(turns, 'feed', compileAreas(areas, rows), true);
   }
 }

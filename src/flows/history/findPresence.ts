@@ -1,5 +1,6 @@
 import { DeadlineExceeded } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import { Abandoned, ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { Place } from '../../engine/presence/presence.ts';
 import type { TimeWindow } from '../../store/history/pointPages.ts';
 import { type PresenceOutcome, type PresencePorts, PresenceSearch } from './presenceSearch.ts';
@@ -7,6 +8,8 @@ import type { HistoryReader } from './summarizeHistory.ts';
 
 /** Includes the wait for earlier ones of the same account. */
 export const PRESENCE_LIMIT_MS = 25_000;
+/** Processor time of one call: a hundred times what the figures of the largest fleets need. */
+export const PRESENCE_WORK_MS = 8_000;
 /** Those of one account wait for each other. */
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
 
@@ -14,13 +17,15 @@ const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 
 export class Presences {
   readonly #ports: PresencePorts;
   readonly #running = new FairSemaphore<number>(RUNNING);
+  readonly #workMs: number;
 
-  constructor(ports: PresencePorts) {
+  constructor(ports: PresencePorts, workMs = PRESENCE_WORK_MS) {
     this.#ports = ports;
+    this.#workMs = workMs;
   }
 
   /** The earliest `limit` devices. Rejects with Overloaded, DeadlineExceeded or DamagedPoints. */
-  find(
+  async find(
     reader: HistoryReader,
     place: Place,
     window: TimeWindow,
@@ -28,10 +33,18 @@ export class Presences {
     hasLeft: () => boolean,
   ): Promise<PresenceOutcome> {
     const untilMs = performance.now() + PRESENCE_LIMIT_MS;
-    const search = new PresenceSearch(this.#ports, reader, place, window, limit, () => {
+    const isOver = () => {
       if (performance.now() > untilMs) throw new DeadlineExceeded('the presence takes too long');
       return hasLeft();
-    });
-    return this.#running.run(reader.accountId, () => search.run());
+    };
+    const budget = new ProcessorBudget(this.#workMs, isOver);
+    const search = new PresenceSearch(this.#ports, reader, place, window, limit, budget, isOver);
+    try {
+      return await this.#running.run(reader.accountId, () => search.run());
+    } catch (error) {
+      if (error instanceof Abandoned) return 'left';
+      if (error instanceof TooMuchWork) return 'too_much_work';
+      throw error;
+    }
   }
 }

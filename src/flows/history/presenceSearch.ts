@@ -1,4 +1,5 @@
-import type { WorkTurns } from '../../base/workTurns.ts';
+import type { ProcessorBudget } from '../../base/work/processorBudget.ts';
+import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from '../../engine/presence/presence.ts';
 import type { Device } from '../../memory/device.ts';
 import type { Fleet } from '../../memory/fleet.ts';
@@ -40,7 +41,7 @@ export interface FoundPresence {
   readonly total: number;
 }
 
-export type PresenceOutcome = FoundPresence | 'too_many_points' | 'left';
+export type PresenceOutcome = FoundPresence | 'too_many_points' | 'too_much_work' | 'left';
 
 interface SelectedSpans {
   readonly lastImei: string;
@@ -48,13 +49,17 @@ interface SelectedSpans {
   readonly spans: readonly PlaceSpan[];
 }
 
-/** One call. Boxes choose what is read: those of packed days, and for other points their rows. */
+/**
+ * One call. Boxes choose what is read: those of packed days, and for other points their rows. Rejects with what ends its
+ * budget.
+ */
 export class PresenceSearch {
   readonly #ports: PresencePorts;
   readonly #reader: HistoryReader;
   readonly #place: Place;
   readonly #window: TimeWindow;
   readonly #limit: number;
+  readonly #budget: ProcessorBudget;
   /** True: nobody waits for the answer. Throws when it takes too long. */
   readonly #isOver: () => boolean;
   #found: PresentDevice[] = [];
@@ -68,6 +73,7 @@ export class PresenceSearch {
     place: Place,
     window: TimeWindow,
     limit: number,
+    budget: ProcessorBudget,
     isOver: () => boolean,
   ) {
     this.#ports = ports;
@@ -75,6 +81,7 @@ export class PresenceSearch {
     this.#place = place;
     this.#window = window;
     this.#limit = limit;
+    this.#budget = budget;
     this.#isOver = isOver;
   }
 
@@ -141,18 +148,22 @@ export class PresenceSearch {
   }
 
   async #tallyPacked(tally: PresenceTally, stretches: readonly Stretch[]): Promise<void> {
-    this.#points += await this.#ports.turns.run(this.#reader.accountId, tallyPacked(tally, stretches));
+    this.#points += await this.#inTurns(tallyPacked(tally, stretches));
+  }
+
+  #inTurns<T>(steps: Steps<T>): Promise<T> {
+    return this.#ports.turns.run(this.#reader.accountId, this.#budget.spend(steps));
   }
 
   /** Page by page: there may be many rows. */
   async #tallyPages(tally: PresenceTally, deviceId: number, spans: readonly PlaceSpan[]): Promise<void> {
-    const { reads, turns } = this.#ports;
+    const { reads } = this.#ports;
     const { accountId, worldIds } = this.#reader;
     try {
       for (const span of spans) {
         tally.interrupt();
         for await (const page of pointPages(reads(accountId), worldIds, deviceId, span, 'place')) {
-          await turns.run(accountId, tally.take(page));
+          await this.#inTurns(tally.take(page));
           this.#points += page.count;
           if (this.#points > PRESENCE_POINTS_MAX) return;
         }

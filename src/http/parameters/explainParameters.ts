@@ -1,5 +1,5 @@
 import { DAY_MS, formatDuration } from '../../base/durations.ts';
-import { EXPLAIN_POINTS_MAX } from '../../flows/explain/explanations.ts';
+import { EXPLAIN_POINTS_MAX, EXPLAIN_WORK_MS } from '../../flows/explain/explanations.ts';
 import { choiceParameter, type Parameter } from './parameter.ts';
 import { DEVICE, FROM, TO } from './parameters.ts';
 import { type Query, windowOf } from './query.ts';
@@ -33,6 +33,8 @@ export function windowTooLong(excessMs: number): string {
 export function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
   return `the device has more than ${pointsMax} points between from and to; narrow from or to`;
 }
+
+export const TOO_MUCH_EXPLAIN_WORK = `the explanation takes more than ${formatDuration(EXPLAIN_WORK_MS)} of processor time; narrow from or to, or give the area fewer points`;
 
 /** The window of a query, both ends included, not longer than is allowed; else what is wrong with it. */
 export function explainWindowOf(

@@ -1,4 +1,5 @@
-import { DAY_MS, HOUR_MS } from '../../base/durations.ts';
+import { DAY_MS, formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { PRESENCE_WORK_MS } from '../../flows/history/findPresence.ts';
 import { PRESENCE_POINTS_MAX } from '../../flows/history/presenceSearch.ts';
 import { limitParameter, type Parameter } from './parameter.ts';
 import { FROM, LAT, LNG, TO } from './parameters.ts';
@@ -51,3 +52,4 @@ export const PLACE_MESSAGE = 'send either lat, lng and radius_m, or area_id';
 export const AREA_ID_MESSAGE = 'area_id must be a positive integer';
 export const SPAN_MESSAGE = 'from and to are more than 31 days apart; narrow them';
 export const TOO_MANY_PRESENCE_POINTS = `more than ${PRESENCE_POINTS_MAX} points must be looked at; narrow from and to, or the place`;
+export const TOO_MUCH_PRESENCE_WORK = `the call takes more than ${formatDuration(PRESENCE_WORK_MS)} of processor time; narrow from and to, or the place, or take an area of fewer points`;

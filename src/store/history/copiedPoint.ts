@@ -2,7 +2,7 @@ import type { CopiedRow } from '../sql/copiedRow.ts';
 import { RawSql } from '../sql/sqlText.ts';
 import type { PointColumns } from './codec/pointColumns.ts';
 
-/** What `readPoint` reads; with `received_at, late` behind it, what `readMarks` reads then. */
+/** What `readPoint` reads, and what `readMarks` reads behind a point or a place. */
 export const POINT_LIST = new RawSql(
   'recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km',
 );
@@ -44,8 +44,8 @@ export function readMarks(row: CopiedRow, points: PointColumns, n: number): void
   points.lates[n] = late === null ? Number.NaN : Number(late);
 }
 
-/** All of a point: POINT_LIST and MARK_LIST. */
-export function readMarkedPoint(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
-  readPoint(row, recordedAtMs, points, n);
+/** Where the point was and how it came: PLACE_LIST and MARK_LIST. */
+export function readMarkedPlace(row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number): void {
+  readPlace(row, recordedAtMs, points, n);
   readMarks(row, points, n);
 }

@@ -59,26 +59,41 @@ export async function* pointPages(
   window: TimeWindow,
   wanted: WantedColumns = 'plain',
 ): AsyncGenerator<PointPage, void, undefined> {
+  const read = (span: TimeWindow) => selectStretch(sql, worldIds, deviceId, span, wanted);
+  for await (const stretch of stretchesIn(window, read)) yield* pagesOf(stretch);
+}
+
+/** The pages of a stretch. Packed points are unpacked when they are asked for. Throws DamagedPoints. */
+export function* pagesOf(stretch: Stretch): Generator<PointPage, void, undefined> {
+  for (const points of pointsOf(stretch)) {
+    for (let at = 0; at < points.count; at += PAGE_POINTS) {
+      yield pageOf(sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count)), stretch.wanted);
+    }
+  }
+}
+
+/** The stretches that `read` finds, one after the other, oldest first. It returns the first of a window, or null. */
+export async function* stretchesIn<Read extends Stretch>(
+  window: TimeWindow,
+  read: (span: TimeWindow) => Promise<Read | null>,
+): AsyncGenerator<Read, void, undefined> {
   let fromMs = window.fromMs;
   let weeks = 1;
-  const read = (): Promise<Stretch | null> => {
+  const readNext = (): Promise<Read | null> => {
     const toMs = Math.min(window.toMs, weekStartMs(fromMs) + weeks * WEEK_MS - 1);
-    const stretch = selectStretch(sql, worldIds, deviceId, { fromMs, toMs }, wanted);
+    const stretch = read({ fromMs, toMs });
     // The reader may have left when it fails. Whoever waits for it still gets the error.
     stretch.catch(() => undefined);
     return stretch;
   };
-  let next = fromMs <= window.toMs ? read() : null;
+  let next = fromMs <= window.toMs ? readNext() : null;
   while (next !== null) {
-    const stretch: Stretch | null = await next;
+    const stretch: Read | null = await next;
     if (stretch === null) throw new DeviceGone('the device is not there any more');
     weeks = stretch.isEmpty ? weeks * EMPTY_GROWTH : 1;
     fromMs = stretch.toMs + 1;
-    next = fromMs <= window.toMs ? read() : null;
-    for (const points of pointsOf(stretch)) {
-      for (let at = 0; at < points.count; at += PAGE_POINTS)
-        yield pageOf(sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count)), wanted);
-    }
+    next = fromMs <= window.toMs ? readNext() : null;
+    yield stretch;
   }
 }
 

@@ -2,19 +2,13 @@ import { CopiedRow } from '../sql/copiedRow.ts';
 import { weekStartMs } from '../sql/partitions.ts';
 import type { Tx } from '../sql/sql.ts';
 import { instant, integers, RawSql } from '../sql/sqlText.ts';
-import {
-  COLUMN_NAMES,
-  emptyColumns,
-  type PackedColumns,
-  type PointColumns,
-  sliceColumns,
-} from './codec/pointColumns.ts';
+import { emptyColumns, type PackedColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import {
   MARK_LIST,
   MOTION_LIST,
   PLACE_LIST,
   POINT_LIST,
-  readMarkedPoint,
+  readMarkedPlace,
   readMotion,
   readPlace,
   readPoint,
@@ -39,21 +33,22 @@ export interface Stretch {
   readonly wanted: WantedColumns;
 }
 
-/** What a reader needs of the points: time and place; speed too; all but how they came; or all. */
+/** What a reader needs of the points: time and place; with speed; all but how they came; or time, place and how they came. */
 export type WantedColumns = 'place' | 'motion' | 'plain' | 'marked';
 const PLACE = ['recordedAtMs', 'lats', 'lngs'] as const;
 const MOTION = [...PLACE, 'speedsKmh'] as const;
 const PLAIN = [...MOTION, 'altitudesM', 'headings', 'satellites', 'odometersKm'] as const;
-const NAMES = { place: PLACE, motion: MOTION, plain: PLAIN, marked: COLUMN_NAMES };
+const MARKED = [...PLACE, 'receivedAtMs', 'lates'] as const;
+const NAMES = { place: PLACE, motion: MOTION, plain: PLAIN, marked: MARKED };
 /** The columns of rows and what reads them, and as many nulls where packed points are. */
 const LISTS = {
   place: { points: PLACE_LIST, nulls: nulls(PLACE.length), read: readPlace },
   motion: { points: MOTION_LIST, nulls: nulls(MOTION.length), read: readMotion },
   plain: { points: POINT_LIST, nulls: nulls(PLAIN.length), read: readPoint },
   marked: {
-    points: new RawSql(`${POINT_LIST.text}, ${MARK_LIST.text}`),
-    nulls: nulls(COLUMN_NAMES.length),
-    read: readMarkedPoint,
+    points: new RawSql(`${PLACE_LIST.text}, ${MARK_LIST.text}`),
+    nulls: nulls(MARKED.length),
+    read: readMarkedPlace,
   },
 };
 

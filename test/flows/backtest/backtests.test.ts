@@ -125,6 +125,10 @@ test('more points than are read are refused with their number, before any is rea
   assert.equal((await backtests(sql, { points: 60 }).run(window)).kind, 'done');
 });
 
+test('one that takes more processor time than it may is refused', async () => {
+  assert.deepEqual(await backtests(pod.sql, { workMs: 0 }).run(request), { kind: 'too_much_work' });
+});
+
 test('points that show who was inside before the window count as well', async () => {
   const window = { ...request, imeis: SHORT.imeis.slice(0, 1), fromMs: START_MS + 15_000 };
   const [first] = await pod.sql<{ inside: boolean }[]>`

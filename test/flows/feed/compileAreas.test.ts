@@ -3,8 +3,10 @@ import { describe, test } from 'node:test';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
 import { compileAreas } from '../../../src/flows/feed/compileAreas.ts';
+import type { Area } from '../../../src/memory/area.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { CIRCLE, POLYGON, validArea } from '../../support/http/areas.ts';
+import { spin } from '../../support/spin.ts';
 
 function stored(id: number, body: object, revision = 1): StoredArea {
   const { definition, measures } = validArea(body);
@@ -58,15 +60,24 @@ describe('compiling areas', () => {
     assert.equal(catalog.area([1], 1)?.shape, shape);
   });
 
-  test('pauses after each large area', () => {
-    const catalog = new AreaCatalog();
-    const steps = compileAreas(
-      catalog,
-      Array.from({ length: 40 }, (_, n) => stored(n + 1, ROUND)),
-    );
-    for (let n = 1; n <= 40; n++) {
-      steps.next();
-      assert.equal(catalog.size, n);
+  test('pauses after a few areas that take long, and puts each when it is complete', () => {
+    const catalog = new SlowCatalog();
+    const round = stored(1, ROUND);
+    const areas = Array.from({ length: 40 }, (_, n) => ({ ...round, id: n + 1 }));
+    const steps = compileAreas(catalog, areas);
+    let pauses = 0;
+    for (let before = 0; steps.next().done !== true; before = catalog.size) {
+      pauses++;
+      assert.ok(catalog.size - before <= 4, `${catalog.size - before} areas in one step`);
     }
+    assert.ok(pauses >= 10, `${pauses} pauses`);
+    assert.equal(catalog.size, 40);
   });
 });
+
+class SlowCatalog extends AreaCatalog {
+  override put(area: Area): void {
+    spin(1);
+    super.put(area);
+  }
+}

@@ -28,7 +28,15 @@ function explained(
   const situations: readonly Situation[] = [
     { sinceMs: createdAtMs, state: 'watched', shape: { compiled: () => SHAPE }, dwellSeconds, isKnown: true },
   ];
-  const replay = new PointReplay({ areaId, situations, fromMs: FROM_MS, stay: null, ...options });
+  const { recorded, withSteps } = options;
+  const replay = new PointReplay({
+    areaId,
+    situations,
+    fromMs: FROM_MS,
+    stay: null,
+    withSteps,
+  });
+  replay.expect(recorded);
   inOneGo(
     replay.take({
       count: times.length,

@@ -1,5 +1,5 @@
 import { AREA_ERRORS } from '../../../areas/areaErrors.ts';
-import { DAY_MS } from '../../../base/durations.ts';
+import { DAY_MS, formatDuration } from '../../../base/durations.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from '../../../engine/backtest/dwellTally.ts';
 import { BACKTEST_LIMIT_MS, BACKTESTS_PER_ACCOUNT } from '../../../flows/backtest/backtests.ts';
 import { BACKTEST_SIZES } from '../../../flows/backtest/surveyDevices.ts';
@@ -9,6 +9,7 @@ import {
   BACKTEST_ERRORS,
   BACKTEST_LIMITS,
   tooManyPoints,
+  tooMuchWork,
   windowTooLong,
 } from '../../routes/backtest/readBacktest.ts';
 import { EXAMPLE_AREA_BODIES } from '../examples/areas.ts';
@@ -47,7 +48,7 @@ export const BACKTEST_AREA: Operation = {
 
 A device that was inside before the window is known to be: its exit is listed, and no entry. \`events\` are the earliest ${LISTED_EVENTS_MAX}; all are counted. Devices are those that the key sees now. An unknown device in \`devices\` has no points. \`meta.notes\` say what cannot be known.
 
-A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, those included that show who was inside before. It takes at most ${BACKTEST_LIMIT_MS / 1_000} seconds, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time; a further one is rejected with \`429\`.`,
+A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.points} points, those included that show who was inside before. It takes at most ${formatDuration(BACKTEST_SIZES.workMs)} of processor time and ${formatDuration(BACKTEST_LIMIT_MS)} in all, and ends when the caller hangs up. An account has ${BACKTESTS_PER_ACCOUNT} at a time on each pod; a further one there is rejected with \`429\`.`,
   body: {
     schema: ref('BacktestInput'),
     fieldError: ref('BacktestFieldError'),
@@ -60,6 +61,7 @@ A window of at most ${BACKTEST_LIMITS.windowDays} days and ${BACKTEST_SIZES.poin
       'no area': [BACKTEST_ERRORS.areaRequired],
       'too long a window': [windowTooLong(14 * DAY_MS)],
       'too many points': [tooManyPoints(5_012_448, 212, BACKTEST_SIZES.points)],
+      'too much work': [tooMuchWork(BACKTEST_SIZES.workMs)],
       'not a JSON object': [AREA_ERRORS.bodyInvalid],
     },
   },

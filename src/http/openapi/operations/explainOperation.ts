@@ -1,5 +1,5 @@
-import { DAY_MS } from '../../../base/durations.ts';
-import { EXPLAIN_POINTS_MAX } from '../../../flows/explain/explanations.ts';
+import { DAY_MS, formatDuration } from '../../../base/durations.ts';
+import { EXPLAIN_POINTS_MAX, EXPLAIN_WORK_MS } from '../../../flows/explain/explanations.ts';
 import { explanationJson } from '../../answers/explainJson.ts';
 import {
   EXPLAIN_DEVICE,
@@ -7,6 +7,7 @@ import {
   EXPLAIN_TO,
   EXPLAIN_WINDOW_DAYS,
   STEPS,
+  TOO_MUCH_EXPLAIN_WORK,
   tooManyPoints,
   windowTooLong,
 } from '../../parameters/explainParameters.ts';
@@ -29,7 +30,7 @@ export const EXPLAIN_AREA: Operation = {
   summary: 'Say why an area reported what it did of a device, or why it did not',
   description: `Replays the stored points of a device, as they came, by the rule that decided on them, against the shape, the minimum stay and the owners that were in force when each came. \`event_ids\` are those of GET /areas/{id}/events in the same window. What cannot be known is a note, and is not guessed. Nothing is stored, sent or counted.
 
-A window of at most ${EXPLAIN_WINDOW_DAYS} days and ${EXPLAIN_POINTS_MAX} points. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,
+A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points and ${formatDuration(EXPLAIN_WORK_MS)} of processor time; an account has one at a time on a pod, others wait. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,
   parameters: [EXPLAIN_DEVICE, EXPLAIN_FROM, EXPLAIN_TO, STEPS],
   answers: [
     answered(200, 'The explanation.', envelope(ref('Explanation'), EXPLAIN_META), {
@@ -46,5 +47,6 @@ A window of at most ${EXPLAIN_WINDOW_DAYS} days and ${EXPLAIN_POINTS_MAX} points
     ['BAD_REQUEST', STEPS.errorMessage],
     ['BAD_REQUEST', windowTooLong(14 * DAY_MS)],
     ['BAD_REQUEST', tooManyPoints()],
+    ['BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK],
   ],
 };

@@ -12,6 +12,7 @@ import {
   RADIUS_M,
   SPAN_MESSAGE,
   TOO_MANY_PRESENCE_POINTS,
+  TOO_MUCH_PRESENCE_WORK,
 } from '../../parameters/presenceParameters.ts';
 import { answered, dataBody } from '../examples/body.ts';
 import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../examples/fleet.ts';
@@ -53,6 +54,7 @@ export const FIND_PRESENCE: Operation = {
     ['BAD_REQUEST', WINDOW_MESSAGE],
     ['BAD_REQUEST', SPAN_MESSAGE],
     ['BAD_REQUEST', TOO_MANY_PRESENCE_POINTS],
+    ['BAD_REQUEST', TOO_MUCH_PRESENCE_WORK],
     'NOT_FOUND',
   ],
 };

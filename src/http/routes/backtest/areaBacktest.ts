@@ -29,9 +29,9 @@ import {
   historyTrimmed,
   NOT_RECORDED,
 } from './backtestNotes.ts';
-import { type BacktestBody, readBacktest, tooManyPoints } from './readBacktest.ts';
+import { type BacktestBody, readBacktest, tooManyPoints, tooMuchWork } from './readBacktest.ts';
 
-export const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account are running; try again when one of them is answered`;
+export const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account are running on this pod; try again when one of them is answered`;
 const MAX_BODY_BYTES = 1024 * 1024;
 /** More than a backtest may take, so that it is ended before its answer is given up. */
 const ANSWER_LIMIT_MS = BACKTEST_LIMIT_MS + 5_000;
@@ -102,6 +102,8 @@ async function backtest(ports: BacktestRoutePorts, call: Call): Promise<Answer> 
       return errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_BACKTESTS);
     case 'too_many':
       return validationAnswer([tooManyPoints(outcome.points, outcome.devices, ports.backtests.sizes.points)]);
+    case 'too_much_work':
+      return validationAnswer([tooMuchWork(ports.backtests.sizes.workMs)]);
     case 'left':
       return errorAnswer('SERVICE_UNAVAILABLE', 'the caller has hung up');
     case 'done': {

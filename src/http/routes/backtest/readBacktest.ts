@@ -60,6 +60,15 @@ export function tooManyPoints(points: number, devices: number, pointsMax: number
   };
 }
 
+/** More work than a backtest may be, however few its points are. */
+export function tooMuchWork(workMs: number): FieldError {
+  return {
+    field: 'devices',
+    code: 'LIMIT_REACHED',
+    message: `the replay takes more than ${formatDuration(workMs)} of processor time; narrow devices, from or to, or take an area of fewer points`,
+  };
+}
+
 /** The body of a backtest, but for its area. */
 export interface BacktestBody {
   /** What `area` holds, not looked at yet; null: `areaId` is given. */

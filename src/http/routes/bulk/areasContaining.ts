@@ -1,5 +1,6 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { JsonObject } from '../../../base/jsonObject.ts';
+import { Pace } from '../../../base/work/pace.ts';
 import { inOneGo, type Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
 import type { AreaCatalog } from '../../../memory/areaCatalog.ts';
@@ -11,12 +12,11 @@ import { parseDecimal } from '../../parameters/query.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../route.ts';
 import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
 import type { BulkCalls } from './bulkCalls.ts';
-import { CONTAINING_MAX } from './bulkLimits.ts';
-import { CANDIDATES_PER_STEP, ContainingAreas } from './containingAreas.ts';
+import { ContainingAreas } from './containingAreas.ts';
 import type { TextPieces } from './textPieces.ts';
 
-/** Points of a batch between two looks at the clock, when few areas are around them. */
-const POINTS_PER_STEP = 20;
+/** A single point with more candidates is answered in turns with other long computations. */
+const CANDIDATES_AT_ONCE = 20;
 
 export interface AreasContainingPorts {
   readonly areas: AreaCatalog;
@@ -66,8 +66,8 @@ function containing(
   if (type === 'invalid') return parameterError(AREA_TYPE);
   const candidates = areas.near(caller.worldIds, lat, lng);
   const found = new ContainingAreas();
-  const find = () => found.find(candidates, lat, lng, type);
-  if (candidates.length > CANDIDATES_PER_STEP) {
+  const find = () => found.find(candidates, lat, lng, type, new Pace());
+  if (candidates.length > CANDIDATES_AT_ONCE) {
     return bulkCalls.run(caller.accountId, find).then(() => foundAnswer(found));
   }
   inOneGo(find());
@@ -75,7 +75,7 @@ function containing(
 }
 
 function foundAnswer(found: ContainingAreas): Answer {
-  const items = Array.from({ length: Math.min(found.total, CONTAINING_MAX) }, (_, place) => {
+  const items = Array.from({ length: found.count }, (_, place) => {
     const { id, definition } = found.area(place);
     const { name, geometry, externalId } = definition;
     const area = JSON.stringify({ id, name, type: geometry.type, external_id: externalId });
@@ -91,15 +91,17 @@ function* writeAll(
   points: readonly BatchPoint[],
 ): Steps<void> {
   const found = new ContainingAreas();
+  const pace = new Pace();
   json.add('{"data":[');
   let seen = 0;
   for (const point of points) {
     json.add(`${seen === 0 ? '' : ','}{"ref":${point.refJson},`);
     const error =
-      'errorJson' in point ? point.errorJson : yield* findAround(found, areas, worldIds, point.sent);
+      'errorJson' in point ? point.errorJson : yield* findAround(found, areas, worldIds, point.sent, pace);
     if (error === null) writeFound(json, found);
     else json.add(`"error":${error}}`);
-    if (++seen % POINTS_PER_STEP === 0) yield;
+    seen++;
+    if (pace.isDue()) yield* pace.pause();
   }
   json.add('],"meta":{}}');
 }
@@ -110,16 +112,17 @@ function* findAround(
   areas: AreaCatalog,
   worldIds: readonly number[],
   { lat, lng }: JsonObject,
+  pace: Pace,
 ): Steps<string | null> {
   if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return INVALID_POINT;
-  yield* found.find(areas.near(worldIds, lat, lng), lat, lng, null);
+  yield* found.find(areas.near(worldIds, lat, lng), lat, lng, null, pace);
   return null;
 }
 
 /** An external id is ASCII that JSON takes as it is: see externalId.ts. */
 function writeFound(json: TextPieces, found: ContainingAreas): void {
   json.addAscii('"areas":[');
-  for (let place = 0; place < Math.min(found.total, CONTAINING_MAX); place++) {
+  for (let place = 0; place < found.count; place++) {
     const { id, definition } = found.area(place);
     const { externalId } = definition;
     json.addAscii(place === 0 ? '{"id":' : ',{"id":');
@@ -129,7 +132,7 @@ function writeFound(json: TextPieces, found: ContainingAreas): void {
     json.addAscii(String(found.distanceM(place)));
     json.addAscii('}');
   }
-  json.addAscii(found.total > CONTAINING_MAX ? `],"total":${found.total}}` : ']}');
+  json.addAscii(found.total > found.count ? `],"total":${found.total}}` : ']}');
 }
 
 const INVALID_POINT = errorJson('BAD_REQUEST', COORDINATES_MESSAGE);

@@ -1,27 +1,36 @@
 import type { AreaType } from '../../../areas/area.ts';
 import { invariant } from '../../../base/invariant.ts';
+import type { Pace } from '../../../base/work/pace.ts';
 import type { Steps } from '../../../base/workTurns.ts';
 import type { Area } from '../../../memory/area.ts';
+import { CONTAINING_MAX } from './bulkLimits.ts';
 
-/** Candidates between two looks at the clock: a fraction of a millisecond. */
-export const CANDIDATES_PER_STEP = 20;
+/** Areas between two sorts. One sort of all that an account may have around a point would take ten milliseconds. */
+const KEPT = 2 * CONTAINING_MAX;
 
 /**
- * The areas that contain a point: deepest inside first, then by id. A batch finds those of its points with one of these,
- * point by point, in memory that is allocated once.
+ * The areas that contain a point, deepest inside first, then by id: the first of them, and how many there are. A batch
+ * finds those of its points with one of these, point by point, in memory that is allocated once.
  */
 export class ContainingAreas {
   readonly #areas: Area[] = [];
   /** Metres to the boundaries of these areas: 0 or less. */
-  #distancesM = new Float64Array(64);
+  readonly #distancesM = new Float64Array(KEPT);
   /** Places in both lists, in order. */
   #order: number[] = [];
+  #total = 0;
 
+  /** How many there are. */
   get total(): number {
+    return this.#total;
+  }
+
+  /** How many of them are known: at most CONTAINING_MAX. */
+  get count(): number {
     return this.#order.length;
   }
 
-  /** The area in a place of the order: 0 is the first. */
+  /** The area in a place of the order, less than `count`: 0 is the first. */
   area(place: number): Area {
     return this.#areas[this.#at(place)] as Area;
   }
@@ -31,24 +40,38 @@ export class ContainingAreas {
   }
 
   /** Finds those among the candidates that have this type, if any is given. Forgets what was found before. */
-  *find(candidates: readonly Area[], lat: number, lng: number, type: AreaType | null): Steps<void> {
-    this.#reserve(candidates.length);
-    const areas = this.#areas;
-    const distancesM = this.#distancesM;
+  *find(
+    candidates: readonly Area[],
+    lat: number,
+    lng: number,
+    type: AreaType | null,
+    pace: Pace,
+  ): Steps<void> {
     const order: number[] = [];
-    let seen = 0;
+    /** Places of areas that are not among the first any more. */
+    const free: number[] = [];
+    this.#total = 0;
     for (const area of candidates) {
-      if (++seen % CANDIDATES_PER_STEP === 0) yield;
+      if (pace.isDue()) yield* pace.pause();
       if (type !== null && area.definition.geometry.type !== type) continue;
       const distanceM = area.shape.insideDistanceM(lat, lng);
       if (distanceM > 0) continue;
-      const at = order.length;
-      areas[at] = area;
-      distancesM[at] = distanceM;
+      this.#total++;
+      const at = free.pop() ?? order.length;
+      this.#areas[at] = area;
+      this.#distancesM[at] = distanceM;
       order.push(at);
+      if (order.length < KEPT) continue;
+      this.#sort(order);
+      free.push(...order.splice(CONTAINING_MAX));
     }
-    order.sort((a, b) => this.#compare(a, b));
+    this.#sort(order);
+    order.splice(CONTAINING_MAX);
     this.#order = order;
+  }
+
+  #sort(order: number[]): void {
+    order.sort((a, b) => this.#compare(a, b));
   }
 
   /** Not the difference of two distances: V8 would put each into memory of its own. */
@@ -63,9 +86,5 @@ export class ContainingAreas {
     const at = this.#order[place];
     invariant(at !== undefined, 'an area is in this place');
     return at;
-  }
-
-  #reserve(count: number): void {
-    if (count > this.#distancesM.length) this.#distancesM = new Float64Array(2 * count);
   }
 }

@@ -1,5 +1,6 @@
 import type { FieldError } from '../../../base/fieldError.ts';
 import { isMissing, type JsonObject } from '../../../base/jsonObject.ts';
+import { Pace } from '../../../base/work/pace.ts';
 import type { Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
 import type { NearDevice } from '../../../memory/device.ts';
@@ -20,9 +21,6 @@ export const TOO_MANY_DEVICES = {
   code: 'LIMIT_REACHED',
   message: `the limits of all points together are more than ${BATCH_DEVICES_MAX} devices; ask for fewer, or in several calls`,
 } as const satisfies FieldError;
-
-/** Searches between two looks at the clock: a fraction of a millisecond. */
-const POINTS_PER_STEP = 10;
 
 export interface NearestBatchPorts {
   readonly fleet: Fleet;
@@ -86,6 +84,7 @@ function* writeAll(
   questions: readonly Question[],
   nowMs: number,
 ): Steps<void> {
+  const pace = new Pace();
   json.add('{"data":[');
   let seen = 0;
   for (const question of questions) {
@@ -99,7 +98,8 @@ function* writeAll(
         (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
       json.add(`"devices":${listJson(found, nowMs)}}`);
     }
-    if (++seen % POINTS_PER_STEP === 0) yield;
+    seen++;
+    if (pace.isDue()) yield* pace.pause();
   }
   json.add(CLOSING);
 }

@@ -9,7 +9,13 @@ import type { Fleet } from '../../../memory/fleet.ts';
 import { type Answer, errorAnswer } from '../../answers/answer.ts';
 import { NotBegun } from '../../answers/notBegun.ts';
 import { EXPLAIN_AREA } from '../../openapi/operations/explainOperation.ts';
-import { explainWindowOf, STEPS, tooManyPoints, windowTooLong } from '../../parameters/explainParameters.ts';
+import {
+  explainWindowOf,
+  STEPS,
+  TOO_MUCH_EXPLAIN_WORK,
+  tooManyPoints,
+  windowTooLong,
+} from '../../parameters/explainParameters.ts';
 import { idOf, malformedId } from '../../parameters/id.ts';
 import { imeiError } from '../../parameters/imei.ts';
 import { parameterError, readChoice } from '../../parameters/parameter.ts';
@@ -85,5 +91,7 @@ async function open(explanations: Explanations, request: ExplainRequest): Promis
       throw new NotBegun(errorAnswer('DEVICE_NOT_FOUND'));
     case 'too_many_points':
       throw new NotBegun(errorAnswer('BAD_REQUEST', tooManyPoints(explanations.pointsMax)));
+    case 'too_much_work':
+      throw new NotBegun(errorAnswer('BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK));
   }
 }

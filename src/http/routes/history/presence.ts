@@ -22,6 +22,7 @@ import {
   RADIUS_M,
   SPAN_MESSAGE,
   TOO_MANY_PRESENCE_POINTS,
+  TOO_MUCH_PRESENCE_WORK,
 } from '../../parameters/presenceParameters.ts';
 import { isBlank, parseDecimal, type Query } from '../../parameters/query.ts';
 import type { Call, Route } from '../route.ts';
@@ -63,6 +64,7 @@ async function presence({ areas, presences }: PresenceRoutePorts, call: Call): P
   const hasLeft = () => call.hasLeft?.() ?? false;
   const found = await presences.find(caller, place, { fromMs, toMs }, limit, hasLeft);
   if (found === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_PRESENCE_POINTS);
+  if (found === 'too_much_work') return errorAnswer('BAD_REQUEST', TOO_MUCH_PRESENCE_WORK);
   if (found === 'left') return dataAnswer([]);
   return dataAnswer(
     found.devices.map((each) => presenceView(each, nowMs)),

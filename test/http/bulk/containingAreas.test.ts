@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { AreaGeometry } from '../../../src/areas/area.ts';
+import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
+import { compileShape } from '../../../src/areas/shape.ts';
+import { Pace } from '../../../src/base/work/pace.ts';
+import { inOneGo } from '../../../src/base/workTurns.ts';
+import { CONTAINING_MAX } from '../../../src/http/routes/bulk/bulkLimits.ts';
+import { ContainingAreas } from '../../../src/http/routes/bulk/containingAreas.ts';
+import type { Area } from '../../../src/memory/area.ts';
+import { seededRandom } from '../../support/seededRandom.ts';
+
+const AT = { lat: 41.9, lng: 12.5 };
+
+function circle(id: number, radiusM: number): Area {
+  const geometry: AreaGeometry = { type: id % 3 === 0 ? 'point' : 'circle', center: AT, radiusM };
+  const definition = { name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry };
+  const stored = { id, worldId: 1, accountId: 1, definition, measures: areaMeasures(geometry) };
+  return { ...stored, createdAtMs: 0, revision: 1, shape: compileShape(definition) };
+}
+
+test('of thousands of areas around a point the deepest are known, in order, and all are counted', () => {
+  const random = seededRandom(7);
+  // Few radii, so that many are equally deep.
+  const areas = Array.from({ length: 3_000 }, (_, n) => circle(n + 1, 100 + Math.floor(random() * 40)));
+  areas.sort(() => random() - 0.5);
+  const found = new ContainingAreas();
+  for (const [count, type] of [
+    [0, null],
+    [7, null],
+    [CONTAINING_MAX, null],
+    [2 * CONTAINING_MAX, null],
+    [2 * CONTAINING_MAX + 1, null],
+    [3_000, null],
+    [1_500, 'point'],
+    [50, 'circle'],
+  ] as const) {
+    for (const northM of [0, 110]) {
+      const lat = AT.lat + northM / 111_000;
+      const candidates = areas.slice(0, count);
+      const expected = candidates
+        .filter(
+          ({ definition, shape }) =>
+            (type === null || definition.geometry.type === type) && shape.contains(lat, AT.lng),
+        )
+        .map((area) => ({ id: area.id, distanceM: area.shape.signedDistanceM(lat, AT.lng) }))
+        .sort((a, b) => a.distanceM - b.distanceM || a.id - b.id);
+      inOneGo(found.find(candidates, lat, AT.lng, type, new Pace()));
+      assert.equal(found.total, expected.length);
+      assert.deepEqual(
+        Array.from({ length: found.count }, (_, n) => ({
+          id: found.area(n).id,
+          distanceM: found.distanceM(n),
+        })),
+        expected.slice(0, CONTAINING_MAX),
+      );
+    }
+  }
+});
