@@ -6,6 +6,7 @@ import type { LogInPorts } from './flows/access/logIn.ts';
 import { LoginTurns } from './flows/access/loginTurns.ts';
 import { CreateOnce } from './flows/areas/createOnce.ts';
 import { ImportPlanner } from './flows/areas/importPlanner.ts';
+import { Overlaps } from './flows/areas/overlaps.ts';
 import { Backtests } from './flows/backtest/backtests.ts';
 import { SummaryCache } from './flows/delivery/summaryCache.ts';
 import { Explanations } from './flows/explain/explanations.ts';
@@ -66,13 +67,15 @@ export interface RoutePorts extends ReadPorts, ChangePorts {
 export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const planner = new ImportPlanner(ports.turns);
   teardown.add(() => planner.close());
+  const overlaps = new Overlaps();
+  teardown.add(() => overlaps.close());
   const bulkCalls = new BulkCalls(ports.turns);
   const offered = [
     nearestRoute(ports),
     nearestBatchRoute({ ...ports, bulkCalls }),
     ...areasContainingRoutes({ ...ports, bulkCalls }),
     areaDevicesRoute(ports),
-    areaOverlapsRoute({ ...ports, bulkCalls }),
+    areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
     deviceChangesRoute(ports),

@@ -1,5 +1,6 @@
 import { inOneGo, WorkTurns } from '../../src/base/workTurns.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { Overlaps } from '../../src/flows/areas/overlaps.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import { areaDevicesRoute } from '../../src/http/routes/bulk/areaDevices.ts';
 import { areaOverlapsRoute } from '../../src/http/routes/bulk/areaOverlaps.ts';
@@ -50,12 +51,13 @@ export const bench: BenchCase = {
     const fleet = filledFleet(sizes);
     const areas = fillCatalog(countryAreas(sizes.areas), WORLD);
     const bulkCalls = new BulkCalls(new WorkTurns<string | number>(3));
+    const measured = new Overlaps();
     const calls = new RouteCalls(
       [
         nearestBatchRoute({ fleet, bulkCalls }),
         ...areasContainingRoutes({ areas, bulkCalls }),
         areaDevicesRoute({ areas, fleet }),
-        areaOverlapsRoute({ areas, bulkCalls }),
+        areaOverlapsRoute({ areas, overlaps: measured, bulkCalls }),
       ],
       { worldIds: [WORLD], nowMs: NOW_MS },
     );
@@ -79,6 +81,7 @@ export const bench: BenchCase = {
       const id = String(1 + Math.floor(random() * sizes.areas));
       return Promise.resolve(calls.get('/areas/:id/overlaps', '', { id }));
     });
+    await measured.close();
     say('a victim beside the largest batches');
     const victim = await measureVictim(context);
     const rows: Row[] = [

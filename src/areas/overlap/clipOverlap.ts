@@ -1,11 +1,16 @@
 import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
 import { northwardAreaM2 } from '../../geometry/geodesic/authalic.ts';
 import type { Ring } from '../../geometry/ring/ring.ts';
+import { type Grid, gridOf, isNear, snapped } from './grid.ts';
 import { planarRing } from './planarRing.ts';
 
 /**
  * The area in square metres that two polygons have in common, edges straight in longitude and latitude: exact but for
  * rounding. Null where polygon-clipping cannot complete the intersection, which it reports by an exception.
+ *
+ * Where a vertex of one nearly lies on the boundary of the other, polygon-clipping orders their edges by the rounding
+ * of the last digit, now one way and now the other, and splits the same two edges until it gives up. Both polygons are
+ * then brought to one grid first, where two vertices are equal or clearly apart.
  */
 export function clipOverlapM2(a: Ring, b: Ring): number | null {
   const ringA = pairsOf(a, 0);
@@ -16,7 +21,11 @@ export function clipOverlapM2(a: Ring, b: Ring): number | null {
   const lowest = Math.ceil((westA - eastB) / 360);
   const highest = Math.floor((eastA - westB) / 360);
   for (let turn = lowest; turn <= highest; turn++) {
-    const common = intersection(ringA, pairsOf(b, turn * 360));
+    const ringB = pairsOf(b, turn * 360);
+    const grid = gridOf(ringA, ringB);
+    const common = isNear(ringA, ringB, grid.step)
+      ? intersectionOn(grid, ringA, ringB)
+      : intersection(ringA, ringB);
     if (common === null) return null;
     areaM2 += areaOfM2(common);
   }
@@ -29,6 +38,17 @@ function intersection(a: Pair[], b: Pair[]): MultiPolygon | null {
   } catch {
     return null; // "Unable to complete output ring": the caller has another way
   }
+}
+
+/** In whole steps of the grid, whose products have no rounding. */
+function intersectionOn(grid: Grid, a: Pair[], b: Pair[]): MultiPolygon | null {
+  const common = intersection(snapped(a, grid), snapped(b, grid));
+  const { west, south, step } = grid;
+  return (
+    common?.map((rings) =>
+      rings.map((ring) => ring.map(([x, y]): Pair => [west + x * step, south + y * step])),
+    ) ?? null
+  );
 }
 
 function pairsOf(ring: Ring, shift: number): Pair[] {

@@ -16,6 +16,7 @@ export function discSlices({ center, radiusM }: Disc): Slices {
     south,
     north,
     detailM: radiusM / 4,
+    breaks: [],
     at: (lat) => {
       const half = halfWidthDegrees(center.lat, radiusM, lat);
       return half === 0 ? [] : [center.lng - half, center.lng + half];

@@ -11,6 +11,8 @@ export interface Slices {
   readonly north: number;
   /** Metres. The shape has no detail that is much smaller; slices are taken several to this height. */
   readonly detailM: number;
+  /** Latitudes at which the width may jump: no slice extends across them. In any order. */
+  readonly breaks: readonly number[];
   /** The intersection with the parallel `lat`, which rises from call to call. */
   at(lat: number): Intervals;
 }

@@ -23,6 +23,7 @@ export function ringSlices(ring: Ring): Slices {
     south,
     north,
     detailM: (north - south) * METRES_PER_DEGREE * LEAST_DETAIL_SHARE,
+    breaks: [],
     at: (lat) => {
       active = active.filter(([, high]) => lats[high]! > lat);
       for (; next < edges.length && lats[edges[next]![0]]! <= lat; next++) {

@@ -21,58 +21,99 @@ interface Piece {
   readonly north: number;
 }
 
+/** An edge of the line, its southern end first. Its pieces are made when the parallel reaches them. */
+interface Edge {
+  readonly lngA: number;
+  readonly latA: number;
+  readonly lngB: number;
+  readonly latB: number;
+  readonly count: number;
+  /** No position within the margin lies south of this latitude. */
+  readonly south: number;
+}
+
+/** An edge that the parallel has reached: the pieces that it meets, and the one that comes next. */
+interface OpenEdge {
+  readonly edge: Edge;
+  pieces: Piece[];
+  next: Piece | null;
+  /** Of the next one, from 0. */
+  index: number;
+}
+
 /** A track: all positions within its margin of the line. Every piece is a capsule on a plane of its own scale. */
 export function trackSlices({ points, bufferM }: Track): Slices {
   const path = unwrapLine(toLatLngs(points));
   const { south, north } = corridorBounds(path, bufferM);
-  const pieces = piecesOf(path.lngs, path.lats, bufferM).sort((a, b) => a.south - b.south);
+  const edges = edgesOf(path.lngs, path.lats, bufferM).sort((a, b) => a.south - b.south);
   let next = 0;
-  let active: Piece[] = [];
+  let open: OpenEdge[] = [];
   return {
     south,
     north,
     detailM: bufferM,
+    breaks: path.lats.flatMap((lat) => breaksAround(lat, bufferM)),
     at: (lat) => {
-      active = active.filter((piece) => piece.north > lat);
-      for (; next < pieces.length && pieces[next]!.south <= lat; next++) {
-        if (pieces[next]!.north > lat) active.push(pieces[next]!);
+      for (; next < edges.length && edges[next]!.south <= lat; next++) {
+        const edge = edges[next]!;
+        open.push({ edge, pieces: [], next: pieceOf(edge, 0, bufferM), index: 0 });
       }
       const found: [number, number][] = [];
-      for (const piece of active) {
-        const interval = capsuleAt(piece, bufferM, lat);
-        if (interval !== null) found.push(interval);
+      for (const line of open) {
+        raise(line, lat, bufferM);
+        for (const piece of line.pieces) {
+          const interval = capsuleAt(piece, bufferM, lat);
+          if (interval !== null) found.push(interval);
+        }
       }
+      open = open.filter((line) => line.next !== null || line.pieces.length > 0);
       return joined(found);
     },
   };
 }
 
-function piecesOf(lngs: readonly number[], lats: readonly number[], bufferM: number): Piece[] {
-  const pieces: Piece[] = [];
-  for (let n = 1; n < lngs.length; n++) {
-    const dLng = lngs[n]! - lngs[n - 1]!;
-    const dLat = lats[n]! - lats[n - 1]!;
-    const count = Math.max(1, Math.ceil(Math.abs(dLat) / STEADY_DEGREES));
-    for (let k = 0; k < count; k++) {
-      const ends = [k / count, (k + 1) / count].map((share) => ({
-        lng: lngs[n - 1]! + share * dLng,
-        lat: lats[n - 1]! + share * dLat,
-      })) as [{ lng: number; lat: number }, { lng: number; lat: number }];
-      const [a, b] = ends[0].lat <= ends[1].lat ? ends : [ends[1], ends[0]];
-      const perLatM = meridianRadiusM((a.lat + b.lat) / 2) * RADIANS_PER_DEGREE;
-      const reach = bufferM / perLatM;
-      pieces.push({
-        lngA: a.lng,
-        latA: a.lat,
-        lngB: b.lng,
-        latB: b.lat,
-        perLatM,
-        south: a.lat - reach,
-        north: b.lat + reach,
-      });
-    }
+/** Where the margin around a vertex begins and ends: at once, if an edge runs along the parallel. */
+function breaksAround(lat: number, bufferM: number): number[] {
+  const reach = bufferM / (meridianRadiusM(lat) * RADIANS_PER_DEGREE);
+  return [lat - reach, lat + reach];
+}
+
+/** Takes up the pieces that the parallel `lat` has reached, and drops those below it. */
+function raise(line: OpenEdge, lat: number, bufferM: number): void {
+  if (line.pieces.some(({ north }) => north <= lat)) {
+    line.pieces = line.pieces.filter(({ north }) => north > lat);
   }
-  return pieces;
+  while (line.next !== null && line.next.south <= lat) {
+    if (line.next.north > lat) line.pieces.push(line.next);
+    line.index++;
+    line.next = line.index < line.edge.count ? pieceOf(line.edge, line.index, bufferM) : null;
+  }
+}
+
+function edgesOf(lngs: readonly number[], lats: readonly number[], bufferM: number): Edge[] {
+  return lngs.slice(1).map((_, n) => {
+    const [a, b] = lats[n]! <= lats[n + 1]! ? [n, n + 1] : [n + 1, n];
+    const count = Math.max(1, Math.ceil((lats[b]! - lats[a]!) / STEADY_DEGREES));
+    const edge = { lngA: lngs[a]!, latA: lats[a]!, lngB: lngs[b]!, latB: lats[b]!, count, south: 0 };
+    return { ...edge, south: pieceOf(edge, 0, bufferM).south };
+  });
+}
+
+/** Piece `index` of an edge, counted from its southern end. */
+function pieceOf({ lngA, latA, lngB, latB, count }: Edge, index: number, bufferM: number): Piece {
+  const [from, to] = [index / count, (index + 1) / count];
+  const [south, north] = [latA + from * (latB - latA), latA + to * (latB - latA)];
+  const perLatM = meridianRadiusM((south + north) / 2) * RADIANS_PER_DEGREE;
+  const reach = bufferM / perLatM;
+  return {
+    lngA: lngA + from * (lngB - lngA),
+    latA: south,
+    lngB: lngA + to * (lngB - lngA),
+    latB: north,
+    perLatM,
+    south: south - reach,
+    north: north + reach,
+  };
 }
 
 /**

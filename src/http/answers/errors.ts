@@ -21,6 +21,7 @@ export const ERRORS = {
   CONFLICT: [409, 'external_id is already used by another area'],
   PAYLOAD_TOO_LARGE: [413, 'the body is too large'],
   VALIDATION_ERROR: [422, 'the body is not valid'],
+  TOO_COMPLEX: [422, 'the areas take longer to measure than a call may; simplify them'],
   HEADERS_TOO_LARGE: [431, 'the request headers are too large'],
   TOO_MANY_REQUESTS: [429, 'rate limit exceeded'],
   INTERNAL_ERROR: [500, 'internal error'],

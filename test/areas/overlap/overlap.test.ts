@@ -5,9 +5,11 @@ import { describe, test } from 'node:test';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
 import { clipOverlapM2 } from '../../../src/areas/overlap/clipOverlap.ts';
 import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
+import { ringOverlapM2 } from '../../../src/areas/overlap/ringOverlap.ts';
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { inOneGo } from '../../../src/base/workTurns.ts';
+import { meridianRadiusM, parallelRadiusM } from '../../../src/geometry/geodesic/radii.ts';
 import { readData, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
@@ -118,6 +120,52 @@ describe('the overlap of two areas', () => {
     });
   }
 
+  test('long thin tracks that cross: what they have in common at the crossings, within 0.2 %', () => {
+    for (const [bufferM, half] of [
+      [5, 10],
+      [10, 2],
+      [50, 10],
+      [200, 0.5],
+    ] as const) {
+      const north = track(bufferM, [-half, -half], [half, half]);
+      const south = track(bufferM, [half, -half], [-half, half]);
+      // A rhombus at the equator, where the tracks meet at this angle.
+      const angle = 2 * Math.atan2(meridianRadiusM(0), parallelRadiusM(0));
+      assertNear(common(north, south), (2 * bufferM) ** 2 / Math.sin(angle), 0.002, `${bufferM} m`);
+      // Once more, a turn further east.
+      const twice = track(
+        bufferM,
+        [half, -half],
+        [-half, half],
+        [-half, half + 1],
+        [half, half + 1 + 2 * half],
+      );
+      assertNear(common(north, twice), (2 * bufferM) ** 2 / Math.sin(angle), 0.002, `${bufferM} m, twice`);
+    }
+  });
+
+  test('a track of many rows: the size of its rows, within 0.2 %, however thin they are', () => {
+    for (const [rows, bufferM] of [
+      [10, 20],
+      [200, 10],
+      [400, 5],
+      [900, 5],
+    ] as const) {
+      const pairs: Pair[] = [];
+      let lengthM = ((rows - 1) * 0.005 * Math.PI * meridianRadiusM(0)) / 180;
+      for (let n = 0; n < rows; n++) {
+        const lat = (n - rows / 2) * 0.005;
+        pairs.push([lat, n % 2 === 0 ? 0 : 0.1], [lat, n % 2 === 0 ? 0.1 : 0]);
+        lengthM += (0.1 * Math.PI * parallelRadiusM(lat)) / 180;
+      }
+      // At each corner the strips share a square, and a quarter of a disc lies outside of both.
+      const corners = 2 * (rows - 1);
+      const square = bufferM * bufferM;
+      const expected = 2 * bufferM * lengthM + Math.PI * square - corners * square * (1 - Math.PI / 4);
+      assertNear(outline(track(bufferM, ...pairs)).areaM2, expected, 0.002, `${rows} rows`);
+    }
+  });
+
   test('municipalities that share a border have nothing else in common, within 0.01 % of either', {
     skip: skipWithoutData,
   }, async () => {
@@ -146,7 +194,7 @@ describe('the overlap of two areas', () => {
   });
 });
 
-describe('the two ways to measure an overlap', () => {
+describe('the ways to measure an overlap', () => {
   const random = seededRandom(20_261_122);
   const between = (low: number, high: number): number => low + random() * (high - low);
   const RUNS = IS_TORTURE ? 5_000 : 150;
@@ -163,7 +211,7 @@ describe('the two ways to measure an overlap', () => {
 
   const wrapped = (lng: number): number => (lng > 180 ? lng - 360 : lng < -180 ? lng + 360 : lng);
 
-  test('polygon-clipping and slices agree on random polygons, at 180° too', () => {
+  test('polygon-clipping, edges and slices agree on random polygons, at 180° too', () => {
     let met = 0;
     for (let run = 0; run < RUNS; run++) {
       const lat = between(-80, 80);
@@ -173,14 +221,19 @@ describe('the two ways to measure an overlap', () => {
       const b = outline(
         polygon(...anyStar(lat + between(-size, size), wrapped(lng + between(-size, size)), size)),
       );
-      assert.ok(a.ring !== null && b.ring !== null);
-      const clipped = clipOverlapM2(a.ring, b.ring);
+      assert.ok(a.polygon !== null && b.polygon !== null);
+      const clipped = clipOverlapM2(a.polygon.ring, b.polygon.ring);
       const sliced = inOneGo(sliceOverlapM2(a.slices(), b.slices()));
+      const summed = inOneGo(ringOverlapM2(a.polygon.edges(), b.polygon.edges()));
       assert.ok(clipped !== null, `run ${run}`);
       const least = Math.min(a.areaM2, b.areaM2);
       assert.ok(
         Math.abs(clipped - sliced) <= 0.0005 * least,
         `run ${run}: ${clipped} and ${sliced} of ${least}`,
+      );
+      assert.ok(
+        Math.abs(clipped - summed) <= 1e-9 * least,
+        `run ${run}: ${clipped} and ${summed} of ${least}`,
       );
       if (clipped > 0.01 * least) met++;
     }

@@ -133,6 +133,11 @@ const REQUESTS: Readonly<Record<keyof typeof ERRORS, Request>> = {
   CONFLICT: ['fine', 'POST', '/v3/areas', { ...CIRCLE, external_id: 'taken' }],
   PAYLOAD_TOO_LARGE: ['fine', 'POST', '/v3/areas', ' '.repeat(1024 * 1024 + 1)],
   VALIDATION_ERROR: ['fine', 'POST', '/v3/areas', {}],
+  TOO_COMPLEX: async () => {
+    const points = Array.from({ length: 2_000 }, (_, n) => ({ lat: n % 2 === 0 ? -80 : 80, lng: n / 100 }));
+    const made = await send('fine', 'POST', '/v3/areas', { ...TRACK, points });
+    return send('fine', 'GET', `/v3/areas/${made.body.data.id}/overlaps`);
+  },
   HEADERS_TOO_LARGE: ['fine', 'GET', '/v2/devices', undefined, { 'X-Long': 'x'.repeat(17_000) }],
   TOO_MANY_REQUESTS: async () => {
     const call = () => callApi(pod, 'GET', '/v3/devices', { ip: '192.0.2.200' });

@@ -76,6 +76,59 @@ describe('the overlaps of an area', () => {
     assert.deepEqual((await stranger.get(`/${theirs}/overlaps`)).body.data, []);
   });
 
+  test('that take too long are a 422 that says what to simplify; others are answered in the meantime', async () => {
+    const points = Array.from({ length: 2_000 }, (_, n) => ({ lat: n % 2 === 0 ? -80 : 80, lng: n / 100 }));
+    const track = await api.make({ name: 'Endless', type: 'polyline', points });
+    const victim = await service.newAccount();
+    const one = await victim.make(square('One', 60, 60, 1));
+    const other = await victim.make(square('Other', 60.5, 60.5, 1));
+    const order: string[] = [];
+    const attack = api.get(`/${track}/overlaps`).then((reply) => {
+      order.push('attacker');
+      return reply;
+    });
+    for (let n = 0; n < 3; n++) {
+      const { body } = await victim.get(`/${one}/overlaps`);
+      assert.deepEqual(
+        body.data.map((item: { area: { id: number } }) => item.area.id),
+        [other],
+      );
+      assert.equal((await victim.contains(one, 60.2, 60.2)).body.data.inside, true);
+      order.push('victim');
+    }
+    const reply = await attack;
+    assert.equal(gist(reply), '422 TOO_COMPLEX');
+    assert.match(reply.body.error.message, /simplify this area \(2000 vertices\)/);
+    assert.equal(order.at(-1), 'attacker');
+  });
+
+  test('of polygons that are equal but for rounding are answered like any other', async () => {
+    const corners = [
+      [-24.0092124627823, -174.9775804598137],
+      [-24.003722784901097, -174.9893199092621],
+      [-24.006772441189895, -174.9765613374173],
+    ] as const;
+    const copy = [
+      [-24.00921246278231, -174.97758045981368],
+      [-24.003722784901104, -174.98931990926212],
+      [-24.006772441189895, -174.97656133741734],
+    ] as const;
+    const triangle = (name: string, pairs: typeof corners | typeof copy) =>
+      api.make({ name, type: 'polygon', points: pairs.map(([lat, lng]) => ({ lat, lng })) });
+    const [a, b] = [await triangle('A', corners), await triangle('B', copy)];
+    for (const [id, other] of [
+      [a, b],
+      [b, a],
+    ]) {
+      const { body } = await api.get(`/${id}/overlaps`);
+      assert.deepEqual(
+        body.data.map((item: { area: { id: number } }) => item.area.id),
+        [other],
+      );
+      assert.ok(body.data[0].share > 0.9999 && body.data[0].share <= 1);
+    }
+  });
+
   test('of what is no id are a 400', async () => {
     assert.equal(gist(await api.get('/x/overlaps')), '400 BAD_REQUEST');
   });

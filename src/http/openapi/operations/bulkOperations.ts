@@ -117,7 +117,7 @@ export const AREA_OVERLAPS: Operation = {
   tag: 'Areas',
   summary: 'Find the areas that overlap an area',
   description:
-    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, places and tracks within 0.1 %.',
+    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, places and tracks within 0.1 %. An account has one of these calls at a time on a pod, further ones wait up to 15 seconds, and each has two seconds of computing: beyond that the answer is 422 `TOO_COMPLEX`, whose message names what to simplify.',
   answers: [
     answered(
       200,
@@ -142,5 +142,5 @@ export const AREA_OVERLAPS: Operation = {
       },
     ),
   ],
-  errors: ONE_AREA,
+  errors: [...ONE_AREA, 'TOO_COMPLEX'],
 };
