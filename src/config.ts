@@ -28,6 +28,8 @@ export interface Config {
   readonly ingestTokens: readonly string[] | null;
   /** Null: the embedded Postgres in dataDir. */
   readonly databaseUrl: string | null;
+  /** How long a start waits for a Postgres that cannot be asked yet. */
+  readonly startupWaitSeconds: number;
   /** Null: limits and delivery schedule in this process, which is then the only one. */
   readonly redisUrl: string | null;
   readonly dataDir: string;
@@ -85,6 +87,7 @@ export const VARIABLES = {
   RATE_LIMIT_IP_MINUTE: callsPerWindow({ default: 120 }),
   SECRETS_KEY: base64(32)({ default: undefined }),
   WEBHOOK_ALLOW_NETS: cidrs({ default: NO_NETWORKS }),
+  STARTUP_WAIT_SECONDS: wholeNumber(0, 3_600)({ default: 60 }),
   WEBHOOK_MINUTE_MS: wholeNumber(1, 86_400_000)({ default: 60_000 }),
   CONSOLE_TILES: tiles({ default: undefined }),
   BUILD_COMMIT: text({ default: undefined }),
@@ -171,6 +174,7 @@ function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
     }),
     secretsKey: values.SECRETS_KEY ?? null,
     webhookAllowNets: values.WEBHOOK_ALLOW_NETS,
+    startupWaitSeconds: values.STARTUP_WAIT_SECONDS,
     webhookMinuteMs: values.WEBHOOK_MINUTE_MS,
     consoleTiles: values.CONSOLE_TILES ?? null,
     buildCommit: values.BUILD_COMMIT ?? null,

@@ -5,7 +5,7 @@ import { SqlShares } from './store/sql/sqlShares.ts';
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the feed is
  * followed, callers are authorized and points are stored whatever anybody reads. With the one that listens for notifications
- * they are 32.
+ * they are 33.
  */
 const CONNECTIONS = {
   follower: 2,
@@ -16,8 +16,11 @@ const CONNECTIONS = {
   writes: 4,
   logins: 2,
   service: 4,
+  probes: 1,
 } as const;
 
+/** What a pod reports of itself need not reach a synchronous replica: a replica that hangs must not end the following. */
+const FOLLOWER_SETTINGS = '-c synchronous_commit=local';
 /** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
 const READ_LIMIT_MS = 5_000;
 /** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
@@ -42,20 +45,23 @@ export interface Connections {
   readonly logins: SqlShares<string>;
   /** What nobody waits for: migrations, housekeeping, the last use of keys. */
   readonly service: Sql;
+  /** Tries whether writes are taken. */
+  readonly probes: Sql;
   end(): Promise<void>;
 }
 
 /** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
 export function openConnections(url: string): Connections {
-  const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service') =>
-    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task) });
+  const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service' | 'probes', settings = '') =>
+    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings });
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING };
   const all = {
-    follower: open('follower'),
+    follower: open('follower', FOLLOWER_SETTINGS),
     access: open('access'),
     ingest: open('ingest'),
     delivery: open('delivery'),
     service: open('service'),
+    probes: open('probes'),
     reads: new SqlShares<number>(url, {
       ...fairly,
       maxConnections: CONNECTIONS.reads,

@@ -19,6 +19,8 @@ export interface Coordination {
   /** Asks the other pods to look at the change feed. */
   notifyOthers(): void;
   onNotify(listener: () => void): void;
+  /** False while this pod is on its own although it should not be. */
+  isReachable(): boolean;
   /** Resolves when what is shared can be used, or will not be soon: then this pod begins on its own. */
   ready(): Promise<void>;
   close(): void;
@@ -44,6 +46,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
       deliveries: new LocalDeliverySchedule(),
       notifyOthers: () => undefined,
       onNotify: () => undefined,
+      isReachable: () => true,
       ready: async () => undefined,
       close: () => undefined,
     };
@@ -64,6 +67,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
     deliveries: new RedisDeliverySchedule(port, names),
     notifyOthers: () => notifier.notify(),
     onNotify: (listener) => notifier.onNotify(listener),
+    isReachable: () => port.isUsable,
     ready: async () => {
       if (await whenReady(commands, READY_LIMIT_MS)) return;
       ports.log.warn({}, 'Redis does not answer; starting without it, with limits per pod');

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { loadSecrets } from './secrets.ts';
 import { startEmbedded } from './store/embedded/embedded.ts';
+import { errorFields, type Unavailability, unavailability } from './store/sql/sqlErrors.ts';
 import type { Teardown } from './teardown.ts';
 
 /** Longer than Postgres is given to end by itself (store/embedded/watchdog.ts). */
@@ -26,6 +28,32 @@ export async function openDatabase(
     });
   });
   return { url: embedded.url, failed };
+}
+
+const RETRY_MS = 250;
+
+/**
+ * The result of `begin`, which is called again while Postgres cannot be asked, for `limitMs` at most. Each reason is
+ * logged once. Rejects at once with any other error, such as a wrong password.
+ */
+export async function whenAvailable<T>(
+  begin: () => Promise<T>,
+  { limitMs, log }: { limitMs: number; log: Pick<Logger, 'warn'> },
+): Promise<T> {
+  const untilMs = performance.now() + limitMs;
+  let said: Unavailability | null = null;
+  for (;;) {
+    try {
+      return await begin();
+    } catch (error) {
+      const reason = unavailability(error);
+      if (reason === null || performance.now() + RETRY_MS > untilMs) throw error;
+      if (reason !== said)
+        log.warn({ ...errorFields(error), limit_seconds: limitMs / 1_000 }, 'waiting for Postgres');
+      said = reason;
+      await sleep(RETRY_MS);
+    }
+  }
 }
 
 /** What was configured, else what was generated and is kept in the data folder. */

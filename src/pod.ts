@@ -6,13 +6,14 @@ import type { Config } from './config.ts';
 import { type Connections, openConnections } from './connections.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
 import { Follower } from './flows/feed/follower.ts';
+import { WriteTrial } from './flows/feed/writeTrial.ts';
 import { AreaCatalog } from './memory/areaCatalog.ts';
 import { Fleet } from './memory/fleet.ts';
 import { Keyring } from './memory/keyring.ts';
 import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
-import { openDatabase, secretsOf } from './openDatabase.ts';
+import { openDatabase, secretsOf, whenAvailable } from './openDatabase.ts';
 import { selectInstanceId, selectLongestHistoryDays } from './store/feed/snapshot.ts';
 import type { Damage } from './store/history/damagedPoints.ts';
 import { migrate } from './store/sql/migrate.ts';
@@ -44,6 +45,7 @@ export interface Pod {
   readonly turns: WorkTurns<string | number>;
   readonly memory: Memory;
   readonly follower: Follower;
+  readonly writeTrial: WriteTrial;
   readonly metrics: Metrics;
   readonly coordination: Coordination;
   /** Takes packed points that cannot be read. */
@@ -74,19 +76,18 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const { url, failed } = await openDatabase(config, log, teardown);
   const connections = openConnections(url);
   teardown.add(() => connections.end());
-  await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
-  const database = await selectDatabase(connections.service);
+  const database = await whenAvailable(
+    async () => {
+      await migrate(connections.service, (message, fields = {}) => log.info(fields, message));
+      return selectDatabase(connections.service);
+    },
+    { limitMs: config.startupWaitSeconds * 1_000, log },
+  );
   const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
   const memory = createMemory();
-  const follower = new Follower({
-    ...memory,
-    sql: connections.follower,
-    turns,
-    clock,
-    podId: randomUUID(),
-    log,
-  });
+  const podId = randomUUID();
+  const follower = new Follower({ ...memory, sql: connections.follower, turns, clock, podId, log });
   teardown.add(() => follower.stop());
   const metrics = createMetrics(gaugesOf(memory, follower, waitingPoints), build);
   const coordination = openCoordination(config, {
@@ -108,6 +109,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     turns,
     memory,
     follower,
+    writeTrial: new WriteTrial(connections.probes, podId),
     metrics,
     coordination,
     onDamaged: (damage) => {

@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import { IngestTokens } from './access/ingestTokens.ts';
 import { apiRoutes } from './apiRoutes.ts';
 import { FairSemaphore } from './base/fairSemaphore.ts';
-import { Authorizer } from './flows/access/authorizer.ts';
+import { Authorizer, TRUST_MEMORY_MS } from './flows/access/authorizer.ts';
 import { KeyUse } from './flows/access/keyUse.ts';
 import { SenderAuthorizer } from './flows/access/senderAuthorizer.ts';
 import { SessionAuthorizer } from './flows/access/sessionAuthorizer.ts';
@@ -15,6 +15,7 @@ import type { Route } from './http/routes/route.ts';
 import { createApp } from './http/server/app.ts';
 import { ingestApp } from './http/server/ingestApp.ts';
 import { pollingListener } from './http/server/pollingListener.ts';
+import type { Probes } from './http/server/probes.ts';
 import { createHttpServer } from './http/server/server.ts';
 import type { Pod } from './pod.ts';
 import type { PodDeliveries } from './podDeliveries.ts';
@@ -64,8 +65,16 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
   return createHttpServer(pollingListener(ports, createApp(ports)));
 }
 
-function probesOf({ follower }: Pod) {
-  return { loaded: () => follower.loaded, ready: () => follower.ready() };
+function probesOf({ follower, writeTrial, coordination }: Pod): Probes {
+  return {
+    loaded: () => follower.loaded,
+    canAnswer: () => follower.heldLagMs() <= TRUST_MEMORY_MS,
+    degradations: () => [
+      ...follower.degradations(),
+      ...(coordination.isReachable() ? [] : ['redis_unreachable']),
+    ],
+    writeTrouble: () => writeTrial.trouble(),
+  };
 }
 
 function createAuthorizer(pod: Pod): Authorizer {

@@ -36,6 +36,7 @@ describe('an empty environment', () => {
       roles: new Set(['api', 'ingest', 'delivery']),
       rateLimits: { keyMinute: 120, keyHour: 1000, ipMinute: 120 },
       secretsKey: null,
+      startupWaitSeconds: 60,
       webhookMinuteMs: 60_000,
       consoleTiles: null,
       logLevel: 'info',
@@ -76,6 +77,7 @@ describe('a full environment', () => {
     RATE_LIMIT_IP_MINUTE: '1000000000',
     SECRETS_KEY: KEY,
     WEBHOOK_ALLOW_NETS: '192.168.0.0/16',
+    STARTUP_WAIT_SECONDS: '0',
     WEBHOOK_MINUTE_MS: '50',
     CONSOLE_TILES: 'https://tiles.example.com/style.json?key=hidden-word',
     LOG_LEVEL: 'debug',
@@ -92,6 +94,7 @@ describe('a full environment', () => {
     assert.deepEqual([...read.roles], ['api', 'delivery']);
     assert.deepEqual(read.rateLimits, { keyMinute: 0, keyHour: 1, ipMinute: 1_000_000_000 });
     assert.deepEqual(read.secretsKey, Buffer.alloc(32, 7));
+    assert.equal(read.startupWaitSeconds, 0);
     assert.equal(read.webhookMinuteMs, 50);
     assert.deepEqual(read.consoleTiles, { styleUrl: env['CONSOLE_TILES'] });
     assert.equal(read.logLevel, 'debug');

@@ -6,6 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '../src/base/deadline.ts';
 import { openSql } from '../src/store/sql/sql.ts';
+import { patienceMs } from './support/patience.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';
 import { findFreePort } from './support/ports.ts';
 import { adminOf } from './support/postgres/admin.ts';
@@ -18,8 +19,8 @@ import { NO_TERMINAL, spawnInTerminal } from './support/terminal.ts';
 import { waitFor } from './support/waitFor.ts';
 
 /** What is in flight may take ten seconds. */
-const STOP_LIMIT_MS = 15_000;
-const EMBEDDED_LIMIT_MS = 40_000;
+const STOP_LIMIT_MS = patienceMs(15_000);
+const EMBEDDED_LIMIT_MS = patienceMs(40_000);
 const IMEI = '350000000000001';
 const said = ({ lines, errors }: ServiceProcess): string => [...lines, ...errors].join('\n');
 
@@ -92,7 +93,7 @@ describe('a start that cannot be', { concurrency: 2 }, () => {
     const nowhere = new URL(wrong);
     nowhere.hostname = 'no-such-host.invalid';
     for (const databaseUrl of [wrong, nobody, nowhere]) {
-      const service = startProcess(t, serviceEnv(databaseUrl.href));
+      const service = startProcess(t, { ...serviceEnv(databaseUrl.href), STARTUP_WAIT_SECONDS: '0' });
       assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
       assert.match(said(service), /Postgres|password/);
       assert.doesNotMatch(said(service), /hunter2/);
@@ -217,7 +218,7 @@ describe('the service as a process', { concurrency: 3 }, () => {
     await postgres.kill();
     await provoke();
     await postgres.start();
-    await waitFor(async () => (await request(`${api}/readyz`)).status === 200);
+    await waitFor(async () => (await request(`${api}/readyz?writes=true`)).status === 200);
     await provoke();
     service.child.kill('SIGTERM');
     assert.deepEqual(await outcomeOf(service), HANG_UP);

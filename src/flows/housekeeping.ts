@@ -17,7 +17,7 @@ import {
   weekStartMs,
 } from '../store/sql/partitions.ts';
 import type { Sql } from '../store/sql/sql.ts';
-import { isUnavailable } from '../store/sql/sqlErrors.ts';
+import { errorFields } from '../store/sql/sqlErrors.ts';
 import { removeWebhooks } from './delivery/removeWebhooks.ts';
 import { boxRows } from './history/boxRows.ts';
 import type { HistoryPacker } from './history/packHistory.ts';
@@ -100,8 +100,7 @@ async function attempt(task: () => Promise<unknown>, log: HousekeepingPorts['log
   try {
     await task();
   } catch (error) {
-    const fields = isUnavailable(error) ? { code: (error as { code?: unknown }).code } : { err: error };
-    log.warn(fields, 'housekeeping failed; trying again in a minute');
+    log.warn(errorFields(error), 'housekeeping failed; trying again in a minute');
   }
 }
 

@@ -48,14 +48,24 @@ describe('the tables of the guide', () => {
   test('show the defaults of the configuration', () => {
     const config = readConfig({});
     assert.ok(config.ok);
-    const { host, port, ingestHost, ingestPort, dataDir, logLevel, webhookMinuteMs, rateLimits } =
-      config.value;
+    const {
+      host,
+      port,
+      ingestHost,
+      ingestPort,
+      dataDir,
+      logLevel,
+      webhookMinuteMs,
+      startupWaitSeconds,
+      rateLimits,
+    } = config.value;
     const defaults: Readonly<Record<string, string>> = {
       PORT: `${port}, ${host}`,
       INGEST_PORT: `${ingestPort}, ${ingestHost}`,
       DATA_DIR: `\`${dataDir}\``,
       ROLES: `\`${[...config.value.roles].join(',')}\``,
       LOG_LEVEL: logLevel,
+      STARTUP_WAIT_SECONDS: String(startupWaitSeconds),
       WEBHOOK_MINUTE_MS: String(webhookMinuteMs),
       RATE_LIMIT_KEY_MINUTE: `${rateLimits.keyMinute}, ${rateLimits.keyHour}, ${rateLimits.ipMinute}`,
     };

@@ -17,8 +17,8 @@ import { isUnavailable } from '../../store/sql/sqlErrors.ts';
  * catch up.
  */
 export const FRESH_MS = 3_000;
-/** While Postgres is lost, keys are authorized from memory for this long. */
-const TRUST_MEMORY_MS = MINUTE_MS;
+/** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
+export const TRUST_MEMORY_MS = MINUTE_MS;
 /** A call waits this long for Postgres to confirm what Redis could not. */
 const VERIFY_DEADLINE_MS = 2_000;
 const LOAD_TRIES = 10;
@@ -33,7 +33,12 @@ export interface AuthorizerPorts {
   readonly fleet: Fleet;
   readonly keyring: Keyring;
   readonly rateLimiter: RateLimiter;
-  readonly follower: { catchUp(): Promise<void>; writesLagMs(): number; readonly isUnresponsive: boolean };
+  readonly follower: {
+    catchUp(): Promise<void>;
+    heldLagMs(): number;
+    writesLagMs(): number;
+    readonly isUnresponsive: boolean;
+  };
   /** Gives Redis back a version that it lost. */
   readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
   /** Called for every authorized call of a key. */
@@ -159,7 +164,7 @@ export class Authorizer {
       await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change feed');
       return true;
     } catch (error) {
-      if (newerExists || !isUnavailable(error) || follower.writesLagMs() > TRUST_MEMORY_MS) throw error;
+      if (newerExists || !isUnavailable(error) || follower.heldLagMs() > TRUST_MEMORY_MS) throw error;
       return false;
     }
   }

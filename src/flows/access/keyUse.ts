@@ -1,7 +1,7 @@
 import { MINUTE_MS } from '../../base/durations.ts';
 import { updateLastUsed } from '../../store/access/keySettings.ts';
 import type { Sql } from '../../store/sql/sql.ts';
-import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { errorFields } from '../../store/sql/sqlErrors.ts';
 
 /** The times are for people who look for keys that nobody uses: a minute is exact enough. */
 const NOTED_EVERY_MS = MINUTE_MS;
@@ -59,8 +59,7 @@ export class KeyUse {
       await updateLastUsed(this.#ports.sql, ids);
     } catch (error) {
       for (const id of ids) this.#notedAtMs.delete(id);
-      const fields = isUnavailable(error) ? { code: (error as { code?: unknown }).code } : { err: error };
-      this.#ports.log.warn(fields, 'the last use of keys was not written down');
+      this.#ports.log.warn(errorFields(error), 'the last use of keys was not written down');
     }
   }
 }

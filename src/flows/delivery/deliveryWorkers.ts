@@ -2,7 +2,7 @@ import { Overloaded } from '../../base/fairSemaphore.ts';
 import { type DeliverySchedule, OUTBOX_ENTRY } from '../../queue/deliverySchedule.ts';
 import { countWaiting, selectDueEndpoints } from '../../store/delivery/dueEndpoints.ts';
 import { selectWebhookAccounts } from '../../store/delivery/webhooks.ts';
-import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { errorFields } from '../../store/sql/sqlErrors.ts';
 import { type DeliverPorts, deliverEndpoint } from './deliverEndpoint.ts';
 import type { DeliverySlots } from './deliverySlots.ts';
 
@@ -115,10 +115,7 @@ export class DeliveryWorkers {
     try {
       await this.#learnAccounts(fresh);
     } catch (error) {
-      log.warn(
-        isUnavailable(error) ? {} : { err: error },
-        'the accounts of endpoints cannot be read; trying again',
-      );
+      log.warn(errorFields(error), 'the accounts of endpoints cannot be read; trying again');
       return schedule.addAll(fresh.map((webhookId) => ({ webhookId, dueInMs: FAILED_RETRY_MS })));
     }
     // Another pod may have them: this one begins nothing more.
@@ -149,8 +146,10 @@ export class DeliveryWorkers {
       if (endpoint.isWoken) againInMs = 0;
     } catch (error) {
       if (!(error instanceof Overloaded)) {
-        const fields = isUnavailable(error) ? {} : { err: error };
-        log.warn({ webhook_id: webhookId, ...fields }, 'delivering to an endpoint failed; trying again');
+        log.warn(
+          { webhook_id: webhookId, ...errorFields(error) },
+          'delivering to an endpoint failed; trying again',
+        );
       }
     }
     this.#active.delete(webhookId);
@@ -213,8 +212,7 @@ export class DeliveryWorkers {
       if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing)
-        log.warn(isUnavailable(error) ? {} : { err: error }, 'the delivery schedule cannot be rebuilt');
+      if (!this.#isFailing) log.warn(errorFields(error), 'the delivery schedule cannot be rebuilt');
       this.#isFailing = true;
     }
     this.poke();

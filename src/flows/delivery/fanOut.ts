@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { newDeliveryIds } from '../../delivery/message.ts';
 import { countOutbox, deleteFinishedBatches, fanOut } from '../../store/delivery/outbox.ts';
 import type { Sql } from '../../store/sql/sql.ts';
-import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { errorFields } from '../../store/sql/sqlErrors.ts';
 
 /** How often the outbox is polled, for events of a pod that was killed before it could wake others. */
 const POLL_MS = 5_000;
@@ -70,8 +70,7 @@ export class FanOut {
       }
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing)
-        log.warn(isUnavailable(error) ? {} : { err: error }, 'the outbox cannot be emptied');
+      if (!this.#isFailing) log.warn(errorFields(error), 'the outbox cannot be emptied');
       this.#isFailing = true;
     }
   }

@@ -9,6 +9,7 @@ import {
 } from '../../store/feed/changes.ts';
 import { LIVE_SECONDS, upsertPod } from '../../store/feed/pods.ts';
 import type { Sql } from '../../store/sql/sql.ts';
+import { errorFields, type Unavailability, unavailability } from '../../store/sql/sqlErrors.ts';
 import { FRESH_MS } from '../access/authorizer.ts';
 import type { Memory, Turns } from './applyChanges.ts';
 import { type FillPorts, fillMemory, refillMemory } from './fillMemory.ts';
@@ -62,10 +63,13 @@ export class FeedReader {
   #readAtMs = 0;
   #pending: TimedPositions | null = null;
   /** When memory was last known to hold all writes. */
+  #heldAtMs: number | null = null;
+  /** The same, with a report to the list of pods before: from then on writers wait for this pod. */
   #writesAtMs: number | null = null;
   /** When memory was last known to hold all writes and all positions. */
   #positionsAtMs: number | null = null;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
+  #reportTrouble: Unavailability | null = null;
   #loadMs = 0;
 
   constructor(ports: FollowPorts) {
@@ -116,8 +120,21 @@ export class FeedReader {
   }
 
   /** The same without positions. */
+  heldLagMs(): number {
+    return this.#age(this.#heldAtMs);
+  }
+
+  /**
+   * The same, as far as writers knew of this pod: for as long as this is short, no write is acknowledged that memory
+   * lacks. Grows while Postgres can be read and not written.
+   */
   writesLagMs(): number {
     return this.#age(this.#writesAtMs);
+  }
+
+  /** Why the last report to the list of pods failed; null when it did not. */
+  get reportTrouble(): Unavailability | null {
+    return this.#reportTrouble;
   }
 
   /** True after two seconds without a reply of Postgres, until there is one. */
@@ -125,7 +142,11 @@ export class FeedReader {
     return this.#replies.isUnresponsive;
   }
 
-  /** Applies all new writes and, unless some are pending, the first page of position updates. */
+  /**
+   * Applies all new writes and, unless some are pending, the first page of position updates. Resolves too when the report
+   * to the list of pods fails, because memory holds what was committed before the call; for later calls it does not
+   * count as current then (`writesLagMs`).
+   */
   async read(): Promise<void> {
     const startedAtMs = this.#ports.clock();
     // After a pause of this pod, writers may not wait for it. Then it must report and read once more.
@@ -133,14 +154,20 @@ export class FeedReader {
     const { outcome, cursor } = await this.#follow();
     if (outcome === 'lost') await this.#reload(cursor);
     if (outcome === 'lost' || !isListed) {
-      await this.#report();
+      if (!(await this.#report())) return this.#noteHeld(startedAtMs);
       // Reads what was committed before the report, since no writer waited for this pod then.
       if ((await this.#follow()).outcome === 'lost') throw new DeadlineExceeded('the feed was lost again');
     }
+    this.#noteHeld(startedAtMs);
     this.#writesAtMs = startedAtMs;
-    if (this.#pending === null) this.#positionsAtMs = startedAtMs;
     const isReportDue = this.#age(this.#reportedAtMs) >= HEARTBEAT_MS;
     if (outcome !== 'positions' || !isListed || isReportDue) await this.#report();
+  }
+
+  /** Memory holds what was committed by then. */
+  #noteHeld(atMs: number): void {
+    this.#heldAtMs = atMs;
+    if (this.#pending === null) this.#positionsAtMs = atMs;
   }
 
   /** Applies a page of pending position updates. After their last page, also one of those committed since. */
@@ -205,12 +232,23 @@ export class FeedReader {
     this.#loadMs = clock() - startedAtMs;
   }
 
-  /** Writes the cursor to the list of pods. */
-  async #report(): Promise<void> {
-    const { sql, podId, clock } = this.#ports;
+  /** Writes the cursor to the list of pods. False when Postgres can be read and takes no writes. */
+  async #report(): Promise<boolean> {
+    const { sql, podId, clock, log } = this.#ports;
     const atMs = clock();
-    await this.#replies.awaitReply(upsertPod(sql, podId, this.#cursor));
+    try {
+      await this.#replies.awaitReply(upsertPod(sql, podId, this.#cursor));
+    } catch (error) {
+      const trouble = unavailability(error);
+      if (trouble === null) throw error;
+      if (this.#reportTrouble === null)
+        log.warn(errorFields(error), 'Postgres can be read, but takes no report of this pod; trying again');
+      this.#reportTrouble = trouble;
+      return false;
+    }
     this.#reportedAtMs = atMs;
+    this.#reportTrouble = null;
+    return true;
   }
 
   /** A clock that was set back makes memory look old, never young. */

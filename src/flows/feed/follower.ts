@@ -3,17 +3,15 @@ import type { ServerMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { FeedCursor } from '../../store/feed/changes.ts';
 import { deletePod } from '../../store/feed/pods.ts';
+import { type Unavailability, unavailability } from '../../store/sql/sqlErrors.ts';
 import { FeedReader, type FollowPorts } from './feedReader.ts';
 
 /** How often the feed is read without a notification. */
 const POLL_MS = 250;
-/** /readyz turns false when the writes in memory are older than this. */
-export const READY_LAG_MS = 5_000;
-/**
- * The same for positions. All pods receive a burst of position updates of one customer at the same time, and must not
- * leave the load balancer together while they work it off. A pod that was stopped has older ones.
- */
-export const READY_POSITIONS_LAG_MS = 30_000;
+/** A pod is degraded when the writes in memory are older than this. */
+const DEGRADED_LAG_MS = 5_000;
+/** The same for positions, of which one customer may bring very many at a time. */
+const DEGRADED_POSITIONS_LAG_MS = 30_000;
 const STOP_DEADLINE_MS = 2_000;
 
 /** A reader of feeds is expected again within this time. */
@@ -35,6 +33,8 @@ export class Follower {
   #next: Promise<void> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #isFailing = false;
+  /** Why the last read failed. */
+  #trouble: Unavailability | null = null;
   #isStopped = false;
   readonly #listeners = new Set<(by: Applied) => void>();
   /** When a reader of feeds last called. */
@@ -134,12 +134,22 @@ export class Follower {
   }
 
   /** The same without positions, which authorize nobody. */
+  heldLagMs(): number {
+    return this.#reader.heldLagMs();
+  }
+
+  /** See FeedReader. */
   writesLagMs(): number {
     return this.#reader.writesLagMs();
   }
 
-  ready(): boolean {
-    return this.writesLagMs() <= READY_LAG_MS && this.lagMs() <= READY_POSITIONS_LAG_MS;
+  /** Why answers from memory are slower or older than usual. */
+  degradations(): string[] {
+    const reasons: string[] = [];
+    const trouble = this.#trouble ?? this.#reader.reportTrouble;
+    if (this.writesLagMs() > DEGRADED_LAG_MS) reasons.push(`database_${trouble ?? 'no_answer'}`);
+    if (this.lagMs() > Math.max(DEGRADED_POSITIONS_LAG_MS, this.heldLagMs())) reasons.push('positions_late');
+    return reasons;
   }
 
   /** True after two seconds without a reply of Postgres, until there is one. */
@@ -183,11 +193,13 @@ export class Follower {
   readonly #noteSuccess = (): void => {
     if (this.#isFailing) this.#ports.log.info({}, 'following the change feed again');
     this.#isFailing = false;
+    this.#trouble = null;
   };
 
   readonly #noteError = (error: unknown): void => {
     if (!this.#isFailing)
       this.#ports.log.warn({ err: error }, 'the change feed cannot be read; trying again');
     this.#isFailing = true;
+    this.#trouble = unavailability(error);
   };
 }

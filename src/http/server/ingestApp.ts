@@ -30,7 +30,7 @@ export function ingestApp(ports: IngestAppPorts): Express {
     const { contentType, text } = await ports.metrics.exposition();
     response.set('Content-Type', contentType).end(text);
   });
-  probeRoutes(app, ports.probes);
+  probeRoutes(app, ports.probes, true);
   if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
   app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {

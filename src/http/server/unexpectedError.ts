@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { Overloaded } from '../../base/fairSemaphore.ts';
 import { type Damage, DamagedPoints } from '../../store/history/damagedPoints.ts';
-import { isUnavailable, sqlState } from '../../store/sql/sqlErrors.ts';
+import { errorFields, type Unavailability, unavailability } from '../../store/sql/sqlErrors.ts';
 import { type Answer, errorAnswer } from '../answers/answer.ts';
+import { ERRORS } from '../answers/errors.ts';
 import { NotBegun } from '../answers/notBegun.ts';
 
 export interface ErrorLog {
@@ -31,13 +32,12 @@ export function unexpectedErrorAnswer(
   if (error instanceof NotBegun) return error.answer;
   // Each account waits for itself only, so this is nothing for the log of the service.
   if (error instanceof Overloaded) return errorAnswer('SERVICE_UNAVAILABLE', OVERLOADED);
-  if (sqlState(error) === CANCELED) return errorAnswer('SERVICE_UNAVAILABLE', TOO_SLOW);
-  if (isUnavailable(error)) {
-    log.warn(
-      { code: (error as { code?: unknown }).code, method: request.method },
-      'Postgres could not be asked',
-    );
-    return errorAnswer('SERVICE_UNAVAILABLE');
+  const reason = unavailability(error);
+  if (reason !== null) {
+    // A statement that asks for too much is the caller's affair.
+    if (reason !== 'canceled')
+      log.warn({ ...errorFields(error), method: request.method }, 'Postgres could not be asked');
+    return errorAnswer('SERVICE_UNAVAILABLE', UNAVAILABLE[reason]);
   }
   if (error instanceof DamagedPoints) {
     onDamaged(error.damage);
@@ -52,10 +52,24 @@ export function unexpectedErrorAnswer(
   return errorAnswer('INTERNAL_ERROR');
 }
 
-/** The SQLSTATE of a statement that reached its time limit. */
-const CANCELED = '57014';
 const OVERLOADED = 'too many calls of this account wait already; try again when they are answered';
-const TOO_SLOW = 'the database took too long to answer this; ask for less, or try again later';
+
+/** What a caller is told: the reason, and nothing of the statement. */
+const UNAVAILABLE: Readonly<Record<Unavailability, string>> = {
+  unreachable: ERRORS.SERVICE_UNAVAILABLE[1],
+  no_answer: 'the database did not answer in time; try again shortly',
+  replica: 'the database is a replica that takes no writes yet; try again shortly',
+  other_server: 'the database has moved to another server, which is being read; try again shortly',
+  read_only: 'the database is read-only at present; try again later',
+  disk_full: 'the database has no disk space left; try again later',
+  too_many_connections: 'the database takes no more connections at present; try again shortly',
+  out_of_memory: 'the database has no memory left; try again later',
+  canceled: 'the database took too long to answer this; ask for less, or try again later',
+  time_limit: 'the database waited too long for other work; try again shortly',
+  conflict: 'the database undid this because of another transaction; try again',
+  starting_or_stopping: 'the database is starting or shutting down; try again shortly',
+  disk_error: 'the database has trouble with its disk; try again later',
+};
 
 function statusOf(error: unknown): number | null {
   if (typeof error !== 'object' || error === null) return null;

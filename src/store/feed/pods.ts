@@ -16,12 +16,16 @@ export async function upsertPod(sql: Sql, podId: string, { snapshot, history }: 
 }
 
 export async function deletePod(sql: Sql, podId: string): Promise<void> {
-  await sql`delete from pod where id = ${podId}`;
+  await sql`with probe as (delete from write_probe where pod_id = ${podId}) delete from pod where id = ${podId}`;
 }
 
 /** Deletes the rows of pods that ended without deleting them. */
 export async function forgetDeadPods(sql: Sql): Promise<void> {
-  await sql`delete from pod where seen_at < clock_timestamp() - make_interval(mins => ${FORGET_MINUTES})`;
+  await sql`
+    with dead as (
+      delete from pod where seen_at < clock_timestamp() - make_interval(mins => ${FORGET_MINUTES})
+    )
+    delete from write_probe where at < clock_timestamp() - make_interval(mins => ${FORGET_MINUTES})`;
 }
 
 /** How many live pods have not yet applied the transaction `xid`. */
@@ -31,4 +35,11 @@ export async function countPodsBehind(sql: Sql, xid: string): Promise<number> {
     where seen_at > clock_timestamp() - make_interval(secs => ${LIVE_SECONDS})
       and not pg_visible_in_snapshot(${xid}::xid8, feed_cursor)`;
   return row?.behind ?? 0;
+}
+
+/** Writes something that is as durable as a point. */
+export async function writeProbe(sql: Sql, podId: string): Promise<void> {
+  await sql`
+    insert into write_probe (pod_id) values (${podId})
+    on conflict (pod_id) do update set at = clock_timestamp()`;
 }

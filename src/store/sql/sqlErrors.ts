@@ -15,23 +15,67 @@ export class PostgresUnreachable extends Error {
   }
 }
 
+/** Why Postgres does not do now what it may do later. */
+export type Unavailability =
+  | 'unreachable'
+  | 'no_answer'
+  | 'replica'
+  | 'other_server'
+  | 'read_only'
+  | 'disk_full'
+  | 'too_many_connections'
+  | 'out_of_memory'
+  | 'canceled'
+  | 'time_limit'
+  | 'conflict'
+  | 'starting_or_stopping'
+  | 'disk_error';
+
 /**
- * SQLSTATEs (appendix A of Postgres' manual): the server is read-only (a replica), or a statement, a lock or an idle
- * transaction took too long.
+ * SQLSTATEs and their classes (appendix A of Postgres' manual), the longer ones first. 25006: a replica, or set to
+ * read-only. 57014: the limit of a statement. 55P03: the limit of a lock. 25P03, 25P04: limits of a transaction. 40: rolled
+ * back because of another transaction. 53400: a limit of the configuration, such as that of temporary files. 58: an
+ * error of the operating system.
  */
-const UNAVAILABLE_STATES = new Set(['25006', '57014', '55P03', '25P03', '25P04']);
-/**
- * Classes of SQLSTATEs: connection lost; rolled back because of another transaction (a deadlock); connections, memory
- * or disk exhausted; server shutting down, crashed or starting; disk error.
- */
-const UNAVAILABLE_CLASSES = ['08', '40', '53', '57P', '58'];
+const BY_STATE: readonly (readonly [start: string, reason: Unavailability])[] = [
+  ['25006', 'read_only'],
+  ['57014', 'canceled'],
+  ['55P03', 'time_limit'],
+  ['25P03', 'time_limit'],
+  ['25P04', 'time_limit'],
+  ['53100', 'disk_full'],
+  ['53200', 'out_of_memory'],
+  ['53300', 'too_many_connections'],
+  ['53', 'disk_full'],
+  ['08', 'unreachable'],
+  ['40', 'conflict'],
+  ['57P', 'starting_or_stopping'],
+  ['58', 'disk_error'],
+];
+/** Codes that this service gives to PostgresUnreachable itself. */
+const BY_CODE: Readonly<Record<string, Unavailability>> = {
+  REPLICA: 'replica',
+  OTHER_SERVER: 'other_server',
+};
+
+/** Why the same statement may succeed later; null when the statement itself is wrong. */
+export function unavailability(error: unknown): Unavailability | null {
+  if (error instanceof DeadlineExceeded) return 'no_answer';
+  if (error instanceof PostgresUnreachable) return BY_CODE[error.code] ?? 'unreachable';
+  const state = sqlState(error);
+  if (state === null) return null;
+  return BY_STATE.find(([start]) => state.startsWith(start))?.[1] ?? null;
+}
 
 /** True when the same statement may succeed later; false when the statement itself is wrong. */
 export function isUnavailable(error: unknown): boolean {
-  if (error instanceof DeadlineExceeded || error instanceof PostgresUnreachable) return true;
-  const state = sqlState(error);
-  if (state === null) return false;
-  return UNAVAILABLE_STATES.has(state) || UNAVAILABLE_CLASSES.some((start) => state.startsWith(start));
+  return unavailability(error) !== null;
+}
+
+/** What a log says of an error: why Postgres could not be asked, without a stack; any other error in full. */
+export function errorFields(error: unknown): { reason: Unavailability; code?: unknown } | { err: unknown } {
+  const reason = unavailability(error);
+  return reason === null ? { err: error } : { reason, code: (error as { code?: unknown }).code };
 }
 
 /** The SQLSTATE of an error that Postgres answered with; null for any other error. */

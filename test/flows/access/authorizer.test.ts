@@ -108,6 +108,7 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
     keyring,
     rateLimiter,
     follower: {
+      heldLagMs: () => feed.lagMs,
       writesLagMs: () => feed.lagMs,
       get isUnresponsive() {
         return feed.isUnresponsive;
@@ -208,7 +209,12 @@ describe('judgement', () => {
       fleet: new Fleet(),
       keyring,
       rateLimiter: OPEN,
-      follower: { writesLagMs: () => 0, isUnresponsive: false, catchUp: () => assert.fail() },
+      follower: {
+        heldLagMs: () => 0,
+        writesLagMs: () => 0,
+        isUnresponsive: false,
+        catchUp: () => assert.fail(),
+      },
       restoreVersion: () => assert.fail(),
       noteUse: () => assert.fail('it was not let in'),
     });

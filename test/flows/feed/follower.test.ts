@@ -225,7 +225,7 @@ describe('a pod', () => {
     await waitFor(async () => (await seenAt()) > last);
     // It reports before it reads once more.
     await waitFor(() => pod.follower.lagMs() === 0);
-    assert.equal(pod.follower.ready(), true);
+    assert.deepEqual(pod.follower.degradations(), []);
   });
 
   test('looks old, not fresh, when its clock was set back', async () => {
@@ -241,7 +241,7 @@ describe('a pod', () => {
     await follower.stop(); // reads the feed no more
     nowMs -= 50_000;
     assert.equal(follower.lagMs(), 50_000);
-    assert.equal(follower.ready(), false);
+    assert.deepEqual(follower.degradations(), ['database_no_answer']);
     await ports.close();
   });
 });

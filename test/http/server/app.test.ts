@@ -42,7 +42,12 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
       routes: [route],
       trustedProxies: new CidrSet([]),
       clock: () => 0,
-      probes: { loaded: () => loaded, ready: () => loaded },
+      probes: {
+        loaded: () => loaded,
+        canAnswer: () => true,
+        degradations: () => [],
+        writeTrouble: async () => null,
+      },
       consoleTiles: null,
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },
       onDamaged: () => assert.fail(),

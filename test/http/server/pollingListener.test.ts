@@ -187,7 +187,7 @@ test('others are answered when callers hang up while their answers are made', as
 
 test('the router answers while the service starts', async () => {
   const starting = await serveSide((ports) => {
-    const loading = { ...ports, probes: { loaded: () => false, ready: () => false } };
+    const loading = { ...ports, probes: { ...ports.probes, loaded: () => false } };
     return pollingListener(loading, createApp(loading));
   });
   assert.equal((await ask('/devices', 'now', starting)).status, 503);

@@ -10,7 +10,8 @@ const VAN = '350000000000001';
 const FAMILIES = [
   ...['fleet_http_request_duration_seconds', 'fleet_ingest_points_total', 'fleet_events_total'],
   ...['fleet_redis_events_total', 'fleet_memory_devices', 'fleet_memory_positions'],
-  ...['fleet_memory_worlds', 'fleet_memory_keys', 'fleet_memory_load_seconds'],
+  ...['fleet_memory_worlds', 'fleet_memory_keys', 'fleet_memory_load_seconds', 'fleet_memory_stays'],
+  ...['fleet_stays_refused_total'],
   ...['fleet_feed_lag_seconds', 'fleet_ingest_waiting_points', 'process_resident_memory_bytes'],
   ...['nodejs_eventloop_lag_seconds', 'fleet_build_info'],
 ];
@@ -31,9 +32,10 @@ describe('probes and metrics', () => {
     test(`/healthz and /readyz are on the ${name} port, without key and token`, async () => {
       for (const [path, body] of [
         ['/healthz', '{"status":"up"}'],
-        ['/readyz', '{"status":"ready"}'],
+        ['/readyz', '{"status":"ready","reasons":[]}'],
         ['/healthz/', '{"status":"up"}'],
-        ['/readyz?verbose=1&verbose=1', '{"status":"ready"}'],
+        ['/readyz?writes=true', '{"status":"ready","reasons":[]}'],
+        ['/readyz?verbose=1&verbose=1', '{"status":"ready","reasons":[]}'],
       ] as const) {
         const reply = await rawRequest(port(name), path);
         assert.deepEqual([reply.status, reply.text], [200, body]);

@@ -57,7 +57,12 @@ export async function ingestListener(
       trustedProxies: proxies.value,
       longestHistoryDays: 730,
       clock: Date.now,
-      probes: { loaded: () => true, ready: () => true },
+      probes: {
+        loaded: () => true,
+        canAnswer: () => true,
+        degradations: () => [],
+        writeTrouble: async () => null,
+      },
       onDamaged: () => undefined,
       metrics: {
         exposition: async () => ({ contentType: 'text/plain', text: '' }),

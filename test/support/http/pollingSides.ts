@@ -208,7 +208,12 @@ export async function serveSide(
       trustedProxies: new CidrSet([LOOPBACK]),
       consoleTiles: null,
       clock: () => NOW_MS,
-      probes: { loaded: () => true, ready: () => true },
+      probes: {
+        loaded: () => true,
+        canAnswer: () => true,
+        degradations: () => [],
+        writeTrouble: async () => null,
+      },
       onDamaged: () => undefined,
       log: { error: (_, message) => logged.push(message), warn: (_, message) => logged.push(message) },
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),

@@ -1,0 +1,17 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { DatabaseError } from 'pg';
+import { DeadlineExceeded } from '../../../src/base/deadline.ts';
+import { errorFields, PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
+
+test('a warning names its reason, whatever has kept Postgres from answering', () => {
+  const full = Object.assign(new DatabaseError('no room', 7, 'error'), { code: '53100' });
+  assert.deepEqual(errorFields(full), { reason: 'disk_full', code: '53100' });
+  const refused = new PostgresUnreachable({ code: 'ECONNREFUSED' });
+  assert.deepEqual(errorFields(refused), { reason: 'unreachable', code: 'ECONNREFUSED' });
+  assert.deepEqual(errorFields(new DeadlineExceeded('late')), { reason: 'no_answer', code: undefined });
+  const defect = new TypeError('a defect');
+  assert.deepEqual(errorFields(defect), { err: defect });
+  const wrong = Object.assign(new DatabaseError('wrong', 5, 'error'), { code: '42601' });
+  assert.deepEqual(errorFields(wrong), { err: wrong });
+});
