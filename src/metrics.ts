@@ -130,7 +130,9 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   return {
     observeRequest: (route, method, status, seconds) => requests.observe(route, method, status, seconds),
     countFixes: (outcomes, eventCount) => {
-      for (const outcome of outcomes) fixes.labels(outcome).inc();
+      for (const outcome of outcomes) {
+        fixes.labels(typeof outcome === 'object' ? 'rate_exceeded' : outcome).inc();
+      }
       events.inc(eventCount);
     },
     countRejected: (count) => fixes.labels('rejected').inc(count),

@@ -1,4 +1,6 @@
 import { MINUTE_MS } from '../../base/durations.ts';
+import { formatIso } from '../../base/isoTime.ts';
+import { POINTS_PER_SECOND, type RateExceeded } from '../pointRate.ts';
 import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from './heldElement.ts';
 
 /** Why one point is not stored. `code` is on the wire and fixed, `message` is for a person. */
@@ -14,13 +16,14 @@ export type RejectionCode =
   | 'INVALID_TIMESTAMP'
   | 'FUTURE_TIMESTAMP'
   | 'TOO_OLD'
-  | 'UNKNOWN_DEVICE';
+  | 'UNKNOWN_DEVICE'
+  | 'RATE_EXCEEDED';
 
 /** How far a device's clock may be ahead of the server's. */
 export const FUTURE_TOLERANCE_MS = 10 * MINUTE_MS;
 
 /** The rejection of each code. Messages speak for every wire format and never repeat the input. */
-export const REJECTIONS: { readonly [Code in RejectionCode]: Rejection } = {
+export const REJECTIONS: { readonly [Code in Exclude<RejectionCode, 'RATE_EXCEEDED'>]: Rejection } = {
   INVALID_BODY: { code: 'INVALID_BODY', message: 'the point is not a JSON object' },
   INVALID_IMEI: { code: 'INVALID_IMEI', message: 'the IMEI must be a string of 14 to 17 digits' },
   INVALID_COORDINATES: {
@@ -38,6 +41,14 @@ export const REJECTIONS: { readonly [Code in RejectionCode]: Rejection } = {
   TOO_OLD: { code: 'TOO_OLD', message: 'the timestamp is older than the longest history that is kept' },
   UNKNOWN_DEVICE: { code: 'UNKNOWN_DEVICE', message: 'no device with this IMEI is known' },
 };
+
+/** Says when to send the point again. */
+export function rateExceeded({ retryAtMs }: RateExceeded): Rejection {
+  return {
+    code: 'RATE_EXCEEDED',
+    message: `the device has stored more than ${POINTS_PER_SECOND} points a second over an hour; send this point again at ${formatIso(retryAtMs)} or later`,
+  };
+}
 
 /** A number of seconds where milliseconds are meant would be an instant of January 1970. */
 export const SECONDS_FOR_MS: Rejection = {

@@ -1,11 +1,13 @@
 import { invariant } from '../../base/invariant.ts';
 import type { DeviceState } from '../../engine/deviceEvents.ts';
 import type { BatchEvaluation, BatchPoint } from '../../engine/evaluateBatch.ts';
+import { owedAfter, type RateExceeded } from '../../engine/pointRate.ts';
 import type { Stay } from '../../engine/stays.ts';
 import {
   type LockedState,
   lockDeviceStates,
   updateDeviceStates,
+  updateOwed,
   updateRepeated,
 } from '../../store/devices/deviceStates.ts';
 import { insertNewPositions } from '../../store/devices/positions.ts';
@@ -27,11 +29,12 @@ import {
 } from '../feed/positionUpdates.ts';
 import { type EvaluatePorts, evaluateFixes } from './evaluateFixes.ts';
 import { fixEvents } from './fixEvents.ts';
+import { beyondRate } from './keepToRate.ts';
 import { storeEvents } from './storeEvents.ts';
 import { storedFix, storeLate } from './storeLate.ts';
 
 /** What became of one point of a batch. */
-export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device';
+export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | RateExceeded;
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {
@@ -96,7 +99,9 @@ export async function commitFixes(
     if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
     const awaitingMemory = devicesAwaitingMemory(unapplied, memory.tenancy, locked);
     const ready = points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
-    const evaluated = await evaluateFixes(ports, ready, locked, nowMs, isExclusive);
+    const beyond = await beyondRate(tx, ready, locked, nowMs, ports.onDamaged);
+    const within = beyond.size === 0 ? ready : ready.filter((point) => !beyond.has(point));
+    const evaluated = await evaluateFixes(ports, within, locked, nowMs, isExclusive);
     const { evaluation, geofences, oversized } = evaluated;
     const { inOrder, late, repeats, moved, amended } = evaluation;
 
@@ -105,7 +110,10 @@ export async function commitFixes(
       inOrder.map(({ point, speedKmh }) => storedFix(point, speedKmh)),
     );
     const isNew = await storeLate(tx, late, nowMs, ports.onDamaged);
-    await updateDeviceStates(tx, moved, geofences.stays, nowMs);
+    const stored = [...inOrder.map(({ point }) => point), ...late.filter((_, n) => isNew[n])];
+    const owedMs = owedBy(stored, locked);
+    await updateDeviceStates(tx, moved, geofences.stays, owedMs, nowMs);
+    await updateOwed(tx, new Map([...owedMs].filter(([deviceId]) => !moved.has(deviceId))));
     await updateRepeated(tx, amended);
     const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);
     const { count: eventCount, queuedFor, isOutboxFilled } = await storeEvents(tx, ports, events, nowMs);
@@ -126,6 +134,7 @@ export async function commitFixes(
       const exists = locked.has(point.deviceId) || lockedElsewhere.has(point.deviceId);
       if (!exists) point.outcome = 'unknown_device';
     }
+    for (const [point, exceeded] of beyond) point.outcome = exceeded;
     for (const { point } of inOrder) point.outcome = 'accepted';
     for (const point of repeats) point.outcome = 'duplicate';
     for (const [n, point] of late.entries()) point.outcome = isNew[n] === true ? 'late' : 'duplicate';
@@ -155,6 +164,19 @@ function devicesAwaitingMemory(
   const isChanged = (worldId: number) =>
     tenancy.watchersOf(worldId).some((watcher) => unapplied.has(watcher));
   return new Set([...locked].flatMap(([deviceId, { worldId }]) => (isChanged(worldId) ? [deviceId] : [])));
+}
+
+/** What the devices of these points owe for them, and for those before. */
+function owedBy(
+  stored: readonly BatchPoint[],
+  locked: ReadonlyMap<number, LockedState>,
+): ReadonlyMap<number, number> {
+  const owedMs = new Map<number, number>();
+  for (const { deviceId } of stored) {
+    const before = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
+    owedMs.set(deviceId, owedAfter(before, 1));
+  }
+  return owedMs;
 }
 
 /** A repeat that changes the ignition makes an entry in the change feed as well: its device stays where it is, and did not move. */

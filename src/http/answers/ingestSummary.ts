@@ -1,6 +1,6 @@
 import type { Steps } from '../../base/workTurns.ts';
 import type { Batch } from '../../engine/parse/batchReader.ts';
-import { REJECTIONS } from '../../engine/parse/rejection.ts';
+import { REJECTIONS, rateExceeded } from '../../engine/parse/rejection.ts';
 import type { FixOutcome } from '../../flows/ingest/commitFixes.ts';
 
 /** What became of the points of a batch, as it is answered. */
@@ -19,7 +19,9 @@ export function summarize(batch: Batch, outcomes: readonly FixOutcome[]): Summar
   const rejected = [...batch.rejected];
   outcomes.forEach((outcome, n) => {
     if (outcome === 'duplicate') count.duplicates++;
-    else if (outcome === 'unknown_device') {
+    else if (typeof outcome === 'object') {
+      rejected.push({ index: batch.fixes[n]?.index ?? n, ...rateExceeded(outcome) });
+    } else if (outcome === 'unknown_device') {
       rejected.push({ index: batch.fixes[n]?.index ?? n, ...REJECTIONS.UNKNOWN_DEVICE });
     } else {
       count.accepted++;

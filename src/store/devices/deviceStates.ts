@@ -15,6 +15,8 @@ export interface LockedState {
   readonly revision: number;
   /** When the device moved last, by the server's clock. */
   readonly movedAtMs: number;
+  /** For the points that it has stored lately (see pointRate.ts), by the clock of Postgres. */
+  readonly owedMs: number;
 }
 
 export interface LockedStates {
@@ -62,10 +64,12 @@ async function lockSlice(tx: Tx, deviceIds: readonly number[]): Promise<[number,
       stays: string;
       revision: number;
       moved: number | null;
+      owed: number;
     }[]
   >`
     select s.device_id, d.world_id, s.latitude, s.longitude, s.altitude_m, s.speed_kmh, s.heading, s.satellites,
       s.odometer_km, s.ignition, s.alarms, s.rfid, s.repeats, s.stays, s.revision,
+      coalesce(greatest(0, date_part('epoch', s.rate_until - now()) * 1000), 0) as owed,
       date_part('epoch', s.moved_at) * 1000 as moved, date_part('epoch', s.recorded_at) * 1000 as recorded,
       date_part('epoch', s.slow_since) * 1000 as slow, date_part('epoch', s.parked_at) * 1000 as parked
     from device_state s join device d on d.id = s.device_id
@@ -94,6 +98,7 @@ async function lockSlice(tx: Tx, deviceIds: readonly number[]): Promise<[number,
       stays: decodeStays(row.stays),
       revision: row.revision,
       movedAtMs: wholeMs(row.moved) ?? 0,
+      owedMs: row.owed,
     },
   ]);
 }
@@ -113,20 +118,25 @@ function wholeMs(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms);
 }
 
-/** Writes the states of devices with a new position, and those stays that changed. `movedAtMs` is the server's time. */
+/**
+ * Writes the states of devices with a new position, those stays that changed, and what they owe now. `movedAtMs` is the
+ * server's time.
+ */
 export async function updateDeviceStates(
   tx: Tx,
   states: ReadonlyMap<number, DeviceState>,
   stays: ReadonlyMap<number, readonly Stay[]>,
+  owedMs: ReadonlyMap<number, number>,
   movedAtMs: number,
 ): Promise<void> {
-  for (const slice of rowSlices([...states])) await updateSlice(tx, slice, stays, movedAtMs);
+  for (const slice of rowSlices([...states])) await updateSlice(tx, slice, stays, owedMs, movedAtMs);
 }
 
 async function updateSlice(
   tx: Tx,
   states: readonly (readonly [deviceId: number, state: DeviceState])[],
   stays: ReadonlyMap<number, readonly Stay[]>,
+  owedMs: ReadonlyMap<number, number>,
   movedAtMs: number,
 ): Promise<void> {
   const staysOf = (deviceId: number): string | null => {
@@ -142,7 +152,7 @@ async function updateSlice(
       odometer_km = t.odometer, ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid,
       repeats = t.repeats, slow_since = to_timestamp(t.slow / 1000), parked_at = to_timestamp(t.parked / 1000),
       stays = coalesce(t.stays, s.stays), moved_at = to_timestamp(${movedAtMs}::float8 / 1000),
-      revision = s.revision + 1
+      rate_until = now() + t.owed * interval '1 millisecond', revision = s.revision + 1
     from unnest(
       ${arrayLiteral(deviceIds)}::bigint[], ${arrayLiteral(of((t) => t.recordedAtMs))}::float8[],
       ${arrayLiteral(of((t) => t.lat))}::float8[], ${arrayLiteral(of((t) => t.lng))}::float8[],
@@ -151,11 +161,24 @@ async function updateSlice(
       ${arrayLiteral(of((t) => t.odometerKm))}::float8[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
       ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
       ${arrayLiteral(of((t) => t.slowSinceMs))}::float8[], ${arrayLiteral(of((t) => t.parkedAtMs))}::float8[],
-      ${deviceIds.map(staysOf)}::text[], ${of(encodeRepeats)}::text[]
+      ${deviceIds.map(staysOf)}::text[], ${of(encodeRepeats)}::text[],
+      ${arrayLiteral(deviceIds.map((id) => owedMs.get(id) ?? 0))}::float8[]
     ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
-            alarms, rfid, slow, parked, stays, repeats)
+            alarms, rfid, slow, parked, stays, repeats, owed)
     where s.device_id = t.device_id`;
   invariant(result.count === states.length, 'every locked device has a state to update');
+}
+
+/** Writes what devices owe that stored late points and did not move. */
+export async function updateOwed(tx: Tx, owedMs: ReadonlyMap<number, number>): Promise<void> {
+  for (const slice of rowSlices([...owedMs])) {
+    await tx`
+      update device_state s set rate_until = now() + t.owed * interval '1 millisecond'
+      from unnest(
+        ${arrayLiteral(slice.map(([deviceId]) => deviceId))}::bigint[], ${arrayLiteral(slice.map(([, ms]) => ms))}::float8[]
+      ) as t (device_id, owed)
+      where s.device_id = t.device_id`;
+  }
 }
 
 /** Writes what repeated fixes changed: not the position, and not the time of the last position update. */

@@ -1,5 +1,11 @@
 import { MINUTE_MS } from '../../base/durations.ts';
-import { findPacked, newestPacked, type OnDamaged, type Passage } from '../history/packedLookup.ts';
+import {
+  findPacked,
+  newestPacked,
+  type OnDamaged,
+  type Passage,
+  type PointKey,
+} from '../history/packedLookup.ts';
 import { rowSlices } from '../sql/rowSlices.ts';
 import type { Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
@@ -39,6 +45,27 @@ export async function insertLatePositions(
     for (const row of inserted) fresh.add(`${row.device_id} ${row.recorded}`);
   }
   return fixes.map((fix) => fresh.has(`${fix.deviceId} ${fix.recordedAtMs}`));
+}
+
+/**
+ * Whether each of these points is stored, as a row or packed, in their order. The devices must be locked. `nowMs` by the
+ * clock of this pod.
+ */
+export async function findStored(
+  tx: Tx,
+  points: readonly PointKey[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
+  if (points.length === 0) return [];
+  const rows = await tx<{ n: number }[]>`
+    select q.n::int - 1 as n
+    from unnest(${arrayLiteral(points.map((p) => p.deviceId))}::bigint[], ${arrayLiteral(points.map((p) => p.recordedAtMs))}::float8[])
+      with ordinality as q (device_id, recorded, n)
+    join position p on p.device_id = q.device_id and p.recorded_at = to_timestamp(q.recorded / 1000)`;
+  const stored = await findPacked(tx, points, nowMs, onDamaged);
+  for (const { n } of rows) stored.add(n);
+  return points.map((_, n) => stored.has(n));
 }
 
 /** Stores points that are newer than every stored point of their device, so no duplicates are possible. */

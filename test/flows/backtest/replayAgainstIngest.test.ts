@@ -97,7 +97,7 @@ async function ingested(
   const locked = new Map<number, LockedState>(
     [0, 1, 2].map((device) => [
       device,
-      { worldId: WORLD, state: NO_STATE, stays: NO_STAYS, revision: 0, movedAtMs: 0 },
+      { worldId: WORLD, state: NO_STATE, stays: NO_STAYS, revision: 0, movedAtMs: 0, owedMs: 0 },
     ]),
   );
   const events: { readonly device: number; readonly event: GeofenceEvent }[] = [];
