@@ -1,6 +1,15 @@
+import { Pace } from '../base/work/pace.ts';
 import type { Steps } from '../base/workTurns.ts';
 import type { BatchPoint, InOrderPoint } from './evaluateBatch.ts';
-import { type GeofenceEvent, geofenceSteps, type WatchedAreas } from './geofences.ts';
+import { EvaluationTime, type EvaluationTimes, UNLIMITED } from './evaluationTime.ts';
+import {
+  askShape,
+  type GeofenceEvent,
+  type GeofenceRun,
+  geofenceSteps,
+  type WatchedAreas,
+} from './geofences.ts';
+import { StayBudget, type StayLimit, StayRoom } from './stayRoom.ts';
 import { NO_STAYS, type Stay } from './stays.ts';
 
 /** A geofence event and the point that produced it. */
@@ -17,6 +26,15 @@ export interface GeofenceEvaluation<Point extends BatchPoint = BatchPoint> {
   readonly events: readonly GeofenceEventAt<Point>[];
   /** The devices whose points were not all evaluated. `stays` and `events` contain nothing of the points left out. */
   readonly deferred: ReadonlyMap<number, DeferredPoints>;
+  /** The devices at some of whose points stays did not begin, because there was no room for them. */
+  readonly refused: ReadonlyMap<number, RefusedStays>;
+}
+
+/** Points of one device at which stays did not begin: the times of the first and the last, and how many by limit. */
+export interface RefusedStays {
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly points: Readonly<Record<StayLimit, number>>;
 }
 
 /** Points of one device that are left for a later batch. */
@@ -33,76 +51,105 @@ export interface DeferredPoints {
 export interface GeofenceLimits {
   readonly ofDevice: number | null;
   readonly ofBatch: number;
+  /** The same by processor time, since nobody knows beforehand what one area costs. */
+  readonly times?: EvaluationTimes;
+  /** The stays that may begin; without it accounts have no limit. */
+  readonly stays?: StayBudget;
 }
 
 /** Work is counted in areas evaluated. An event costs this much more: it is stored, and waits in memory until then. */
 export const EVENT_WORK = 25;
-/** Points without areas to evaluate that are processed before other work has its turn. */
-const POINTS_PER_STEP = 256;
 
 /**
  * Evaluates points against the areas that watch their devices. The points are newer than all before them, sorted by
  * device and time (BatchEvaluation.inOrder); the events of the device itself count as work too.
  *
- * What exceeds the limits is deferred: all devices after the one that uses up the work of the batch, and any device
- * that is too much by itself. When the batch has only one device, its first points are evaluated, so no deferred point
- * is older than an evaluated one.
+ * What exceeds the limits is deferred: all devices after the one that uses up the work of the batch or of its world, and
+ * any device that is too much by itself. When the batch has only one device, its first points are evaluated, so no
+ * deferred point is older than an evaluated one.
  */
 export function* evaluateGeofences<Point extends BatchPoint>(
   points: readonly InOrderPoint<Point>[],
   before: ReadonlyMap<number, { readonly stays: readonly Stay[] }>,
   watchOf: (deviceId: number) => WatchedAreas,
   limits: GeofenceLimits,
+  contains: GeofenceRun['contains'] = askShape,
 ): Steps<GeofenceEvaluation<Point>> {
   const stays = new Map<number, readonly Stay[]>();
   const events: GeofenceEventAt<Point>[] = [];
   const deferred = new Map<number, DeferredPoints>();
+  const refused = new Map<number, RefusedStays>();
+  const budget = limits.stays ?? new StayBudget();
+  const pace = new Pace();
+  const time = new EvaluationTime(pace, limits.times ?? UNLIMITED);
+  const run: GeofenceRun = { pace, contains, isSpent: () => time.isSpent() };
   let work = 0;
-  let untilPause = POINTS_PER_STEP;
   for (let start = 0, end = 0; start < points.length; start = end) {
     const { deviceId } = points[start]!.point;
     end = endOfDevice(points, start);
-    if (work >= limits.ofBatch) {
+    const watch = watchOf(deviceId);
+    if (work >= limits.ofBatch || time.isUsedUp(watch.deviceWorldId)) {
       deferred.set(deviceId, { fromMs: null, isOversized: false });
       continue;
     }
-    const watch = watchOf(deviceId);
+    time.begin(end - start);
     const eventsBefore = events.length;
     let current = before.get(deviceId)?.stays ?? NO_STAYS;
+    const room = new StayRoom(budget, current.length);
+    let refusal: RefusedStays | null = null;
     let isChanged = false;
     let deviceWork = 0;
     let isOversized = false;
-    for (let n = start; n < end; n++) {
+    for (let n = start; n < end && !isOversized; n++) {
       const { point, eventCount } = points[n]!;
-      if (limits.ofDevice === null && deviceWork >= limits.ofBatch) {
-        deferred.set(deviceId, { fromMs: point.fix.recordedAtMs, isOversized: true });
-        break;
+      if (pace.isDue()) {
+        yield* pace.pause();
+        isOversized = time.isSpent();
       }
-      if (--untilPause === 0) {
-        untilPause = POINTS_PER_STEP;
-        yield;
+      isOversized ||= limits.ofDevice === null && deviceWork >= limits.ofBatch;
+      if (!isOversized) {
+        deviceWork += EVENT_WORK * eventCount;
+        const near = watch.near(point.fix.lat, point.fix.lng);
+        if (near.length > 0 || current.length > 0) {
+          const step = yield* geofenceSteps(current, point.fix, watch, near, room, run);
+          if (step === null) {
+            isOversized = true;
+            room.undo();
+          } else {
+            room.next();
+            deviceWork += near.length + current.length + EVENT_WORK * step.events.length;
+            if (step.stays !== current) isChanged = true;
+            current = step.stays;
+            if (step.refusedBy !== null)
+              refusal = refusedAgain(refusal, point.fix.recordedAtMs, step.refusedBy);
+            for (const event of step.events) events.push({ point, event });
+          }
+        }
       }
-      deviceWork += EVENT_WORK * eventCount;
-      const near = watch.near(point.fix.lat, point.fix.lng);
-      if (near.length > 0 || current.length > 0) {
-        const step = yield* geofenceSteps(current, point.fix, watch, near);
-        deviceWork += near.length + current.length + EVENT_WORK * step.events.length;
-        if (step.stays !== current) isChanged = true;
-        current = step.stays;
-        for (const event of step.events) events.push({ point, event });
-      }
-      isOversized = limits.ofDevice !== null && deviceWork > limits.ofDevice;
-      if (isOversized) break;
+      if (limits.ofDevice !== null) isOversized ||= deviceWork > limits.ofDevice;
+      else if (isOversized) deferred.set(deviceId, { fromMs: point.fix.recordedAtMs, isOversized });
     }
+    time.end(watch.deviceWorldId, end - start);
     work += deviceWork;
-    if (isOversized) {
+    if (isOversized && limits.ofDevice !== null) {
       deferred.set(deviceId, { fromMs: null, isOversized });
       events.length = eventsBefore;
-    } else if (isChanged) {
-      stays.set(deviceId, current);
+      continue;
     }
+    room.keep();
+    if (isChanged) stays.set(deviceId, current);
+    if (refusal !== null) refused.set(deviceId, refusal);
   }
-  return { stays, events, deferred };
+  return { stays, events, deferred, refused };
+}
+
+function refusedAgain(before: RefusedStays | null, atMs: number, limit: StayLimit): RefusedStays {
+  const points = before?.points ?? { account: 0, device: 0 };
+  return {
+    firstMs: before?.firstMs ?? atMs,
+    lastMs: atMs,
+    points: { ...points, [limit]: points[limit] + 1 },
+  };
 }
 
 function endOfDevice(points: readonly InOrderPoint[], start: number): number {

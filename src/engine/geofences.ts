@@ -1,15 +1,19 @@
 import type { AreaDefinition } from '../areas/area.ts';
 import type { Shape } from '../areas/shape.ts';
+import { Pace } from '../base/work/pace.ts';
 import { inOneGo, type Steps } from '../base/workTurns.ts';
 import type { LatLng } from '../geometry/latLng.ts';
 import type { Fix } from './fix.ts';
-import { stepStay } from './geofenceStep.ts';
+import { type StayStep, stepStay } from './geofenceStep.ts';
+import { StayBudget, type StayLimit, StayRoom } from './stayRoom.ts';
 import { indexOfArea, NO_STAYS, type Stay } from './stays.ts';
 
 /** What the engine asks of an area. */
 export interface WatchedArea {
   readonly id: number;
   readonly worldId: number;
+  /** Whose quota its stays count for: that of the account that made it. */
+  readonly accountId: number;
   readonly definition: Pick<AreaDefinition, 'name' | 'dwellSeconds'>;
   readonly shape: Pick<Shape, 'contains'>;
 }
@@ -49,12 +53,23 @@ export interface GeofenceStep {
   readonly stays: readonly Stay[];
   /** Exits first, then entries, each by area. */
   readonly events: readonly GeofenceEvent[];
+  /** What kept stays from beginning at this point; null: they all began. */
+  readonly refusedBy: StayLimit | null;
 }
 
-/** Areas that a point is evaluated against before others have their turn: less than half a millisecond. */
-const AREAS_PER_STEP = 128;
+/** Areas that are looked up one by one; more of them are put into a set first. */
+const LISTED_MAX = 32;
 
-type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
+/** How areas are asked, and how long that may take. */
+export interface GeofenceRun {
+  readonly pace: Pace;
+  /** Whether the point is inside, if its area is near. */
+  contains(area: WatchedArea, fix: PointFacts): boolean;
+  /** Asked after each pause. True: the point is left for later. */
+  isSpent(): boolean;
+}
+
+export type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
 
 /**
  * One point of a device, newer than all before it, against all areas that watch the device. Evaluated are the areas
@@ -62,52 +77,87 @@ type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
  * stay whose area is gone from sight vanishes without an exit.
  */
 export function stepGeofences(stays: readonly Stay[], fix: PointFacts, watch: WatchedAreas): GeofenceStep {
-  return inOneGo(geofenceSteps(stays, fix, watch, watch.near(fix.lat, fix.lng)));
+  const run: GeofenceRun = { pace: new Pace(), contains: askShape, isSpent: () => false };
+  const near = watch.near(fix.lat, fix.lng);
+  const room = new StayRoom(new StayBudget(), stays.length);
+  const step = inOneGo(geofenceSteps(stays, fix, watch, near, room, run));
+  return step ?? { stays, events: NO_EVENTS, refusedBy: null };
 }
 
-/** The same for the areas found `near` the point, with a pause after some of them: there may be thousands. */
+/** Whether a point is inside, by the shape of its area. */
+export function askShape({ shape }: WatchedArea, { lat, lng }: PointFacts): boolean {
+  return shape.contains(lat, lng);
+}
+
+/**
+ * The same for the areas found `near` the point, with pauses: there may be thousands. Stays begin while there is room for
+ * them, in the order of their areas and after those that end at this point. One that finds no room begins with the next
+ * point inside that does. Null: it took too long; then the point has changed the room in part.
+ */
 export function* geofenceSteps(
   stays: readonly Stay[],
   fix: PointFacts,
   watch: WatchedAreas,
   near: readonly WatchedArea[],
-): Steps<GeofenceStep> {
-  if (near.length === 0 && stays.length === 0) return { stays, events: NO_EVENTS };
+  room: StayRoom,
+  { pace, contains, isSpent }: GeofenceRun,
+): Steps<GeofenceStep | null> {
+  if (near.length === 0 && stays.length === 0) return { stays, events: NO_EVENTS, refusedBy: null };
   const next: Stay[] = [];
   const exits: GeofenceEvent[] = [];
   const entries: GeofenceEvent[] = [];
   let changed = false;
-  const evaluate = (area: WatchedArea, before: Stay | null): void => {
-    const inside = area.shape.contains(fix.lat, fix.lng);
-    const { stay: after, transition } = stepStay(before, area, inside, fix.recordedAtMs);
-    if (after !== before) changed = true;
-    if (after !== null) next.push(after);
-    if (transition === 'entry' && after !== null) entries.push(entryOf(area, after, fix, watch));
+  const keep = (area: WatchedArea, before: Stay | null, { stay, transition }: StayStep): void => {
+    if (stay !== before) changed = true;
+    if (stay !== null) next.push(stay);
+    if (transition === 'entry' && stay !== null) entries.push(entryOf(area, stay, fix, watch));
     if (transition === 'exit' && before !== null) exits.push(exitOf(area, before, fix, watch));
   };
 
-  let untilPause = AREAS_PER_STEP;
+  // An area that is not near cannot contain the point, and is not asked.
+  const nearSet = stays.length * near.length > LISTED_MAX ** 2 ? new Set(near) : null;
   for (const stay of stays) {
     const area = watch.byId(stay.areaId);
-    if (area === undefined) changed = true;
-    else evaluate(area, stay);
-    if (--untilPause === 0) {
-      untilPause = AREAS_PER_STEP;
-      yield;
+    if (area === undefined) {
+      changed = true;
+      room.end(null);
+    } else {
+      const isNear = nearSet === null ? near.includes(area) : nearSet.has(area);
+      const step = stepStay(stay, area, isNear && contains(area, fix), fix.recordedAtMs);
+      keep(area, stay, step);
+      if (step.stay === null) room.end(area.accountId);
     }
+    if (!pace.isDue()) continue;
+    yield* pace.pause();
+    if (isSpent()) return null;
   }
+  const begun: { readonly area: WatchedArea; readonly step: StayStep }[] = [];
+  /** Accounts without room that have an area around the point: their other areas need not be asked. */
+  const refused = new Set<number>();
   for (const area of near) {
-    if (!hasStay(stays, area.id)) evaluate(area, null);
-    if (--untilPause === 0) {
-      untilPause = AREAS_PER_STEP;
-      yield;
+    if (!hasStay(stays, area.id) && !refused.has(area.accountId)) {
+      const step = stepStay(null, area, contains(area, fix), fix.recordedAtMs);
+      if (step.stay !== null) begun.push({ area, step });
+      if (step.stay !== null && room.limitOf(area.accountId) !== null) refused.add(area.accountId);
     }
+    if (!pace.isDue()) continue;
+    yield* pace.pause();
+    if (isSpent()) return null;
+  }
+  if (begun.length > 1) begun.sort((a, b) => a.area.id - b.area.id);
+  let refusedBy: StayLimit | null = null;
+  for (const { area, step } of begun) {
+    const limit = room.limitOf(area.accountId);
+    refusedBy = limit ?? refusedBy;
+    if (limit !== null) continue;
+    room.begin(area.accountId);
+    keep(area, null, step);
   }
 
-  if (!changed) return { stays, events: NO_EVENTS };
+  if (!changed) return { stays, events: NO_EVENTS, refusedBy };
   if (next.length > 1) next.sort(byArea);
   if (entries.length > 1) entries.sort(byArea);
-  return { stays: next.length === 0 ? NO_STAYS : next, events: exits.concat(entries) };
+  return { stays: next.length === 0 ? NO_STAYS : next, events: exits.concat(entries), refusedBy };
 }
 
 /**

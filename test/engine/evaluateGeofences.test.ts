@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { Pace } from '../../src/base/work/pace.ts';
 import { inOneGo } from '../../src/base/workTurns.ts';
 import type { InOrderPoint } from '../../src/engine/evaluateBatch.ts';
 import {
@@ -9,9 +10,11 @@ import {
   type GeofenceEvaluation,
   type GeofenceLimits,
 } from '../../src/engine/evaluateGeofences.ts';
-import type { WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
+import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
+import { KnownInside } from '../../src/engine/knownInside.ts';
 import { NO_STAYS, type Stay } from '../../src/engine/stays.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
+import { spin } from '../support/spin.ts';
 import { runs } from '../support/torture.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
@@ -20,6 +23,7 @@ const START_MS = Date.UTC(2026, 2, 14, 12);
 const area = (id: number, from: number, to: number, dwellSeconds = 0): WatchedArea => ({
   id,
   worldId: 1,
+  accountId: 1,
   definition: { name: `Area ${id}`, dwellSeconds },
   shape: { contains: (_lat, lng) => lng >= from && lng <= to },
 });
@@ -210,25 +214,71 @@ describe('a batch with more work than the limits allow', () => {
     assert.deepEqual(stays, whole.stays);
   });
 
-  test('pauses every few areas and every few points', () => {
-    const pauses = (points: readonly InOrderPoint[], areas: WatchedAreas) => {
-      const steps = evaluateGeofences(points, new Map(), () => areas, NO_LIMITS);
-      let count = 0;
-      while (steps.next().done !== true) count++;
-      return count;
-    };
-    assert.equal(pauses([point(1, 0, 1)], many(1_280)), 10);
-    assert.equal(
-      pauses([point(1, 0, 1), point(1, 1, 9)], many(1_280)),
-      30,
-      'areas with a stay are evaluated too',
+  const expensive = (count: number, pieceMs: number) =>
+    watch(
+      ...Array.from({ length: count }, (_, n) => ({
+        ...area(n + 1, 0, 5),
+        shape: {
+          contains: () => {
+            spin(pieceMs);
+            return true;
+          },
+        },
+      })),
     );
-    assert.equal(
-      pauses(
-        Array.from({ length: 2_560 }, (_, n) => point(n, 0, 1)),
-        watch(),
-      ),
-      10,
+
+  test('pauses after every area that takes long', () => {
+    const steps = evaluateGeofences([point(1, 0, 1)], new Map(), () => expensive(20, 0.5), NO_LIMITS);
+    let pauses = 0;
+    while (steps.next().done !== true) pauses++;
+    assert.ok(pauses >= 20, `${pauses} pauses`);
+  });
+
+  const times = { baseMs: 20, perPointMs: 0, ofBatchMs: 1e9, isOverdue: () => false };
+  const timed = (more: Partial<typeof times> = {}): GeofenceLimits => ({
+    ...{ ofDevice: 1e9, ofBatch: 1e9 },
+    times: { ...times, ...more },
+  });
+  const worldOf = (deviceId: number): WatchedAreas => ({
+    ...(deviceId === 2 ? expensive(100, 1) : watch(area(1_000, 0, 5))),
+    deviceWorldId: deviceId <= 3 ? 1 : 2,
+  });
+  const four = [1, 2, 3, 4].map((deviceId) => point(deviceId, 0, 1));
+
+  test('defers by its time a device that is too much, within its point, and the rest of its world', () => {
+    const evaluation = evaluate(four, new Map(), worldOf, timed());
+    assert.deepEqual(eventsOf(evaluation), [
+      [1, 0, 'entry', 1_000],
+      [4, 0, 'entry', 1_000],
+    ]);
+    assert.deepEqual(
+      [...evaluation.deferred],
+      [
+        [2, { fromMs: null, isOversized: true }],
+        [3, { fromMs: null, isOversized: false }],
+      ],
     );
+  });
+
+  test('ends when others have waited for long enough, and of its only device leaves the point that takes too long', () => {
+    let pauses = 0;
+    const overdue = timed({ baseMs: 1e9, isOverdue: () => pauses++ > 3 });
+    assert.deepEqual([...evaluate(four.slice(1), new Map(), worldOf, overdue).deferred.keys()], [2, 3, 4]);
+    const alone = { ...timed(), ofDevice: null };
+    const evaluation = evaluate([point(2, 0, 9), point(2, 1, 1)], new Map(), worldOf, alone);
+    assert.deepEqual([...evaluation.deferred.keys()], [2]);
+    assert.equal(evaluation.stays.size, 0);
+  });
+
+  test('asks no area that is known already', () => {
+    const areas = expensive(100, 1);
+    const one = point(2, 0, 1);
+    const known = new KnownInside();
+    assert.equal(inOneGo(known.find(one.point.fix, areas, new Pace(), () => false)), 100);
+    const states = new Map([[2, { stays: [stay(3, -10)] }]]);
+    const ask = (area: WatchedArea, fix: PointFacts) => known.contains(area, fix);
+    const { events } = inOneGo(evaluateGeofences([one], states, () => areas, timed(), ask));
+    assert.equal(events.length, 99);
+    assert.equal(inOneGo(new KnownInside().find(one.point.fix, areas, new Pace(), () => true)), null);
   });
 });

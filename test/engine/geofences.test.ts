@@ -23,6 +23,7 @@ function watch(...areas: readonly (WatchedArea & { readonly near: boolean })[]):
 
 const area = (id: number, contains: boolean, near = true, dwellSeconds = 0) => ({
   id,
+  accountId: 1,
   worldId: 1,
   definition: { name: `Area ${id}`, dwellSeconds },
   shape: { contains: () => contains },
@@ -54,7 +55,7 @@ describe('a point that changes nothing', () => {
 describe('a point', () => {
   test('is evaluated against open stays wherever their areas are, and those that are gone vanish', () => {
     const before = [stay(2, 0), stay(4, 0), stay(6, 0)];
-    const step = stepGeofences(before, at(10), watch(area(2, false, false), area(6, true, false)));
+    const step = stepGeofences(before, at(10), watch(area(2, false, false), area(6, true)));
     assert.deepEqual(step.stays, [stay(6, 0)]);
     assert.deepEqual(
       step.events.map((event) => [event.direction, event.areaId]),

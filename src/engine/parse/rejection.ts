@@ -17,7 +17,8 @@ export type RejectionCode =
   | 'FUTURE_TIMESTAMP'
   | 'TOO_OLD'
   | 'UNKNOWN_DEVICE'
-  | 'RATE_EXCEEDED';
+  | 'RATE_EXCEEDED'
+  | 'TOO_COMPLEX';
 
 /** How far a device's clock may be ahead of the server's. */
 export const FUTURE_TOLERANCE_MS = 10 * MINUTE_MS;
@@ -40,6 +41,11 @@ export const REJECTIONS: { readonly [Code in Exclude<RejectionCode, 'RATE_EXCEED
   },
   TOO_OLD: { code: 'TOO_OLD', message: 'the timestamp is older than the longest history that is kept' },
   UNKNOWN_DEVICE: { code: 'UNKNOWN_DEVICE', message: 'no device with this IMEI is known' },
+  TOO_COMPLEX: {
+    code: 'TOO_COMPLEX',
+    message:
+      'the areas around the position take too long to evaluate, so the point is not stored; simplify or remove some of them',
+  },
 };
 
 /** Says when to send the point again. */

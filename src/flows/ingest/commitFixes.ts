@@ -1,7 +1,9 @@
 import { invariant } from '../../base/invariant.ts';
 import type { DeviceState } from '../../engine/deviceEvents.ts';
 import type { BatchEvaluation, BatchPoint } from '../../engine/evaluateBatch.ts';
+import type { KnownInside } from '../../engine/knownInside.ts';
 import { owedAfter, type RateExceeded } from '../../engine/pointRate.ts';
+import { StayBudget } from '../../engine/stayRoom.ts';
 import type { Stay } from '../../engine/stays.ts';
 import {
   type LockedState,
@@ -34,7 +36,7 @@ import { storeEvents } from './storeEvents.ts';
 import { storedFix, storeLate } from './storeLate.ts';
 
 /** What became of one point of a batch. */
-export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | RateExceeded;
+export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | 'too_complex' | RateExceeded;
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {
@@ -79,15 +81,17 @@ export interface CommitPorts {
  * at which the devices moved.
  *
  * It leaves out the points of some devices (see CommittedFixes), so that nobody waits with devices locked: neither for
- * other transactions nor for the feed nor for a device with very much work. Only a transaction that `isExclusive` to
- * one device takes on an oversized one, as many of its first points as fit. The caller sends again what was left out.
+ * other transactions nor for the feed nor for a device with very much work. Only a transaction that is exclusive to one
+ * device, for which it is `known` where its points lie, takes on an oversized one, as many of its first points as fit. The
+ * caller sends again what was left out.
  * Each point is in one transaction with everything that it causes.
  */
 export async function commitFixes(
   ports: CommitPorts,
   points: readonly CommitPoint[],
   nowMs: number,
-  isExclusive = false,
+  known: KnownInside | null = null,
+  budget = new StayBudget(),
 ): Promise<CommittedFixes> {
   const { sql, memory, follower } = ports;
   // Read first: device ids mean nothing on another server, and memory may have been loaded from another one meanwhile.
@@ -101,7 +105,7 @@ export async function commitFixes(
     const ready = points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
     const beyond = await beyondRate(tx, ready, locked, nowMs, ports.onDamaged);
     const within = beyond.size === 0 ? ready : ready.filter((point) => !beyond.has(point));
-    const evaluated = await evaluateFixes(ports, within, locked, nowMs, isExclusive);
+    const evaluated = await evaluateFixes(ports, within, locked, nowMs, known, budget);
     const { evaluation, geofences, oversized } = evaluated;
     const { inOrder, late, repeats, moved, amended } = evaluation;
 

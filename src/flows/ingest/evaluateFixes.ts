@@ -1,4 +1,4 @@
-import type { WorkTurns } from '../../base/workTurns.ts';
+import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import { type BatchEvaluation, type BatchPoint, evaluateBatch } from '../../engine/evaluateBatch.ts';
 import {
   type DeferredPoints,
@@ -7,7 +7,9 @@ import {
   type GeofenceEvaluation,
   type GeofenceLimits,
 } from '../../engine/evaluateGeofences.ts';
-import type { WatchedAreas } from '../../engine/geofences.ts';
+import { askShape, type WatchedAreas } from '../../engine/geofences.ts';
+import type { KnownInside } from '../../engine/knownInside.ts';
+import type { StayBudget } from '../../engine/stayRoom.ts';
 import { watchedAreas } from '../../memory/watchedAreas.ts';
 import type { LockedState } from '../../store/devices/deviceStates.ts';
 import type { Memory } from '../feed/applyChanges.ts';
@@ -21,8 +23,17 @@ export interface EvaluatePorts {
 /** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */
 const WORK_MAX = 500_000;
 /** One device beside others: four hundred events, or as many areas as take some milliseconds. */
-const SHARED_LIMITS: GeofenceLimits = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK };
-const EXCLUSIVE_LIMITS: GeofenceLimits = { ofBatch: WORK_MAX, ofDevice: null };
+const SHARED_LIMITS = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK };
+/** A point among ten areas takes some ten microseconds. `overdueMs` is far below what Postgres lets a transaction idle. */
+const SHARED_TIMES = { baseMs: 10, perPointMs: 0.05, ofBatchMs: 250, overdueMs: 3_000 };
+const EXCLUSIVE_LIMITS = { ofBatch: WORK_MAX, ofDevice: null };
+/** What the areas contain is known, but for those that were changed since it was found out. */
+const EXCLUSIVE_TIMES = {
+  baseMs: 1_000,
+  perPointMs: 0.05,
+  ofBatchMs: Number.POSITIVE_INFINITY,
+  overdueMs: 5_000,
+};
 
 /** The points that this transaction commits, evaluated. What it defers is in neither evaluation. */
 export interface EvaluatedFixes<Point extends BatchPoint> {
@@ -34,22 +45,24 @@ export interface EvaluatedFixes<Point extends BatchPoint> {
 
 /**
  * Evaluates points of locked devices and defers what is too much for one transaction: whole devices or, when the
- * transaction `isExclusive` to one device, the last points of that device.
+ * transaction is exclusive to one device and it is `known` where its points lie, the last points of that device.
  */
 export async function evaluateFixes<Point extends BatchPoint>(
   { memory, turns }: EvaluatePorts,
   points: readonly Point[],
   locked: ReadonlyMap<number, LockedState>,
   nowMs: number,
-  isExclusive: boolean,
+  known: KnownInside | null,
+  budget: StayBudget,
 ): Promise<EvaluatedFixes<Point>> {
-  const key = isExclusive ? 'points of one device' : 'points';
-  const evaluation = await inTurns(turns, key, evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK));
-  const limits = isExclusive ? EXCLUSIVE_LIMITS : SHARED_LIMITS;
-  const geofences = await inTurns(
-    turns,
-    key,
-    evaluateGeofences(evaluation.inOrder, locked, watchOf(memory, locked), limits),
+  const key = known === null ? 'points' : 'points of one device';
+  // The devices are locked: this is urgent.
+  const run = <T>(steps: Steps<T>): Promise<T> => inTurns(turns, key, steps, true);
+  const evaluation = await run(evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK));
+  const limits = { ...limitsOf(known), stays: budget };
+  const contains = known === null ? askShape : known.contains.bind(known);
+  const geofences = await run(
+    evaluateGeofences(evaluation.inOrder, locked, watchOf(memory, locked), limits, contains),
   );
   if (geofences.deferred.size === 0 && evaluation.deferred.length === 0) {
     return { evaluation, geofences, oversized: NONE };
@@ -63,13 +76,20 @@ export async function evaluateFixes<Point extends BatchPoint>(
   );
   // States are those after the last committed point. Geofences need no second evaluation: theirs end there already.
   return {
-    evaluation: await inTurns(turns, key, evaluateBatch(committed, locked, nowMs)),
+    evaluation: await run(evaluateBatch(committed, locked, nowMs)),
     geofences,
     oversized,
   };
 }
 
 const NONE: ReadonlySet<number> = new Set();
+
+function limitsOf(known: KnownInside | null): GeofenceLimits {
+  const { overdueMs, ...times } = known === null ? SHARED_TIMES : EXCLUSIVE_TIMES;
+  const untilMs = performance.now() + overdueMs;
+  const isOverdue = () => performance.now() > untilMs;
+  return { ...(known === null ? SHARED_LIMITS : EXCLUSIVE_LIMITS), times: { ...times, isOverdue } };
+}
 
 /** Nothing of a device that is left out whole is committed, late points included. */
 function isDeferred({ fix }: BatchPoint, deferred: DeferredPoints | undefined): boolean {

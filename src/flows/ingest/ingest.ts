@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { Fix } from '../../engine/fix.ts';
+import type { KnownInside } from '../../engine/knownInside.ts';
 import { MAX_POINTS } from '../../engine/parse/batchReader.ts';
 import { selectDevicesByImei } from '../../store/devices/deviceRows.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../store/sql/partitions.ts';
@@ -16,6 +17,7 @@ import {
   commitFixes,
   type FixOutcome,
 } from './commitFixes.ts';
+import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './heavyParts.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
@@ -54,7 +56,8 @@ interface IngestPoint extends CommitPoint {
  * other, not even those of one request:
  * - A device that another transaction has locked is left out and taken up when it is free.
  * - A device that is evaluated against something which memory does not know yet waits until memory has caught up.
- * - A device with too much work gets a transaction to itself; one such transaction is open at a time.
+ * - A device with too much work is evaluated apart (see HeavyParts) and gets a transaction to itself; one such transaction
+ *   is open at a time.
  *
  * A request is answered after its last part.
  */
@@ -65,14 +68,27 @@ export class Ingest {
   #openTransactions = 0;
   #isExclusiveOpen = false;
   readonly #blocked: BlockedParts;
+  readonly #heavy: HeavyParts;
+  /** Parts that can be committed alone. */
+  readonly #found: FoundPart[] = [];
 
-  constructor(ports: IngestPorts) {
+  constructor(ports: IngestPorts, heavyLimits: HeavyLimits = HEAVY_LIMITS) {
     this.#ports = ports;
     const onFree = (parts: readonly Part[]): void => {
       for (const part of parts) this.#waiting.unblock(part);
       this.#start();
     };
     this.#blocked = new BlockedParts({ ...ports, onFree });
+    const onFound = (found: FoundPart): void => {
+      this.#found.push(found);
+      this.#start();
+    };
+    const onRefused = (part: Part): void => {
+      this.#count([part], null);
+      this.#advance(this.#waiting.takeBlocked(part), null);
+      this.#start();
+    };
+    this.#heavy = new HeavyParts(ports, heavyLimits, onFound, onRefused);
   }
 
   get waitingPoints(): number {
@@ -91,6 +107,7 @@ export class Ingest {
         reject,
         openParts: 0,
         isRejected: false,
+        isShared: false,
       };
       if (!this.#waiting.add(request, (imei) => fleet.anyDevice(imei)?.fields.worldId ?? 0)) {
         reject(new IngestOverload('too many points are waiting for the database'));
@@ -102,24 +119,24 @@ export class Ingest {
   /** Opens as many transactions as there are points for. */
   #start(): void {
     while (this.#openTransactions < TRANSACTIONS_MAX) {
-      const oversized = this.#isExclusiveOpen ? undefined : this.#waiting.takeOversized();
-      const parts = oversized === undefined ? this.#waiting.take(MAX_POINTS) : [oversized];
+      const found = (this.#isExclusiveOpen ? undefined : this.#found.shift()) ?? null;
+      const parts = found === null ? this.#waiting.take(MAX_POINTS) : [this.#waiting.takeBlocked(found.part)];
       if (parts.length === 0) return;
-      const isExclusive = oversized !== undefined;
       this.#openTransactions++;
-      if (isExclusive) this.#isExclusiveOpen = true;
-      this.#run(parts, isExclusive).finally(() => {
+      if (found !== null) this.#isExclusiveOpen = true;
+      this.#run(parts, found).finally(() => {
         this.#openTransactions--;
-        if (isExclusive) this.#isExclusiveOpen = false;
+        if (found !== null) this.#isExclusiveOpen = false;
+        found?.close();
         this.#start();
       });
     }
   }
 
   /** Never rejects: every error goes to the requests that it concerns. */
-  async #run(parts: readonly Part[], isExclusive: boolean): Promise<void> {
+  async #run(parts: readonly Part[], found: FoundPart | null): Promise<void> {
     try {
-      await this.#commit(parts, isExclusive);
+      await this.#commit(parts, found);
     } catch (error) {
       const requests = new Set(parts.map((part) => part.request));
       if (requests.size === 1 || isUnavailable(error)) {
@@ -136,13 +153,14 @@ export class Ingest {
         // What comes after a part of another request goes on waiting for that part.
         for (const part of own) if (part.previous !== null) this.#waiting.putBack(part, 'ready');
         const first = own.filter((part) => part.previous === null);
-        if (first.length > 0) await this.#run(first, isExclusive);
+        if (first.length > 0) await this.#run(first, found);
       }
     }
   }
 
-  async #commit(parts: readonly Part[], isExclusive: boolean): Promise<void> {
-    const { memory, clock, onOutcomes } = this.#ports;
+  /** `found`: the only part, and which of its points. */
+  async #commit(parts: readonly Part[], found: FoundPart | null): Promise<void> {
+    const { memory } = this.#ports;
     // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
     if (parts.length >= LARGE_PARTS) await nextTurn();
     const fixes: Fix[] = [];
@@ -154,17 +172,19 @@ export class Ingest {
     const points: IngestPoint[] = [];
     for (const { request, imei, indexes } of parts) {
       const deviceId = memory.fleet.anyDevice(imei)?.fields.id;
-      for (const index of indexes) {
+      for (const index of found?.indexes ?? indexes) {
         const fix = request.fixes[index] as Fix;
         if (deviceId === undefined) request.outcomes[index] = 'unknown_device';
         else points.push({ deviceId, fix, outcome: null, request, index });
       }
     }
     if (parts.length >= LARGE_PARTS) await nextTurn();
-    const committed =
-      points.length === 0 ? null : await commitFixes(this.#ports, points, clock(), isExclusive);
-    for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
-    if (committed !== null) await this.#publish(committed);
+    const committed = points.length === 0 ? null : await this.#commitPoints(points, found?.known ?? null);
+    this.#count(parts, committed);
+    for (const part of parts) this.#advance(part, committed, found !== null);
+  }
+
+  #count(parts: readonly Part[], committed: CommittedFixes | null): void {
     const outcomes: FixOutcome[] = [];
     for (const { request, indexes } of parts) {
       for (const index of indexes) {
@@ -172,8 +192,15 @@ export class Ingest {
         if (outcome !== null) outcomes.push(outcome);
       }
     }
-    onOutcomes(outcomes, committed?.eventCount ?? 0);
-    for (const part of parts) this.#advance(part, committed);
+    this.#ports.onOutcomes(outcomes, committed?.eventCount ?? 0);
+  }
+
+  /** Returns when memory has what was committed. */
+  async #commitPoints(points: readonly IngestPoint[], known: KnownInside | null): Promise<CommittedFixes> {
+    const committed = await commitFixes(this.#ports, points, this.#ports.clock(), known);
+    for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
+    await this.#publish(committed);
+    return committed;
   }
 
   /** Brings a commit into memory and calls the listeners. In turns with the requests: thousands of devices may move. */
@@ -186,7 +213,7 @@ export class Ingest {
   }
 
   /** After a commit: ends a part that was stored whole, and puts any other back with the points that remain. */
-  #advance(part: Part, committed: CommittedFixes | null): void {
+  #advance(part: Part, committed: CommittedFixes | null, isHeavy = false): void {
     const { request, imei } = part;
     part.indexes = part.indexes.filter((index) => request.outcomes[index] === null);
     if (part.indexes.length === 0) {
@@ -202,7 +229,10 @@ export class Ingest {
     } else if (part.previous === null && committed?.awaitingMemory.has(deviceId)) {
       this.#waiting.putBack(part, 'blocked');
       this.#blocked.awaitMemory(part);
-    } else this.#waiting.putBack(part, committed?.oversized.has(deviceId) ? 'oversized' : 'ready');
+    } else if (part.previous === null && (isHeavy || committed?.oversized.has(deviceId))) {
+      this.#waiting.putBack(part, 'blocked');
+      void this.#heavy.add(part);
+    } else this.#waiting.putBack(part, 'ready');
   }
 
   /** A device may have been created on another pod a moment ago, so only Postgres can say that it is unknown. */

@@ -15,6 +15,8 @@ export interface PointRequest {
   openParts: number;
   /** True once it was answered with an error: its remaining points need not be stored. */
   isRejected: boolean;
+  /** True when it has points of several worlds: none of them is to wait for long for the others. */
+  isShared: boolean;
 }
 
 /** The points of one device in one request. The parts of one device form a queue. */
@@ -50,8 +52,6 @@ export class WaitingPoints {
   /** The last part of each device that has one, waiting or taken. */
   readonly #lastPart = new Map<string, Part>();
   readonly #ready = new FairQueue<number, Part>();
-  /** Parts that need a transaction of their own. */
-  readonly #oversized = new FairQueue<number, Part>();
   readonly #countByWorld = new Map<number, number>();
   #count = 0;
 
@@ -64,6 +64,7 @@ export class WaitingPoints {
     const parts = partsOf(request, worldOf);
     if (!this.#hasRoom(request.fixes.length, parts)) return false;
     request.openParts = parts.length;
+    request.isShared = parts.some(({ worldId }) => worldId !== 0 && worldId !== parts[0]?.worldId);
     for (const part of parts) {
       this.#countPoints(part, 1);
       const last = this.#lastPart.get(part.imei);
@@ -95,11 +96,7 @@ export class WaitingPoints {
     const taken: Part[] = [];
     let points = 0;
     const fits = ({ indexes }: Part): boolean => taken.length === 0 || points + indexes.length <= maxPoints;
-    for (
-      let head = this.#peek(this.#ready);
-      head !== undefined && fits(head);
-      head = this.#peek(this.#ready)
-    ) {
+    for (let head = this.#peek(); head !== undefined && fits(head); head = this.#peek()) {
       this.#ready.take();
       for (
         let part: Part | null = head;
@@ -113,14 +110,14 @@ export class WaitingPoints {
     return taken;
   }
 
-  /** Takes a part for a transaction of its own. */
-  takeOversized(): Part | undefined {
-    if (this.#peek(this.#oversized) === undefined) return undefined;
-    return this.#taken(this.#oversized.take() as Part);
+  /** Takes a blocked part. */
+  takeBlocked(part: Part): Part {
+    return this.#taken(part);
   }
 
-  /** The next part of a queue; parts of rejected requests are dropped on the way. */
-  #peek(queue: FairQueue<number, Part>): Part | undefined {
+  /** The next part that is ready; parts of rejected requests are dropped on the way. */
+  #peek(): Part | undefined {
+    const queue = this.#ready;
     for (let part = queue.peek(); part !== undefined; part = queue.peek()) {
       if (!part.request.isRejected) return part;
       queue.take();
@@ -141,14 +138,14 @@ export class WaitingPoints {
   }
 
   /**
-   * Puts back a taken part that was not stored: 'ready' to be taken again, 'oversized' to be taken alone, or 'blocked'
-   * until `unblock`. One with a previous part waits for that part instead.
+   * Puts back a taken part that was not stored: 'ready' to be taken again, or 'blocked' until `unblock` or `takeBlocked`.
+   * One with a previous part waits for that part instead.
    */
-  putBack(part: Part, as: 'ready' | 'oversized' | 'blocked'): void {
+  putBack(part: Part, as: 'ready' | 'blocked'): void {
     part.isTaken = false;
     this.#countPoints(part, 1);
     if (part.previous !== null || as === 'blocked') return;
-    (as === 'oversized' ? this.#oversized : this.#ready).push(part.worldId, part);
+    this.#ready.push(part.worldId, part);
   }
 
   /** Lets a blocked part be taken again. */

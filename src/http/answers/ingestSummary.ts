@@ -21,8 +21,9 @@ export function summarize(batch: Batch, outcomes: readonly FixOutcome[]): Summar
     if (outcome === 'duplicate') count.duplicates++;
     else if (typeof outcome === 'object') {
       rejected.push({ index: batch.fixes[n]?.index ?? n, ...rateExceeded(outcome) });
-    } else if (outcome === 'unknown_device') {
-      rejected.push({ index: batch.fixes[n]?.index ?? n, ...REJECTIONS.UNKNOWN_DEVICE });
+    } else if (outcome === 'unknown_device' || outcome === 'too_complex') {
+      const rejection = outcome === 'too_complex' ? REJECTIONS.TOO_COMPLEX : REJECTIONS.UNKNOWN_DEVICE;
+      rejected.push({ index: batch.fixes[n]?.index ?? n, ...rejection });
     } else {
       count.accepted++;
       if (outcome === 'late') count.late++;

@@ -6,6 +6,8 @@ import { inOneGo } from '../../../src/base/workTurns.ts';
 import { AreaReplay, eventKey } from '../../../src/engine/backtest/areaReplay.ts';
 import { NO_STATE } from '../../../src/engine/deviceEvents.ts';
 import type { GeofenceEvent } from '../../../src/engine/geofences.ts';
+import { KnownInside } from '../../../src/engine/knownInside.ts';
+import { StayBudget } from '../../../src/engine/stayRoom.ts';
 import { NO_STAYS } from '../../../src/engine/stays.ts';
 import { evaluateFixes } from '../../../src/flows/ingest/evaluateFixes.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
@@ -108,7 +110,14 @@ async function ingested(
     }));
     const turns = newTurns();
     const ports = { memory: { areas, tenancy }, turns };
-    const { evaluation, geofences } = await evaluateFixes(ports, points, locked, FIRST_MS * 2, false);
+    const { evaluation, geofences } = await evaluateFixes(
+      ports,
+      points,
+      locked,
+      FIRST_MS * 2,
+      new KnownInside(),
+      new StayBudget(),
+    );
     for (const [device, before] of locked) {
       const state = evaluation.moved.get(device) ?? before.state;
       locked.set(device, { ...before, state, stays: geofences.stays.get(device) ?? before.stays });

@@ -11,6 +11,7 @@ const requestOf = (...imeis: readonly string[]): PointRequest => ({
   reject: () => undefined,
   openParts: 0,
   isRejected: false,
+  isShared: false,
 });
 const worldOf = (imei: string): number => Number(imei[0]);
 
@@ -43,11 +44,17 @@ test('a part waits for the previous part of its device, however that is put back
   assert.deepEqual([waiting.count, waiting.take(10)], [2, []]);
   waiting.unblock(a);
   assert.deepEqual(waiting.take(1), [a]);
-  waiting.putBack(a, 'oversized');
+  waiting.putBack(a, 'blocked');
   assert.deepEqual(waiting.take(10), []);
-  assert.equal(waiting.takeOversized(), a);
+  assert.equal(waiting.takeBlocked(a), a);
   waiting.finish(a);
   assert.deepEqual(waiting.take(10), [again]);
+});
+
+test('a request knows whether it has points of several worlds', () => {
+  const [shared, own] = [requestOf('1a', '2a', '1b'), requestOf('1c', '1d')];
+  waitingFor(shared, own);
+  assert.deepEqual([shared.isShared, own.isShared], [true, false]);
 });
 
 test('worlds take turns; parts of a rejected request are dropped, and what waited for them is ready', () => {
