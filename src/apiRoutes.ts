@@ -37,7 +37,7 @@ import { historyExportRoute } from './http/routes/history/historyExport.ts';
 import { historySummaryRoute } from './http/routes/history/historySummary.ts';
 import { presenceRoute } from './http/routes/history/presence.ts';
 import { nearestRoute } from './http/routes/nearest.ts';
-import type { ChangePorts, ReadPorts } from './http/routes/ports.ts';
+import type { ChangePorts, EventPorts } from './http/routes/ports.ts';
 import type { Route } from './http/routes/route.ts';
 import { v1KeyRoutes } from './http/routes/v1Keys.ts';
 import { v1SessionRoutes } from './http/routes/v1Session.ts';
@@ -48,7 +48,7 @@ import type { Fleet } from './memory/fleet.ts';
 import type { Readers } from './podReaders.ts';
 import type { Teardown } from './teardown.ts';
 
-export interface RoutePorts extends ReadPorts, ChangePorts {
+export interface RoutePorts extends EventPorts, ChangePorts {
   readonly logins: LogInPorts['logins'];
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;

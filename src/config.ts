@@ -41,6 +41,8 @@ export interface Config {
   readonly secretsKey: Buffer | null;
   readonly webhookAllowNets: CidrSet;
   readonly webhookMinuteMs: number;
+  /** Events are kept for so long. */
+  readonly eventRetentionDays: number;
   /** Null: the coasts and borders that come with the service. */
   readonly consoleTiles: ConsoleTiles | null;
   readonly logLevel: LogLevel;
@@ -89,6 +91,7 @@ export const VARIABLES = {
   WEBHOOK_ALLOW_NETS: cidrs({ default: NO_NETWORKS }),
   STARTUP_WAIT_SECONDS: wholeNumber(0, 3_600)({ default: 60 }),
   WEBHOOK_MINUTE_MS: wholeNumber(1, 86_400_000)({ default: 60_000 }),
+  EVENT_RETENTION_DAYS: wholeNumber(2, 3_650)({ default: 730 }),
   CONSOLE_TILES: tiles({ default: undefined }),
   BUILD_COMMIT: text({ default: undefined }),
 };
@@ -176,6 +179,7 @@ function configOf(values: CleanedEnv<typeof VARIABLES>): Config {
     webhookAllowNets: values.WEBHOOK_ALLOW_NETS,
     startupWaitSeconds: values.STARTUP_WAIT_SECONDS,
     webhookMinuteMs: values.WEBHOOK_MINUTE_MS,
+    eventRetentionDays: values.EVENT_RETENTION_DAYS,
     consoleTiles: values.CONSOLE_TILES ?? null,
     buildCommit: values.BUILD_COMMIT ?? null,
   });

@@ -14,6 +14,7 @@ import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { openDatabase, secretsOf, whenAvailable } from './openDatabase.ts';
+import { EventCuts } from './store/devices/eventParts.ts';
 import { selectInstanceId, selectLongestHistoryDays } from './store/feed/snapshot.ts';
 import type { Damage } from './store/history/damagedPoints.ts';
 import { migrate } from './store/sql/migrate.ts';
@@ -44,6 +45,7 @@ export interface Pod {
   readonly secretsKey: KeyObject;
   readonly turns: WorkTurns<string | number>;
   readonly memory: Memory;
+  readonly eventCuts: EventCuts;
   readonly follower: Follower;
   readonly writeTrial: WriteTrial;
   readonly metrics: Metrics;
@@ -108,6 +110,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     secretsKey: createSecretKey(secretsKey),
     turns,
     memory,
+    eventCuts: new EventCuts(),
     follower,
     writeTrial: new WriteTrial(connections.probes, podId),
     metrics,

@@ -32,7 +32,7 @@ export function createReaders(pod: Pod): Readers {
   const cursors = new Cursors({ secretsKey, clock, follower });
   const room = new WaitRoom({ fleet, keyring, follower, clock });
   const reads = (accountId: number) => connections.reads.of(accountId);
-  const eventFeed = new EventFeed({ reads, cursors, room, clock, follower });
+  const eventFeed = new EventFeed({ reads, cuts: pod.eventCuts, cursors, room, clock, follower });
   const changedJson = new ChangedJson();
   const streams = new Streams({
     held,

@@ -101,6 +101,7 @@ function createRoutes(pod: Pod, deliveries: PodDeliveries, readers: Readers): Ro
   };
   return apiRoutes({
     reads: (accountId) => connections.reads.of(accountId),
+    eventCuts: pod.eventCuts,
     writes: (accountId) => ({
       sql: connections.writes.of(accountId),
       versions: coordination.versions,

@@ -109,8 +109,10 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
 
 /** Loads memory, then follows the change feed, sends deliveries and keeps house until the teardown. */
 async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
-  const { connections, coordination, follower, clock, log, teardown } = pod;
+  const { connections, coordination, follower, eventCuts, clock, log, teardown } = pod;
+  const { eventRetentionDays } = pod.config;
   const sql = connections.service;
+  await eventCuts.refresh(sql);
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await coordination.ready();
   await follower.start();
@@ -126,7 +128,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
     onPacked: pod.metrics.countPacked,
     onDamaged: pod.onDamaged,
   });
-  teardown.add(startHousekeeping({ sql, clock, log }, packer, sleep));
+  teardown.add(startHousekeeping({ sql, clock, log, eventRetentionDays, eventCuts }, packer, sleep));
 }
 
 function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Promise<unknown> {

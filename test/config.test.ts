@@ -38,6 +38,7 @@ describe('an empty environment', () => {
       secretsKey: null,
       startupWaitSeconds: 60,
       webhookMinuteMs: 60_000,
+      eventRetentionDays: 730,
       consoleTiles: null,
       logLevel: 'info',
       buildCommit: null,
@@ -79,6 +80,7 @@ describe('a full environment', () => {
     WEBHOOK_ALLOW_NETS: '192.168.0.0/16',
     STARTUP_WAIT_SECONDS: '0',
     WEBHOOK_MINUTE_MS: '50',
+    EVENT_RETENTION_DAYS: '90',
     CONSOLE_TILES: 'https://tiles.example.com/style.json?key=hidden-word',
     LOG_LEVEL: 'debug',
     BUILD_COMMIT: 'f3cc4d5',
@@ -96,6 +98,7 @@ describe('a full environment', () => {
     assert.deepEqual(read.secretsKey, Buffer.alloc(32, 7));
     assert.equal(read.startupWaitSeconds, 0);
     assert.equal(read.webhookMinuteMs, 50);
+    assert.equal(read.eventRetentionDays, 90);
     assert.deepEqual(read.consoleTiles, { styleUrl: env['CONSOLE_TILES'] });
     assert.equal(read.logLevel, 'debug');
     assert.equal(read.buildCommit, 'f3cc4d5');
@@ -154,6 +157,10 @@ describe('a wrong variable stops the start with a line that names it', () => {
     },
     { env: { SECRETS_KEY: Buffer.alloc(31).toString('base64') }, line: /^SECRETS_KEY / },
     { env: { SECRETS_KEY: `${KEY}!` }, line: /^SECRETS_KEY / },
+    {
+      env: { EVENT_RETENTION_DAYS: '1' },
+      line: /^EVENT_RETENTION_DAYS must be a whole number from 2 to 3650/,
+    },
     { env: { WEBHOOK_MINUTE_MS: '0' }, line: /^WEBHOOK_MINUTE_MS must be a whole number from 1 / },
     {
       env: { CONSOLE_TILES: 'ftp://u:hidden-word@x/style.json' },

@@ -3,6 +3,12 @@ import { DAY_MS, MINUTE_MS } from '../base/durations.ts';
 import { pruneLogins } from '../store/access/logins.ts';
 import { pruneSessions } from '../store/access/sessions.ts';
 import { pruneAnswers } from '../store/areas/idempotentAnswers.ts';
+import {
+  advanceEventParts,
+  deleteOldEvents,
+  dropEventParts,
+  type EventCuts,
+} from '../store/devices/eventParts.ts';
 import { pruneRemovals } from '../store/devices/removals.ts';
 import { pruneChanges } from '../store/feed/changes.ts';
 import { forgetDeadPods } from '../store/feed/pods.ts';
@@ -31,13 +37,16 @@ const PRUNE_ROUNDS = 20;
 export interface HousekeepingPorts {
   readonly sql: Sql;
   readonly clock: Clock;
+  readonly eventRetentionDays: number;
+  readonly eventCuts: EventCuts;
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
 /**
- * Once a minute: old changes leave the feed, old weeks the history with what is known of its time, dead pods the list, and
- * answers that are too old to be repeated, sessions and windows of logins that are over, and deliveries of endpoints that
- * were deleted. Then points that are rows get their boxes, and those of closed days are packed. Returns the way to stop.
+ * Once a minute: old changes leave the feed, old weeks the history with what is known
+ * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions and
+ * windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
+ * boxes, and those of closed days are packed. Returns the way to stop.
  */
 export function startHousekeeping(
   ports: HousekeepingPorts,
@@ -64,7 +73,10 @@ export function startHousekeeping(
 }
 
 /** One round: each task for itself; what fails is logged and tried again with the next. */
-export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = () => false): Promise<void> {
+export async function tidy(
+  { sql, clock, log, eventRetentionDays, eventCuts }: HousekeepingPorts,
+  isStopping = () => false,
+): Promise<void> {
   const tasks = [
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneChanges(sql)) === 0) break;
@@ -74,6 +86,17 @@ export async function tidy({ sql, clock, log }: HousekeepingPorts, isStopping = 
       const rows = await dropWeeksBefore(sql, POSITIONS, oldestMs);
       const dropped = [...rows, ...(await dropWeeksBefore(sql, PACKED_POINTS, oldestMs))];
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
+    },
+    async () => {
+      await advanceEventParts(sql, eventRetentionDays);
+      await eventCuts.refresh(sql);
+    },
+    async () => {
+      const oldestMs = (await earlierNowMs(sql, clock())) - eventRetentionDays * DAY_MS;
+      const dropped = await dropEventParts(sql, oldestMs);
+      if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped events older than the retention');
+      for (let round = 0; round < PRUNE_ROUNDS; round++)
+        if ((await deleteOldEvents(sql, oldestMs)) === 0) break;
     },
     async () => {
       const nowMs = await selectNowMs(sql);
@@ -109,11 +132,13 @@ export function deliveryWeeks(nowMs: number): number[] {
   return [weekStartMs(nowMs), weekStartMs(nowMs + 7 * DAY_MS)];
 }
 
-/**
- * By the earlier of two clocks: a pod whose clock is wrong by years must not drop everybody's history. A day more than
- * any plan retains, so that a point that was just young enough still finds its week when it is stored.
- */
+/** By the earlier of two clocks: a pod whose clock is wrong by years must not drop what everybody has. */
+async function earlierNowMs(sql: Sql, nowMs: number): Promise<number> {
+  return Math.min(nowMs, await selectNowMs(sql));
+}
+
+/** A day more than any plan retains, so that a point that was just young enough still finds its week when it is stored. */
 async function oldestNeededMs(sql: Sql, nowMs: number): Promise<number> {
   const longestDays = await selectLongestHistoryDays(sql);
-  return Math.min(nowMs, await selectNowMs(sql)) - (longestDays + 1) * DAY_MS;
+  return (await earlierNowMs(sql, nowMs)) - (longestDays + 1) * DAY_MS;
 }

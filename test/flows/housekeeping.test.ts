@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { DAY_MS } from '../../src/base/durations.ts';
 import { tidy } from '../../src/flows/housekeeping.ts';
+import { EventCuts } from '../../src/store/devices/eventParts.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
 import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -24,7 +25,14 @@ beforeEach(() => {
   said = [];
 });
 const say = (fields: object, message: string) => void said.push(`${message} ${JSON.stringify(fields)}`);
-const round = (nowMs = Date.now()) => tidy({ sql, clock: () => nowMs, log: { info: say, warn: say } });
+const round = (nowMs = Date.now()) =>
+  tidy({
+    sql,
+    clock: () => nowMs,
+    eventRetentionDays: 730,
+    eventCuts: new EventCuts(),
+    log: { info: say, warn: say },
+  });
 
 async function partitions(): Promise<number> {
   const rows = await sql`select 1 from pg_inherits where inhparent = 'position'::regclass`;
@@ -82,10 +90,10 @@ describe('once a minute', () => {
   });
 
   test('a task that fails is reported, and keeps no other from its work', async () => {
-    await sql`alter table change rename to change_elsewhere`;
+    await sql`alter table device_removal rename to device_removal_elsewhere`;
     await sql`insert into pod (id, feed_cursor, seen_at) values (${randomUUID()}, '1:1:', now() - interval '2 hours')`;
     await round();
-    await sql`alter table change_elsewhere rename to change`;
+    await sql`alter table device_removal_elsewhere rename to device_removal`;
     assert.equal(said.length, 1);
     assert.equal((await sql`select 1 from pod`).length, 1);
   });

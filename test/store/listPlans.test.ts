@@ -4,6 +4,7 @@ import { Client, type QueryResult } from 'pg';
 import type { DeliveryStatus } from '../../src/delivery/transition.ts';
 import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/engine/eventTypes.ts';
 import { selectDeadLetters, selectDeliveries } from '../../src/store/delivery/deliveries.ts';
+import { advanceEventParts, EventCuts } from '../../src/store/devices/eventParts.ts';
 import { selectAreaEvents, selectFleetEvents } from '../../src/store/devices/fleetEvents.ts';
 import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import { Statement } from '../../src/store/sql/statement.ts';
@@ -13,6 +14,8 @@ import { createDatabase } from '../support/postgres/postgres.ts';
 const ROWS = 20_000;
 /** Geofence events of each of the ten devices. */
 const OF_A_DEVICE = ROWS / 10;
+/** Partitions of events: with rows, made ahead, and for the rest. */
+const PARTS = 3;
 const LIMIT = 50;
 const OFFSETS = [0, 1_000, 8_000];
 const OWN = 350_000_000_000_001;
@@ -20,6 +23,7 @@ const FOREIGN = 350_000_000_000_099;
 
 let client: Client;
 let sql: Sql;
+const cuts = new EventCuts();
 
 before(async () => {
   const { url } = await createDatabase();
@@ -47,6 +51,8 @@ before(async () => {
       '2026-01-01'::timestamptz + make_interval(secs => n * 25)
     from generate_series(1, ${2 * ROWS}) n;
   `);
+  await advanceEventParts(sql, 730);
+  await cuts.refresh(sql);
   await client.query('vacuum analyze fleet_event, webhook_delivery');
 });
 after(async () => {
@@ -116,7 +122,13 @@ function summed(rows: readonly { 'QUERY PLAN': [{ Plan: PlanNode }] }[]): Cost {
     );
   const all = nodes(root);
   assert.deepEqual(
-    all.filter((node) => node['Node Type'] === 'Seq Scan' && node['Relation Name'] !== 'webhook_removed'),
+    // A partition that is empty, or was never looked into, may stand in a plan as anything.
+    all.filter(
+      (node) =>
+        node['Node Type'] === 'Seq Scan' &&
+        node['Relation Name'] !== 'webhook_removed' &&
+        node['Shared Hit Blocks'] + node['Shared Read Blocks'] > 0,
+    ),
     [],
     'no table is read row by row',
   );
@@ -168,9 +180,9 @@ describe('the list of events is read by an index', () => {
                 toMs,
               };
               const costs = await costsOf((sql) =>
-                selectFleetEvents(sql, worldIds, filter, { limit: LIMIT, offset }),
+                selectFleetEvents(sql, worldIds, filter, { limit: LIMIT, offset }, cuts),
               );
-              assertProportionate(costs, offset, worldIds.length * 8);
+              assertProportionate(costs, offset, worldIds.length * 8 * PARTS);
             }
           }
         }
@@ -189,7 +201,7 @@ test('the list of events is what sorting all of them gives', async () => {
           toMs: Date.parse('2026-01-01T08:00:00Z'),
         };
         const filter = { type: parsed?.type ?? null, direction: parsed?.direction ?? null, imei, ...window };
-        const found = await selectFleetEvents(sql, [1, 2], filter, { limit: LIMIT, offset });
+        const found = await selectFleetEvents(sql, [1, 2], filter, { limit: LIMIT, offset }, cuts);
         const { rows } = await client.query(
           `select id::int from fleet_event where world_id in (1, 2) and occurred_at between $1 and $2
              and ($3::text is null or type = $3) and ($4::text is null or direction = $4)
@@ -221,9 +233,15 @@ describe('the list of an area is read by an index', () => {
                   1,
                   { direction, imei, fromMs, toMs },
                   { limit: LIMIT, offset },
+                  cuts,
                 ),
               );
-              assertProportionate(costs, offset, worldIds.length * 2, imei === null ? 0 : OF_A_DEVICE);
+              assertProportionate(
+                costs,
+                offset,
+                worldIds.length * 2 * PARTS,
+                imei === null ? 0 : OF_A_DEVICE,
+              );
             }
           }
         }

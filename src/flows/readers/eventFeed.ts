@@ -12,6 +12,7 @@ import {
   selectPresent,
   selectSeenBefore,
 } from '../../store/devices/eventFeed.ts';
+import type { EventCuts } from '../../store/devices/eventParts.ts';
 import type { Direction } from '../../store/devices/fleetEvents.ts';
 import { knownHistory } from '../../store/feed/changes.ts';
 import type { Sql } from '../../store/sql/sql.ts';
@@ -23,6 +24,7 @@ const READ_LIMIT_MS = 15_000;
 
 export interface EventFeedPorts {
   readonly reads: (accountId: number) => Sql;
+  readonly cuts: EventCuts;
   readonly cursors: Cursors;
   readonly room: WaitRoom;
   readonly clock: Clock;
@@ -133,7 +135,11 @@ export class EventFeed {
     const ask = (upTo: Snapshot | null): Promise<EventFeedPage> => {
       const { type, direction, imei } = filters;
       const query = { seen, upTo, after: open?.place ?? null, fromMs, type, direction, imei, limit };
-      return withDeadline(selectEventFeed(sql, worldIds, query), READ_LIMIT_MS, 'the database');
+      return withDeadline(
+        selectEventFeed(sql, worldIds, query, this.#ports.cuts),
+        READ_LIMIT_MS,
+        'the database',
+      );
     };
     let page = await ask(open?.upTo ?? upTo);
     const cut = page.upTo.within(SNAPSHOT_MAX_BYTES);

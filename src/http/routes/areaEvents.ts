@@ -10,10 +10,10 @@ import { imeiError } from '../parameters/imei.ts';
 import { parameterError, readChoice, readLimit } from '../parameters/parameter.ts';
 import { AREA_EVENT, LIST_LIMIT, WINDOW_MESSAGE } from '../parameters/parameters.ts';
 import { offsetOf, windowOf } from '../parameters/query.ts';
-import type { ReadPorts } from './ports.ts';
+import type { EventPorts } from './ports.ts';
 import type { Call, Route } from './route.ts';
 
-export interface AreaEventPorts extends ReadPorts {
+export interface AreaEventPorts extends EventPorts {
   readonly areas: AreaCatalog;
 }
 
@@ -29,7 +29,7 @@ export function areaEventsRoute(ports: AreaEventPorts): Route {
   };
 }
 
-async function events({ reads, areas }: AreaEventPorts, call: Call): Promise<Answer> {
+async function events({ reads, areas, eventCuts }: AreaEventPorts, call: Call): Promise<Answer> {
   const { caller, query } = call;
   const id = idOf(call.params);
   if (id === null) return malformedId();
@@ -46,7 +46,7 @@ async function events({ reads, areas }: AreaEventPorts, call: Call): Promise<Ans
   const sql = reads(caller.accountId);
   return listPageAnswer(
     page,
-    (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page),
+    (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
     areaEventView,
   );
 }

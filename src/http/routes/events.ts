@@ -9,11 +9,11 @@ import { imeiError } from '../parameters/imei.ts';
 import { parameterError, readLimit } from '../parameters/parameter.ts';
 import { EVENT_TYPE, LIST_LIMIT, WINDOW_MESSAGE } from '../parameters/parameters.ts';
 import { isBlank, offsetOf, windowOf } from '../parameters/query.ts';
-import type { ReadPorts } from './ports.ts';
+import type { EventPorts } from './ports.ts';
 import { BOTH_VERSIONS, type Call, type Route } from './route.ts';
 
 /** Fleet events of everything the caller may see, newest first. */
-export function eventsRoute(ports: ReadPorts): Route {
+export function eventsRoute(ports: EventPorts): Route {
   return {
     method: 'GET',
     path: '/events',
@@ -24,7 +24,7 @@ export function eventsRoute(ports: ReadPorts): Route {
   };
 }
 
-async function events({ reads }: ReadPorts, { caller, query, version }: Call): Promise<Answer> {
+async function events({ reads, eventCuts }: EventPorts, { caller, query, version }: Call): Promise<Answer> {
   const type = eventTypeOf(query['type']);
   if (type === 'invalid') return parameterError(EVENT_TYPE);
   const imei = query['device'];
@@ -41,7 +41,7 @@ async function events({ reads }: ReadPorts, { caller, query, version }: Call): P
   const sql = reads(caller.accountId);
   return listPageAnswer(
     { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) },
-    (page) => selectFleetEvents(sql, caller.worldIds, filter, page),
+    (page) => selectFleetEvents(sql, caller.worldIds, filter, page, eventCuts),
     (event) => eventView(event, version),
   );
 }

@@ -1,7 +1,13 @@
 import type { WritePorts } from '../../flows/feed/writeWorlds.ts';
+import type { EventCuts } from '../../store/devices/eventParts.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 
 /** Reads of an account's calls, on its share of the connections: nobody else waits for them. */
+/** The same for its events. */
+export interface EventPorts extends ReadPorts {
+  readonly eventCuts: EventCuts;
+}
+
 export interface ReadPorts {
   readonly reads: (accountId: number) => Sql;
 }

@@ -2,7 +2,8 @@ import type { EventType } from '../../engine/eventTypes.ts';
 import type { FeedPlace } from '../../feeds/readerCursor.ts';
 import { Snapshot } from '../../feeds/snapshot.ts';
 import type { Sql } from '../sql/sql.ts';
-import { unionAll } from '../sql/sqlText.ts';
+import { integers, shapeName, unionAll } from '../sql/sqlText.ts';
+import type { EventCuts } from './eventParts.ts';
 import type { Direction, FleetEvent } from './fleetEvents.ts';
 
 /** An event with the time at which it was produced and its place in the feed. */
@@ -37,6 +38,12 @@ export interface EventFeedPage {
 
 /** Events that one call looks at where it wants few of them: the rest is for the next call. */
 const WALK_MAX = 5_000;
+/**
+ * Otherwise as few of these as hold a page. To plan walks through every partition takes longer than to run them, and
+ * Postgres keeps the plan where it knows the limits, and where no plan for the values of one call looks cheaper: so these
+ * are read from a row.
+ */
+const WALKS = [100, 250, 500, 1_000];
 
 interface FeedRow {
   up_to: string;
@@ -65,43 +72,50 @@ export async function selectEventFeed(
   sql: Sql,
   worldIds: readonly number[],
   { seen, upTo, after, fromMs, type, direction, imei, limit }: EventFeedQuery,
+  cuts: EventCuts,
 ): Promise<EventFeedPage> {
   const isNarrowed = fromMs !== null || type !== null || direction !== null || imei !== null;
-  const steps = 1 + (isNarrowed ? WALK_MAX : limit);
-  const walks = worldIds.map(
-    (worldId) => sql`(
-      select xid, id from fleet_event
-      where world_id = ${worldId}
-        and (xid, id) > (${String(after?.xid ?? seen.xmin)}::xid8, ${after?.id ?? 0}::bigint)
-        and not pg_visible_in_snapshot(xid, ${seen.toString()}::pg_snapshot)
+  const steps = 1 + (isNarrowed ? WALK_MAX : (WALKS.find((events) => limit <= events) ?? limit));
+  const columns = sql`
+    xid, id, type, direction, message, device_imei, data, read, occurred_at,
+    coalesce(recorded_at, occurred_at) as recorded_at`;
+  const walks = worldIds.flatMap((worldId) =>
+    cuts.ranges(sql).map(
+      (range) => sql`(
+      select ${columns} from fleet_event
+      where world_id = ${worldId} and ${range}
+        and (xid, id) > ((select after_xid from asked), (select after_id from asked))
+        and not pg_visible_in_snapshot(xid, (select seen from asked))
         and pg_visible_in_snapshot(xid, (select up_to from asked))
-      order by xid, id limit ${steps})`,
+      order by xid, id limit ${integers([steps])})`,
+    ),
   );
+  const filters = { type, direction, imei, fromMs };
   const rows = await sql<FeedRow[]>`
     with asked as materialized (
       select coalesce(${upTo?.toString() ?? null}::pg_snapshot, pg_current_snapshot()) as up_to,
-             pg_current_snapshot() as present, server_history() as history, wal_bytes() as wal_bytes
+             pg_current_snapshot() as present, server_history() as history, wal_bytes() as wal_bytes,
+             ${seen.toString()}::pg_snapshot as seen,
+             ${String(after?.xid ?? seen.xmin)}::xid8 as after_xid, ${after?.id ?? 0}::bigint as after_id
     ), walked as materialized (
-      select xid, id from (${unionAll(walks)}) w order by xid, id limit ${steps}
+      select * from (${unionAll(walks)}) w order by xid, id limit ${integers([steps])}
     ), last as (
       select (select count(*)::int from walked) as walked, l.xid, l.id
       from (select xid, id from walked order by xid desc, id desc limit 1) l
     ), found as (
-      select e.xid, e.id, e.type, e.message, e.device_imei, e.data, e.read, e.occurred_at,
-             coalesce(e.recorded_at, e.occurred_at) as recorded_at
-      from walked w join fleet_event e on e.id = w.id
+      select * from walked
       where true
-        ${type === null ? sql`` : sql`and e.type = ${type}`}
-        ${direction === null ? sql`` : sql`and e.direction = ${direction}`}
-        ${imei === null ? sql`` : sql`and e.device_imei = ${imei}`}
-        ${fromMs === null ? sql`` : sql`and coalesce(e.recorded_at, e.occurred_at) >= ${new Date(fromMs)}`}
-      order by e.xid, e.id limit ${limit + 1}
+        ${type === null ? sql`` : sql`and type = ${type}`}
+        ${direction === null ? sql`` : sql`and direction = ${direction}`}
+        ${imei === null ? sql`` : sql`and device_imei = ${imei}`}
+        ${fromMs === null ? sql`` : sql`and recorded_at >= ${new Date(fromMs)}`}
+      order by xid, id limit ${limit + 1}
     )
     select asked.up_to::text, asked.present::text, asked.history, asked.wal_bytes, coalesce(last.walked, 0) as walked,
            last.xid::text as last_xid, last.id as last_id,
            f.xid::text as xid, f.id, f.type, f.message, f.device_imei, f.data, f.read, f.occurred_at, f.recorded_at
     from asked left join last on true left join found f on true
-    order by f.xid, f.id`;
+    order by f.xid, f.id`.named(shapeName(`event_feed_${worldIds.length}_${steps}_${cuts.name}`, filters));
   return pageOf(rows, limit, steps);
 }
 
@@ -158,8 +172,8 @@ export async function selectSeenBefore(
     const [row] = await sql<{ xid: string }[]>`
       select xid::text from fleet_event
       where world_id = ${worldId}
-        and recorded_at < ${new Date(fromMs)}::timestamptz - make_interval(mins => ${TRANSACTION_MAX_MINUTES})
-      order by recorded_at desc limit 1`;
+        and recorded_at < (select ${new Date(fromMs)}::timestamptz - make_interval(mins => ${TRANSACTION_MAX_MINUTES}))
+      order by recorded_at desc limit 1`.named('event_seen_before');
     xids.push(Number(row?.xid ?? 0));
   }
   // Of any world: transaction ids are given to all of them in one order.

@@ -1,7 +1,8 @@
 import { EVENT_TYPES, type EventType } from '../../engine/eventTypes.ts';
 import type { LatLng } from '../../geometry/latLng.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
-import { arrayLiteral, type SqlText, shapeName, unionAll } from '../sql/sqlText.ts';
+import { arrayLiteral, integers, type SqlText, shapeName, unionAll } from '../sql/sqlText.ts';
+import type { EventCuts } from './eventParts.ts';
 
 /** An event about to be stored, in the world that may read it. `data` is as on the wire. */
 export interface NewFleetEvent {
@@ -73,6 +74,7 @@ export async function selectFleetEvents(
   worldIds: readonly number[],
   filter: EventFilter,
   page: Page,
+  cuts: EventCuts,
 ): Promise<FleetEvent[]> {
   const walks = worldIds.flatMap((worldId) => {
     const inWorld = sql`
@@ -87,20 +89,16 @@ export async function selectFleetEvents(
     const types = filter.type === null ? EVENT_TYPES : [filter.type];
     return types.map((type) => sql`${inWorld} and device_imei = ${filter.imei} and type = ${type}`);
   });
-  const rows = await sql<
-    {
-      id: number;
-      type: EventType;
-      message: string;
-      device_imei: string;
-      data: Record<string, unknown>;
-      read: boolean;
-      occurred_at: Date;
-    }[]
-  >`
-    select e.id, e.type, e.message, e.device_imei, e.data, e.read, e.occurred_at
-    from (${newest(sql, walks, page)}) k join fleet_event e using (id)
-    order by e.occurred_at desc, e.id desc`.named(shapeName(`fleet_events_${worldIds.length}`, filter));
+  const columns = sql`id, type, message, device_imei, data, read, occurred_at`;
+  const rows = await selectNewest<{
+    id: number;
+    type: EventType;
+    message: string;
+    device_imei: string;
+    data: Record<string, unknown>;
+    read: boolean;
+    occurred_at: Date;
+  }>(sql, cuts, columns, walks, page, shapeName(`fleet_events_${worldIds.length}`, filter));
   return rows.map((row) => ({
     id: row.id,
     type: row.type,
@@ -139,6 +137,7 @@ export async function selectAreaEvents(
   areaId: number,
   filter: AreaEventFilter,
   page: Page,
+  cuts: EventCuts,
 ): Promise<AreaEvent[]> {
   const directions = filter.direction === null ? DIRECTIONS : [filter.direction];
   const walks = worldIds.flatMap((worldId) => {
@@ -148,12 +147,14 @@ export async function selectAreaEvents(
     const narrowed = filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`;
     return [sql`${inWorld} and device_imei = ${filter.imei} and type = 'geofence' ${narrowed}`];
   });
-  const rows = await sql<
-    { id: number; device_imei: string; direction: Direction; position: LatLng; occurred_at: Date }[]
-  >`
-    select e.id, e.device_imei, e.direction, e.data->'position' as position, e.occurred_at
-    from (${newest(sql, walks, page)}) k join fleet_event e using (id)
-    order by e.occurred_at desc, e.id desc`.named(shapeName(`area_events_${worldIds.length}`, filter));
+  const columns = sql`id, device_imei, direction, data->'position' as position, occurred_at`;
+  const rows = await selectNewest<{
+    id: number;
+    device_imei: string;
+    direction: Direction;
+    position: LatLng;
+    occurred_at: Date;
+  }>(sql, cuts, columns, walks, page, shapeName(`area_events_${worldIds.length}`, filter));
   return rows.map((row) => ({
     id: row.id,
     areaId,
@@ -164,16 +165,47 @@ export async function selectAreaEvents(
   }));
 }
 
+/**
+ * The second limit as a pair, in the order of every index: of two plain limits that it does not know Postgres assumes that
+ * they select one event in 200, and takes any index for so few.
+ */
 const during = (sql: Sql, { fromMs, toMs }: { fromMs: number | null; toMs: number | null }) => sql`
   ${fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(fromMs)}`}
-  ${toMs === null ? sql`` : sql`and occurred_at <= ${new Date(toMs)}`}`;
+  ${toMs === null ? sql`` : sql`and (occurred_at, id) <= (${new Date(toMs)}, ${Number.MAX_SAFE_INTEGER})`}`;
 
-/** The ids of a page of all that any of the conditions selects. Reads only ids until the page is found. */
-const newest = (sql: Sql, walks: readonly SqlText[], { limit, offset }: Page) => sql`
-  select id from (${unionAll(
-    walks.map(
-      (condition) => sql`(
-        select id, occurred_at from fleet_event where ${condition}
-        order by occurred_at desc, id desc limit ${limit + offset})`,
+/** Plans of pages that end within so many events are kept. */
+const REACHES = [50, 100, 200];
+
+/**
+ * A page of all events that any of the conditions selects: reads only ids until the page is found. Each condition is
+ * walked in every partition, and the walks are merged. To plan that takes longer than to run it, so the plans of near
+ * pages are kept. Postgres keeps a plan only where it knows the limits: so there are three, and what was read beyond the
+ * page is dropped here.
+ */
+async function selectNewest<Row extends object>(
+  sql: Sql,
+  cuts: EventCuts,
+  columns: SqlText,
+  walks: readonly SqlText[],
+  { limit, offset }: Page,
+  name: string,
+): Promise<readonly Row[]> {
+  const near = REACHES.find((rows) => limit + offset <= rows);
+  const reach = integers([near ?? limit + offset]);
+  const merged = unionAll(
+    walks.flatMap((condition) =>
+      cuts.ranges(sql).map(
+        (range) => sql`(
+        select id, occurred_at from fleet_event where ${condition} and ${range}
+        order by occurred_at desc, id desc limit ${reach})`,
+      ),
     ),
-  )}) w order by occurred_at desc, id desc limit ${limit} offset ${offset}`;
+  );
+  const ofPage = near === undefined ? sql`limit ${limit} offset ${offset}` : sql`limit ${reach}`;
+  const page = sql<Row[]>`
+    select ${columns}
+    from (select id from (${merged}) w order by occurred_at desc, id desc ${ofPage}) k join fleet_event using (id)
+    order by occurred_at desc, id desc`;
+  if (near === undefined) return page;
+  return (await page.named(`${name}_${near}_${cuts.name}`)).slice(offset, offset + limit);
+}

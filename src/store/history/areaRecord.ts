@@ -1,3 +1,4 @@
+import { isProducedSince } from '../devices/eventParts.ts';
 import type { Direction } from '../devices/fleetEvents.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
@@ -37,7 +38,7 @@ export async function selectPassages(
 ): Promise<RecordedPassage[]> {
   const rows = await tx<RawPassage[]>`
     select ${columns(tx)} from fleet_event
-    where ${isOf(tx, source)} and occurred_at between ${new Date(fromMs)} and ${new Date(toMs)}
+    where ${isOf(tx, source)} and ${isProducedSince(tx, fromMs)} and occurred_at between ${new Date(fromMs)} and ${new Date(toMs)}
     order by occurred_at, id`;
   return rows.map(passage);
 }

@@ -1,5 +1,6 @@
 import { invariant } from '../../base/invariant.ts';
 import { eventKey, type RecordedEvents } from '../../engine/backtest/areaReplay.ts';
+import { isProducedSince } from '../devices/eventParts.ts';
 import type { Direction } from '../devices/fleetEvents.ts';
 import { CopiedRow } from '../sql/copiedRow.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
@@ -234,7 +235,8 @@ export async function selectRecorded(
     cross join lateral (
       select direction, occurred_at from fleet_event
       where device_imei = d.imei and world_id = any(${arrayLiteral(worldIds)}::bigint[]) and type = 'geofence'
-        and area_id = ${areaId} and occurred_at >= to_timestamp(d.since / 1000)
+        and area_id = ${areaId} and ${isProducedSince(tx, Math.min(...spans.map(({ fromMs }) => fromMs)))}
+        and occurred_at >= to_timestamp(d.since / 1000)
         and occurred_at <= to_timestamp(d.until / 1000)
       offset 0) e`;
   for (const row of rows) recorded[row.n - 1]?.add(eventKey(row.direction, row.occurred_at.getTime()));

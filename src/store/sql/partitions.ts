@@ -7,7 +7,7 @@ const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-05, the first Monday of the epoch. */
 const FIRST_MONDAY_MS = 4 * DAY_MS;
 /** The id of the advisory lock under which pods create and drop partitions. */
-const PARTITION_LOCK = 7_301_002;
+export const PARTITION_LOCK = 7_301_002;
 
 /** The Monday, 00:00 UTC, of the week of `ms`. */
 export function weekStartMs(ms: number): number {

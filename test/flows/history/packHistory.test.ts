@@ -9,6 +9,7 @@ import { deleteDevice } from '../../../src/flows/devices/deleteDevice.ts';
 import { HistoryPacker, type PackPorts } from '../../../src/flows/history/packHistory.ts';
 import { tidy } from '../../../src/flows/housekeeping.ts';
 import { insertDevices } from '../../../src/store/devices/devices.ts';
+import { EventCuts } from '../../../src/store/devices/eventParts.ts';
 import { pointPages } from '../../../src/store/history/pointPages.ts';
 import { ensureWeeks, PACKED_POINTS, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
@@ -236,7 +237,13 @@ describe('packing', () => {
     const weeks = async () =>
       (await sql`select from pg_inherits where inhparent = 'packed_points'::regclass`).count;
     const before = await weeks();
-    await tidy({ sql, clock: Date.now, log: { info: () => undefined, warn: () => assert.fail() } });
+    await tidy({
+      sql,
+      clock: Date.now,
+      eventRetentionDays: 730,
+      eventCuts: new EventCuts(),
+      log: { info: () => undefined, warn: () => assert.fail() },
+    });
     assert.equal(await weeks(), before - 1);
     assert.equal((await read()).length, 5_000);
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { LOGIN_LIMITS } from '../../../src/access/loginLimits.ts';
 import { tidy } from '../../../src/flows/housekeeping.ts';
+import { EventCuts } from '../../../src/store/devices/eventParts.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import {
   BEHIND_PROXY,
@@ -183,7 +184,13 @@ test('housekeeping removes login windows that are over and addresses of long ago
   await sql`
     update login_address set seen_at = seen_at - interval '91 days'
     where account_id = (select id from account where email = ${OWNER})`;
-  await tidy({ sql, clock: Date.now, log: { info: () => undefined, warn: () => assert.fail('it failed') } });
+  await tidy({
+    sql,
+    clock: Date.now,
+    eventRetentionDays: 730,
+    eventCuts: new EventCuts(),
+    log: { info: () => undefined, warn: () => assert.fail('it failed') },
+  });
   assert.equal((await sql`select 1 from login_window`).length, 3);
   assert.equal((await sql`select 1 from login_address`).length, 1);
 });

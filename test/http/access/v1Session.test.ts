@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import { tidy } from '../../../src/flows/housekeeping.ts';
+import { EventCuts } from '../../../src/store/devices/eventParts.ts';
 import type { Tx } from '../../../src/store/sql/sql.ts';
 import {
   callApi,
@@ -203,7 +204,13 @@ describe('a session ends', () => {
     await owner.sql`update session set expires_at = clock_timestamp() where fingerprint = ${fingerprint}`;
     assert.deepEqual([await opens(late), await opens(live)], [false, true]);
     const fail = () => assert.fail('nothing is to be logged');
-    await tidy({ sql: owner.sql, clock: Date.now, log: { info: fail, warn: fail } });
+    await tidy({
+      sql: owner.sql,
+      clock: Date.now,
+      eventRetentionDays: 730,
+      eventCuts: new EventCuts(),
+      log: { info: fail, warn: fail },
+    });
     assert.equal((await owner.sql`select 1 from session where fingerprint = ${fingerprint}`).length, 0);
     assert.equal(await opens(live), true);
   });

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { removeWebhooks } from '../../../src/flows/delivery/removeWebhooks.ts';
 import { tidy } from '../../../src/flows/housekeeping.ts';
 import { removeDeliveries, selectRemovedWebhooks } from '../../../src/store/delivery/removedWebhooks.ts';
+import { EventCuts } from '../../../src/store/devices/eventParts.ts';
 import { openSql } from '../../../src/store/sql/sql.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { webhookOwner } from '../../support/webhooks/webhookOwner.ts';
@@ -58,7 +59,7 @@ describe('an endpoint that is deleted with more deliveries than one transaction 
     const { total, exhausted } = (await owner.call('GET', '/metrics/summary')).body.data;
     const thirds = Math.floor(DELIVERIES / 3);
     assert.deepEqual([total, exhausted], [DELIVERIES, thirds]);
-    await tidy({ sql, clock: Date.now, log: nothing });
+    await tidy({ sql, clock: Date.now, eventRetentionDays: 730, eventCuts: new EventCuts(), log: nothing });
     assert.deepEqual([await rowsOf(id), await rowsOf(other)], [0, DELIVERIES]);
     assert.deepEqual(await selectRemovedWebhooks(sql), []);
     assert.deepEqual((await owner.call('GET', '/metrics/summary')).body.data.total, DELIVERIES);
