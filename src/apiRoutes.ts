@@ -39,6 +39,7 @@ import { presenceRoute } from './http/routes/history/presence.ts';
 import { nearestRoute } from './http/routes/nearest.ts';
 import type { ChangePorts, EventPorts } from './http/routes/ports.ts';
 import type { Route } from './http/routes/route.ts';
+import { usageRoute } from './http/routes/usage.ts';
 import { v1KeyRoutes } from './http/routes/v1Keys.ts';
 import { v1SessionRoutes } from './http/routes/v1Session.ts';
 import { webhookDeliveryRoutes } from './http/routes/webhookDeliveries.ts';
@@ -75,6 +76,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     nearestBatchRoute({ ...ports, bulkCalls }),
     ...areasContainingRoutes({ ...ports, bulkCalls }),
     areaDevicesRoute(ports),
+    usageRoute(ports),
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
     areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
     areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),

@@ -1,11 +1,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { RefusedStays } from './engine/evaluateGeofences.ts';
 import type { FixOutcome } from './flows/ingest/commitFixes.ts';
 import { RequestDurations } from './requestDurations.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
 export interface Metrics {
   observeRequest(route: string, method: string, status: number, seconds: number): void;
-  countFixes(outcomes: readonly FixOutcome[], eventCount: number): void;
+  countFixes(
+    outcomes: readonly FixOutcome[],
+    eventCount: number,
+    refusedStays: readonly RefusedStays[],
+  ): void;
   countRejected(count: number): void;
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
@@ -18,8 +23,8 @@ export interface Metrics {
 }
 
 export interface Gauges {
-  /** Devices known, devices with a position, tenants, keys remembered. */
-  readonly sizes: () => { devices: number; positions: number; worlds: number; keys: number };
+  /** Devices known, devices with a position, tenants, keys remembered, stays of devices in areas. */
+  readonly sizes: () => { devices: number; positions: number; worlds: number; keys: number; stays: number };
   readonly feedLagMs: () => number;
   readonly loadMs: () => number;
   readonly waitingPoints: () => number;
@@ -51,6 +56,12 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     registers,
   });
   const events = new Counter({ name: 'fleet_events_total', help: 'Fleet events produced.', registers });
+  const refused = new Counter({
+    name: 'fleet_stays_refused_total',
+    help: 'Points at which stays did not begin, by the limit that was reached.',
+    labelNames: ['limit'],
+    registers,
+  });
   const redis = new Counter({
     name: 'fleet_redis_events_total',
     help: 'Redis lost and back, notifications and subscriptions that failed.',
@@ -113,6 +124,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     () => gauges.sizes().positions,
   );
   gauge(registry, 'fleet_memory_worlds', 'Tenants held in memory.', () => gauges.sizes().worlds);
+  gauge(registry, 'fleet_memory_stays', 'Stays of devices in areas.', () => gauges.sizes().stays);
   gauge(registry, 'fleet_memory_keys', 'API keys held in memory.', () => gauges.sizes().keys);
   gauge(
     registry,
@@ -129,7 +141,10 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
   gauge(registry, 'fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
   return {
     observeRequest: (route, method, status, seconds) => requests.observe(route, method, status, seconds),
-    countFixes: (outcomes, eventCount) => {
+    countFixes: (outcomes, eventCount, refusedStays) => {
+      for (const { points } of refusedStays) {
+        for (const limit of ['account', 'device'] as const) refused.labels(limit).inc(points[limit]);
+      }
       for (const outcome of outcomes) {
         fixes.labels(typeof outcome === 'object' ? 'rate_exceeded' : outcome).inc();
       }

@@ -10,6 +10,7 @@ import { WriteTrial } from './flows/feed/writeTrial.ts';
 import { AreaCatalog } from './memory/areaCatalog.ts';
 import { Fleet } from './memory/fleet.ts';
 import { Keyring } from './memory/keyring.ts';
+import { StayCounts } from './memory/stayCounts.ts';
 import { Subscriptions } from './memory/subscriptions.ts';
 import { Tenancy } from './memory/tenancy.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
@@ -130,9 +131,10 @@ function selectDatabase(sql: Sql): Promise<{ instanceId: string; longestHistoryD
 }
 
 function createMemory(): Memory {
+  const stays = new StayCounts();
   return {
-    fleet: new Fleet(),
-    areas: new AreaCatalog(),
+    fleet: new Fleet(stays),
+    areas: new AreaCatalog(stays),
     keyring: new Keyring(),
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
@@ -150,6 +152,7 @@ function gaugesOf(
       positions: fleet.positionedCount,
       worlds: fleet.worldCount,
       keys: keyring.size,
+      stays: fleet.stays.total,
     }),
     feedLagMs: () => follower.lagMs(),
     loadMs: () => follower.loadMs,

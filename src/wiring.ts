@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Clock, systemClock } from './base/clock.ts';
 import type { Config } from './config.ts';
+import { readQuotas } from './flows/feed/loadFleet.ts';
 import { HistoryPacker } from './flows/history/packHistory.ts';
 import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
 import { Ingest } from './flows/ingest/ingest.ts';
@@ -128,7 +129,9 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
     onPacked: pod.metrics.countPacked,
     onDamaged: pod.onDamaged,
   });
-  teardown.add(startHousekeeping({ sql, clock, log, eventRetentionDays, eventCuts }, packer, sleep));
+  const housekeeping = { sql, clock, log, eventRetentionDays, eventCuts };
+  const readStayQuotas = () => readQuotas(sql, pod.memory);
+  teardown.add(startHousekeeping({ ...housekeeping, readQuotas: readStayQuotas }, packer, sleep));
 }
 
 function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Promise<unknown> {

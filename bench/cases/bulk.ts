@@ -1,5 +1,6 @@
 import { inOneGo, WorkTurns } from '../../src/base/workTurns.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { packStays } from '../../src/engine/packedStays.ts';
 import { Overlaps } from '../../src/flows/areas/overlaps.ts';
 import type { LatLng } from '../../src/geometry/latLng.ts';
 import { areaDevicesRoute } from '../../src/http/routes/bulk/areaDevices.ts';
@@ -120,7 +121,7 @@ function filledFleet({ devices, areas, inside }: Sizes): Fleet {
     const areaId = id <= inside ? FULL_AREA : 2 + (id % (areas - 1));
     const insideSinceMs = NOW_MS - ((id * 7_919) % 100_000) * 100;
     const confirmedAtMs = id % 4 === 0 ? null : insideSinceMs;
-    inOneGo(fleet.putStays(id, [{ areaId, insideSinceMs, confirmedAtMs }], 0));
+    inOneGo(fleet.putStays(id, packStays([{ areaId, insideSinceMs, confirmedAtMs }]), 0));
   }
   return fleet;
 }
@@ -131,7 +132,7 @@ function stayChanges(fleet: Fleet, { inside }: Sizes): (n: number) => unknown {
     const id = 1 + ((n >> 1) % inside);
     const insideSinceMs = NOW_MS - ((n * 7_919) % 100_000) * 100;
     const stays = n % 2 === 0 ? [] : [{ areaId: FULL_AREA, insideSinceMs, confirmedAtMs: insideSinceMs }];
-    return inOneGo(fleet.putStays(id, stays, n + 1));
+    return inOneGo(fleet.putStays(id, packStays(stays), n + 1));
   };
 }
 

@@ -43,19 +43,20 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: old changes leave the feed, old weeks the history with what is known
+ * Once a minute: the quotas of stays are read again, old changes leave the feed, old weeks the history with what is known
  * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions and
  * windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
  * boxes, and those of closed days are packed. Returns the way to stop.
  */
 export function startHousekeeping(
-  ports: HousekeepingPorts,
+  ports: HousekeepingPorts & { readonly readQuotas: () => Promise<unknown> },
   packer: Pick<HistoryPacker, 'round'>,
   rest: (ms: number) => Promise<unknown>,
 ): () => Promise<void> {
   let running: Promise<void> | null = null;
   let isStopping = false;
   const keepHouse = async (): Promise<void> => {
+    await attempt(ports.readQuotas, ports.log);
     await tidy(ports, () => isStopping);
     await attempt(() => boxRows(ports.sql, rest, () => isStopping), ports.log);
     await attempt(() => packer.round(() => isStopping), ports.log);

@@ -2,6 +2,7 @@ import type { AreaType } from '../areas/area.ts';
 import type { Area } from './area.ts';
 import { AreaIndex } from './areaIndex.ts';
 import { mergedPage, SortedList } from './sortedList.ts';
+import { StayCounts } from './stayCounts.ts';
 
 /** The areas of one world, sorted by id: all of them, and those of each type for the filtered list. */
 class WorldAreas {
@@ -27,6 +28,12 @@ export class AreaCatalog {
   #byExternalId = new Map<string, Area>();
   #worlds = new Map<number, WorldAreas>();
   #index = new AreaIndex();
+  #stays: StayCounts;
+
+  /** `stays`: counts the stays in its areas, with the devices of a Fleet. */
+  constructor(stays = new StayCounts()) {
+    this.#stays = stays;
+  }
 
   get size(): number {
     return this.#byId.size;
@@ -38,6 +45,7 @@ export class AreaCatalog {
     this.#byExternalId = loaded.#byExternalId;
     this.#worlds = loaded.#worlds;
     this.#index = loaded.#index;
+    this.#stays = loaded.#stays;
   }
 
   /** Adds an area or replaces an earlier revision of it. */
@@ -50,6 +58,7 @@ export class AreaCatalog {
     world.all.put(area);
     world.list(area.definition.geometry.type).put(area);
     this.#index.put(area);
+    this.#stays.putArea(area.id, area.accountId);
   }
 
   remove(areaId: number): void {
@@ -57,6 +66,7 @@ export class AreaCatalog {
     if (area === undefined) return;
     this.#byId.delete(areaId);
     this.#index.remove(areaId);
+    this.#stays.removeArea(areaId);
     if (this.#byExternalId.get(externalKey(area)) === area) this.#byExternalId.delete(externalKey(area));
     const world = this.#worlds.get(area.worldId);
     world?.all.remove(areaId);

@@ -1,4 +1,6 @@
 import type { DeviceFields, LatestPosition } from '../engine/device.ts';
+import type { PackedStays } from '../engine/packedStays.ts';
+import type { Stay } from '../engine/stays.ts';
 
 /** A device in memory. Only `Fleet.putDevice` replaces its fields, and only `Fleet.move` its position. */
 export interface Device {
@@ -15,4 +17,16 @@ export function updatedAtMs(device: Device): number {
 export interface NearDevice {
   readonly device: Device;
   readonly distanceM: number;
+}
+
+/** A device in an area, with its stay there. */
+export interface Occupant extends Stay {
+  readonly device: Device;
+}
+
+/** A device with its stays. */
+export interface OccupyingDevice extends Device {
+  /** In the index of its world. */
+  readonly slot: number;
+  stays: PackedStays;
 }

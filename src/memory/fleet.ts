@@ -1,14 +1,15 @@
 import type { Steps } from '../base/workTurns.ts';
 import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from '../engine/device.ts';
-import type { Stay } from '../engine/stays.ts';
+import { NO_PACKED_STAYS, type PackedStays, stayCount } from '../engine/packedStays.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
 import { mergeChanges } from './changes/mergeChanges.ts';
 import type { Changed, Removal, ShownDevice } from './changes/worldChanges.ts';
-import type { Device, NearDevice } from './device.ts';
+import type { Device, NearDevice, Occupant, OccupyingDevice } from './device.ts';
 import { nearAtOnce, nearInSteps } from './nearest.ts';
-import { NO_OCCUPANTS, type Occupant, type OccupantState, type OccupyingDevice } from './occupants.ts';
+import type { OccupantState } from './occupants.ts';
 import { LongSearch } from './positionIndex/longSearch.ts';
 import { mergedPage } from './sortedList.ts';
+import { StayCounts } from './stayCounts.ts';
 import { FIRST_VERSION, World } from './world.ts';
 import { WorldWatch } from './worldWatch.ts';
 
@@ -34,6 +35,17 @@ export class Fleet {
   readonly watch = new WorldWatch();
   /** A fleet that is being loaded to replace this one. It receives all changes too. */
   #successor: Fleet | null = null;
+  #stays: StayCounts;
+
+  /** `stays`: those of its devices are counted there, with the areas that AreaCatalog puts there. */
+  constructor(stays = new StayCounts()) {
+    this.#stays = stays;
+  }
+
+  /** Counts of the stays of its devices. */
+  get stays(): StayCounts {
+    return this.#stays;
+  }
 
   get deviceCount(): number {
     return this.#byId.size;
@@ -59,6 +71,7 @@ export class Fleet {
     this.#byId = loaded.#byId;
     this.#byImei = loaded.#byImei;
     this.#worlds = loaded.#worlds;
+    this.#stays = loaded.#stays;
     this.#successor = null;
     this.watch.touchAll();
   }
@@ -84,7 +97,7 @@ export class Fleet {
         fields,
         position: null,
         slot: -1,
-        occupants: NO_OCCUPANTS,
+        stays: NO_PACKED_STAYS,
         staysRevision: -1,
       };
       this.#byId.set(fields.id, device);
@@ -140,13 +153,14 @@ export class Fleet {
    * updates without stays may come between. Returns how many stays were compared, in steps: a device may be in thousands
    * of areas.
    */
-  *putStays(deviceId: number, stays: readonly Stay[], revision: number): Steps<number> {
+  *putStays(deviceId: number, stays: PackedStays, revision: number): Steps<number> {
     if (this.#successor !== null) yield* this.#successor.putStays(deviceId, stays, revision);
     const known = this.#byId.get(deviceId);
     if (known === undefined || revision < known.staysRevision) return 0;
     known.staysRevision = revision;
-    const compared = Math.max(known.occupants.length, stays.length);
-    for (let from: number | null = compared === 0 ? null : 0; from !== null; ) {
+    if (known.stays === stays) return 0;
+    const compared = Math.max(stayCount(known.stays), stayCount(stays));
+    for (let from: number | null = 0; from !== null; ) {
       const device = this.#byId.get(deviceId);
       if (device?.staysRevision !== revision) break;
       from = this.#world(device.fields.worldId).occupants.replace(device, stays, from);
@@ -281,7 +295,7 @@ export class Fleet {
   #world(worldId: number): World {
     let world = this.#worlds.get(worldId);
     if (world === undefined) {
-      world = new World();
+      world = new World(this.#stays);
       this.#worlds.set(worldId, world);
     }
     return world;

@@ -1,16 +1,7 @@
-import { indexOfArea, type Stay } from '../engine/stays.ts';
-import type { Device } from './device.ts';
-import { SortedList } from './sortedList.ts';
-
-/** A device in an area, with its stay there. */
-export interface Occupant extends Stay {
-  readonly device: Device;
-}
-
-/** A device with its stays, ordered by area. */
-export interface OccupyingDevice extends Device {
-  occupants: readonly Occupant[];
-}
+import { joinStays, type PackedStays, StayReader } from '../engine/packedStays.ts';
+import type { Occupant, OccupyingDevice } from './device.ts';
+import { OccupantList } from './occupantList.ts';
+import type { StayCounts } from './stayCounts.ts';
 
 export const OCCUPANT_STATES = ['inside', 'pending', 'all'] as const;
 /** `inside`: the entry is confirmed. `pending`: it is not yet. */
@@ -29,17 +20,21 @@ export function dwellLeftSeconds(
   return Math.max(0, (dwellSeconds * 1_000 - (lastMs - insideSinceMs)) / 1_000);
 }
 
-export const NO_OCCUPANTS: readonly Occupant[] = [];
-
-/** Stays that are compared before other work has its turn: a fraction of a millisecond. */
-const STAYS_PER_STEP = 256;
-
-type OccupantList = SortedList<Occupant, Occupant>;
+/** Stays that are compared, and that begin or end, before other work has its turn: a fraction of a millisecond. */
+const COMPARED_PER_STEP = 4_096;
+const CHANGED_PER_STEP = 256;
 
 /** The devices of one world by the areas that they are in. */
 export class Occupants {
+  readonly #deviceAt: (slot: number) => OccupyingDevice;
+  readonly #counts: StayCounts;
   readonly #inside = new Map<number, OccupantList>();
   readonly #pending = new Map<number, OccupantList>();
+
+  constructor(deviceAt: (slot: number) => OccupyingDevice, counts: StayCounts) {
+    this.#deviceAt = deviceAt;
+    this.#counts = counts;
+  }
 
   /** Those of an area, in up to two lists, each by the beginning of the stay, then by IMEI. */
   lists(areaId: number, state: OccupantState): OccupantList[] {
@@ -49,86 +44,84 @@ export class Occupants {
   }
 
   /** A device came into this world with its stays. */
-  enter({ occupants }: OccupyingDevice): void {
-    for (const occupant of occupants) this.#add(occupant);
+  enter(device: OccupyingDevice): void {
+    before.open(device.stays);
+    for (let n = 0; n < before.count; n++) this.#add(device, before, n);
   }
 
   /** A device left this world. */
-  leave({ occupants }: OccupyingDevice): void {
-    for (const occupant of occupants) this.#remove(occupant);
+  leave(device: OccupyingDevice): void {
+    before.open(device.stays);
+    for (let n = 0; n < before.count; n++) this.#remove(device, before, n);
   }
 
   /**
    * Gives a device of this world some of its new stays, those of areas from `fromAreaId` on. Returns the area from which
    * to go on, or null when it has all of them.
    */
-  replace(device: OccupyingDevice, stays: readonly Stay[], fromAreaId: number): number | null {
-    const { occupants } = device;
-    let b = indexOfArea(occupants, fromAreaId);
-    let a = indexOfArea(stays, fromAreaId);
-    const next = occupants.slice(0, b);
-    for (let n = 0; n < STAYS_PER_STEP; n++) {
-      const areaId = lowerArea(occupants[b], stays[a]);
-      if (areaId === null) break;
-      const before = occupants[b]?.areaId === areaId ? occupants[b++] : undefined;
-      const after = stays[a]?.areaId === areaId ? stays[a++] : undefined;
-      if (before !== undefined && after !== undefined && isSame(before, after)) {
-        next.push(before);
-        continue;
-      }
-      if (before !== undefined) this.#remove(before);
-      if (after === undefined) continue;
-      const { insideSinceMs, confirmedAtMs } = after;
-      const occupant: Occupant = { areaId, insideSinceMs, confirmedAtMs, device };
-      this.#add(occupant);
-      next.push(occupant);
+  replace(device: OccupyingDevice, stays: PackedStays, fromAreaId: number): number | null {
+    before.open(device.stays);
+    after.open(stays);
+    let b = before.indexOf(fromAreaId);
+    let a = after.indexOf(fromAreaId);
+    let changed = 0;
+    for (let n = 0; n < COMPARED_PER_STEP && changed < CHANGED_PER_STEP; n++) {
+      const areaId = lowerArea(b, a);
+      if (areaId === Number.POSITIVE_INFINITY) break;
+      const was = b < before.count && before.areaId(b) === areaId ? b++ : -1;
+      const is = a < after.count && after.areaId(a) === areaId ? a++ : -1;
+      if (was !== -1 && is !== -1 && isSame(was, is)) continue;
+      if (was !== -1) this.#remove(device, before, was);
+      if (is !== -1) this.#add(device, after, is);
+      changed++;
     }
-    const rest = lowerArea(occupants[b], stays[a]);
-    for (; b < occupants.length; b++) next.push(occupants[b] as Occupant);
-    // A copy has no spare room.
-    device.occupants = next.length === 0 ? NO_OCCUPANTS : next.slice();
-    return rest;
+    const rest = lowerArea(b, a);
+    const isComplete = rest === Number.POSITIVE_INFINITY;
+    // The lists find the beginning of a stay here: it must be as they have it before anything else looks.
+    if (isComplete) device.stays = stays;
+    else if (changed > 0) device.stays = joinStays(after, before, rest);
+    return isComplete ? null : rest;
   }
 
-  #add(occupant: Occupant): void {
-    const lists = this.#listsOf(occupant);
-    let list = lists.get(occupant.areaId);
+  #add(device: OccupyingDevice, stays: StayReader, n: number): void {
+    const areaId = stays.areaId(n);
+    const lists = this.#listsOf(stays, n);
+    let list = lists.get(areaId);
     if (list === undefined) {
-      list = new SortedList(itself, bySince);
-      lists.set(occupant.areaId, list);
+      list = new OccupantList(areaId, this.#deviceAt);
+      lists.set(areaId, list);
     }
-    list.put(occupant);
+    list.put(device, stays.insideSinceMs(n));
+    this.#counts.begin(areaId);
   }
 
-  #remove(occupant: Occupant): void {
-    const lists = this.#listsOf(occupant);
-    const list = lists.get(occupant.areaId);
-    list?.remove(occupant);
-    if (list?.size === 0) lists.delete(occupant.areaId);
+  #remove(device: OccupyingDevice, stays: StayReader, n: number): void {
+    const areaId = stays.areaId(n);
+    const lists = this.#listsOf(stays, n);
+    const list = lists.get(areaId);
+    if (list?.remove(device, stays.insideSinceMs(n)) !== true) return;
+    this.#counts.end(areaId);
+    if (list.size === 0) lists.delete(areaId);
   }
 
-  #listsOf({ confirmedAtMs }: Stay): Map<number, OccupantList> {
-    return confirmedAtMs === null ? this.#pending : this.#inside;
+  #listsOf(stays: StayReader, n: number): Map<number, OccupantList> {
+    return stays.isPending(n) ? this.#pending : this.#inside;
   }
 }
 
-function itself(occupant: Occupant): Occupant {
-  return occupant;
+/** One pair for all, since each use ends before the next begins. */
+const before = new StayReader();
+const after = new StayReader();
+
+function lowerArea(b: number, a: number): number {
+  const own = b < before.count ? before.areaId(b) : Number.POSITIVE_INFINITY;
+  const next = a < after.count ? after.areaId(a) : Number.POSITIVE_INFINITY;
+  return Math.min(own, next);
 }
 
-function bySince(a: Occupant, b: Occupant): number {
-  const apartMs = a.insideSinceMs - b.insideSinceMs;
-  if (apartMs !== 0) return apartMs;
-  const { imei } = a.device.fields;
-  const other = b.device.fields.imei;
-  return imei < other ? -1 : imei === other ? 0 : 1;
-}
-
-function isSame(a: Stay, b: Stay): boolean {
-  return a.insideSinceMs === b.insideSinceMs && a.confirmedAtMs === b.confirmedAtMs;
-}
-
-function lowerArea(a: Stay | undefined, b: Stay | undefined): number | null {
-  if (a === undefined || b === undefined) return (a ?? b)?.areaId ?? null;
-  return Math.min(a.areaId, b.areaId);
+function isSame(was: number, is: number): boolean {
+  return (
+    before.insideSinceMs(was) === after.insideSinceMs(is) &&
+    before.confirmedAtMs(was) === after.confirmedAtMs(is)
+  );
 }

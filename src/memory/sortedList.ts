@@ -9,11 +9,24 @@ function byValue(a: unknown, b: unknown): number {
   return (a as string) < (b as string) ? -1 : a === b ? 0 : 1;
 }
 
+/** Values in ascending order of a unique key, by their places in it. */
+export interface Ranked<T, K> {
+  readonly keyOf: (value: T) => K;
+  readonly order: Order<K>;
+  readonly size: number;
+  /** The value at `index` (0 = smallest key). */
+  at(index: number): T | undefined;
+  /** Up to `limit` values from `index` on. */
+  slice(index: number, limit: number): T[];
+  /** How many values have a key below `key`. */
+  rank(key: K): number;
+}
+
 /**
  * Values in ascending order of a unique key, with insertion, removal and rank in O(√n), in a list of short sorted
  * blocks. A plain sorted array would move half a million references for each new device of a large fleet.
  */
-export class SortedList<T, K> {
+export class SortedList<T, K> implements Ranked<T, K> {
   readonly keyOf: (value: T) => K;
   readonly order: Order<K>;
   #blocks: T[][] = [[]];
@@ -57,7 +70,6 @@ export class SortedList<T, K> {
     return true;
   }
 
-  /** How many values have a key below `key`. */
   rank(key: K): number {
     const b = this.#blockFor(key);
     let rank = 0;
@@ -65,7 +77,6 @@ export class SortedList<T, K> {
     return rank + this.#lowerBound(this.#blocks[b] as T[], key);
   }
 
-  /** The value at `index` (0 = smallest key). */
   at(index: number): T | undefined {
     if (index < 0 || index >= this.#size) return undefined;
     let rest = index;
@@ -76,7 +87,6 @@ export class SortedList<T, K> {
     return undefined;
   }
 
-  /** Up to `limit` values from `index` on. */
   slice(index: number, limit: number): T[] {
     const out: T[] = [];
     let rest = index;
@@ -121,7 +131,7 @@ export class SortedList<T, K> {
  * The page [offset, offset + limit) of a few lists of one order, merged, in O(log² n + limit). No key is in two of them.
  * Bisection on ranks finds how many of the skipped values come from each list.
  */
-export function mergedPage<T, K>(lists: readonly SortedList<T, K>[], offset: number, limit: number): T[] {
+export function mergedPage<T, K>(lists: readonly Ranked<T, K>[], offset: number, limit: number): T[] {
   const [first] = lists;
   if (first === undefined) return [];
   if (lists.length === 1) return first.slice(offset, limit);
@@ -145,7 +155,7 @@ export function mergedPage<T, K>(lists: readonly SortedList<T, K>[], offset: num
 }
 
 /** How many values of a list are among the first `offset` of all lists. */
-function skipped<T, K>(list: SortedList<T, K>, lists: readonly SortedList<T, K>[], offset: number): number {
+function skipped<T, K>(list: Ranked<T, K>, lists: readonly Ranked<T, K>[], offset: number): number {
   let low = 0;
   let high = Math.min(offset, list.size);
   while (low < high) {

@@ -1,11 +1,12 @@
 import type { Steps } from '../base/workTurns.ts';
 import { type Motion, NO_MOTION } from '../engine/device.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
-import type { Device, NearDevice } from './device.ts';
+import type { Device, NearDevice, OccupyingDevice } from './device.ts';
 import { Occupants } from './occupants.ts';
 import type { LongSearch } from './positionIndex/longSearch.ts';
 import { PositionIndex } from './positionIndex/positionIndex.ts';
 import { SortedList } from './sortedList.ts';
+import type { StayCounts } from './stayCounts.ts';
 
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;
@@ -22,14 +23,18 @@ export class World {
   /** What happened to its devices last, for those who follow them. */
   readonly changes = new WorldChanges((slot) => this.#bySlot[slot] as Device);
   /** Which of its devices are in which areas, of this world or of another that watches it. */
-  readonly occupants = new Occupants();
-  readonly #bySlot: (Device | undefined)[] = [];
+  readonly occupants: Occupants;
+  readonly #bySlot: (OccupyingDevice | undefined)[] = [];
   readonly #freeSlots: number[] = [];
   /** Searches in progress, with the slots whose devices were added, moved or removed since they began. */
   readonly #searches = new Map<LongSearch, Set<number>>();
 
+  constructor(counts: StayCounts) {
+    this.occupants = new Occupants((slot) => this.#bySlot[slot] as OccupyingDevice, counts);
+  }
+
   /** Adds a device and returns its slot in the position index. */
-  add(device: Device, editedXid = 0, motion: Motion = NO_MOTION): number {
+  add(device: OccupyingDevice, editedXid = 0, motion: Motion = NO_MOTION): number {
     this.devices.put(device);
     const removed = this.changes.dropRemoval(device.fields.imei);
     if (removed !== null) this.#freeSlots.push(removed);

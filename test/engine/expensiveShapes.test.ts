@@ -62,6 +62,7 @@ test('an explanation pauses after each', () => {
     situations,
     fromMs: 0,
     stay: null,
+    refused: null,
     withSteps: true,
   });
   const marks = { receivedAtMs: times, late: new Uint8Array(COUNT) };

@@ -127,7 +127,7 @@ describe('the tables of the guide', () => {
   });
 
   test('name every metric of the service, and no other', async () => {
-    const gauges = { sizes: () => ({ devices: 0, positions: 0, worlds: 0, keys: 0 }) };
+    const gauges = { sizes: () => ({ devices: 0, positions: 0, worlds: 0, stays: 0, keys: 0 }) };
     const nothing = () => 0;
     const { exposition } = createMetrics(
       { ...gauges, feedLagMs: nothing, loadMs: nothing, waitingPoints: nothing },

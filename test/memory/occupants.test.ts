@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { collectGarbage } from '../../bench/measure/collectGarbage.ts';
 import { inOneGo } from '../../src/base/workTurns.ts';
 import type { DeviceFields } from '../../src/engine/device.ts';
+import { type PackedStays, packStays } from '../../src/engine/packedStays.ts';
 import type { Stay } from '../../src/engine/stays.ts';
+import type { Occupant } from '../../src/memory/device.ts';
 import { Fleet } from '../../src/memory/fleet.ts';
-import { OCCUPANT_STATES, type Occupant, type OccupantState } from '../../src/memory/occupants.ts';
+import { OCCUPANT_STATES, type OccupantState } from '../../src/memory/occupants.ts';
+import { seededRandom } from '../support/seededRandom.ts';
 
 const DEVICES = 6;
 const AREAS = [1, 2, 3, 4];
@@ -105,7 +109,7 @@ describe('the devices in an area', () => {
             const name = `${one.id} ${one.revision}`;
             const list = revisions.get(name) ?? one.stays;
             revisions.set(name, list);
-            inOneGo(fleet.putStays(one.id, list, one.revision));
+            inOneGo(fleet.putStays(one.id, packStays(list), one.revision));
             naive.putStays(one.id, list, one.revision);
           }
         }
@@ -143,7 +147,7 @@ describe('the devices in an area', () => {
     for (const order of ['older first', 'newer first'] as const) {
       const fleet = new Fleet();
       fleet.putDevice(fields(1, 1, 0));
-      const steps = [fleet.putStays(1, older, 4), fleet.putStays(1, newer, 5)];
+      const steps = [fleet.putStays(1, packStays(older), 4), fleet.putStays(1, packStays(newer), 5)];
       if (order === 'newer first') steps.reverse();
       let count = 0;
       // In turn, with a move to another world between.
@@ -164,5 +168,40 @@ describe('the devices in an area', () => {
         held.every((_, areaId) => fleet.occupants([1], areaId, 'all', { offset: 0, limit: 9 }).total === 0),
       );
     }
+  });
+});
+
+describe('two million stays', () => {
+  // A tenth of them here: what a stay takes does not depend on it.
+  const DEVICES_HELD = 200;
+  const STAYS_EACH = 1_000;
+
+  test('take at most 16 bytes each, the devices of each area included', () => {
+    const fleet = new Fleet();
+    for (let id = 1; id <= DEVICES_HELD; id++) {
+      fleet.putDevice({ ...fields(0, 1, 0), id, imei: String(350_000_000_000_000 + id) });
+    }
+    const random = seededRandom(7);
+    const stays = (): PackedStays =>
+      packStays(
+        Array.from({ length: STAYS_EACH }, (_, n) => {
+          const insideSinceMs = 1_773_489_600_000 + Math.floor(random() * 86_400_000);
+          const waitMs = Math.floor(random() * 3_600_000);
+          const confirmedAtMs = random() < 0.1 ? null : insideSinceMs + waitMs;
+          return { areaId: 70_000 + n, insideSinceMs, confirmedAtMs };
+        }),
+      );
+    const usedBytes = (): number => {
+      collectGarbage();
+      const { heapUsed, external } = process.memoryUsage();
+      return heapUsed + external;
+    };
+    const before = usedBytes();
+    for (let id = 1; id <= DEVICES_HELD; id++) inOneGo(fleet.putStays(id, stays(), 1));
+    const bytes = (usedBytes() - before) / (DEVICES_HELD * STAYS_EACH);
+    assert.equal(fleet.stays.total, DEVICES_HELD * STAYS_EACH);
+    assert.ok(bytes <= 16, `${bytes} bytes for a stay`);
+    const { total } = fleet.occupants([1], 70_500, 'all', { offset: 0, limit: 1 });
+    assert.equal(total, DEVICES_HELD);
   });
 });

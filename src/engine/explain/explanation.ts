@@ -24,6 +24,7 @@ export const NOTE_CODES = [
   'dwell_changed',
   'gap',
   'history_trimmed',
+  'stay_quota',
   'not_recorded',
 ] as const;
 

@@ -19,6 +19,7 @@ export function notesOf(
     ...changeNotes(findings, situations),
     ...gapNotes(findings),
     ...(trimmed === null ? [] : [trimmedNote(trimmed)]),
+    ...quotaNotes(findings),
     ...unrecordedNotes(findings),
   ];
 }
@@ -118,6 +119,17 @@ function trimmedNote({
     message: `the plan shows ${historyDays} days of history, so the window begins at ${formatIso(fromMs)}`,
     atMs: fromMs,
   };
+}
+
+function quotaNotes({ refused }: ReplayFindings): Note[] {
+  if (refused.count === 0) return [];
+  return [
+    {
+      code: 'stay_quota',
+      message: `${counted(refused.count, 'point')} inside began no stay, so no entry was reported: the account that made the area, or the device, was in as many areas as it may be at a time`,
+      atMs: refused.firstMs,
+    },
+  ];
 }
 
 function unrecordedNotes({ unmarked, unknownArea, unexplained }: ReplayFindings): Note[] {

@@ -70,6 +70,8 @@ export interface ReplayOptions {
   readonly fromMs: number;
   /** Known before the first point. */
   readonly stay: Stay | null;
+  /** Between which points stays of the device did not begin for want of room; null: none is known. */
+  readonly refused: { readonly fromMs: number; readonly untilMs: number } | null;
   readonly withSteps: boolean;
 }
 
@@ -183,6 +185,10 @@ export class PointReplay {
     if (first.transition === expected) return first;
     // A late point of which nobody knows that it was late.
     if (point.isLateUnknown && event === null) return { ...first, stay: this.#stay, counts: false };
+    if (event === null && this.#isRefused(point.atMs, first.stay)) {
+      if (this.#isInWindow(point.atMs)) this.findings.refuse(point.atMs);
+      return { ...first, stay: this.#stayAfter(null, first.stay) };
+    }
     for (const other of this.#possible(index, point)) {
       const evaluated = this.#against(other, point, wayM);
       if (evaluated.transition === expected) return evaluated;
@@ -225,6 +231,13 @@ export class PointReplay {
       if (leastM > Math.max(0, nearestM)) return leastM;
     }
     return shape.compiled().signedDistanceM(lat, lng);
+  }
+
+  /** Whether an entry was not made because its stay could not begin when the device came. */
+  #isRefused(atMs: number, evaluated: Stay | null): boolean {
+    const { refused } = this.#options;
+    if (refused === null || evaluated === null) return false;
+    return evaluated.insideSinceMs <= refused.untilMs && atMs >= refused.fromMs;
   }
 
   /** The state after a point whose evaluation is not what is recorded. */

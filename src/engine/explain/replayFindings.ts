@@ -29,6 +29,8 @@ export class ReplayFindings {
   unmarked: Found = NONE;
   /** Points of a time for which the area is not known. */
   unknownArea: Found = NONE;
+  /** Points at which a stay did not begin for want of room. */
+  refused: Found = NONE;
   /** Where the record has more or less than the replay, also before the window. */
   unexplained: Found = NONE;
   /** The situations that were in force for points: from the first to the last. */
@@ -57,6 +59,10 @@ export class ReplayFindings {
     this.situationsUsed = { first: this.situationsUsed?.first ?? index, last: index };
     if (state !== 'watched') return;
     if (this.closest === null || distanceM < this.closest.distanceM) this.closest = { distanceM, atMs };
+  }
+
+  refuse(atMs: number): void {
+    this.refused = oneMore(this.refused, atMs);
   }
 
   differ(atMs: number): void {

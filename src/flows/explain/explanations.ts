@@ -94,8 +94,8 @@ export class Explanations {
       readRecord(tx, request),
     );
     if (record === null) return { kind: 'area_gone' };
-    const { situations, source, stay, startMs, createdAtMs } = record;
-    const replay = new PointReplay({ areaId, situations, fromMs, stay, withSteps });
+    const { situations, source, stay, startMs, createdAtMs, refused } = record;
+    const replay = new PointReplay({ areaId, situations, fromMs, stay, refused, withSteps });
     const budget = new ProcessorBudget(this.#workMs, () => {
       if (performance.now() > untilMs) throw new DeadlineExceeded('the explanation takes too long');
       return false;

@@ -3,6 +3,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import type { RecordedEvent } from '../../engine/explain/explanation.ts';
 import { type PastShape, type Situation, situationsOf } from '../../engine/explain/situations.ts';
 import type { Stay } from '../../engine/stays.ts';
+import { type RefusedTime, selectRefused } from '../../store/devices/deviceStates.ts';
 import {
   type PassageSource,
   type RecordedPassage,
@@ -29,6 +30,7 @@ export interface AreaRecord {
   /** From when on points are read, to know who was inside at the beginning of the window. */
   readonly startMs: number;
   readonly createdAtMs: number;
+  readonly refused: RefusedTime | null;
 }
 
 /** Null when the area does not exist any more. */
@@ -41,7 +43,8 @@ export async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaR
   const source: PassageSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
   const last = await selectLastPassage(tx, source, fromMs);
   const startMs = await startOf(tx, request, situations, last);
-  return { situations, source, stay: stayAfter(areaId, last), startMs, createdAtMs };
+  const refused = await selectRefused(tx, deviceId);
+  return { situations, source, stay: stayAfter(areaId, last), startMs, createdAtMs, refused };
 }
 
 /** Points with what is recorded of them. */

@@ -62,6 +62,7 @@ export async function applyChanges(
   keyring.dropKeys(idsOf(changes, 'key'), accountIds);
   for (const row of await awaitReply(selectMembershipsById(sql, [...accountIds]))) {
     tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
+    fleet.stays.setLimit(row.accountId, row.maxStays);
   }
   await loadDevices(ports, fleet, [...idsOf(changes, 'device')], 'edited');
   await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);

@@ -1,6 +1,7 @@
 import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
 import { AreaCatalog } from '../../memory/areaCatalog.ts';
 import { Fleet } from '../../memory/fleet.ts';
+import { StayCounts } from '../../memory/stayCounts.ts';
 import { Subscriptions } from '../../memory/subscriptions.ts';
 import { Tenancy } from '../../memory/tenancy.ts';
 import { adoptFeed, type FeedCursor } from '../../store/feed/changes.ts';
@@ -36,9 +37,10 @@ export async function refillMemory(
   { fleet, areas, tenancy, subscriptions, keyring }: Memory,
   onReplaced: (cursor: FeedCursor) => void,
 ): Promise<void> {
+  const stays = new StayCounts();
   const loaded = {
-    fleet: new Fleet(),
-    areas: new AreaCatalog(),
+    fleet: new Fleet(stays),
+    areas: new AreaCatalog(stays),
     tenancy: new Tenancy(),
     subscriptions: new Subscriptions(),
     keyring,

@@ -41,6 +41,7 @@ export async function loadFleet(
     await turns.run('feed', fleet.sortChanges());
     for (const row of await selectMemberships(tx)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
+      fleet.stays.setLimit(row.accountId, row.maxStays);
     }
     for (const row of await selectSubscriptions(tx, null)) subscriptions.put(row);
     await copyAreas(tx, (rows) => turns.run('feed', compileAreas(areas, rows)));
@@ -48,4 +49,10 @@ export async function loadFleet(
     onProgress(loaded, total);
     return cursor;
   }) as Promise<FeedCursor>;
+}
+
+/** Reads how many stays each account may have: a change of a plan is in no feed. */
+export async function readQuotas(sql: Sql, { fleet }: Pick<Memory, 'fleet'>): Promise<void> {
+  for (const { accountId, maxStays } of await selectMemberships(sql))
+    fleet.stays.setLimit(accountId, maxStays);
 }

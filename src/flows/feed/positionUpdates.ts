@@ -1,6 +1,6 @@
 import { invariant } from '../../base/invariant.ts';
 import { type LatestPosition, type Motion, NO_MOTION } from '../../engine/device.ts';
-import { decodeStays, encodeStays, type Stay } from '../../engine/stays.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from '../../engine/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change feed. */
 export interface PositionUpdate {
@@ -8,7 +8,7 @@ export interface PositionUpdate {
   readonly position: LatestPosition;
   readonly motion: Motion;
   /** Null where they are as they were before. */
-  readonly stays: readonly Stay[] | null;
+  readonly stays: PackedStays | null;
 }
 
 /** An update is eight little-endian doubles. NaN is an odometer that was never known. */
@@ -58,7 +58,7 @@ export function encodeDetails(updates: readonly Pick<PositionUpdate, 'motion'>[]
 export function encodeChangedStays(updates: readonly Pick<PositionUpdate, 'deviceId' | 'stays'>[]): string {
   let json = '';
   for (const { deviceId, stays } of updates) {
-    if (stays !== null) json += `${json === '' ? '' : ','}[${deviceId},${encodeStays(stays)}]`;
+    if (stays !== null) json += `${json === '' ? '' : ','}[${deviceId},${encodePackedStays(stays)}]`;
   }
   return `[${json}]`;
 }
@@ -77,7 +77,7 @@ export function* decodePositionUpdates(
     details === null || details.length / DETAIL_BYTES === bytes.length / UPDATE_BYTES,
     'every position update has its details',
   );
-  const stays = decodeChangedStays(changedStays);
+  const stays = changedStays === null ? null : new StoredStaysReader(changedStays);
   for (let n = 0; (n + 1) * UPDATE_BYTES <= bytes.length; n++) {
     const value = (field: number): number => bytes.readDoubleLE(n * UPDATE_BYTES + field * 8);
     const odometerKm = value(6);
@@ -94,19 +94,10 @@ export function* decodePositionUpdates(
         movedAtMs: value(7),
       },
       motion: motionAt(details, n, xid),
-      stays: stays.get(deviceId) ?? null,
+      stays: stays?.take(deviceId) ?? null,
     };
   }
 }
-
-function decodeChangedStays(json: string | null): ReadonlyMap<number, readonly Stay[]> {
-  if (json === null || json === NONE_CHANGED) return NOTHING;
-  const entries = JSON.parse(json) as [deviceId: number, stays: unknown][];
-  return new Map(entries.map(([deviceId, stays]) => [deviceId, decodeStays(stays)]));
-}
-
-const NONE_CHANGED = '[]';
-const NOTHING: ReadonlyMap<number, readonly Stay[]> = new Map();
 
 function motionAt(details: Buffer | null, n: number, xid: number): Motion {
   if (details === null) return { ...NO_MOTION, xid };

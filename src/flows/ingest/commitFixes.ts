@@ -1,7 +1,9 @@
 import { invariant } from '../../base/invariant.ts';
 import type { DeviceState } from '../../engine/deviceEvents.ts';
 import type { BatchEvaluation, BatchPoint } from '../../engine/evaluateBatch.ts';
+import type { RefusedStays } from '../../engine/evaluateGeofences.ts';
 import type { KnownInside } from '../../engine/knownInside.ts';
+import { packStays } from '../../engine/packedStays.ts';
 import { owedAfter, type RateExceeded } from '../../engine/pointRate.ts';
 import { StayBudget } from '../../engine/stayRoom.ts';
 import type { Stay } from '../../engine/stays.ts';
@@ -10,6 +12,7 @@ import {
   lockDeviceStates,
   updateDeviceStates,
   updateOwed,
+  updateRefused,
   updateRepeated,
 } from '../../store/devices/deviceStates.ts';
 import { insertNewPositions } from '../../store/devices/positions.ts';
@@ -58,6 +61,8 @@ export interface CommittedFixes {
   /** The transaction, when there are position updates. */
   readonly xid: number | null;
   readonly eventCount: number;
+  /** Points at which stays did not begin. */
+  readonly refusedStays: readonly RefusedStays[];
   /** Webhook endpoints with something new to send. */
   readonly queuedFor: readonly number[];
   /** True when the outbox has events whose deliveries are not made yet. */
@@ -119,6 +124,7 @@ export async function commitFixes(
     await updateDeviceStates(tx, moved, geofences.stays, owedMs, nowMs);
     await updateOwed(tx, new Map([...owedMs].filter(([deviceId]) => !moved.has(deviceId))));
     await updateRepeated(tx, amended);
+    await updateRefused(tx, geofences.refused);
     const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);
     const { count: eventCount, queuedFor, isOutboxFilled } = await storeEvents(tx, ports, events, nowMs);
     const updates = positionUpdatesOf(evaluation, geofences.stays, locked, nowMs);
@@ -149,6 +155,7 @@ export async function commitFixes(
       positionUpdates,
       xid,
       eventCount,
+      refusedStays: [...geofences.refused.values()],
       queuedFor,
       isOutboxFilled,
     };
@@ -220,6 +227,6 @@ function positionUpdateOf(
     deviceId,
     position: { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs },
     motion: { headingDeg: heading, ignition, revision, xid: 0 },
-    stays,
+    stays: stays === null ? null : packStays(stays),
   };
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
+import type { RefusedStays } from '../../engine/evaluateGeofences.ts';
 import type { Fix } from '../../engine/fix.ts';
 import type { KnownInside } from '../../engine/knownInside.ts';
 import { MAX_POINTS } from '../../engine/parse/batchReader.ts';
@@ -33,7 +34,11 @@ export interface IngestPorts extends CommitPorts {
   readonly onQueued: (webhookIds: readonly number[]) => void;
   /** Called after each commit that put events into the outbox. */
   readonly onOutboxFilled: () => void;
-  readonly onOutcomes: (outcomes: readonly FixOutcome[], eventCount: number) => void;
+  readonly onOutcomes: (
+    outcomes: readonly FixOutcome[],
+    eventCount: number,
+    refusedStays: readonly RefusedStays[],
+  ) => void;
 }
 
 /** Too many points are waiting for the database; nothing was stored. */
@@ -192,15 +197,22 @@ export class Ingest {
         if (outcome !== null) outcomes.push(outcome);
       }
     }
-    this.#ports.onOutcomes(outcomes, committed?.eventCount ?? 0);
+    this.#ports.onOutcomes(outcomes, committed?.eventCount ?? 0, committed?.refusedStays ?? []);
   }
 
-  /** Returns when memory has what was committed. */
+  /** Returns when memory has what was committed: until then the budget stands for the stays that begin. */
   async #commitPoints(points: readonly IngestPoint[], known: KnownInside | null): Promise<CommittedFixes> {
-    const committed = await commitFixes(this.#ports, points, this.#ports.clock(), known);
-    for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
-    await this.#publish(committed);
-    return committed;
+    const { memory, clock } = this.#ports;
+    const { stays } = memory.fleet;
+    const budget = stays.openBudget();
+    try {
+      const committed = await commitFixes(this.#ports, points, clock(), known, budget);
+      for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
+      await this.#publish(committed);
+      return committed;
+    } finally {
+      stays.closeBudget(budget);
+    }
   }
 
   /** Brings a commit into memory and calls the listeners. In turns with the requests: thousands of devices may move. */

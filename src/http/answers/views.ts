@@ -1,8 +1,10 @@
+import type { AreaQuota } from '../../areas/areaQuota.ts';
 import { formatIso } from '../../base/isoTime.ts';
 import type { LatestPosition } from '../../engine/device.ts';
 import { deviceStatus } from '../../engine/deviceStatus.ts';
+import type { Occupant } from '../../memory/device.ts';
 import { type Device, type NearDevice, updatedAtMs } from '../../memory/device.ts';
-import { dwellLeftSeconds, type Occupant } from '../../memory/occupants.ts';
+import { dwellLeftSeconds } from '../../memory/occupants.ts';
 import type { Command } from '../../store/devices/commands.ts';
 import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
 import type { FleetEvent } from '../../store/devices/fleetEvents.ts';
@@ -134,4 +136,18 @@ export function recordedEventView(event: RecordedEvent) {
 
 function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['data'] {
   return { ...rest, geofenceId: areaId };
+}
+
+/** How much there is, and may be. */
+export interface Used {
+  readonly used: number;
+  readonly limit: number;
+}
+
+export function usageView({ areas, vertices, maxAreas, maxVertices }: AreaQuota, stays: Used) {
+  return {
+    areas: { used: areas, limit: maxAreas },
+    vertices: { used: vertices, limit: maxVertices },
+    stays,
+  };
 }

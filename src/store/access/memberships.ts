@@ -6,18 +6,21 @@ export interface MembershipRow {
   readonly accountId: number;
   readonly worldId: number;
   readonly organizationWorldId: number | null;
+  /** Stays that its areas may have, by its plan. */
+  readonly maxStays: number;
 }
 
 interface RawMembership {
   id: number;
   world_id: number;
   organization_world: number | null;
+  max_stays: number;
 }
 
-export async function selectMemberships(tx: Tx): Promise<MembershipRow[]> {
-  const rows = await tx<RawMembership[]>`
-    select a.id, a.world_id, o.world_id as organization_world
-    from account a left join organization o on o.id = a.organization_id`;
+export async function selectMemberships(sql: Sql | Tx): Promise<MembershipRow[]> {
+  const rows = await sql<RawMembership[]>`
+    select a.id, a.world_id, o.world_id as organization_world, p.max_stays
+    from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id`;
   return rows.map(membershipRow);
 }
 
@@ -27,12 +30,17 @@ export async function selectMembershipsById(
 ): Promise<MembershipRow[]> {
   if (accountIds.length === 0) return [];
   const rows = await sql<RawMembership[]>`
-    select a.id, a.world_id, o.world_id as organization_world
-    from account a left join organization o on o.id = a.organization_id
+    select a.id, a.world_id, o.world_id as organization_world, p.max_stays
+    from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id
     where a.id = any(${arrayLiteral(accountIds)}::bigint[])`;
   return rows.map(membershipRow);
 }
 
 function membershipRow(row: RawMembership): MembershipRow {
-  return { accountId: row.id, worldId: row.world_id, organizationWorldId: row.organization_world };
+  return {
+    accountId: row.id,
+    worldId: row.world_id,
+    organizationWorldId: row.organization_world,
+    maxStays: row.max_stays,
+  };
 }

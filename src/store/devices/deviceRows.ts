@@ -1,5 +1,5 @@
 import type { DeviceFields, LatestPosition, Motion } from '../../engine/device.ts';
-import { decodeStays, NO_STAYS, type Stay } from '../../engine/stays.ts';
+import { NO_PACKED_STAYS, type PackedStays, packStoredStays } from '../../engine/packedStays.ts';
 import type { CopiedRow } from '../sql/copiedRow.ts';
 import { copyRows } from '../sql/copyRows.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
@@ -13,7 +13,7 @@ export interface DeviceRow {
   readonly position: LatestPosition | null;
   /** `xid`: of the last message that changed anything. */
   readonly motion: Motion;
-  readonly stays: readonly Stay[];
+  readonly stays: PackedStays;
 }
 
 interface RawDevice {
@@ -113,8 +113,8 @@ function copiedDevice(row: CopiedRow): DeviceRow {
 }
 
 /** Most devices are in no area: their list is not sent. */
-function staysOf(stored: string | null): readonly Stay[] {
-  return stored === null ? NO_STAYS : decodeStays(stored);
+function staysOf(stored: string | null): PackedStays {
+  return stored === null ? NO_PACKED_STAYS : packStoredStays(stored);
 }
 
 const TWO_32 = 2 ** 32;

@@ -1,5 +1,6 @@
 import { invariant } from '../../base/invariant.ts';
 import type { DeviceState } from '../../engine/deviceEvents.ts';
+import type { RefusedStays } from '../../engine/evaluateGeofences.ts';
 import { decodeRepeats, encodeRepeats } from '../../engine/repeats.ts';
 import { decodeStays, encodeStays, type Stay } from '../../engine/stays.ts';
 import { rowSlices } from '../sql/rowSlices.ts';
@@ -179,6 +180,40 @@ export async function updateOwed(tx: Tx, owedMs: ReadonlyMap<number, number>): P
       ) as t (device_id, owed)
       where s.device_id = t.device_id`;
   }
+}
+
+/**
+ * Writes between which points of a device stays did not begin, for explanations. A time that begins within a day of the
+ * one before prolongs it.
+ */
+export async function updateRefused(tx: Tx, refused: ReadonlyMap<number, RefusedStays>): Promise<void> {
+  for (const slice of rowSlices([...refused])) {
+    await tx`
+      update device_state s set
+        stays_refused_from = case when s.stays_refused_until >= to_timestamp(t.first / 1000) - interval '1 day'
+          then s.stays_refused_from else to_timestamp(t.first / 1000) end,
+        stays_refused_until = to_timestamp(t.last / 1000)
+      from unnest(
+        ${arrayLiteral(slice.map(([deviceId]) => deviceId))}::bigint[],
+        ${arrayLiteral(slice.map(([, { firstMs }]) => firstMs))}::float8[],
+        ${arrayLiteral(slice.map(([, { lastMs }]) => lastMs))}::float8[]
+      ) as t (device_id, first, last)
+      where s.device_id = t.device_id`;
+  }
+}
+
+/** Between which points of a device stays did not begin. */
+export interface RefusedTime {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
+/** The latest time in which stays of the device did not begin; null: there was none. */
+export async function selectRefused(tx: Tx, deviceId: number): Promise<RefusedTime | null> {
+  const [row] = await tx<{ from: Date; until: Date }[]>`
+    select stays_refused_from as from, stays_refused_until as until from device_state
+    where device_id = ${deviceId} and stays_refused_until is not null`;
+  return row === undefined ? null : { fromMs: row.from.getTime(), untilMs: row.until.getTime() };
 }
 
 /** Writes what repeated fixes changed: not the position, and not the time of the last position update. */

@@ -1,12 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Steps } from '../../../src/base/workTurns.ts';
+import { type Steps, WorkTurns } from '../../../src/base/workTurns.ts';
 import { type LatestPosition, NO_MOTION } from '../../../src/engine/device.ts';
-import { NO_STAYS, type Stay } from '../../../src/engine/stays.ts';
+import { NO_PACKED_STAYS, packStays } from '../../../src/engine/packedStays.ts';
+import type { Stay } from '../../../src/engine/stays.ts';
+import { applyChanges } from '../../../src/flows/feed/applyChanges.ts';
 import { applyPositionUpdates } from '../../../src/flows/feed/applyPositionUpdates.ts';
-import type { PositionUpdate } from '../../../src/flows/feed/positionUpdates.ts';
+import {
+  encodeDetails,
+  encodePositionUpdates,
+  type PositionUpdate,
+} from '../../../src/flows/feed/positionUpdates.ts';
 import { putDevices } from '../../../src/flows/feed/putDevices.ts';
+import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../../src/memory/fleet.ts';
+import { Keyring } from '../../../src/memory/keyring.ts';
+import { Subscriptions } from '../../../src/memory/subscriptions.ts';
+import { Tenancy } from '../../../src/memory/tenancy.ts';
+import type { Sql } from '../../../src/store/sql/sql.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 
 const DEVICES = 10_000;
@@ -74,7 +85,7 @@ describe('changes of the feed', () => {
       editedXid: 0,
       position: position(id),
       motion: NO_MOTION,
-      stays: NO_STAYS,
+      stays: NO_PACKED_STAYS,
     }));
     const { most } = countSteps(fleet, 'putDevice', putDevices(fleet, rows));
     assert.ok(most <= 50, `${most} devices in a step`);
@@ -100,7 +111,7 @@ describe('changes of the feed', () => {
     const stays = areas.map((areaId): Stay => ({ areaId, insideSinceMs: 1, confirmedAtMs: 1 }));
     const updates = updatesOf(1, deviceIds).map((update, n) => ({
       ...update,
-      stays: stays.slice(0, n < 2 ? 1_000 : 60),
+      stays: packStays(stays.slice(0, n < 2 ? 1_000 : 60)),
     }));
     const inArea = (areaId: number): number =>
       fleet.occupants([WORLD_ID], areaId, 'all', { offset: 0, limit: 1 }).total;
@@ -111,6 +122,44 @@ describe('changes of the feed', () => {
       before = held;
     }
     assert.deepEqual([inArea(1), inArea(60), inArea(61), inArea(1_000)], [300, 300, 2, 2]);
+  });
+
+  test('a page of the feed has every second step, however many accounts compute beside it', async () => {
+    const fleet = new Fleet();
+    for (const id of ids) fleet.putDevice(fields(id));
+    const payload = encodePositionUpdates(updatesOf(1, ids));
+    const details = encodeDetails(updatesOf(1, ids));
+    const change = { kind: 'positions', worldId: null, worldVersion: null, entityIds: [], xid: 1 } as const;
+    const turns = new WorkTurns<string>(0);
+    let [ofFeed, ofOthers, isOver] = [0, 0, false];
+    function* others(): Steps<void> {
+      for (; !isOver; ofOthers++) yield;
+    }
+    function* counted<T>(steps: Steps<T>): Steps<T> {
+      for (let step = steps.next(); ; step = steps.next()) {
+        if (step.done === true) return step.value;
+        ofFeed++;
+        yield;
+      }
+    }
+    const run: typeof turns.run = (key, steps, isUrgent) => turns.run(key, counted(steps), isUrgent);
+    const beside = Array.from({ length: 30 }, (_, n) => turns.run(`account ${n}`, others()));
+    const sql = (() => Promise.resolve([])) as unknown as Sql;
+    const memory = {
+      fleet,
+      areas: new AreaCatalog(),
+      keyring: new Keyring(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
+    const ports = { sql, turns: { run }, awaitReply: <T>(reply: Promise<T>) => reply };
+    const page = { ...change, payload, details, stays: '[]' };
+    await applyChanges(ports, memory, Array(5).fill(page));
+    isOver = true;
+    await Promise.all(beside);
+    assert.equal(fleet.positionedCount, DEVICES);
+    assert.ok(ofFeed > 20, `${ofFeed} steps of the feed`);
+    assert.ok(ofOthers <= 1.5 * ofFeed + 60, `${ofOthers} of others beside ${ofFeed} of the feed`);
   });
 
   test('position updates of unknown devices return their ids', () => {

@@ -8,9 +8,10 @@ import { Follower } from '../../../src/flows/feed/follower.ts';
 import { loadFleet } from '../../../src/flows/feed/loadFleet.ts';
 import { Ingest } from '../../../src/flows/ingest/ingest.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
+import type { Occupant } from '../../../src/memory/device.ts';
 import { Fleet } from '../../../src/memory/fleet.ts';
 import { Keyring } from '../../../src/memory/keyring.ts';
-import type { Occupant } from '../../../src/memory/occupants.ts';
+import { StayCounts } from '../../../src/memory/stayCounts.ts';
 import { Subscriptions } from '../../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../../src/memory/tenancy.ts';
 import { LocalRateLimiter } from '../../../src/queue/localRateLimiter.ts';
@@ -36,8 +37,9 @@ export interface MemoryPod {
 /** Opens a pod that has not loaded yet: `follower.start()` does that. */
 export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPod {
   const sql = openSql(url, { maxConnections: 8, name: 'test pod' });
-  const fleet = new Fleet();
-  const areas = new AreaCatalog();
+  const stays = new StayCounts();
+  const fleet = new Fleet(stays);
+  const areas = new AreaCatalog(stays);
   const keyring = new Keyring();
   const tenancy = new Tenancy();
   const subscriptions = new Subscriptions();

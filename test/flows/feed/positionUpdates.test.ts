@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { packStays } from '../../../src/engine/packedStays.ts';
 import {
   decodePositionUpdates,
   encodeChangedStays,
@@ -43,7 +44,7 @@ const stays = fc
     },
   )
   .map((list) =>
-    list.map((stay) => ({ ...stay, areaId: stay.areaId + 1 })).sort((a, b) => a.areaId - b.areaId),
+    packStays(list.map((stay) => ({ ...stay, areaId: stay.areaId + 1 })).sort((a, b) => a.areaId - b.areaId)),
   );
 const update: fc.Arbitrary<PositionUpdate> = fc.record(
   { deviceId: fc.maxSafeNat(), position, motion, stays: fc.option(stays) },

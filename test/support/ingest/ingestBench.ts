@@ -5,6 +5,7 @@ import type { CommitPorts, FixOutcome } from '../../../src/flows/ingest/commitFi
 import { Ingest } from '../../../src/flows/ingest/ingest.ts';
 import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { Fleet } from '../../../src/memory/fleet.ts';
+import { StayCounts } from '../../../src/memory/stayCounts.ts';
 import { Subscriptions } from '../../../src/memory/subscriptions.ts';
 import { Tenancy } from '../../../src/memory/tenancy.ts';
 import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
@@ -46,10 +47,11 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
   );
   const makeSide = async (): Promise<IngestSide> => {
     const sql = openSql(databaseUrl, { maxConnections: 6, name: 'test' });
-    const fleet = new Fleet();
+    const stays = new StayCounts();
+    const fleet = new Fleet(stays);
     const memory = {
       fleet,
-      areas: new AreaCatalog(),
+      areas: new AreaCatalog(stays),
       tenancy: new Tenancy(),
       subscriptions: new Subscriptions(),
     };

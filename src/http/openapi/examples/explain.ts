@@ -34,6 +34,7 @@ function explained(
     situations,
     fromMs: FROM_MS,
     stay: null,
+    refused: null,
     withSteps,
   });
   replay.expect(recorded);

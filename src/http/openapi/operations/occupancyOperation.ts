@@ -1,12 +1,12 @@
 import { OCCUPANT_STATES } from '../../../memory/occupants.ts';
-import { occupantView } from '../../answers/views.ts';
+import { occupantView, type Used, usageView } from '../../answers/views.ts';
 import { choiceParameter } from '../../parameters/parameter.ts';
 import { LIST_LIMIT, OFFSET } from '../../parameters/parameters.ts';
 import { EXAMPLE_CIRCLE } from '../examples/areas.ts';
 import { answered, dataBody } from '../examples/body.ts';
 import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../examples/fleet.ts';
 import { envelope, pageMeta } from '../schemas/commonSchemas.ts';
-import { integer, list, ref } from '../schemas/schema.ts';
+import { integer, list, ref, type Schema, shapeOf } from '../schemas/schema.ts';
 import { ONE_AREA } from './areaOperations.ts';
 import type { Operation } from './operation.ts';
 
@@ -46,4 +46,37 @@ export const AREA_DEVICES: Operation = {
     ),
   ],
   errors: [...ONE_AREA, ['BAD_REQUEST', OCCUPANT_STATE.errorMessage]],
+};
+
+const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
+const usedOf = (description: string): Schema => ({
+  ...shapeOf<Used>({
+    used: integer('How many there are.', { minimum: 0 }),
+    limit: integer('How many the plan allows.', { minimum: 0 }),
+  }),
+  description,
+});
+
+export const USAGE: Operation = {
+  id: 'getUsage',
+  tag: 'Areas',
+  summary: 'Show how much the account has of what its plan allows',
+  description:
+    'Beyond `areas` and `vertices` nothing is created (422 `LIMIT_REACHED`). Beyond `stays` a device that comes into one more area begins no stay there, so there is no entry, until there is room again.',
+  parameters: [],
+  answers: [
+    answered(
+      200,
+      'The counts with their limits.',
+      envelope(
+        shapeOf<ReturnType<typeof usageView>>({
+          areas: usedOf('Areas that the account made, shared ones too.'),
+          vertices: usedOf('Their vertices; circles and places have none.'),
+          stays: usedOf('Devices in these areas, one for each device and area, pending ones too.'),
+        }),
+      ),
+      { some: dataBody(usageView(EXAMPLE_QUOTA, { used: 31, limit: 2_000_000 })) },
+    ),
+  ],
+  errors: [],
 };

@@ -1,8 +1,9 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import { formatIso } from '../../../base/isoTime.ts';
 import type { AreaCatalog } from '../../../memory/areaCatalog.ts';
+import type { Occupant } from '../../../memory/device.ts';
 import type { Fleet } from '../../../memory/fleet.ts';
-import { dwellLeftSeconds, type Occupant } from '../../../memory/occupants.ts';
+import { dwellLeftSeconds } from '../../../memory/occupants.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../answers/answer.ts';
 import { deviceNamesJson } from '../../answers/deviceJson.ts';
 import { AREA_DEVICES, OCCUPANT_STATE } from '../../openapi/operations/occupancyOperation.ts';
