@@ -43,6 +43,7 @@ import { usageRoute } from './http/routes/usage.ts';
 import { v1KeyRoutes } from './http/routes/v1Keys.ts';
 import { v1SessionRoutes } from './http/routes/v1Session.ts';
 import { webhookDeliveryRoutes } from './http/routes/webhookDeliveries.ts';
+import { webhookPauseRoutes } from './http/routes/webhookPauses.ts';
 import { webhookRoutes } from './http/routes/webhooks.ts';
 import type { AreaCatalog } from './memory/areaCatalog.ts';
 import type { Fleet } from './memory/fleet.ts';
@@ -95,6 +96,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
     ...webhookRoutes(ports),
+    ...webhookPauseRoutes(ports),
     bulkReplayRoute(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
   ];

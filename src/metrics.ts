@@ -15,6 +15,7 @@ export interface Metrics {
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
   observeOutbox(deliveries: number): void;
+  observePaused(webhooks: number): void;
   /** Points that were rows and are packed now. */
   countPacked(points: number): void;
   countDamaged(): void;
@@ -90,6 +91,11 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     help: 'Deliveries of large transactions that wait to be made.',
     registers,
   });
+  const paused = new Gauge({
+    name: 'fleet_webhook_paused',
+    help: 'Webhook endpoints that get no new deliveries, because too many wait or none succeeds.',
+    registers,
+  });
   const oldestDue = new Gauge({
     name: 'fleet_webhook_oldest_due_seconds',
     help: 'For how long the oldest delivery that may be sent has been due.',
@@ -161,6 +167,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
       sweepDuration.set(durationMs / 1000);
     },
     observeOutbox: (deliveries) => outbox.set(deliveries),
+    observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),
     countRedis: (event) => redis.labels(event).inc(),

@@ -1,7 +1,9 @@
+import { BacklogWatch } from './flows/delivery/backlogWatch.ts';
 import { ClaimBatches } from './flows/delivery/claimBatches.ts';
 import { DeliverySlots, SLOT_LIMITS } from './flows/delivery/deliverySlots.ts';
 import { DeliveryWorkers } from './flows/delivery/deliveryWorkers.ts';
 import { FanOut } from './flows/delivery/fanOut.ts';
+import { LeftOutDeliveries } from './flows/delivery/makeLeftOut.ts';
 import { sendWebhook } from './net/sendWebhook.ts';
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './queue/deliverySchedule.ts';
@@ -10,6 +12,8 @@ import { OUTBOX_ENTRY } from './queue/deliverySchedule.ts';
 export interface PodDeliveries {
   /** Wakes the pods that send: these endpoints have deliveries that are due. */
   wake(webhookIds: readonly number[]): void;
+  /** The same, and notes how many deliveries were made: endpoints with too many are paused. */
+  queued(made: ReadonlyMap<number, number>): void;
   /** Wakes the pods that make deliveries: there are events in the outbox. */
   wakeOutbox(): void;
   start(): void;
@@ -22,35 +26,54 @@ export interface PodDeliveries {
 /** Makes and sends deliveries in a pod with the role `delivery`; other pods only wake those. */
 export function createDeliveries(pod: Pod): PodDeliveries {
   const { connections, coordination, metrics, log } = pod;
+  const watch = new BacklogWatch({ sql: connections.service, log });
   const wakeOthers = async (webhookIds: readonly number[]): Promise<void> =>
     coordination.deliveries.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 })));
   if (!pod.config.roles.has('delivery')) {
     return {
       wake: (webhookIds) => void wakeOthers(webhookIds),
+      queued: (made) => {
+        watch.note(made);
+        void wakeOthers([...made.keys()]);
+      },
       wakeOutbox: () => void wakeOthers([OUTBOX_ENTRY]),
       start: () => undefined,
       endAttempts: () => Promise.resolve(),
-      stop: () => Promise.resolve(),
+      stop: () => watch.stop(),
     };
   }
   const wake = (webhookIds: readonly number[]): void =>
     void wakeOthers(webhookIds).then(() => workers.poke());
+  const queued = (made: ReadonlyMap<number, number>): void => {
+    watch.note(made);
+    wake([...made.keys()]);
+  };
+  const leftOut = new LeftOutDeliveries({
+    sql: connections.service,
+    fleet: pod.memory.fleet,
+    instanceId: pod.instanceId,
+    log,
+    onQueued: queued,
+    onPaused: metrics.observePaused,
+  });
   const fanOut = new FanOut({
     sql: connections.service,
     log,
-    onQueued: wake,
+    onQueued: queued,
     onWaiting: metrics.observeOutbox,
   });
   const workers = createWorkers(pod, fanOut);
   return {
     wake,
+    queued,
     wakeOutbox: () => fanOut.wake(),
     start: () => {
       workers.start();
       fanOut.start();
+      leftOut.start();
     },
     endAttempts: () => workers.endAttempts(),
-    stop: () => Promise.all([workers.stop(), fanOut.stop()]),
+    stop: () => Promise.all([workers.stop(), fanOut.stop(), leftOut.stop(), watch.stop()]),
   };
 }
 

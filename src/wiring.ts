@@ -98,7 +98,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
     clock,
     turns,
     onDamaged: pod.onDamaged,
-    onQueued: deliveries.wake,
+    onQueued: deliveries.queued,
     onOutboxFilled: deliveries.wakeOutbox,
     onMoved: (xid) => {
       follower.noteOwn(xid);

@@ -42,6 +42,13 @@ export function parseReplayRequest(body: unknown): Result<ReplayRequest, FieldEr
   return ok({ statuses, fromMs, toMs });
 }
 
+/** The body that ends a pause: from when on deliveries that were left out are made; null: from the first. */
+export function parseResumeRequest(body: unknown): Result<{ fromMs: number | null }, FieldError[]> {
+  if (!isJsonObject(body)) return fail([REPLAY_ERRORS.bodyInvalid]);
+  const fromMs = timeOf(body['from']);
+  return fromMs === 'invalid' ? fail([REPLAY_ERRORS.fromInvalid]) : ok({ fromMs });
+}
+
 function timeOf(value: unknown): number | null | 'invalid' {
   if (isMissing(value)) return null;
   return (typeof value === 'string' ? parseIsoMs(value) : null) ?? 'invalid';

@@ -11,8 +11,8 @@ const CHUNKS_BETWEEN_DELETIONS = 100;
 
 export interface FanOutPorts {
   readonly sql: Sql;
-  /** Called after each chunk with the endpoints that have something new to send. */
-  readonly onQueued: (webhookIds: readonly number[]) => void;
+  /** Called after each chunk with what was made, by endpoint. */
+  readonly onQueued: (made: ReadonlyMap<number, number>) => void;
   /** Called with the number of deliveries that are still to be made. */
   readonly onWaiting: (deliveries: number) => void;
   readonly log: { warn(fields: object, message: string): void };
@@ -81,12 +81,8 @@ export class FanOut {
     let afterAccountId = 0;
     for (let chunk = 1; !this.#isStopping; chunk++) {
       const startedAtMs = performance.now();
-      const { webhookIds, upToAccountId, done } = await fanOut(
-        sql,
-        newDeliveryIds(1)[0] ?? '',
-        afterAccountId,
-      );
-      if (webhookIds.length > 0) onQueued(webhookIds);
+      const { made, upToAccountId, done } = await fanOut(sql, newDeliveryIds(1)[0] ?? '', afterAccountId);
+      if (made.size > 0) onQueued(made);
       if (done === 0 && afterAccountId === 0) return;
       afterAccountId = upToAccountId ?? 0;
       if (chunk % CHUNKS_BETWEEN_DELETIONS === 0) await deleteFinishedBatches(sql);

@@ -26,7 +26,7 @@ export async function requestPing(
   const body = pingBody(eventId, webhookId, nowMs);
   const [deliveryId = ''] = newDeliveryIds(1);
   const ping = { id: deliveryId, webhookId, eventId, eventType: 'ping' as const, body };
-  const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], true));
+  const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], 'test'));
   if (delivery !== undefined) wake([webhookId]);
   return delivery;
 }

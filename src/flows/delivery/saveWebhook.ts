@@ -2,8 +2,15 @@ import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../../access/keyState.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft } from '../../delivery/endpoint.ts';
 import { newSecret, seal } from '../../delivery/secretBox.ts';
+import { endLeftOut, endPause } from '../../store/delivery/pauses.ts';
 import { deleteWebhook } from '../../store/delivery/removedWebhooks.ts';
-import { insertWebhook, rotateSecret, updateWebhook, type Webhook } from '../../store/delivery/webhooks.ts';
+import {
+  insertWebhook,
+  rotateSecret,
+  selectWebhook,
+  updateWebhook,
+  type Webhook,
+} from '../../store/delivery/webhooks.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../feed/writeWorlds.ts';
 
 /** How long a replaced secret continues to sign beside the new one. */
@@ -42,7 +49,9 @@ export async function createWebhook(
   return webhook && { webhook, secret };
 }
 
-/** Undefined when the owner has no such endpoint. Deliveries that wait are sent by the new settings. */
+/**
+ * Undefined when the owner has no such endpoint. Deliveries that wait are sent by the new settings. Activation ends a pause.
+ */
 export async function changeWebhook(
   { write, wake }: WebhookWritePorts,
   owner: WebhookOwner,
@@ -50,13 +59,31 @@ export async function changeWebhook(
   change: EndpointChange,
 ): Promise<Webhook | undefined> {
   const webhook = await writeWorlds(write, async (scope) => {
+    if (change.active === true) await endPause(scope.tx, owner.accountId, id, null);
     const updated = await updateWebhook(scope.tx, owner.accountId, id, change);
+    if (updated?.active === false) await endLeftOut(scope.tx, id);
     if (updated !== undefined) recordWebhookChange(scope, owner, id);
     return updated;
   });
   // Deliveries that waited while the endpoint was inactive may be due.
   if (webhook?.active === true) wake([id]);
   return webhook;
+}
+
+/**
+ * Ends the pause of an endpoint. The deliveries that were left out are made from `fromMs` on, from the first when it is
+ * null. Undefined when the owner has no such endpoint; nothing changes when it is not paused.
+ */
+export async function resumeWebhook(
+  { write }: Pick<WebhookWritePorts, 'write'>,
+  owner: WebhookOwner,
+  id: number,
+  fromMs: number | null,
+): Promise<Webhook | undefined> {
+  return writeWorlds(write, async (scope) => {
+    if (await endPause(scope.tx, owner.accountId, id, fromMs)) recordWebhookChange(scope, owner, id);
+    return selectWebhook(scope.tx, owner.accountId, id);
+  });
 }
 
 /** Removes an endpoint and its deliveries. False when the owner has no such endpoint. */

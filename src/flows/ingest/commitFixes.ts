@@ -63,8 +63,8 @@ export interface CommittedFixes {
   readonly eventCount: number;
   /** Points at which stays did not begin. */
   readonly refusedStays: readonly RefusedStays[];
-  /** Webhook endpoints with something new to send. */
-  readonly queuedFor: readonly number[];
+  /** How many deliveries were made at once, by webhook endpoint. */
+  readonly queuedFor: ReadonlyMap<number, number>;
   /** True when the outbox has events whose deliveries are not made yet. */
   readonly isOutboxFilled: boolean;
 }

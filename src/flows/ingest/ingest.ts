@@ -30,8 +30,8 @@ export interface IngestPorts extends CommitPorts {
   readonly clock: Clock;
   /** Takes each transaction that moved devices, when this pod's memory already knows. */
   readonly onMoved: (xid: number) => void;
-  /** Called after each commit that queued deliveries for these endpoints. */
-  readonly onQueued: (webhookIds: readonly number[]) => void;
+  /** Called after each commit that queued deliveries, with how many by endpoint. */
+  readonly onQueued: (made: ReadonlyMap<number, number>) => void;
   /** Called after each commit that put events into the outbox. */
   readonly onOutboxFilled: () => void;
   readonly onOutcomes: (
@@ -220,7 +220,7 @@ export class Ingest {
     const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
     await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
     if (xid !== null) onMoved(xid);
-    if (queuedFor.length > 0) onQueued(queuedFor);
+    if (queuedFor.size > 0) onQueued(queuedFor);
     if (isOutboxFilled) onOutboxFilled();
   }
 

@@ -18,10 +18,8 @@ export interface OutboxPorts {
 
 /** What was done about the deliveries of some events. */
 export interface Queued {
-  /** Deliveries that were made at once. */
-  readonly made: number;
-  /** The endpoints that have something new to send. */
-  readonly webhookIds: readonly number[];
+  /** How many deliveries were made at once, by endpoint. */
+  readonly made: ReadonlyMap<number, number>;
   /** True when some wait in the outbox to be made. */
   readonly isOutboxFilled: boolean;
 }
@@ -31,7 +29,7 @@ interface Message extends OutboxEvent {
   readonly receivers: readonly number[];
 }
 
-const NOTHING: Queued = { made: 0, webhookIds: [], isOutboxFilled: false };
+const NOTHING: Queued = { made: new Map(), isOutboxFilled: false };
 
 /**
  * Queues the deliveries of stored events in their transaction: one for each endpoint whose owner may read the event
@@ -60,14 +58,12 @@ export async function queueDeliveries(
     receivers.map((webhookId) => ({ webhookId, eventId, eventType: type, body })),
   );
   const deliveries = drafts.map((draft, n): NewDelivery => ({ id: ids[n] as string, ...draft }));
-  const queued = await insertDeliveries(tx, deliveries, false);
+  const queued = await insertDeliveries(tx, deliveries, 'new_events');
+  const made = new Map<number, number>();
+  for (const { webhookId } of queued) made.set(webhookId, (made.get(webhookId) ?? 0) + 1);
   // Of one endpoint all are made or none.
-  const reached = new Set(queued.map((delivery) => delivery.webhookId));
-  return {
-    made: queued.length,
-    webhookIds: [...reached],
-    isOutboxFilled: queued.length < count && (await fillOutbox(tx, messages, reached)),
-  };
+  const isOutboxFilled = queued.length < count && (await fillOutbox(tx, messages, new Set(made.keys())));
+  return { made, isOutboxFilled };
 }
 
 function messagesOf(

@@ -9,8 +9,8 @@ const AT_ONCE_MAX = 500;
 
 export interface StoredEvents {
   readonly count: number;
-  /** Webhook endpoints with something new to send. */
-  readonly queuedFor: readonly number[];
+  /** How many deliveries were made at once, by webhook endpoint. */
+  readonly queuedFor: ReadonlyMap<number, number>;
   /** True when deliveries wait in the outbox to be made. */
   readonly isOutboxFilled: boolean;
 }
@@ -25,18 +25,20 @@ export async function storeEvents(
   events: Iterator<NewFleetEvent, void>,
   nowMs: number,
 ): Promise<StoredEvents> {
-  const queuedFor = new Set<number>();
+  const queuedFor = new Map<number, number>();
   let count = 0;
   let atOnce = AT_ONCE_MAX;
   let isOutboxFilled = false;
   for (;;) {
     const slice = take(events, SLICE_EVENTS);
-    if (slice.length === 0) return { count, queuedFor: [...queuedFor], isOutboxFilled };
+    if (slice.length === 0) return { count, queuedFor, isOutboxFilled };
     const ids = await insertFleetEvents(tx, slice);
     const queued = await queueDeliveries(tx, ports, slice, ids, nowMs, atOnce);
-    for (const webhookId of queued.webhookIds) queuedFor.add(webhookId);
+    for (const [webhookId, made] of queued.made) {
+      queuedFor.set(webhookId, (queuedFor.get(webhookId) ?? 0) + made);
+      atOnce -= made;
+    }
     isOutboxFilled ||= queued.isOutboxFilled;
-    atOnce -= queued.made;
     count += slice.length;
   }
 }

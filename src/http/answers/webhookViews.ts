@@ -1,6 +1,7 @@
 import { formatIso } from '../../base/isoTime.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from '../../delivery/summary.ts';
 import type { Delivery } from '../../store/delivery/deliveries.ts';
+import type { LeftOutCounts } from '../../store/delivery/leftOut.ts';
 import type { Webhook } from '../../store/delivery/webhooks.ts';
 
 /** An endpoint on the wire; its secret is added only where it is shown. */
@@ -13,9 +14,21 @@ export function webhookView(webhook: Webhook) {
     retry_policy: webhook.retryPolicy,
     max_retries: webhook.maxRetries,
     active: webhook.active,
+    paused:
+      webhook.paused === null
+        ? null
+        : { reason: webhook.paused.reason, since: formatIso(webhook.paused.sinceMs) },
     signature_version: webhook.signatureVersion,
     created_at: formatIso(webhook.createdAtMs),
     updated_at: formatIso(webhook.updatedAtMs),
+  };
+}
+
+export function leftOutView({ events, isComplete, hours }: LeftOutCounts) {
+  return {
+    events,
+    is_complete: isComplete,
+    hours: hours.map((hour) => ({ from: formatIso(hour.fromMs), events: hour.events })),
   };
 }
 

@@ -121,7 +121,7 @@ type CompletedRow = NextRow & { token: number; is_busy: boolean; written: boolea
  * | busy      | completions without one of these two rows, though it exists: somebody else has locked it  |
  * | claim     | endpoints that are not busy, with their first delivery and the one that is due            |
  * | completed | the ended deliveries, with their result                                                   |
- * | leased    | endpoints whose lease is renewed or given back                                            |
+ * | leased    | endpoints whose lease is renewed or given back, or whose failures begin, go on or end     |
  * | started   | the due deliveries, counted and marked with the token                                     |
  *
  * All CTEs see the snapshot in which the statement began, but a lock gives the newest version of a row. So a row that
@@ -182,8 +182,19 @@ function completeStatement(sql: Sql, completions: readonly Completion[], waits: 
       where d.id = ended.id and d.created_at = ended.created_at
       returning claim.id as webhook_id, d.next_attempt_at
     ), leased as (
-      update webhook w set leased_until = case when claim.due_id is not null then ${LEASE_END} end
-      from claim where w.id = claim.id and (claim.due_id is null or w.leased_until < ${LEASE_ENOUGH})
+      update webhook w set
+        leased_until = case
+          when claim.due_id is null then null
+          when w.leased_until < ${LEASE_ENOUGH} then ${LEASE_END}
+          else w.leased_until end,
+        failing_since = case
+          when claim.ended_as = 'delivered' then null
+          when ${FAILED} then coalesce(w.failing_since, clock_timestamp())
+          else w.failing_since end,
+        failed_at = case when ${FAILED} then clock_timestamp() else w.failed_at end,
+        failures = case when claim.ended_as = 'delivered' then 0 when ${FAILED} then w.failures + 1 else w.failures end
+      from claim where w.id = claim.id and (claim.due_id is null or w.leased_until < ${LEASE_ENOUGH}
+        or ${FAILED} or (claim.ended_as = 'delivered' and w.failing_since is not null))
     ), started as (
       ${START} attempt_token = claim.token
       from claim where d.id = claim.due_id and d.created_at = claim.due_created_at
@@ -197,6 +208,8 @@ function completeStatement(sql: Sql, completions: readonly Completion[], waits: 
     select busy.webhook_id, busy.token, true, false, ${NO_NEXT} from busy`;
 }
 
+/** The attempt failed. Whether it is retried does not matter. */
+const FAILED = new RawSql("claim.ended_as in ('failed', 'exhausted')");
 const SKIPPING = new RawSql('skip locked');
 const WAITING = new RawSql('');
 const ALWAYS = new RawSql('true');

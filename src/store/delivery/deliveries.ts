@@ -47,9 +47,9 @@ interface RawDelivery {
 
 /**
  * Queues deliveries in the transaction that produced their events, and returns those it queued. It skips endpoints that
- * are gone and endpoints of deactivated accounts. Unless this is a test, it also skips inactive endpoints, and accounts
- * with events in the outbox: new deliveries must not overtake those. The endpoints are locked against deletion until
- * the transaction ends. The partitions must exist.
+ * are gone and endpoints of deactivated accounts. Unless this is a test, it also skips endpoints that are inactive or
+ * paused. Deliveries of new events must not overtake those in the outbox, so accounts with events there are skipped too.
+ * The endpoints are locked against deletion until the transaction ends. The partitions must exist.
  *
  * A delivery carries the time at which the transaction began. The unique index includes that time, because the table is
  * partitioned by it. So the index rejects a second delivery of an event to an endpoint within one transaction. Another
@@ -58,7 +58,7 @@ interface RawDelivery {
 export async function insertDeliveries(
   tx: Tx,
   deliveries: readonly NewDelivery[],
-  isTest: boolean,
+  of: 'new_events' | 'left_out' | 'test',
 ): Promise<Delivery[]> {
   if (deliveries.length === 0) return [];
   const rows = await tx<RawDelivery[]>`
@@ -69,9 +69,9 @@ export async function insertDeliveries(
       ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
       ${deliveries.map((d) => d.body)}::text[]
     ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
-    join webhook w on w.id = d.webhook_id and (w.active or ${isTest})
+    join webhook w on w.id = d.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
     join account a on a.id = w.account_id and a.active
-    where ${isTest} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
+    where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
     order by d.n
     for key share of w
     returning *`;

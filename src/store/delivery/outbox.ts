@@ -20,11 +20,11 @@ export interface OutboxRow {
 
 /** What one call of `fanOut` has made. */
 export interface FannedOut {
-  /** Endpoints with something new to send. */
-  readonly webhookIds: readonly number[];
+  /** How many deliveries were made, by endpoint. */
+  readonly made: ReadonlyMap<number, number>;
   /** The last account that was looked at: the next call begins after it. Null when it was the last of all. */
   readonly upToAccountId: number | null;
-  /** How many deliveries were made, counting those to endpoints that are gone. */
+  /** How many pairs of an event and an endpoint were taken, counting those to endpoints that are gone or paused. */
   readonly done: number;
 }
 
@@ -41,9 +41,8 @@ export async function selectReceivers(
 ): Promise<{ id: number; accountId: number }[]> {
   const rows = await tx<{ id: number; account_id: number }[]>`
     select w.id, w.account_id from webhook w join account a on a.id = w.account_id
-    where w.id = any(${arrayLiteral(webhookIds)}::bigint[]) and w.active and a.active order by w.id`.named(
-    'receivers',
-  );
+    where w.id = any(${arrayLiteral(webhookIds)}::bigint[]) and w.active and w.paused_at is null and a.active
+    order by w.id`.named('receivers');
   return rows.map((row) => ({ id: row.id, accountId: row.account_id }));
 }
 
@@ -80,8 +79,8 @@ export async function insertOutbox(
  * The deliveries of one account are made in the order of the outbox, also when two pods do this at once. Rows are
  * locked in that order, and a pod that waited for the lock continues with what the other has left.
  *
- * Whether an endpoint receives an event was decided when the event happened. An endpoint that was paused since then
- * gets the delivery and sends it later. An endpoint that is gone gets none.
+ * Whether an endpoint receives an event was decided when the event happened. An endpoint that became inactive since then
+ * gets the delivery and sends it later. An endpoint that is gone gets none, and neither does one that was paused.
  *
  * | CTE     | rows                                                                                             |
  * |---------|--------------------------------------------------------------------------------------------------|
@@ -93,13 +92,15 @@ export async function insertOutbox(
  * | part    | how far to go in each row (`up_to`)                                                              |
  * | event   | the events of these parts                                                                        |
  * | pair    | each event with each of its endpoints, numbered                                                  |
- * | made    | the deliveries                                                                                   |
+ * | made    | the deliveries, which counted_made counts by endpoint                                            |
  * | advanced, ended | the outbox rows, updated or deleted                                                      |
  *
  * The ids of the deliveries rise in their order. They begin with `firstId`, a fresh one.
  */
 export async function fanOut(sql: Sql, firstId: string, afterAccountId: number): Promise<FannedOut> {
-  const [row] = await sql<{ webhook_ids: number[] | null; up_to: number | null; done: number }[]>`
+  const [row] = await sql<
+    { webhook_ids: number[] | null; counts: number[] | null; up_to: number | null; done: number }[]
+  >`
     with recursive waiting (account_id, n) as (
       (select account_id, 1 from webhook_outbox where account_id > ${afterAccountId} order by account_id limit 1)
       union all
@@ -140,19 +141,22 @@ export async function fanOut(sql: Sql, firstId: string, afterAccountId: number):
       insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, created_at)
       select ${firstId.slice(0, -ORDINAL_HEX_CHARS)} || lpad(to_hex(pair.n), ${ORDINAL_HEX_CHARS}, '0'),
         w.id, w.account_id, pair.event_id, pair.event_type, pair.body, statement_timestamp()
-      from pair join webhook w on w.id = pair.webhook_id
+      from pair join webhook w on w.id = pair.webhook_id and w.paused_at is null
       order by pair.n for key share of w
       returning webhook_id
+    ), counted_made as (
+      select webhook_id, count(*) as n from made group by webhook_id
     ), advanced as (
       update webhook_outbox o set done = part.up_to from part where o.id = part.id and part.up_to < part.size
     ), ended as (
       delete from webhook_outbox o using part where o.id = part.id and part.up_to = part.size
     )
-    select (select array_agg(distinct webhook_id)::float8[] from made) as webhook_ids,
+    select (select array_agg(webhook_id order by webhook_id)::float8[] from counted_made) as webhook_ids,
+      (select array_agg(n order by webhook_id)::float8[] from counted_made) as counts,
       (select max(account_id) from waiting having count(*) = ${CHUNK_ACCOUNTS}) as up_to,
       coalesce((select sum(up_to - done) from part), 0)::integer as done`.named('fan_out');
   return {
-    webhookIds: row?.webhook_ids ?? [],
+    made: new Map(row?.webhook_ids?.map((webhookId, n) => [webhookId, row.counts?.[n] ?? 0])),
     upToAccountId: row?.up_to ?? null,
     done: row?.done ?? 0,
   };

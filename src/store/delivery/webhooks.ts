@@ -1,4 +1,5 @@
 import type { EndpointChange, EndpointDraft } from '../../delivery/endpoint.ts';
+import type { PauseReason } from '../../delivery/pause.ts';
 import type { RetryPolicy } from '../../delivery/retrySchedule.ts';
 import type { Subscription } from '../../delivery/webhookTypes.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
@@ -13,6 +14,8 @@ export interface Webhook {
   readonly retryPolicy: RetryPolicy;
   readonly maxRetries: number;
   readonly active: boolean;
+  /** Null unless it gets no new deliveries. */
+  readonly paused: { readonly reason: PauseReason; readonly sinceMs: number } | null;
   readonly signatureVersion: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -26,6 +29,8 @@ interface RawWebhook {
   retry_policy: RetryPolicy;
   max_retries: number;
   active: boolean;
+  paused_at: Date | null;
+  paused_reason: PauseReason | null;
   signature_version: string;
   created_at: Date;
   updated_at: Date;
@@ -67,7 +72,11 @@ export async function selectWebhooks(
   return rows.map(webhookOf);
 }
 
-export async function selectWebhook(sql: Sql, accountId: number, id: number): Promise<Webhook | undefined> {
+export async function selectWebhook(
+  sql: Sql | Tx,
+  accountId: number,
+  id: number,
+): Promise<Webhook | undefined> {
   const [row] = await sql<RawWebhook[]>`select * from webhook where id = ${id} and account_id = ${accountId}`;
   return row === undefined ? undefined : webhookOf(row);
 }
@@ -119,14 +128,14 @@ export async function selectWebhookAccounts(
   return rows.map((row) => ({ webhookId: row.id, accountId: row.account_id }));
 }
 
-/** The active endpoints among these, or all: those that events are queued for. */
+/** The endpoints among these, or all, that events are queued for: those that are active and not paused. */
 export async function selectSubscriptions(
   sql: Sql | Tx,
   ids: readonly number[] | null,
 ): Promise<SubscriptionRow[]> {
   const rows = await sql<{ id: number; world_id: number; events: Subscription[] }[]>`
     select w.id, a.world_id, w.events from webhook w join account a on a.id = w.account_id
-    where w.active ${ids === null ? sql`` : sql`and w.id = any(${arrayLiteral(ids)}::bigint[])`}`;
+    where w.active and w.paused_at is null ${ids === null ? sql`` : sql`and w.id = any(${arrayLiteral(ids)}::bigint[])`}`;
   return rows.map((row) => ({ id: row.id, worldId: row.world_id, events: row.events }));
 }
 
@@ -139,6 +148,10 @@ function webhookOf(row: RawWebhook): Webhook {
     retryPolicy: row.retry_policy,
     maxRetries: row.max_retries,
     active: row.active,
+    paused:
+      row.paused_at === null || row.paused_reason === null
+        ? null
+        : { reason: row.paused_reason, sinceMs: row.paused_at.getTime() },
     signatureVersion: row.signature_version,
     createdAtMs: row.created_at.getTime(),
     updatedAtMs: row.updated_at.getTime(),

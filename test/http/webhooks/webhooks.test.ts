@@ -28,6 +28,7 @@ describe('POST /webhooks', () => {
       description: 'Büro 🚚',
       events: ['geofence_enter', 'ignition_on'],
       ...{ retry_policy: 'fixed', max_retries: 0, active: false },
+      paused: null,
       signature_version: 'v1',
       created_at,
       updated_at,

@@ -20,7 +20,7 @@ test('who deletes an endpoint waits for deliveries being queued to it, and takes
   const queued = Promise.withResolvers<void>();
   const mayCommit = Promise.withResolvers<void>();
   const ingest = sql.begin(async (tx) => {
-    await insertDeliveries(tx, [draft(id, 1)], false);
+    await insertDeliveries(tx, [draft(id, 1)], 'new_events');
     queued.resolve();
     await mayCommit.promise;
   });
@@ -41,12 +41,12 @@ test('deliveries are queued to endpoints that are there and active, in their ord
   const database = await startDeliveryDatabase(t);
   const [active, inactive] = [await database.endpoint(), await database.endpoint({ active: false })];
   const drafts = [draft(inactive, 1), draft(active, 2), draft(99_999, 3), draft(active, 4)];
-  const made = await database.sql.begin((tx) => insertDeliveries(tx, drafts, false));
+  const made = await database.sql.begin((tx) => insertDeliveries(tx, drafts, 'new_events'));
   assert.deepEqual(
     made.map(({ id }) => id),
     ['dlv_2', 'dlv_4'],
   );
-  const pinged = await database.sql.begin((tx) => insertDeliveries(tx, [draft(inactive, 5)], true));
+  const pinged = await database.sql.begin((tx) => insertDeliveries(tx, [draft(inactive, 5)], 'test'));
   assert.deepEqual(
     pinged.map(({ id, status, attempts }) => [id, status, attempts]),
     [['dlv_5', 'pending', 0]],

@@ -80,7 +80,7 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
         eventType: 'rfid' as const,
         body: JSON.stringify({ x: randomBytes(4).toString('hex') }),
       }));
-      const made = await sql.begin((tx) => insertDeliveries(tx, drafts, false));
+      const made = await sql.begin((tx) => insertDeliveries(tx, drafts, 'new_events'));
       return made.map(({ id }) => id);
     },
     ports: (send) => {

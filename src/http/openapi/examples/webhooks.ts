@@ -4,6 +4,7 @@ import { parseEndpointCreate } from '../../../delivery/endpoint.ts';
 import { SECRET_PREFIX } from '../../../delivery/secretBox.ts';
 import { SIGNATURE_VERSION } from '../../../delivery/signature.ts';
 import type { Delivery } from '../../../store/delivery/deliveries.ts';
+import type { LeftOutCounts } from '../../../store/delivery/leftOut.ts';
 import type { Webhook } from '../../../store/delivery/webhooks.ts';
 import { EXAMPLE_NOW_MS } from './fleet.ts';
 
@@ -19,9 +20,25 @@ invariant(draft.ok, 'the body of the example is valid');
 export const EXAMPLE_WEBHOOK: Webhook = {
   id: 7,
   ...draft.value,
+  paused: null,
   signatureVersion: SIGNATURE_VERSION,
   createdAtMs: Date.UTC(2026, 0, 15, 10),
   updatedAtMs: Date.UTC(2026, 0, 15, 10),
+};
+
+/** The same once too many of its deliveries wait. */
+export const EXAMPLE_PAUSED: Webhook = {
+  ...EXAMPLE_WEBHOOK,
+  paused: { reason: 'endpoint_quota', sinceMs: Date.UTC(2026, 2, 2, 8, 40) },
+};
+
+export const EXAMPLE_LEFT_OUT: LeftOutCounts = {
+  events: 21_730,
+  isComplete: true,
+  hours: [
+    { fromMs: Date.UTC(2026, 2, 2, 8), events: 6_112 },
+    { fromMs: Date.UTC(2026, 2, 2, 9), events: 15_618 },
+  ],
 };
 
 /** Of no endpoint: the bytes 0 to 31. */

@@ -1,13 +1,20 @@
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS } from '../../../delivery/endpoint.ts';
+import { REPLAY_ERRORS } from '../../../delivery/replayRequest.ts';
 import { urlErrorMessage } from '../../../delivery/urlSafety.ts';
 import { listAnswer } from '../../answers/answer.ts';
-import { webhookView } from '../../answers/webhookViews.ts';
+import { leftOutView, webhookView } from '../../answers/webhookViews.ts';
 import { ID_MESSAGE } from '../../parameters/id.ts';
 import { LIST_LIMIT, OFFSET } from '../../parameters/parameters.ts';
 import { answered, bodyOf, dataBody } from '../examples/body.ts';
-import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK, EXAMPLE_WEBHOOK_BODY } from '../examples/webhooks.ts';
+import {
+  EXAMPLE_LEFT_OUT,
+  EXAMPLE_PAUSED,
+  EXAMPLE_SECRET,
+  EXAMPLE_WEBHOOK,
+  EXAMPLE_WEBHOOK_BODY,
+} from '../examples/webhooks.ts';
 import { envelope, page } from '../schemas/commonSchemas.ts';
-import { ref } from '../schemas/schema.ts';
+import { choice, nullable, ref, shapeOf, text, time } from '../schemas/schema.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from './operation.ts';
 import { DELIVERY_CALLBACK } from './webhookCallback.ts';
 
@@ -78,6 +85,7 @@ export const GET_WEBHOOK: Operation = {
   answers: [
     answered(200, 'The endpoint, without its secret.', envelope(ref('Webhook')), {
       endpoint: dataBody(VIEW),
+      'paused by the service': dataBody(webhookView(EXAMPLE_PAUSED)),
     }),
   ],
   errors: ONE_WEBHOOK,
@@ -87,7 +95,8 @@ export const UPDATE_WEBHOOK: Operation = {
   id: 'updateWebhook',
   tag: 'Webhooks',
   summary: 'Change an endpoint',
-  description: 'A url that is sent is checked again, and waiting deliveries go to the new one.',
+  description:
+    'A url that is sent is checked again, and waiting deliveries go to the new one. `active: true` also resumes an endpoint that the service has paused.',
   body: {
     ...WEBHOOK_BODY,
     schema: ref('WebhookChange'),
@@ -119,6 +128,53 @@ export const ROTATE_SECRET: Operation = {
     answered(200, 'The endpoint with its new secret.', envelope(ref('WebhookWithSecret')), {
       rotated: dataBody({ ...VIEW, secret: EXAMPLE_SECRET }),
     }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+export const COUNT_LEFT_OUT: Operation = {
+  id: 'countLeftOut',
+  tag: 'Webhooks',
+  summary: 'Count what a paused endpoint lacks',
+  description:
+    'Events since the service paused the endpoint, and those whose deliveries are still being made after it was resumed. An event of the minute before the pause may be counted although it was delivered.',
+  answers: [
+    answered(200, 'How many events, by the hour.', envelope(ref('LeftOut')), {
+      'two hours': dataBody(leftOutView(EXAMPLE_LEFT_OUT)),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+const RESUME_ERROR = shapeOf<{ field: string | null; code: string; message: string }>({
+  field: { ...choice(['from']), nullable: true, enum: ['from', null] },
+  code: choice(['INVALID', 'INVALID_BODY']),
+  message: text(),
+});
+
+export const RESUME_WEBHOOK: Operation = {
+  id: 'resumeWebhook',
+  tag: 'Webhooks',
+  summary: 'Resume a paused endpoint',
+  description:
+    'It gets new deliveries at once. Those that were left out are made again from the events, oldest first, while fewer than 5 000 wait. Nothing changes when the endpoint is not paused.',
+  body: {
+    schema: shapeOf<{ from: string }>(
+      { from: nullable(time('Events recorded earlier stay left out. Now: all of them do.')) },
+      { optional: ['from'] },
+    ),
+    examples: {
+      'with everything that was left out': {},
+      'from a time on': { from: '2026-03-02T09:00:00.000Z' },
+    },
+    fieldError: RESUME_ERROR,
+    errorExamples: {
+      'not a time': [REPLAY_ERRORS.fromInvalid],
+      'not a JSON object': [REPLAY_ERRORS.bodyInvalid],
+    },
+  },
+  answers: [
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), { resumed: dataBody(VIEW) }),
   ],
   errors: ONE_WEBHOOK,
 };

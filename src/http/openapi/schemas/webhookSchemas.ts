@@ -1,12 +1,13 @@
 import type { FieldError } from '../../../base/fieldError.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS } from '../../../delivery/endpoint.ts';
+import { PAUSE_REASONS } from '../../../delivery/pause.ts';
 import { RETRY_POLICIES } from '../../../delivery/retrySchedule.ts';
 import { SIGNATURE_VERSION } from '../../../delivery/signature.ts';
 import { SUMMARY_WINDOW_HOURS } from '../../../delivery/summary.ts';
 import { DELIVERY_STATUSES } from '../../../delivery/transition.ts';
 import { URL_MAX_CHARS } from '../../../delivery/urlSafety.ts';
 import { ALL_TYPES, WEBHOOK_TYPES } from '../../../delivery/webhookTypes.ts';
-import type { deliveryView, summaryView, webhookView } from '../../answers/webhookViews.ts';
+import type { deliveryView, leftOutView, summaryView, webhookView } from '../../answers/webhookViews.ts';
 import { ID } from './commonSchemas.ts';
 import {
   choice,
@@ -43,6 +44,18 @@ const WEBHOOK: Record<keyof WebhookView, Schema> = {
   retry_policy: choice(RETRY_POLICIES),
   max_retries: MAX_RETRIES,
   active: { type: 'boolean', description: 'Only an active endpoint receives events.' },
+  paused: nullable(
+    shapeOf<NonNullable<WebhookView['paused']>>(
+      {
+        reason: choice(
+          PAUSE_REASONS,
+          'endpoint_quota: too many of its deliveries wait; account_quota: too many of the account; failing: no attempt has succeeded for five days.',
+        ),
+        since: time(),
+      },
+      { description: 'A paused endpoint gets no new deliveries until it is resumed.' },
+    ),
+  ),
   signature_version: choice([SIGNATURE_VERSION]),
   created_at: time(),
   updated_at: time(),
@@ -102,6 +115,20 @@ export const WEBHOOK_SCHEMAS = {
     },
     { description: 'One invalid field of an endpoint.' },
   ),
+  LeftOut: shapeOf<ReturnType<typeof leftOutView>>({
+    events: integer('Events whose deliveries are not made yet.', { minimum: 0 }),
+    is_complete: {
+      type: 'boolean',
+      description: 'false: only the first hundred thousand events are counted.',
+    },
+    hours: list(
+      shapeOf<{ from: string; events: number }>({
+        from: time('The hour in which they were recorded.'),
+        events: integer(undefined, { minimum: 1 }),
+      }),
+      { description: 'The earliest first; hours without events are missing.' },
+    ),
+  }),
   Delivery: shapeOf<ReturnType<typeof deliveryView>>({
     id: text(undefined, { pattern: '^dlv_[0-9a-f]{32}$' }),
     webhook_id: ID,

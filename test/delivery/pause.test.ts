@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type Backlog, pausesOf } from '../../src/delivery/pause.ts';
+
+const QUOTA = { perAccount: 1_000, perEndpoint: 100 };
+
+const backlog = (webhookId: number, waiting: number, others: Partial<Backlog> = {}): Backlog => ({
+  webhookId,
+  isPaused: false,
+  waiting,
+  toBeMade: 0,
+  ...others,
+});
+
+describe('endpoints are paused', () => {
+  test('at more than their own quota, and no others with them', () => {
+    const pauses = pausesOf(QUOTA, [backlog(1, 100), backlog(2, 101), backlog(3, 0)]);
+    assert.deepEqual(pauses, [{ webhookId: 2, reason: 'endpoint_quota' }]);
+  });
+
+  test('when more events than that are in the outbox', () => {
+    const pauses = pausesOf(QUOTA, [backlog(1, 0, { toBeMade: 100 }), backlog(2, 0, { toBeMade: 101 })]);
+    assert.deepEqual(pauses, [{ webhookId: 2, reason: 'endpoint_quota' }]);
+  });
+
+  test('when the account has too many: those with more than a hundredth of its quota', () => {
+    const many = Array.from({ length: 12 }, (_, n) => backlog(n + 10, 90));
+    const pauses = pausesOf(QUOTA, [...many, backlog(1, 10), backlog(2, 11)]);
+    assert.deepEqual(
+      pauses,
+      [...many.map(({ webhookId }) => webhookId), 2].map((webhookId) => ({
+        webhookId,
+        reason: 'account_quota',
+      })),
+    );
+    assert.deepEqual(pausesOf(QUOTA, many.slice(0, 11)), [], '990 are not too many');
+  });
+
+  test('once: what waits for paused ones counts, but they are not paused again', () => {
+    const paused = Array.from({ length: 10 }, (_, n) => backlog(n + 10, 101, { isPaused: true }));
+    assert.deepEqual(pausesOf(QUOTA, [...paused, backlog(1, 11), backlog(2, 10)]), [
+      { webhookId: 1, reason: 'account_quota' },
+    ]);
+  });
+});
