@@ -1,10 +1,13 @@
-import { nextAttemptDelayMs, type RetryRule } from './retrySchedule.ts';
+import { attemptsOf, nextAttemptDelayMs, type RetryRule } from './retrySchedule.ts';
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'exhausted', 'requeued'] as const;
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** How an attempt ended. `unsafe`: no packet was sent. `interrupted`: its process died while it was in flight. */
+/**
+ * How an attempt ended. `unsafe`: no packet was sent. `interrupted`: it was counted, and then its process died or stalled.
+ * Nobody knows whether it was sent.
+ */
 export type AttemptOutcome = 'delivered' | 'failed' | 'unsafe' | 'interrupted';
 
 /** What happens to a delivery. */
@@ -25,6 +28,12 @@ export interface Transition {
   /** True when a new budget of attempts begins. The attempt number goes on. */
   readonly freshBudget: boolean;
 }
+
+/**
+ * When the last attempt of a budget was interrupted, another one follows at once: the receiver may never have got any.
+ * After this many such attempts the delivery is given up, in case it is the delivery that kills the process.
+ */
+export const UNSURE_ATTEMPTS_MAX = 10;
 
 /**
  * The state table of deliveries in the API document. Where it has a gap, a retry of a failed or requeued delivery ends
@@ -66,7 +75,8 @@ function afterAttempt(
       return { status: 'failed', nextAttemptDelayMs: null, freshBudget: false };
     case 'failed':
     case 'interrupted': {
-      const delayMs = nextAttemptDelayMs(rule, attemptsUsed, minuteMs);
+      const isUnsure = outcome === 'interrupted' && attemptsUsed < attemptsOf(rule) + UNSURE_ATTEMPTS_MAX;
+      const delayMs = nextAttemptDelayMs(rule, attemptsUsed, minuteMs) ?? (isUnsure ? 0 : null);
       const status = delayMs === null ? 'exhausted' : 'failed';
       return { status, nextAttemptDelayMs: delayMs, freshBudget: false };
     }

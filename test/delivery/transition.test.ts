@@ -31,7 +31,10 @@ const rows: Row[] = [
   ['pending', attempt('interrupted', 1), FIVE, ['failed', 2]],
   ['pending', attempt('unsafe', 1), FIVE, ['failed', null]],
   ['pending', attempt('failed', 1), NONE, ['exhausted', null]],
-  ['pending', attempt('interrupted', 1), NONE, ['exhausted', null]],
+  ['pending', attempt('interrupted', 1), NONE, ['failed', 0]],
+  ['failed', attempt('failed', 2), NONE, ['exhausted', null]],
+  ['failed', attempt('interrupted', 10), NONE, ['failed', 0]],
+  ['failed', attempt('interrupted', 11), NONE, ['exhausted', null]],
   ['pending', attempt('unsafe', 1), NONE, ['failed', null]],
   ['pending', attempt('failed', 1), { policy: 'exponential', maxRetries: 0 }, ['exhausted', null]],
   ['pending', attempt('failed', 1), { policy: 'fixed', maxRetries: 1 }, ['exhausted', null]],
@@ -41,7 +44,9 @@ const rows: Row[] = [
   ['failed', attempt('failed', 2), FIVE, ['failed', 4]],
   ['failed', attempt('failed', 4), FIVE, ['failed', 16]],
   ['failed', attempt('failed', 5), FIVE, ['exhausted', null]],
-  ['failed', attempt('interrupted', 5), FIVE, ['exhausted', null]],
+  ['failed', attempt('interrupted', 5), FIVE, ['failed', 0]],
+  ['failed', attempt('failed', 6), FIVE, ['exhausted', null]],
+  ['failed', attempt('interrupted', 15), FIVE, ['exhausted', null]],
   ['failed', attempt('unsafe', 2), FIVE, ['failed', null]],
   ['failed', attempt('failed', 2), { policy: 'fixed', maxRetries: 3 }, ['failed', 5]],
   ['failed', replay(false), FIVE, ['requeued', 0]],
@@ -76,7 +81,7 @@ describe('a delivery', () => {
     });
   }
 
-  test('reaches, whatever happens, an attempt only while one is due, and ends within its budget', () => {
+  test('reaches, whatever happens, an attempt only while one is due, and ends within its budget unless attempts are interrupted', () => {
     const outcome = fc.constantFrom<AttemptOutcome>(
       'delivered',
       'failed',
@@ -94,10 +99,11 @@ describe('a delivery', () => {
           const next = transition(status, attempt(each, ++spent), retries, MINUTE_MS);
           assert.ok(next && DELIVERY_STATUSES.includes(next.status));
           status = next.status;
-          assert.ok(spent <= Math.max(1, retries.maxRetries));
           if (next.nextAttemptDelayMs === null) break;
           assert.equal(status, 'failed');
-          assert.equal(next.nextAttemptDelayMs, nextAttemptDelayMs(retries, spent, MINUTE_MS));
+          const delayMs = nextAttemptDelayMs(retries, spent, MINUTE_MS);
+          assert.equal(next.nextAttemptDelayMs, delayMs ?? 0);
+          if (delayMs === null) assert.equal(each, 'interrupted');
         }
         assert.notEqual(status, 'pending');
       }),

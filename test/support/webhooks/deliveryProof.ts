@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { UNSURE_ATTEMPTS_MAX } from '../../../src/delivery/transition.ts';
 import type { Sql } from '../../../src/store/sql/sql.ts';
 import type { Received, Receiver } from './receiver.ts';
 
@@ -124,9 +125,11 @@ function proveDelivery(delivery: StoredDelivery, requests: readonly Received[], 
   const numbers = requests.map(({ headers }) => Number(headers['x-service-delivery-attempt']));
   assert.deepEqual(
     numbers,
-    [...new Set(numbers)].sort((a, b) => a - b),
+    numbers.toSorted((a, b) => a - b),
     `numbers rise: ${numbers}`,
   );
+  // An attempt is sent a second time when the receiver closes a kept connection under it.
+  for (const number of numbers) assert.ok(numbers.filter((each) => each === number).length <= 2);
   assert.ok(numbers.every((number) => number >= 1 && number <= attempts));
   for (const { body, headers } of requests) {
     assert.equal(body, delivery.body, 'the bytes stay');
@@ -139,7 +142,8 @@ function proveDelivery(delivery: StoredDelivery, requests: readonly Received[], 
     assert.equal(numbers.at(-1), attempts, 'it was the last attempt that arrived');
   } else {
     assert.equal(status, 'exhausted');
-    assert.equal(attempts, budget, 'a dead letter has used up its budget');
+    assert.ok(attempts >= budget, 'a dead letter has used up its budget');
+    assert.equal(numbers.at(-1), attempts, 'a dead letter was sent');
   }
-  assert.ok(attempts <= budget);
+  assert.ok(attempts <= budget + UNSURE_ATTEMPTS_MAX);
 }
