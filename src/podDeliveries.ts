@@ -4,6 +4,7 @@ import { DeliverySlots, SLOT_LIMITS } from './flows/delivery/deliverySlots.ts';
 import { DeliveryWorkers } from './flows/delivery/deliveryWorkers.ts';
 import { FanOut } from './flows/delivery/fanOut.ts';
 import { LeftOutDeliveries } from './flows/delivery/makeLeftOut.ts';
+import { ReceiverConnections } from './net/receiverConnections.ts';
 import { sendWebhook } from './net/sendWebhook.ts';
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './queue/deliverySchedule.ts';
@@ -62,7 +63,8 @@ export function createDeliveries(pod: Pod): PodDeliveries {
     onQueued: queued,
     onWaiting: metrics.observeOutbox,
   });
-  const workers = createWorkers(pod, fanOut);
+  const receivers = new ReceiverConnections();
+  const workers = createWorkers(pod, fanOut, receivers);
   return {
     wake,
     queued,
@@ -72,23 +74,23 @@ export function createDeliveries(pod: Pod): PodDeliveries {
       fanOut.start();
       leftOut.start();
     },
-    endAttempts: () => workers.endAttempts(),
+    endAttempts: () => workers.endAttempts().finally(() => receivers.destroy()),
     stop: () => Promise.all([workers.stop(), fanOut.stop(), leftOut.stop(), watch.stop()]),
   };
 }
 
-function createWorkers(pod: Pod, fanOut: FanOut): DeliveryWorkers {
-  const { config, connections, coordination, metrics } = pod;
+function createWorkers(pod: Pod, fanOut: FanOut, connections: ReceiverConnections): DeliveryWorkers {
+  const { config, coordination, metrics } = pod;
   return new DeliveryWorkers({
-    sql: connections.delivery,
-    claims: new ClaimBatches(connections.delivery),
+    sql: pod.connections.delivery,
+    claims: new ClaimBatches(pod.connections.delivery),
     slots: new DeliverySlots(SLOT_LIMITS),
     clock: pod.clock,
     secretsKey: pod.secretsKey,
     allowNets: config.webhookAllowNets,
     minuteMs: config.webhookMinuteMs,
     schedule: coordination.deliveries,
-    send: sendWebhook,
+    send: (request) => sendWebhook(connections, request),
     log: pod.log,
     onAttempt: metrics.countAttempt,
     onSweep: metrics.observeSweep,

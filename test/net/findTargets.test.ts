@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
 import { validateWebhookUrl } from '../../src/delivery/urlSafety.ts';
 import { findTargets } from '../../src/net/findTargets.ts';
+import { ReceiverConnections } from '../../src/net/receiverConnections.ts';
 import type { Resolve } from '../../src/net/resolveHost.ts';
 import { sendWebhook } from '../../src/net/sendWebhook.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
@@ -17,7 +18,9 @@ async function verdict(row: UrlRow, allowNets: CidrSet): Promise<UrlRow['deliver
     ? await findTargets(new URL(validated.value).hostname, allowNets, resolve, new AbortController().signal)
     : ({ kind: 'unsafe' } as const);
   if (targets.kind === 'addresses') return 'sent';
-  const { kind } = await sendWebhook({ url: row.url, headers: {}, body: '', allowNets, resolve });
+  const owner = { webhookId: 1, accountId: 1, revision: '' };
+  const request = { url: row.url, headers: {}, body: '', owner, allowNets, resolve };
+  const { kind } = await sendWebhook(new ReceiverConnections(), request);
   assert.equal(kind, targets.kind);
   return targets.kind;
 }

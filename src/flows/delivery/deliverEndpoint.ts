@@ -180,6 +180,7 @@ async function sendAttempt(
     url: attempt.url,
     headers,
     body: attempt.body,
+    owner: attempt.owner,
     allowNets: ports.allowNets,
     sendUntilMs,
   });
@@ -196,8 +197,12 @@ async function sendAttempt(
       };
     case 'unsafe':
       return { outcome: 'unsafe', result: { statusCode: null, error: 'url_unsafe', durationMs: null } };
+    case 'unsent':
+      return { outcome: 'interrupted', result: INTERRUPTED };
   }
 }
+
+const INTERRUPTED: AttemptResult = { statusCode: null, error: 'interrupted', durationMs: null };
 
 /** An interrupted attempt counts as failed. Nobody knows whether it arrived, so the delivery is sent again. */
 async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, lease: Lease): Promise<void> {
@@ -210,8 +215,11 @@ async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, l
       minuteMs,
     );
     invariant(next !== null, 'an attempt was in flight, so it had been allowed');
-    const result = { statusCode: null, error: 'interrupted', durationMs: null };
-    await completeAttempt(sql, { interruptedBefore: lease }, { attempt, transition: next, result });
+    await completeAttempt(
+      sql,
+      { interruptedBefore: lease },
+      { attempt, transition: next, result: INTERRUPTED },
+    );
     onAttempt('interrupted', null);
   }
 }

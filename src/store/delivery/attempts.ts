@@ -20,6 +20,8 @@ export interface Attempt {
   readonly status: DeliveryStatus;
   /** Attempts since the delivery was made or last replayed, this one included. */
   readonly budgetUsed: number;
+  /** The endpoint as it is now: the revision changes with each of its settings. */
+  readonly owner: { readonly webhookId: number; readonly accountId: number; readonly revision: string };
   readonly url: string;
   readonly rule: RetryRule;
   readonly sealedSecret: Buffer;

@@ -16,7 +16,8 @@ export const LEASE_ENOUGH = new RawSql(`clock_timestamp() + make_interval(secs =
 
 /** What is read of an endpoint `w` and its account `a` under the lock. */
 export const ENDPOINT = new RawSql(`
-  w.id, w.url, w.retry_policy, w.max_retries, w.secret, w.active, a.active as owner_active,
+  w.id, w.account_id, w.url, w.retry_policy, w.max_retries, w.secret, w.active, a.active as owner_active,
+  w.updated_at::text as revision,
   case when w.previous_secret_until > clock_timestamp() then w.previous_secret end as previous_secret`);
 
 /**
@@ -48,11 +49,12 @@ export const STARTED = new RawSql(
 /** The columns of `NextRow` but the first and the last, of `claim` and `started`. */
 export const NEXT = new RawSql(`
   started.id, started.created_at::text, started.event_id, started.body, started.attempts, started.status,
-  started.spent, claim.url, claim.retry_policy, claim.max_retries, claim.secret, claim.previous_secret`);
+  started.spent, claim.url, claim.retry_policy, claim.max_retries, claim.secret, claim.previous_secret,
+  claim.account_id, claim.revision`);
 
 /** `NEXT` and `due_in_ms` of a row without either. */
 export const NO_NEXT = new RawSql(`
-  null, null, null, null, null, null, null, null, null, null, null, null, null`);
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null`);
 
 /** Milliseconds until `time`, if there is any, where nothing was started. Not 0 when the due delivery is locked. */
 export function dueInMsOf(time: string): RawSql {
@@ -76,6 +78,8 @@ export interface NextRow {
   readonly max_retries: number;
   readonly secret: Buffer;
   readonly previous_secret: Buffer | null;
+  readonly account_id: number;
+  readonly revision: string;
   readonly due_in_ms: number | null;
 }
 
@@ -95,6 +99,7 @@ export function nextOf(row: NextRow): NextAttempt {
     attempt: row.attempts,
     status: row.status,
     budgetUsed: row.spent,
+    owner: { webhookId: row.webhook_id, accountId: row.account_id, revision: row.revision },
     url: row.url,
     rule: { policy: row.retry_policy, maxRetries: row.max_retries },
     sealedSecret: row.secret,

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deliverEndpoint } from '../../../src/flows/delivery/deliverEndpoint.ts';
+import type { ConnectionOwner } from '../../../src/net/receiverConnections.ts';
 import type { SendResult } from '../../../src/net/sendWebhook.ts';
 import { selectDueEndpoints } from '../../../src/store/delivery/dueEndpoints.ts';
+import { updateWebhook } from '../../../src/store/delivery/webhooks.ts';
 import { openSql } from '../../../src/store/sql/sql.ts';
 import { identifier, RawSql } from '../../../src/store/sql/sqlText.ts';
 import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
@@ -87,6 +89,59 @@ describe('a turn of an endpoint', () => {
     assert.deepEqual(row, { status: 'failed', attempts: 1, last_error: 'interrupted' });
   });
 
+  test('the only attempt of a delivery is begun again when it was counted and its process died, and may then fail', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint({ retryPolicy: 'none' });
+    await database.queue(id);
+    assert.ok(await claimEndpoint(database.sql, id), 'counted by a process that dies before it sends');
+    await database.sql`update webhook set leased_until = clock_timestamp()`;
+    const numbers: (string | undefined)[] = [];
+    const ports = database.ports(async ({ headers }) => {
+      numbers.push(headers['X-Service-Delivery-Attempt']);
+      return { kind: 'answered', statusCode: 500, durationMs: 1 };
+    });
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(numbers, ['2']);
+    assert.deepEqual(ports.outcomes, ['interrupted', 'failed']);
+    const [row] = await database.sql`select status, attempts, last_error from webhook_delivery`;
+    assert.deepEqual(row, { status: 'exhausted', attempts: 2, last_error: 'http_500' });
+  });
+
+  test('the only attempt of a delivery is begun again when its process stalled until it was too late to send', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint({ retryPolicy: 'none' });
+    await database.queue(id);
+    const results: SendResult[] = [{ kind: 'unsent' }, ANSWERED];
+    const ports = database.ports(async () => results.shift() ?? assert.fail());
+    assert.equal(await deliverEndpoint(ports, id), 0, 'due again at once');
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(ports.outcomes, ['interrupted', 'delivered']);
+    assert.equal(results.length, 0);
+  });
+
+  test('every request names the endpoint, its account and its revision, which changes with the endpoint', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    const owners: ConnectionOwner[] = [];
+    const ports = database.ports(async ({ owner }) => {
+      owners.push(owner);
+      return ANSWERED;
+    });
+    const changes = [{}, {}, { description: 'changed' }];
+    for (const change of changes) {
+      if (Object.keys(change).length > 0) {
+        await database.sql.begin((tx) => updateWebhook(tx, database.accountId, id, change));
+      }
+      await database.queue(id);
+      await deliverEndpoint(ports, id);
+    }
+    const [first, second, third] = owners;
+    assert.equal(first?.webhookId, id);
+    assert.equal(first?.accountId, database.accountId);
+    assert.deepEqual(second, first);
+    assert.notEqual(third?.revision, first?.revision);
+  });
+
   test('a process that slept after an attempt was counted does not send it, and leaves it to be spoken for at once', async (t) => {
     const database = await startDeliveryDatabase(t);
     const id = await database.endpoint();
@@ -166,7 +221,7 @@ describe('a turn of an endpoint', () => {
       );
       const [row] = await database.sql<{ next_attempt_at: Date | null }[]>`
         select status, last_error, last_duration_ms, next_attempt_at from webhook_delivery`;
-      const durationMs = result.kind === 'unsafe' ? null : result.durationMs;
+      const durationMs = 'durationMs' in result ? result.durationMs : null;
       assert.deepEqual(
         { ...row, next_attempt_at: null },
         { status, last_error: error, last_duration_ms: durationMs, next_attempt_at: null },

@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createServer, type TLSSocket } from 'node:tls';
 import { parseCidrs } from '../../src/access/cidrSet.ts';
+import { CONNECTION_LIMITS, ReceiverConnections } from '../../src/net/receiverConnections.ts';
 import { sendWebhook } from '../../src/net/sendWebhook.ts';
-import { sharedAgent } from '../../src/net/sharedTls.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';
 import { receiverCertificate } from '../support/webhooks/tlsReceiver.ts';
 
 const nets = parseCidrs('127.0.0.0/8');
 
-/** Answers every request on a connection of its own; which of them have resumed a session. */
+/** Closes each connection after one answer; which of them have resumed a session. */
 async function startServer(
   t: TestContext,
   certificate: Awaited<ReturnType<typeof trustedCertificate>>,
@@ -34,9 +34,16 @@ async function startServer(
   return { port: (server.address() as AddressInfo).port, reused, close };
 }
 
-function send(port: number) {
+function connectionsOf(t: TestContext, limits = CONNECTION_LIMITS): ReceiverConnections {
+  const connections = new ReceiverConnections(limits);
+  t.after(() => connections.destroy());
+  return connections;
+}
+
+function send(connections: ReceiverConnections, port: number) {
   assert.ok(nets.ok);
-  return sendWebhook({
+  return sendWebhook(connections, {
+    owner: { webhookId: 1, accountId: 1, revision: '' },
     url: `https://127.0.0.1:${port}/`,
     headers: {},
     body: '{}',
@@ -44,28 +51,35 @@ function send(port: number) {
   });
 }
 
-test('each delivery has a connection of its own, and those after the first resume its session', async (t) => {
+test('a new connection after a closed one resumes its session', async (t) => {
   const { port, reused } = await startServer(t, await trustedCertificate());
-  for (let n = 0; n < 3; n++) assert.equal((await send(port)).kind, 'answered');
+  const connections = connectionsOf(t);
+  for (let n = 0; n < 3; n++) assert.equal((await send(connections, port)).kind, 'answered');
   assert.deepEqual(reused, [false, true, true]);
 });
 
 test('a receiver that cannot resume a session, and has no trusted certificate, gets nothing', async (t) => {
   const first = await startServer(t, await trustedCertificate());
-  assert.equal((await send(first.port)).kind, 'answered');
+  const connections = connectionsOf(t);
+  assert.equal((await send(connections, first.port)).kind, 'answered');
   await first.close();
   const impostor = await startServer(t, await receiverCertificate(), first.port);
   for (let n = 0; n < 2; n++) {
-    const result = await send(impostor.port);
+    const result = await send(connections, impostor.port);
     assert.equal(result.kind === 'failed' && result.error, 'certificate_invalid');
   }
   assert.deepEqual(impostor.reused, []);
 });
 
-test('sessions are forgotten after ten minutes, and certificates are verified again', () => {
-  // Far enough ahead that an agent which another test has made is too old.
-  const nowMs = performance.now() + 700_000;
-  const first = sharedAgent(nowMs);
-  assert.equal(sharedAgent(nowMs + 500_000), first);
-  assert.notEqual(sharedAgent(nowMs + 700_000 + 600_000), first);
+test('no session is resumed once its certificate was verified too long ago, however often it was resumed', async (t) => {
+  const { port, reused } = await startServer(t, await trustedCertificate());
+  const connections = connectionsOf(t);
+  let aheadMs = 0;
+  const now = performance.now.bind(performance);
+  t.mock.method(performance, 'now', () => now() + aheadMs);
+  for (const stepMs of [0, 400_000, 300_000, 0]) {
+    aheadMs += stepMs;
+    assert.equal((await send(connections, port)).kind, 'answered');
+  }
+  assert.deepEqual(reused, [false, true, false, true]);
 });

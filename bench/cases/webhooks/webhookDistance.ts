@@ -1,0 +1,112 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS } from '../../../src/base/durations.ts';
+import { selfSignedCertificate } from '../../../src/cli/receive/selfSignedCertificate.ts';
+import { migrate } from '../../../src/store/sql/migrate.ts';
+import { openSql } from '../../../src/store/sql/sql.ts';
+import { adminOf } from '../../../test/support/postgres/admin.ts';
+import type { BenchCase, CaseContext } from '../../benchCase.ts';
+import { openReceiver } from '../../neighbours/receiver.ts';
+import { openDelayProxy } from '../../setup/delayProxy.ts';
+import { openWorker, type Worker } from '../../worker.ts';
+import type { PodQuestion, PodReply } from '../../workers/webhookPod.ts';
+
+/** Round trips to the receiver: in the same building, in the same country, on another continent. */
+const ROUND_TRIPS_MS = [1, 50, 200] as const;
+const MEASURED_MS = 50;
+/** Deliveries must be made faster than they are sent. */
+const CALLERS = 8;
+const SMOKE_DELIVERIES = 3;
+const SILENCE_LIMIT_MS = 20_000;
+const OWNER = 'distance@example.com';
+
+export const bench: BenchCase = {
+  about: 'deliveries a second to one endpoint, by its distance',
+  run: async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-distance-'));
+    const certificate = await selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
+    const trusted = join(folder, 'receiver.pem');
+    await writeFile(trusted, certificate.certificatePem);
+    // Node reads it when a process starts. The pod inherits it.
+    process.env['NODE_EXTRA_CA_CERTS'] = trusted;
+    const receivedMs: number[] = [];
+    const receiver = await openReceiver(certificate, (request, response) => {
+      request.resume().on('end', () => {
+        receivedMs.push(performance.now());
+        response.writeHead(204).end();
+      });
+    });
+    const pod = openWorker<PodQuestion, PodReply>(new URL('../../workers/webhookPod.ts', import.meta.url));
+    try {
+      const perSecond = await measure(context, pod, Number(new URL(receiver).port), receivedMs);
+      return {
+        kind: 'measured',
+        size: 'one endpoint, one pod',
+        rows: perSecond.map(([roundTripMs, rate]) => ({
+          what: `a receiver ${roundTripMs} ms away`,
+          unit: 'deliveries',
+          perSecond: rate,
+        })),
+        metrics: { per_second_at_50_ms: new Map(perSecond).get(MEASURED_MS) ?? 0 },
+        notes: ['A proxy delays every byte by half a round trip. Each delivery is answered at once.'],
+      };
+    } finally {
+      await pod.ask({ kind: 'stop' });
+      await pod.close();
+      await rm(folder, { recursive: true });
+    }
+  },
+};
+
+/** Deliveries a second by round trip. The first delivery does not count: it opens the connection. */
+async function measure(
+  { databaseUrl, smoke, seconds }: CaseContext,
+  pod: Worker<PodQuestion, PodReply>,
+  receiverPort: number,
+  receivedMs: number[],
+): Promise<[roundTripMs: number, perSecond: number][]> {
+  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
+  await migrate(sql, () => undefined).finally(() => sql.end());
+  const admin = adminOf(databaseUrl);
+  await admin.account(OWNER);
+  const { key } = await admin.key(OWNER);
+  const { port } = await pod.ask({ kind: 'start', databaseUrl, redisUrl: null });
+  const call = async (path: string, body: object = {}): Promise<number> => {
+    const response = await fetch(`http://127.0.0.1:${port}/api/webhooks${path}`, {
+      method: 'POST',
+      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${text}`);
+    return (JSON.parse(text) as { data: { id: number } }).data.id;
+  };
+  const rates: [number, number][] = [];
+  for (const roundTripMs of ROUND_TRIPS_MS) {
+    const proxyPort = await openDelayProxy(receiverPort, roundTripMs);
+    const id = await call('', { url: `https://127.0.0.1:${proxyPort}/`, events: ['*'] });
+    // As many as would arrive in that time if nothing but the distance took any.
+    const count = smoke ? SMOKE_DELIVERIES : Math.ceil((seconds * 1_000) / Math.max(roundTripMs, 10));
+    receivedMs.length = 0;
+    let made = 0;
+    const makePings = async (): Promise<void> => {
+      while (made++ < count) await call(`/${id}/test`);
+    };
+    await Promise.all(Array.from({ length: CALLERS }, makePings));
+    await allReceived(receivedMs, count);
+    const [first = 0, last = 0] = [receivedMs[0], receivedMs.at(-1)];
+    rates.push([roundTripMs, ((count - 1) * 1_000) / (last - first)]);
+  }
+  return rates;
+}
+
+async function allReceived(receivedMs: readonly number[], count: number): Promise<void> {
+  const startMs = performance.now();
+  while (receivedMs.length < count) {
+    if (performance.now() - Math.max(startMs, receivedMs.at(-1) ?? 0) > SILENCE_LIMIT_MS)
+      throw new Error(`${receivedMs.length} of ${count} deliveries have arrived`);
+    await sleep(10);
+  }
+}
