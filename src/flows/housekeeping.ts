@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { DAY_MS, MINUTE_MS } from '../base/durations.ts';
+import { pruneRevokedKeys } from '../store/access/keys.ts';
 import { pruneLogins } from '../store/access/logins.ts';
 import { pruneSessions } from '../store/access/sessions.ts';
 import { pruneAnswers } from '../store/areas/idempotentAnswers.ts';
@@ -13,7 +14,7 @@ import { pruneRemovals } from '../store/devices/removals.ts';
 import { pruneChanges } from '../store/feed/changes.ts';
 import { forgetDeadPods } from '../store/feed/pods.ts';
 import { selectLongestHistoryDays, selectNowMs } from '../store/feed/snapshot.ts';
-import { prunePast } from '../store/history/past.ts';
+import { prunePast, trimPastShapes } from '../store/history/past.ts';
 import {
   DELIVERIES,
   dropWeeksBefore,
@@ -113,6 +114,10 @@ export async function tidy(
     async () => {
       for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await pruneRemovals(sql)) === 0) break;
     },
+    async () => {
+      for (let round = 0; round < PRUNE_ROUNDS; round++) if ((await trimPastShapes(sql)) === 0) break;
+    },
+    () => pruneRevokedKeys(sql),
     () => pruneSessions(sql),
     () => pruneLogins(sql),
     () => removeWebhooks(sql, isStopping),

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto';
 import type { AreaDraft } from '../../areas/areaDraft.ts';
 import { TOO_MANY_KEYS } from '../../areas/idempotencyKey.ts';
+import { completeDraft } from '../../areas/mergeDraft.ts';
 import { canonicalJson } from '../../base/canonicalJson.ts';
+import { invariant } from '../../base/invariant.ts';
 import { KeyedQueue } from '../../base/keyedQueue.ts';
 import type { Steps } from '../../base/workTurns.ts';
 import {
@@ -10,7 +12,7 @@ import {
   type StoredAnswer,
   storeAnswer,
 } from '../../store/areas/idempotentAnswers.ts';
-import { type WritePorts, writeWorlds } from '../feed/writeWorlds.ts';
+import { type WritePorts, type WriteScope, writeWorlds } from '../feed/writeWorlds.ts';
 import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 
 /** A creation that may be repeated. */
@@ -24,7 +26,7 @@ export interface Creation {
 
 export type CreateOutcome =
   | SaveOutcome
-  | { readonly kind: 'replayed'; readonly kept: StoredAnswer }
+  | { readonly kind: 'replayed'; readonly areaId: number; readonly body: string }
   | { readonly kind: 'key_mismatch' };
 
 /** Undoes a transaction whose outcome is no success. */
@@ -64,7 +66,7 @@ export class CreateOnce {
       writeWorlds<CreateOutcome>(ports, async (scope) => {
         const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
         if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
-        if (claim.kind === 'answered') return { kind: 'replayed', kept: claim.stored };
+        if (claim.kind === 'answered') return replay(scope, writer, draft, claim.stored, bodyOf);
         const outcome = await createArea(scope, writer, draft);
         if (outcome.kind !== 'created') throw new Undone(outcome);
         // Under the lock of the quota, which the creation took. A key that is not kept would promise what is not so.
@@ -73,6 +75,7 @@ export class CreateOnce {
         }
         await storeAnswer(scope.tx, writer.accountId, key, {
           areaId: outcome.area.id,
+          createdAtMs: outcome.area.createdAtMs,
           body: bodyOf(outcome),
         });
         return outcome;
@@ -82,6 +85,27 @@ export class CreateOnce {
       });
     return this.#queue.run(`${writer.accountId} ${key}`, work);
   }
+}
+
+/**
+ * The answer of the first call. The body that is repeated is the same, so it makes the same area again, and with its id
+ * and time the same answer.
+ */
+async function replay(
+  { turns }: WriteScope,
+  writer: AreaWriter,
+  draft: AreaDraft,
+  { areaId, createdAtMs, body }: StoredAnswer,
+  bodyOf: (saved: SavedArea) => string,
+): Promise<CreateOutcome> {
+  if (body !== null) return { kind: 'replayed', areaId, body };
+  const valid = await turns.once(writer.accountId, () => completeDraft(draft));
+  if (!valid.ok) return { kind: 'invalid', errors: valid.error };
+  invariant(createdAtMs !== null, 'an answer without its body has the time of its area');
+  const { definition, measures, warnings } = valid.value;
+  const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
+  const area = { id: areaId, ...owner, definition, measures, createdAtMs, revision: 1 };
+  return { kind: 'replayed', areaId, body: bodyOf({ kind: 'created', area, warnings }) };
 }
 
 function* bodyHashOf(body: unknown): Steps<Buffer> {

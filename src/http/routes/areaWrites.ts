@@ -58,7 +58,7 @@ async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answe
   );
   switch (outcome.kind) {
     case 'replayed':
-      return createdAnswer(outcome.kept.areaId, outcome.kept.body, { 'Idempotent-Replayed': 'true' });
+      return createdAnswer(outcome.areaId, outcome.body, { 'Idempotent-Replayed': 'true' });
     case 'key_mismatch':
       return validationAnswer([KEY_MISMATCH]);
     case 'external_id_taken':

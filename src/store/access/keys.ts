@@ -1,4 +1,4 @@
-import type { Tx } from '../sql/sql.ts';
+import type { Sql, Tx } from '../sql/sql.ts';
 
 export interface KeyDraft {
   readonly name: string | null;
@@ -26,6 +26,23 @@ export async function insertKey(tx: Tx, accountId: number, draft: KeyDraft): Pro
     returning id`;
   if (row === undefined) throw new Error('an insert returns its row');
   return row.id;
+}
+
+/** Revoked keys are remembered for so long. */
+const REVOKED_DAYS = 90;
+const PRUNED_AT_A_TIME = 1_000;
+
+/** Deletes keys that were revoked long ago, and lets every pod forget them. Returns how many. */
+export async function pruneRevokedKeys(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    with gone as (
+      delete from api_key where id in (
+        select id from api_key where revoked_at < clock_timestamp() - make_interval(days => ${REVOKED_DAYS})
+        order by revoked_at limit ${PRUNED_AT_A_TIME})
+      returning id
+    )
+    insert into change (kind, entity_id) select 'key', id from gone`;
+  return count;
 }
 
 /** Revokes a key. A revoked key keeps its time. Undefined when there is no such key. */

@@ -3,10 +3,16 @@ import type { Sql, Tx } from '../sql/sql.ts';
 /** How long a repeated creation gets the same answer. */
 const REPLAY_HOURS = 24;
 
-/** The body of a 201, and the area that was created, which may be gone by now. */
+/** Longer bodies are not kept: they are made again of the body that is repeated. */
+const KEPT_BODY_CHARS = 4_096;
+
+/** The answer to a creation. The area may be gone by now. */
 export interface StoredAnswer {
   readonly areaId: number;
-  readonly body: string;
+  /** When it was created; null where a version before has stored the answer. */
+  readonly createdAtMs: number | null;
+  /** Null: too long to be kept. */
+  readonly body: string | null;
 }
 
 /** The state of an Idempotency-Key: it was free and is claimed now, it has an answer, or another body was sent with it. */
@@ -28,23 +34,28 @@ export async function claimAnswer(tx: Tx, accountId: number, key: string, bodyHa
     insert into idempotent_answer (account_id, key, body_hash) values (${accountId}, ${key}, ${bodyHash})
     on conflict do nothing returning 1`;
   if (claimed.length > 0) return { kind: 'claimed' };
-  const [row] = await tx<{ body_hash: Buffer; area_id: number; answer: string }[]>`
-    select body_hash, area_id, answer from idempotent_answer where account_id = ${accountId} and key = ${key}`;
+  const [row] = await tx<
+    { body_hash: Buffer; area_id: number; answer: string | null; area_created_at: Date | null }[]
+  >`
+    select body_hash, area_id, answer, area_created_at from idempotent_answer where account_id = ${accountId} and key = ${key}`;
   // It was pruned between the two statements.
   if (row === undefined) return claimAnswer(tx, accountId, key, bodyHash);
   if (!row.body_hash.equals(bodyHash)) return { kind: 'mismatch' };
-  return { kind: 'answered', stored: { areaId: row.area_id, body: row.answer } };
+  const { area_id: areaId, answer: body, area_created_at: createdAt } = row;
+  return { kind: 'answered', stored: { areaId, createdAtMs: createdAt?.getTime() ?? null, body } };
 }
 
-/** Stores the answer of a claimed key and its area, in the same transaction. */
+/** Stores the answer of a claimed key and its area, in the same transaction; of a long body only what it is made of. */
 export async function storeAnswer(
   tx: Tx,
   accountId: number,
   key: string,
-  stored: StoredAnswer,
+  { areaId, createdAtMs, body }: { areaId: number; createdAtMs: number; body: string },
 ): Promise<void> {
+  const kept = body.length > KEPT_BODY_CHARS ? null : body;
   await tx`
-    update idempotent_answer set area_id = ${stored.areaId}, answer = ${stored.body}
+    update idempotent_answer
+    set area_id = ${areaId}, area_created_at = ${new Date(createdAtMs)}, answer = ${kept}
     where account_id = ${accountId} and key = ${key}`;
 }
 

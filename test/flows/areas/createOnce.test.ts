@@ -48,7 +48,7 @@ describe('repetitions at the same time', () => {
       const bodies = outcomes.map((outcome) => {
         if (outcome.kind === 'created') return bodyOf(outcome);
         assert.ok(outcome.kind === 'replayed', outcome.kind);
-        return outcome.kept.body;
+        return outcome.body;
       });
       assert.equal(outcomes.filter(({ kind }) => kind === 'created').length, 1);
       assert.equal(new Set(bodies).size, 1);
@@ -79,7 +79,7 @@ describe('repetitions at the same time', () => {
         idByKey.set(key, outcome.area.id);
       }
       for (const { key, outcome } of outcomes) {
-        if (outcome.kind === 'replayed') assert.equal(outcome.kept.areaId, idByKey.get(key), `seed ${seed}`);
+        if (outcome.kind === 'replayed') assert.equal(outcome.areaId, idByKey.get(key), `seed ${seed}`);
       }
       const stored = (await house.areasOf(writer)).map(({ id }) => id);
       assert.deepEqual(stored.toSorted(), [...idByKey.values()].toSorted(), `seed ${seed}`);

@@ -50,6 +50,25 @@ describe('an Idempotency-Key', () => {
     assert.equal(gist(await api.get(`/${id}`)), '404 NOT_FOUND');
   });
 
+  test('answers so with an area whose answer is too long to be kept', async () => {
+    const key = newKey();
+    const points = Array.from({ length: 500 }, (_, n) => ({
+      lat: 41 + Math.sin((n * Math.PI) / 250) / 7,
+      lng: 12 + Math.cos((n * Math.PI) / 250) / 3,
+    }));
+    const body = { ...POLYGON, points, external_id: 'long', dwell_seconds: 30 };
+    const first = await post(body, key);
+    assertCreated(first);
+    assertReplayed(await post(body, key), first);
+    const [row] = await service.sql`
+      select answer is null as short, area_created_at is not null as timed from idempotent_answer where key = ${key}`;
+    assert.deepEqual(row, { short: true, timed: true });
+    await api.patch(first.body.data.id, { name: 'Renamed', points: points.slice(0, 100) });
+    assertReplayed(await post(body, key), first);
+    await api.remove(first.body.data.id);
+    assertReplayed(await post(body, key), first);
+  });
+
   test('is shared by the API keys of an account, and with no other account', async () => {
     const key = newKey();
     const first = await post(CIRCLE, key);

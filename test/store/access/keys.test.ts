@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { insertAccount } from '../../../src/store/access/accounts.ts';
-import { insertKey, revokeKey } from '../../../src/store/access/keys.ts';
+import { insertKey, pruneRevokedKeys, revokeKey } from '../../../src/store/access/keys.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
@@ -36,5 +36,24 @@ describe('a key', () => {
     assert.deepEqual(first, { id, worldId, revokedAt: first?.revokedAt });
     assert.deepEqual(await sql.begin((tx) => revokeKey(tx, id)), first);
     assert.equal(await sql.begin((tx) => revokeKey(tx, id + 1)), undefined);
+  });
+
+  test('is deleted 90 days after it was revoked, and every pod is told to forget it', async () => {
+    const { id: accountId } = await addAccount('gone@x');
+    const insert = (byte: string) =>
+      sql.begin((tx) => insertKey(tx, accountId, { ...draft, fingerprint: byte.repeat(32) }));
+    const [old, recent, valid] = [await insert('01'), await insert('02'), await insert('03')];
+    await sql`update api_key set revoked_at = now() - interval '91 days' where id = ${old}`;
+    await sql`update api_key set revoked_at = now() - interval '89 days' where id = ${recent}`;
+    assert.equal(await pruneRevokedKeys(sql), 1);
+    assert.equal(await pruneRevokedKeys(sql), 0);
+    const left = await sql<
+      { id: number }[]
+    >`select id from api_key where account_id = ${accountId} order by id`;
+    assert.deepEqual(
+      left.map(({ id }) => id),
+      [recent, valid],
+    );
+    assert.equal((await sql`select from change where kind = 'key' and entity_id = ${old}`).length, 1);
   });
 });

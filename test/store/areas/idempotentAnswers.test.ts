@@ -7,7 +7,7 @@ import { openSql, type Sql, type Tx } from '../../../src/store/sql/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
-const STORED = { areaId: 7, body: '{"data":{"id":7},"meta":{}}' };
+const STORED = { areaId: 7, createdAtMs: 1_700_000_000_000, body: '{"data":{"id":7},"meta":{}}' };
 const HASH = createHash('sha256').update('a body').digest();
 
 let sql: Sql;

@@ -7,7 +7,7 @@ import type { StoredArea } from '../../../src/areas/storedArea.ts';
 import { insertAccount, updateAccount, upsertOrganization } from '../../../src/store/access/accounts.ts';
 import { deleteArea, insertArea, updateArea } from '../../../src/store/areas/areas.ts';
 import { moveArea } from '../../../src/store/areas/areaWorlds.ts';
-import { prunePast } from '../../../src/store/history/past.ts';
+import { prunePast, trimPastShapes } from '../../../src/store/history/past.ts';
 import { migrate } from '../../../src/store/sql/migrate.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import { BODIES, CIRCLE, POLYGON, validArea } from '../../support/http/areas.ts';
@@ -114,6 +114,59 @@ describe('the past of an area', () => {
         is distinct from
         (r.type, r.center_lat, r.center_lng, r.radius_m, r.buffer_m, r.points, r.dwell_seconds, r.world_id)`;
     assert.equal(differing.length, 0);
+  });
+
+  test('has no more vertices than its account may have, and the oldest shapes go first', async (t) => {
+    const sql = await open(t);
+    const owner = await newOwner(sql);
+    const { id: accountId, worldId } = await sql.begin((tx) =>
+      insertAccount(tx, {
+        email: 'b@x',
+        name: 'B',
+        organizationId: null,
+        plan: 'enterprise',
+        passwordHash: null,
+      }),
+    );
+    const victim = await add(sql, { ...owner, accountId, worldId }, POLYGON);
+    await change(sql, victim.id, { ...POLYGON, dwell_seconds: 1 });
+    const vertices = POLYGON.points.length;
+    const past = async () => {
+      const [row] = await sql<{ past: number; counted: number }[]>`
+        select coalesce(sum(octet_length(r.points) / 16), 0)::int as past,
+          (select past_vertices from area_usage where account_id = ${owner.accountId})::int as counted
+        from area_revision r join area a on a.id = r.area_id
+        where a.account_id = ${owner.accountId} and r.valid_to is not null`;
+      assert.equal(row?.counted, row?.past);
+      return row?.past;
+    };
+    const [one, other] = [await add(sql, owner, POLYGON), await add(sql, owner, POLYGON)];
+    for (let n = 1; n <= 10; n++) {
+      await change(sql, one.id, { ...POLYGON, dwell_seconds: n });
+      await change(sql, other.id, { ...POLYGON, dwell_seconds: n });
+    }
+    assert.equal(await past(), 20 * vertices);
+    assert.equal(await trimPastShapes(sql), 0);
+    await sql`update plan set max_area_vertices = ${5 * vertices} where name = 'pro'`;
+    assert.equal(await trimPastShapes(sql), 15);
+    assert.equal(await trimPastShapes(sql), 0);
+    assert.equal(await past(), 5 * vertices);
+    const dwells = async (areaId: number) => (await revisions(sql, areaId)).map((row) => row.dwell_seconds);
+    assert.deepEqual(
+      [await dwells(one.id), await dwells(other.id)],
+      [
+        [8, 9, 10],
+        [7, 8, 9, 10],
+      ],
+    );
+    assert.equal((await revisions(sql, victim.id)).length, 2);
+    for (let n = 1; n <= 40; n++) await change(sql, one.id, { ...POLYGON, dwell_seconds: 100 + n });
+    await past();
+    await prunePast(sql, Date.now() + 1_000);
+    assert.equal(await past(), 0);
+    await change(sql, one.id, POLYGON);
+    await sql.begin((tx) => deleteArea(tx, [owner.worldId], one.id));
+    assert.equal(await past(), 0);
   });
 
   test('is bounded, and goes with the area', async (t) => {
