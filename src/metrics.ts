@@ -15,6 +15,8 @@ export interface Metrics {
   countAttempt(outcome: string, durationMs: number | null): void;
   observeSweep(backlog: { waiting: number; oldestDueMs: number }, durationMs: number): void;
   observeOutbox(deliveries: number): void;
+  /** Closed days of an average device that are not packed. */
+  setUnpackedDays(days: number): void;
   observePaused(webhooks: number): void;
   /** Points that were rows and are packed now. */
   countPacked(points: number): void;
@@ -106,6 +108,11 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     help: 'Duration of the last rebuild of the delivery schedule.',
     registers,
   });
+  const unpackedDays = new Gauge({
+    name: 'fleet_history_unpacked_days',
+    help: 'Closed days of an average device whose points are not packed, up to 60.',
+    registers,
+  });
   const packed = new Counter({
     name: 'fleet_history_packed_points_total',
     help: 'Points of closed days that this pod has packed.',
@@ -167,6 +174,7 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
       sweepDuration.set(durationMs / 1000);
     },
     observeOutbox: (deliveries) => outbox.set(deliveries),
+    setUnpackedDays: (days) => unpackedDays.set(days),
     observePaused: (webhooks) => paused.set(webhooks),
     countPacked: (points) => packed.inc(points),
     countDamaged: () => damaged.inc(),

@@ -2,6 +2,7 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Clock, systemClock } from './base/clock.ts';
+import { DAY_MS } from './base/durations.ts';
 import type { Config } from './config.ts';
 import { readQuotas } from './flows/feed/loadFleet.ts';
 import { HistoryPacker } from './flows/history/packHistory.ts';
@@ -126,6 +127,8 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
     turns: pod.turns,
     log,
     rest: sleep,
+    lateWaitMs: DAY_MS,
+    onUnpackedDays: pod.metrics.setUnpackedDays,
     onPacked: pod.metrics.countPacked,
     onDamaged: pod.onDamaged,
   });

@@ -33,6 +33,8 @@ export async function packAll(
     turns: new WorkTurns<string>(0.5), // as in a pod
     log: { info: () => undefined },
     rest,
+    lateWaitMs: 0,
+    onUnpackedDays: () => undefined,
     onPacked: (count) => {
       points += count;
     },
@@ -42,7 +44,7 @@ export async function packAll(
   });
   for (let isDone = false; !isDone && !isOver(); ) {
     await sql`update packing set pass_due_at = '-infinity', leased_until = '-infinity'`;
-    isDone = await packer.round(isOver);
+    isDone = (await packer.round(isOver)) === 'done';
   }
   return points;
 }

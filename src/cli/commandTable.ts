@@ -10,6 +10,7 @@ import { deviceCreate } from './commands/deviceCreate.ts';
 import { deviceDelete } from './commands/deviceDelete.ts';
 import { deviceImport } from './commands/deviceImport.ts';
 import { deviceList } from './commands/deviceList.ts';
+import { historyPack } from './commands/historyPack.ts';
 import { keyCreate } from './commands/keyCreate.ts';
 import { keyList } from './commands/keyList.ts';
 import { keyRevoke } from './commands/keyRevoke.ts';
@@ -39,6 +40,7 @@ export const COMMANDS: readonly FleetCommand[] = [
   commandEnqueue,
   commandSent,
   commandCancel,
+  historyPack,
   simulate,
   webhookReceive,
   webhookList,

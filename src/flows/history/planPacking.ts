@@ -35,5 +35,25 @@ export function planPacking(timesMs: Float64Array, spans: readonly PackedSpan[])
   return { count, into: isSparse ? earlier : null };
 }
 
+/** So many late points are packed in at once, and so large a part of what was packed. */
+const LATE_POINTS = 100;
+const LATE_SHARE = 0.1;
+
+/**
+ * Whether late points are packed in now. To pack in one point costs as much as to pack all that it joins, so few of them
+ * wait, as rows that every reader finds, until there are more or the first has waited for `waitMs`. `receivedAtMs`: NaN
+ * where it is not known. What is joined with a day before because both are sparse waits in the same way.
+ */
+export function isWorthPacking(
+  receivedAtMs: Float64Array,
+  { count, into }: PackingPlan,
+  nowMs: number,
+  waitMs: number,
+): boolean {
+  if (into === null || count >= LATE_POINTS || count >= LATE_SHARE * into.count) return true;
+  const oldestMs = nowMs - waitMs;
+  return receivedAtMs.subarray(0, count).some((ms) => !(ms > oldestMs));
+}
+
 /** The number of the day, in UTC. */
 const dayOf = (ms: number): number => Math.floor(ms / DAY_MS);

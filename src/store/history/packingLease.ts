@@ -4,22 +4,21 @@ import type { Sql } from '../sql/sql.ts';
 const LEASE_SECONDS = 120;
 
 /**
- * Takes the lease of packing, or renews it, and returns the device after which to go on. Null: another pod packs, or
- * there is nothing to do yet. The lease saves work; what is packed is right without it.
+ * Takes the lease of packing, or renews it. False: another pod packs, or there is nothing to do yet; neither counts when
+ * `isUrgent`. The lease saves work; what is packed is right without it.
  */
-export async function takePackingLease(sql: Sql, holder: string): Promise<number | null> {
-  const [row] = await sql<{ after_device_id: number }[]>`
+export async function takePackingLease(sql: Sql, holder: string, isUrgent: boolean): Promise<boolean> {
+  const { count } = await sql`
     update packing set holder = ${holder}, leased_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
-    where (holder = ${holder} or leased_until < clock_timestamp()) and pass_due_at <= clock_timestamp()
-    returning after_device_id`;
-  return row?.after_device_id ?? null;
+    where ${isUrgent}
+      or ((holder = ${holder} or leased_until < clock_timestamp()) and pass_due_at <= clock_timestamp())`;
+  return count > 0;
 }
 
-/** Keeps how far the pass has come, and the lease. False: another pod has taken over. */
-export async function keepPackingPlace(sql: Sql, holder: string, afterDeviceId: number): Promise<boolean> {
+/** Renews the lease. False: another pod has taken over. */
+export async function keepPackingLease(sql: Sql, holder: string): Promise<boolean> {
   const { count } = await sql`
-    update packing set after_device_id = ${afterDeviceId},
-      leased_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
+    update packing set leased_until = clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})
     where holder = ${holder}`;
   return count > 0;
 }

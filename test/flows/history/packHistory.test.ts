@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { DAY_MS } from '../../../src/base/durations.ts';
@@ -19,7 +19,7 @@ import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 import { newTurns } from '../../support/workTurns.ts';
 
-const KILLS = IS_TORTURE ? 200 : 3;
+const KILLS = IS_TORTURE ? 200 : 2;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
 const TODAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS;
 const PACK_PROCESS = new URL('../../support/history/packProcess.ts', import.meta.url).pathname;
@@ -81,6 +81,7 @@ const packerWith = (ports: Partial<PackPorts> = {}): HistoryPacker =>
   new HistoryPacker({
     ...{ sql, turns: newTurns(), log: { info: () => undefined }, rest: async () => undefined },
     ...{ onPacked: () => undefined, onDamaged: () => assert.fail() },
+    ...{ lateWaitMs: 0, onUnpackedDays: () => undefined },
     ...ports,
   });
 /** Nobody has the lease, and a pass is due. */
@@ -134,13 +135,13 @@ describe('packing', () => {
     await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 100, 60_000);
     await beDue();
     const [one, other] = [packerWith(), packerWith()];
-    assert.equal(await one.round(() => true), false, 'it has the lease, and is stopped');
-    assert.equal(await other.round(() => false), false);
+    assert.equal(await one.round(() => true), 'more', 'it has the lease, and is stopped');
+    assert.equal(await other.round(() => false), 'elsewhere');
     assert.equal((await counts()).points, 0);
     await sql`update packing set leased_until = now()`;
-    assert.equal(await other.round(() => false), true);
+    assert.equal(await other.round(() => false), 'done');
     assert.equal((await counts()).points, 100);
-    assert.equal(await one.round(() => false), false, 'the next pass is not due yet');
+    assert.equal(await one.round(() => false), 'elsewhere', 'the next pass is not due yet');
   });
 
   test('rests six times as long as it works, and makes up later for shorter rests while a device is locked', async (t) => {
@@ -149,6 +150,10 @@ describe('packing', () => {
     // Every part of the work but the first takes ten milliseconds.
     let nowMs = 0;
     t.mock.method(performance, 'now', () => nowMs);
+    t.mock.method(process, 'cpuUsage', (before?: NodeJS.CpuUsage) => ({
+      user: nowMs * 1000 - (before?.user ?? 0),
+      system: 0,
+    }));
     const rests: { ms: number; rows: number; isLocked: boolean }[] = [];
     const rest = async (ms: number): Promise<void> => {
       const free = await sql`select from device_state where device_id = ${deviceId} for update skip locked`;
@@ -157,7 +162,7 @@ describe('packing', () => {
         nowMs += 10;
       });
     };
-    assert.equal(await packerWith({ rest }).round(() => false), true);
+    assert.equal(await packerWith({ rest }).round(() => false), 'done');
     const before = { ms: 60, rows: 1_000, isLocked: false };
     const deleting = { ms: 20, rows: 1_000, isLocked: true };
     assert.deepEqual(rests, [
@@ -166,6 +171,69 @@ describe('packing', () => {
       ...[deleting, deleting, deleting, deleting, deleting], // 200 rows each
       { ms: 60 + 5 * 40, rows: 0, isLocked: false },
     ]);
+  });
+
+  test('says how many closed days wait, and late points are none', async () => {
+    const unpacked: number[] = [];
+    const packer = packerWith({ onUnpackedDays: (days) => unpacked.push(days), lateWaitMs: DAY_MS });
+    await sql`update device_state set recorded_at = case when device_id = ${deviceId} then now() end`;
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 3 * 96, 900_000);
+    await beDue();
+    await packer.round(() => false);
+    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS + 1, 3, 900_000);
+    await beDue();
+    await packer.round(() => false);
+    assert.deepEqual(unpacked, [3, 0]);
+  });
+
+  test('waits for more late points to a packed day, which are read meanwhile, but not for ever', async () => {
+    const dayMs = TODAY_MS - 9 * DAY_MS;
+    await insertPoints(deviceId, dayMs, 2_000, 40_000);
+    await packPoints(sql);
+    const late = async (n: number, count: number): Promise<void> => {
+      await insertPoints(deviceId, dayMs + n, count, 40_000);
+      await sql`update position set received_at = now() where received_at is null`;
+    };
+    const waiting = async (): Promise<number> => {
+      await beDue();
+      assert.equal(await packerWith({ lateWaitMs: DAY_MS }).round(() => false), 'done');
+      return (await counts()).rows;
+    };
+    await late(1, 5);
+    assert.equal(await waiting(), 5);
+    assert.equal((await read()).length, 2_005);
+    await late(2, 95);
+    assert.equal(await waiting(), 0, 'a hundred are worth it');
+    await late(3, 5);
+    await sql`update position set received_at = now() - interval '25 hours'`;
+    assert.equal(await waiting(), 0, 'they have waited for a day');
+    assert.equal((await read()).length, 2_105);
+  });
+
+  test('goes from world to world, so one with days of work keeps no other waiting', async () => {
+    const [row] = await sql<{ id: number }[]>`insert into world default values returning id`;
+    const victim = await newDevice();
+    await sql`update device set world_id = ${row?.id ?? 0} where id = ${victim}`;
+    for (let n = 0; n < 20; n++) await insertPoints(deviceId, TODAY_MS - (30 + n) * DAY_MS, 96, 900_000);
+    await packPoints(sql);
+    // Late points to every packed day, and none of them waits for more.
+    for (let n = 0; n < 20; n++) await insertPoints(deviceId, TODAY_MS - (30 + n) * DAY_MS + 1, 40, 900_000);
+    await insertPoints(victim, TODAY_MS - 9 * DAY_MS, 96, 900_000);
+    await beDue();
+    let nowMs = 0;
+    const mocked = mock.method(performance, 'now', () => nowMs);
+    // Every part takes a second: the turn of a world is over after each day.
+    const packed: string[] = [];
+    const rest = async (): Promise<void> => {
+      nowMs += 1_000;
+    };
+    const onPacked = (points: number) => packed.push(points === 40 ? 'late' : 'closed');
+    const packer = packerWith({ rest, onPacked });
+    assert.equal(await packer.round(() => packed.includes('closed')), 'more');
+    mocked.mock.restore();
+    assert.ok(packed.includes('closed') && packed.length <= 3, packed.join());
+    assert.equal(await packer.round(() => false), 'done');
+    assert.equal((await counts()).rows, 0);
   });
 
   test('of points beside which others come at this moment is given up, and nothing is lost', async () => {
@@ -226,10 +294,10 @@ describe('packing', () => {
     };
     const packer = packerWith();
     await beDue();
-    assert.equal(await packer.round(() => false), true);
+    assert.equal(await packer.round(() => false), 'done');
     assert.ok((await bytes()) > 0, 'a transaction that has begun may still want them');
     await beDue();
-    assert.equal(await packer.round(() => false), true);
+    assert.equal(await packer.round(() => false), 'done');
     assert.equal(await bytes(), 0);
     assert.equal((await read()).length, 5_000);
 

@@ -20,11 +20,13 @@ export async function packPoints(sql: Sql, isStopping = () => false): Promise<Pa
     turns: newTurns(),
     log: { info: () => undefined },
     rest: async () => undefined,
+    lateWaitMs: 0,
+    onUnpackedDays: () => undefined,
     onPacked: (count) => {
       points += count;
     },
     onDamaged: (damage) => void damaged.push(damage),
   });
-  const isDone = await packer.round(isStopping);
+  const isDone = (await packer.round(isStopping)) === 'done';
   return { points, damaged, isDone };
 }

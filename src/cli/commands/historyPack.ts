@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fail, ok } from '../../base/result.ts';
+import { HistoryPacker } from '../../flows/history/packHistory.ts';
+import { type CommandOutcome, defineCommand } from '../command.ts';
+import type { CommandContext } from '../context.ts';
+import type { Session } from '../session.ts';
+
+/** Between two lines of progress. */
+const PROGRESS_MS = 2_000;
+
+export const historyPack = defineCommand({
+  name: 'history:pack',
+  summary: 'Packs the points of all closed days now, without rests.',
+  options: {},
+  notes: [
+    'The service does the same in its own time, a little at a time; while this command runs, it leaves it to it. What is',
+    'packed stays packed when the command is interrupted.',
+  ],
+  run: (context) => context.withSession((session) => pack(context, session)),
+});
+
+async function pack({ say, interrupted }: CommandContext, { sql, turns }: Session): Promise<CommandOutcome> {
+  let points = 0;
+  let saidMs = performance.now();
+  let damaged = 0;
+  let unpackedDays = 0;
+  const packer = new HistoryPacker({
+    sql,
+    turns,
+    log: { info: () => undefined },
+    // Lets a signal in.
+    rest: () => sleep(0),
+    lateWaitMs: 0,
+    onUnpackedDays: (days) => {
+      unpackedDays = days;
+    },
+    onPacked: (count) => {
+      points += count;
+      if (performance.now() - saidMs < PROGRESS_MS) return;
+      saidMs = performance.now();
+      say(`${points} points packed`);
+    },
+    onDamaged: ({ reason }) => {
+      damaged++;
+      say(`packed points cannot be read and are left as they are: ${reason}`);
+    },
+  });
+  for (;;) {
+    const round = await packer.round(() => interrupted.aborted, true);
+    if (interrupted.aborted)
+      return fail(`interrupted: ${points} points are packed. Repeat the command to go on`);
+    if (round === 'older')
+      return fail('a service of a version before is connected, which could not read packed points');
+    if (round === 'elsewhere')
+      return fail(`another command packs already; this one has packed ${points} points`);
+    if (round === 'done') return ok({ points, damaged });
+    say(
+      `${points} points packed; about ${unpackedDays.toFixed(1)} days of each device were left a minute ago`,
+    );
+  }
+}
