@@ -1,9 +1,10 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { FieldError } from '../../base/fieldError.ts';
 import { ERRORS, type ErrorCode } from '../answers/errors.ts';
+import { STRICT, UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import { scopeError } from '../server/answerRoute.ts';
 import { limitMessage } from '../server/authorize.ts';
-import { BETA_HEADER, errorResponse } from './operations/errorResponses.ts';
+import { errorResponse, V3_HEADERS } from './operations/errorResponses.ts';
 import { AREA_INPUT_SCHEMAS } from './schemas/areaInputSchemas.ts';
 import { AREA_SCHEMAS } from './schemas/areaSchemas.ts';
 import { BACKTEST_SCHEMAS } from './schemas/backtestSchemas.ts';
@@ -69,7 +70,7 @@ const COMMON_RESPONSES = {
       'API_KEY_IP_BLOCKED',
       ['INSUFFICIENT_SCOPE', scopeError(scopeMask('read_areas'))],
     ]),
-    headers: BETA_HEADER,
+    headers: V3_HEADERS,
   },
   RequestTimeout: {
     ...errorResponse([['BAD_REQUEST', 'the request was not complete in time']]),
@@ -81,12 +82,12 @@ const COMMON_RESPONSES = {
       ['TOO_MANY_REQUESTS', limitMessage('key_hour')],
       ['TOO_MANY_REQUESTS', limitMessage('ip_minute')],
     ]),
-    headers: BETA_HEADER,
+    headers: V3_HEADERS,
   },
   HeadersTooLarge: errorResponse(['HEADERS_TOO_LARGE']),
   OtherError: {
     description: 'Any other error has the same form, such as 405 `METHOD_NOT_ALLOWED` for another method.',
-    headers: { ...BETA_HEADER, Allow: { $ref: '#/components/headers/Allow' } },
+    headers: { ...V3_HEADERS, Allow: { $ref: '#/components/headers/Allow' } },
     content: {
       'application/json': {
         schema: ref('Error'),
@@ -94,14 +95,19 @@ const COMMON_RESPONSES = {
       },
     },
   },
-  InternalError: { ...errorResponse(['INTERNAL_ERROR']), headers: BETA_HEADER },
-  ServiceUnavailable: { ...errorResponse(['SERVICE_UNAVAILABLE']), headers: BETA_HEADER },
+  InternalError: { ...errorResponse(['INTERNAL_ERROR']), headers: V3_HEADERS },
+  ServiceUnavailable: { ...errorResponse(['SERVICE_UNAVAILABLE']), headers: V3_HEADERS },
 };
 
 const HEADERS = {
   'X-API-Status': {
     description: 'v3 is a beta. On every answer below /api/v3, on none below /api/webhooks.',
     schema: choice(['beta']),
+  },
+  [UNKNOWN_PARAMETERS_HEADER]: {
+    description:
+      'Only where the query has parameters that the operation does not know: their names, ten at most, percent-encoded and cut to 64 characters.',
+    schema: text(),
   },
   Location: { description: 'The path of what was created.', schema: text() },
   'Idempotent-Replayed': {
@@ -111,6 +117,9 @@ const HEADERS = {
   Allow: { description: 'With 405 only: the methods that the path has.', schema: text() },
   ETag: { description: 'Names this version; send it as If-None-Match.', schema: text() },
 };
+
+/** Without what only the code reads of it. */
+const { values: _values, errorMessage: _errorMessage, ...DESCRIBED_STRICT } = STRICT;
 
 const SECURITY_SCHEMES = {
   ApiKey: {
@@ -131,5 +140,6 @@ export const COMPONENTS = {
   schemas: SCHEMAS,
   responses: COMMON_RESPONSES,
   headers: HEADERS,
+  parameters: { [STRICT.name]: DESCRIBED_STRICT },
   securitySchemes: SECURITY_SCHEMES,
 };

@@ -2,11 +2,12 @@ import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../base/invariant.ts';
 import { VERSION } from '../../version.ts';
 import type { Parameter } from '../parameters/parameter.ts';
+import { STRICT } from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../routes/route.ts';
 import { COMPONENTS } from './components.ts';
 import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
 import { INTRODUCTION } from './introduction.ts';
-import { errorResponses } from './operations/errorResponses.ts';
+import { errorResponses, V3_HEADERS } from './operations/errorResponses.ts';
 import type {
   AnswerDescription,
   Examples,
@@ -79,7 +80,11 @@ const SESSION = { Session: [] };
 function describedOperation(version: ApiVersion, route: Route, operation: Operation): object {
   const permissions = scopeNames(route.scopes);
   const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(route.needsAllScopes === true ? ' and ' : ' or ')}.`;
-  const parameters = [...pathParameters(route.path), ...(operation.parameters ?? []).map(describedParameter)];
+  const parameters = [
+    ...pathParameters(route.path),
+    ...(operation.parameters ?? []).map(describedParameter),
+    ...(version === 'v3' ? [{ $ref: `#/components/parameters/${STRICT.name}` }] : []),
+  ];
   return {
     operationId: operation.id,
     tags: [operation.tag],
@@ -119,7 +124,7 @@ function describedBody({ description, schema, examples, contentTypes = [] }: Req
 }
 
 function responsesOf(version: ApiVersion, route: Route, operation: Operation): Record<string, object> {
-  const mark = version === 'v3' ? { 'X-API-Status': headerRef('X-API-Status') } : {};
+  const mark = version === 'v3' ? V3_HEADERS : {};
   const responses: Record<string, object> = {};
   for (const answer of operation.answers) responses[answer.status] = describedAnswer(answer, mark);
   return { ...responses, ...errorResponses(version, route, operation) };

@@ -23,7 +23,9 @@ responses, so ignore those you do not know.
 - 500, 503: an internal error, or the database cannot be reached or takes too long.
 
 **Parameters.** \`limit\` and \`offset\` are moved into their range. Numbers are in decimal notation. A blank parameter
-counts as missing. A parameter that is given twice is 400, and so is an id in the path that is malformed.
+counts as missing. A parameter that is given twice is 400, and so is an id in the path that is malformed. Parameters that
+an operation of v3 does not know are ignored, and the header \`X-Unknown-Parameters\` names them; with \`strict=true\` they
+are 400.
 
 **Long lists.** Events and deliveries can be paged through to an offset of ${OFFSET_MAX}. Narrow longer lists with
 \`from\` and \`to\`.

@@ -3,22 +3,32 @@ import { parseIsoMs } from '../../base/isoTime.ts';
 /** Query parameters by name. Blank ones are kept: most count as missing, an IMEI does not. */
 export type Query = Readonly<Record<string, string | undefined>>;
 
-const NO_QUERY: Query = Object.freeze(Object.create(null));
+/** A query as it was read: its parameters, or what is wrong with them as such. */
+export type ReadQuery = {
+  /** Names that are not among the known ones, each once; null when there are none, which is nearly always. */
+  readonly unknown: readonly string[] | null;
+} & ({ readonly query: Query } | { readonly problem: typeof REPEATED_MESSAGE | typeof LENGTH_MESSAGE });
 
-/** What is answered where `parseQuery` gives null. */
-export const QUERY_MESSAGE = 'a query parameter is given twice';
+export const REPEATED_MESSAGE = 'a query parameter is given twice';
 
 /** Several times the longest that means anything, such as a cursor, or an external id with each character escaped. */
 export const PARAMETER_MAX_CHARS = 2_048;
 export const LENGTH_MESSAGE = `a parameter has more than ${PARAMETER_MAX_CHARS} characters`;
 
+const NO_QUERY: ReadQuery = { query: Object.freeze(Object.create(null)) as Query, unknown: null };
+const TOO_LONG: ReadQuery = { problem: LENGTH_MESSAGE, unknown: null };
+
 /**
- * The query of a request target, or what is wrong with its parameters as such. No path of this service is longer than
- * a parameter may be, so that of the path is counted with it.
+ * The query of a request target ("/path?a=b"). No path of this service is longer than a parameter may be, so that of the
+ * path is counted with it. `known`: the names that the route reads; null where nobody asks for the others.
  */
-export function readQuery(target: string): Query | typeof QUERY_MESSAGE | typeof LENGTH_MESSAGE {
-  if (target.length > PARAMETER_MAX_CHARS && isTooLong(target)) return LENGTH_MESSAGE;
-  return parseQuery(target) ?? QUERY_MESSAGE;
+export function readQuery(target: string, known: ReadonlySet<string> | null): ReadQuery {
+  if (target.length > PARAMETER_MAX_CHARS && isTooLong(target)) return TOO_LONG;
+  const mark = target.indexOf('?');
+  if (mark === -1 || mark === target.length - 1) return NO_QUERY;
+  return NEEDS_DECODING.test(target)
+    ? readEncoded(target.slice(mark), known)
+    : readPlain(target, mark + 1, known);
 }
 
 /** Whether the path or a piece of the query is: as sent, so that what is too long is not even decoded. */
@@ -32,29 +42,30 @@ function isTooLong(target: string): boolean {
     .some((piece) => piece.length - piece.indexOf('=') - 1 > PARAMETER_MAX_CHARS);
 }
 
-/** The query of a request target ("/path?a=b"), or null when a parameter stands in it twice. */
-export function parseQuery(target: string): Query | null {
-  const mark = target.indexOf('?');
-  if (mark === -1 || mark === target.length - 1) return NO_QUERY;
-  return NEEDS_DECODING.test(target) ? parseEncoded(target.slice(mark)) : parsePlain(target, mark + 1);
-}
-
 /** An escape, or the blank's other spelling. */
 const NEEDS_DECODING = /[%+]/;
 
 /** `text` begins with the question mark, which URLSearchParams takes off: only the first is none of the name's. */
-function parseEncoded(text: string): Query | null {
+function readEncoded(text: string, known: ReadonlySet<string> | null): ReadQuery {
   const query: Record<string, string> = Object.create(null);
+  let unknown: string[] | null = null;
+  let isRepeated = false;
   for (const [name, value] of new URLSearchParams(text)) {
-    if (name in query) return null;
+    if (name in query) {
+      isRepeated = true;
+      continue;
+    }
     query[name] = value;
+    if (known !== null && !known.has(name)) unknown = withName(unknown, name);
   }
-  return query;
+  return isRepeated ? { problem: REPEATED_MESSAGE, unknown } : { query, unknown };
 }
 
 /** The same without a decoder, which takes longer than to answer: the query of nearly every polling call. */
-function parsePlain(target: string, start: number): Query | null {
+function readPlain(target: string, start: number, known: ReadonlySet<string> | null): ReadQuery {
   const query: Record<string, string> = Object.create(null);
+  let unknown: string[] | null = null;
+  let isRepeated = false;
   for (let from = start; from <= target.length; ) {
     const ampersand = target.indexOf('&', from);
     const end = ampersand === -1 ? target.length : ampersand;
@@ -62,12 +73,21 @@ function parsePlain(target: string, start: number): Query | null {
     const nameEnd = equals === -1 || equals > end ? end : equals;
     if (end > from) {
       const name = target.slice(from, nameEnd);
-      if (name in query) return null;
-      query[name] = nameEnd === end ? '' : target.slice(nameEnd + 1, end);
+      if (name in query) isRepeated = true;
+      else {
+        query[name] = nameEnd === end ? '' : target.slice(nameEnd + 1, end);
+        if (known !== null && !known.has(name)) unknown = withName(unknown, name);
+      }
     }
     from = end + 1;
   }
-  return query;
+  return isRepeated ? { problem: REPEATED_MESSAGE, unknown } : { query, unknown };
+}
+
+function withName(names: string[] | null, name: string): string[] {
+  if (names === null) return [name];
+  names.push(name);
+  return names;
 }
 
 /** Decimal notation only: no exponent, no hexadecimal, no blanks. */

@@ -30,6 +30,8 @@ function onV1(route: Route, path: string): Route {
     path,
     scopes,
     versions: ['v1'],
+    // By which it is known what a route of v3 reads.
+    ...(route.versions.includes('v3') && 'describe' in route && { describe: route.describe }),
     handle: async (call) => locatedOnV1(await route.handle(call)),
     ...(needsAllScopes && { needsAllScopes }),
     ...(maxBodyBytes !== undefined && { maxBodyBytes }),

@@ -2,23 +2,60 @@ import type { KeyState } from '../../access/keyState.ts';
 import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../../access/scopes.ts';
 import { withDeadline } from '../../base/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from '../answers/answer.ts';
+import { parameterError, readChoice } from '../parameters/parameter.ts';
 import { type Query, readQuery } from '../parameters/query.ts';
+import {
+  knownParameters,
+  STRICT,
+  unknownParametersMessage,
+  unknownParametersText,
+} from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Call, Route } from '../routes/route.ts';
 
 /** A Postgres that neither answers nor fails must not keep a caller waiting for ever. */
 const ANSWER_DEADLINE_MS = 15_000;
 
+/** A route below one of its prefixes. */
+export interface MountedRoute {
+  readonly version: ApiVersion;
+  readonly route: Route;
+  /** The query parameters that it reads; null where unknown ones are ignored. */
+  readonly known: ReadonlySet<string> | null;
+}
+
+export function mounted(version: ApiVersion, route: Route): MountedRoute {
+  return { version, route, known: knownParameters(version, route) };
+}
+
 /** What stands between an authorized call and its route: the permission, then the form of its query. */
-export type Resolved = { readonly query: Query } | { readonly error: Answer };
+export type Resolved = {
+  /** Of the header X-Unknown-Parameters, which every answer to the call has; null when there are none. */
+  readonly unknown: string | null;
+} & ({ readonly query: Query } | { readonly error: Answer });
 
 /** `target` is the request's path with its query, as it came. */
-export function resolveCall(version: ApiVersion, route: Route, caller: KeyState, target: string): Resolved {
+export function resolveCall(
+  { version, route, known }: MountedRoute,
+  caller: KeyState,
+  target: string,
+): Resolved {
   const { scopes, needsAllScopes } = route;
   const isOpen = needsAllScopes === true ? hasAll(caller.scopes, scopes) : hasAny(caller.scopes, scopes);
   if (!isOpen || (version === 'v1' && isWriteOfKey(route, caller)))
-    return { error: missingScope(version, route) };
-  const query = readQuery(target);
-  return typeof query === 'string' ? { error: errorAnswer('BAD_REQUEST', query) } : { query };
+    return { error: missingScope(version, route), unknown: null };
+  const read = readQuery(target, known);
+  const unknown = read.unknown === null ? null : unknownParametersText(read.unknown);
+  if ('problem' in read) return { error: errorAnswer('BAD_REQUEST', read.problem), unknown };
+  const { query } = read;
+  const error = known === null ? null : strictError(query, unknown);
+  return error === null ? { query, unknown } : { error, unknown };
+}
+
+function strictError(query: Query, unknown: string | null): Answer | null {
+  const strict = readChoice(query, STRICT);
+  if (strict === 'invalid') return parameterError(STRICT);
+  if (strict !== 'true' || unknown === null) return null;
+  return errorAnswer('BAD_REQUEST', unknownParametersMessage(unknown));
 }
 
 /** The route's answer; a promise of one settles within the route's deadline. */

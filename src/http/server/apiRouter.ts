@@ -5,8 +5,9 @@ import { NOBODY } from '../../access/sessionCaller.ts';
 import type { Answer } from '../answers/answer.ts';
 import type { BodyOwner } from '../bodies/bodyBudget.ts';
 import { type BodyPorts, withBody } from '../bodies/takeBody.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../routes/route.ts';
-import { answerRoute, resolveCall } from './answerRoute.ts';
+import { answerRoute, type MountedRoute, mounted, resolveCall } from './answerRoute.ts';
 import { methodAnswer } from './methodAnswer.ts';
 import { send } from './send.ts';
 
@@ -23,14 +24,14 @@ export function apiRouter(ports: BodyPorts, version: ApiVersion, routes: readonl
   const router = Router({ caseSensitive: true });
   router.use(keepUndecodable);
   const byPath = Map.groupBy(
-    routes.filter((route) => route.versions.includes(version)),
-    (route) => route.path,
+    routes.filter((route) => route.versions.includes(version)).map((route) => mounted(version, route)),
+    ({ route }) => route.path,
   );
   // `/areas/import` before `/areas/:id`, which would take it for an id.
   const paths = [...byPath].sort(([a], [b]) => Number(a.includes(':')) - Number(b.includes(':')));
   for (const [path, atPath] of paths) {
     router.all(mountPoints(path), async (request, response) => {
-      await send(response, await answerAt(ports, version, atPath, request, response), request.method);
+      await send(response, await answerAt(ports, atPath, request, response), request.method);
     });
   }
   return router;
@@ -38,17 +39,19 @@ export function apiRouter(ports: BodyPorts, version: ApiVersion, routes: readonl
 
 async function answerAt(
   ports: BodyPorts,
-  version: ApiVersion,
-  routes: readonly Route[],
+  atPath: readonly MountedRoute[],
   request: Request,
   response: Response,
 ): Promise<Answer> {
   const method = request.method === 'HEAD' ? 'GET' : request.method;
-  const route = routes.find((candidate) => candidate.method === method);
-  if (route === undefined) return otherMethod(request.method, routes);
+  const found = atPath.find(({ route }) => route.method === method);
+  if (found === undefined) return otherMethod(request.method, atPath);
+  const { version, route } = found;
   response.locals['route'] = `/api/${version}${route.path}`;
   const { authorized } = response.locals as CallerLocals;
-  const resolved = resolveCall(version, route, authorized.caller, request.originalUrl);
+  const resolved = resolveCall(found, authorized.caller, request.originalUrl);
+  // Set here it is on whatever follows: a file, a stream, what the route fails with.
+  if (resolved.unknown !== null) response.setHeader(UNKNOWN_PARAMETERS_HEADER, resolved.unknown);
   if ('error' in resolved) return resolved.error;
   const params = paramsOf(request, `/api/${version}`, route.path);
   const header = (name: string) => request.headers[name]?.toString();
@@ -108,7 +111,7 @@ function paramsOf(request: Request, prefix: string, path: string): Readonly<Reco
 }
 
 /** OPTIONS and methods that the path does not have; HEAD comes with every GET. */
-function otherMethod(method: string, routes: readonly Route[]): Answer {
-  const allowed = routes.flatMap((route) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]));
+function otherMethod(method: string, atPath: readonly MountedRoute[]): Answer {
+  const allowed = atPath.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method]));
   return methodAnswer(method, allowed);
 }

@@ -1,7 +1,8 @@
-import type { IncomingMessage, RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Clock } from '../../base/clock.ts';
 import type { AccessDecision } from '../../flows/access/authorizer.ts';
 import type { Answer } from '../answers/answer.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import type { Route } from '../routes/route.ts';
 import { answerRoute, resolveCall } from './answerRoute.ts';
 import { type AuthorizePorts, authorizeRequest, deniedAnswer, rejectApiVersion } from './authorize.ts';
@@ -38,7 +39,7 @@ export function pollingListener(ports: PollingPorts, rest: RequestListener): Req
       return;
     }
     const startedAtMs = performance.now();
-    const answer = answerMatch(ports, match, request);
+    const answer = answerMatch(ports, match, request, response);
     if (answer instanceof Promise) {
       void answer.then((answer) => writer.put(response, match.entry, answer, startedAtMs));
     } else {
@@ -52,6 +53,7 @@ function answerMatch(
   ports: PollingPorts,
   match: PollingMatch,
   request: IncomingMessage,
+  response: ServerResponse,
 ): Answer | Promise<Answer> {
   const fail = (error: unknown) => unexpectedErrorAnswer(error, request, ports);
   try {
@@ -59,8 +61,8 @@ function answerMatch(
     const decision = authorizeRequest(ports, request, nowMs);
     const answer =
       decision instanceof Promise
-        ? decision.then((decision) => answerAuthorized(decision, match, request, nowMs))
-        : answerAuthorized(decision, match, request, nowMs);
+        ? decision.then((decision) => answerAuthorized(decision, match, response, nowMs, fail))
+        : answerAuthorized(decision, match, response, nowMs, fail);
     return answer instanceof Promise ? answer.catch(fail) : answer;
   } catch (error) {
     return fail(error);
@@ -69,16 +71,30 @@ function answerMatch(
 
 function answerAuthorized(
   decision: AccessDecision,
-  { entry: { version, route }, params }: PollingMatch,
-  request: IncomingMessage,
+  { entry, params }: PollingMatch,
+  response: ServerResponse,
   nowMs: number,
+  fail: (error: unknown) => Answer,
 ): Answer | Promise<Answer> {
+  const { version, route } = entry;
+  const request = response.req;
   if (decision.kind !== 'granted') return deniedAnswer(decision, version);
   const error = rejectApiVersion(request, version);
   if (error !== null) return error;
   const { caller } = decision;
-  const resolved = resolveCall(version, route, caller, request.url as string);
-  if ('error' in resolved) return resolved.error;
+  const resolved = resolveCall(entry, caller, request.url as string);
+  const { unknown } = resolved;
+  if ('error' in resolved) return unknown === null ? resolved.error : withUnknown(resolved.error, unknown);
   const header = (name: string) => request.headers[name]?.toString();
-  return answerRoute(route, { version, caller, params, query: resolved.query, nowMs, body: null, header });
+  const call = { version, caller, params, query: resolved.query, nowMs, body: null, header };
+  if (unknown === null) return answerRoute(route, call);
+  const answered = async () => answerRoute(route, call);
+  return answered()
+    .catch(fail)
+    .then((answer) => withUnknown(answer, unknown));
+}
+
+/** Also where the route has failed: whoever misspells a parameter is told in any case. */
+function withUnknown(answer: Answer, unknown: string): Answer {
+  return { ...answer, headers: { ...answer.headers, [UNKNOWN_PARAMETERS_HEADER]: unknown } };
 }

@@ -1,5 +1,6 @@
 import { invariant } from '../../base/invariant.ts';
 import type { ApiVersion, Route } from '../routes/route.ts';
+import { type MountedRoute, mounted } from './answerRoute.ts';
 
 type PolledVersion = Extract<ApiVersion, 'v2' | 'v3'>;
 
@@ -9,9 +10,8 @@ export interface PollingMatch {
   readonly params: Readonly<Record<string, string>>;
 }
 
-export interface PollingEntry {
+export interface PollingEntry extends MountedRoute {
   readonly version: PolledVersion;
-  readonly route: Route;
   /** The route with its prefix, under which it is observed. */
   readonly pattern: string;
 }
@@ -76,7 +76,7 @@ function tableOf(version: PolledVersion, routes: readonly Route[]): VersionTable
   for (const route of own) if (!/[:*]/.test(route.path)) table.exact.set(route.path.slice(1), null);
   for (const route of own.filter(({ isPolled }) => isPolled === true)) {
     const { head, param, tail } = partsOf(route);
-    const entry = { version, route, pattern: `/api/${version}${route.path}` };
+    const entry = { ...mounted(version, route), version, pattern: `/api/${version}${route.path}` };
     if (param === undefined) table.exact.set(route.path.slice(1), entry);
     else table.byShape.set(`${head}/${tail}`, { entry, param });
   }

@@ -4,6 +4,7 @@ import helmet from 'helmet';
 import { invariant } from '../../base/invariant.ts';
 import type { Answer } from '../answers/answer.ts';
 import { type StreamedBody, sendStreamed } from '../bodies/streamedBody.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import { CommonHeaders } from './commonHeaders.ts';
 import type { Observe } from './measure.ts';
 import type { PollingEntry } from './pollingTable.ts';
@@ -86,8 +87,11 @@ export class PollingWriter {
       if (response.writableFinished) this.#observed(waiting);
       else response.once('finish', () => this.#observed(waiting));
     } catch (error) {
-      const answer = this.#fail(error, response.req);
-      if (!response.headersSent) this.#write({ ...waiting, answer });
+      const failed = this.#fail(error, response.req);
+      const unknown = answer.headers?.[UNKNOWN_PARAMETERS_HEADER];
+      const marked =
+        unknown === undefined ? failed : { ...failed, headers: { [UNKNOWN_PARAMETERS_HEADER]: unknown } };
+      if (!response.headersSent) this.#write({ ...waiting, answer: marked });
     }
   }
 

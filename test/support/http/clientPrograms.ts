@@ -86,7 +86,7 @@ const listed = await listAreas({ external_id: 'orval' }, options);
 if (listed.status !== 200) throw new Error(listed.data.error.code);
 const areas = Array.isArray(listed.data.data) ? listed.data.data : [];
 
-const missing = await getDevice('350000000000099', options);
+const missing = await getDevice('350000000000099', {}, options);
 const code: string | undefined = missing.status === 404 ? missing.data.error.code : undefined;
 
 console.log(JSON.stringify([created.length, errors[0]?.code, areas[0]?.radius_m, listed.data.meta.total, code]));

@@ -96,6 +96,7 @@ const NOTABLE = [
   'Location',
   'Idempotent-Replayed',
   'X-API-Status',
+  'X-Unknown-Parameters',
   'ETag',
   'Allow',
   'Deprecation',

@@ -6,7 +6,7 @@ import { invariant } from '../../../src/base/invariant.ts';
 import { ok } from '../../../src/base/result.ts';
 import type { Answer } from '../../../src/http/answers/answer.ts';
 import type { Route } from '../../../src/http/routes/route.ts';
-import { answerRoute, resolveCall } from '../../../src/http/server/answerRoute.ts';
+import { answerRoute, mounted, resolveCall } from '../../../src/http/server/answerRoute.ts';
 
 /** Calls routes in this process, as an authorized caller, without a server. */
 export class RouteCalls {
@@ -49,7 +49,7 @@ export class RouteCalls {
     const route = this.#routes.find((each) => each.method === method && each.path === path);
     invariant(route, `there is a route ${method} ${path}`);
     const caller = this.#caller;
-    const resolved = resolveCall('v3', route, caller, `/api/v3${path}${query}`);
+    const resolved = resolveCall(mounted('v3', route), caller, `/api/v3${path}${query}`);
     if ('error' in resolved) return resolved.error;
     const body = json === null ? null : { pieces: [], isJson: true, json: ok(JSON.parse(json) as unknown) };
     const { query: parameters } = resolved;

@@ -1,7 +1,12 @@
 import type { FieldError } from '../../../base/fieldError.ts';
 import { errorAnswer, validationAnswer } from '../../answers/answer.ts';
 import { ERRORS, type ErrorCode } from '../../answers/errors.ts';
-import { LENGTH_MESSAGE, QUERY_MESSAGE } from '../../parameters/query.ts';
+import { LENGTH_MESSAGE, REPEATED_MESSAGE } from '../../parameters/query.ts';
+import {
+  STRICT,
+  UNKNOWN_PARAMETERS_HEADER,
+  unknownParametersMessage,
+} from '../../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../../routes/route.ts';
 import { bodyOf } from '../examples/body.ts';
 import { choice, list, type Schema, shapeOf, text } from '../schemas/schema.ts';
@@ -16,8 +21,13 @@ export interface ErrorResponse {
 
 const MB = 1024 * 1024;
 const PARAMETER_ERRORS: readonly DescribedError[] = [
-  ['BAD_REQUEST', QUERY_MESSAGE],
+  ['BAD_REQUEST', REPEATED_MESSAGE],
   ['BAD_REQUEST', LENGTH_MESSAGE],
+];
+/** What every route of v3 answers beside them. */
+const STRICT_ERRORS: readonly DescribedError[] = [
+  ['BAD_REQUEST', unknownParametersMessage('staus,bbox')],
+  ['BAD_REQUEST', STRICT.errorMessage],
 ];
 
 /**
@@ -28,9 +38,9 @@ export function errorResponses(
   route: Route,
   { body, errors = [] }: Operation,
 ): Record<string, ErrorResponse> {
-  const own = [...PARAMETER_ERRORS, ...errors];
+  const own = [...PARAMETER_ERRORS, ...(version === 'v3' ? STRICT_ERRORS : []), ...errors];
   const byStatus = Map.groupBy(own, (error) => ERRORS[codeOf(error)][0]);
-  const mark = version === 'v3' ? { headers: BETA_HEADER } : {};
+  const mark = version === 'v3' ? { headers: V3_HEADERS } : {};
   const responses: Record<string, ErrorResponse> = {};
   for (const [status, group] of byStatus) responses[status] = { ...errorResponse(group), ...mark };
   if (body !== undefined) {
@@ -43,6 +53,11 @@ export function errorResponses(
 }
 
 export const BETA_HEADER = { 'X-API-Status': { $ref: '#/components/headers/X-API-Status' } };
+/** Of every route of v3. */
+export const V3_HEADERS = {
+  ...BETA_HEADER,
+  [UNKNOWN_PARAMETERS_HEADER]: { $ref: `#/components/headers/${UNKNOWN_PARAMETERS_HEADER}` },
+};
 
 /** The errors that every route has, by status; see COMMON_RESPONSES. */
 const COMMON = Object.fromEntries(
