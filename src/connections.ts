@@ -1,3 +1,4 @@
+import type { ServerKnowledge } from './store/sql/serverEntry.ts';
 import { sessionName } from './store/sql/sessionName.ts';
 import { openSql, type Sql } from './store/sql/sql.ts';
 import { SqlShares } from './store/sql/sqlShares.ts';
@@ -51,10 +52,10 @@ export interface Connections {
 }
 
 /** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
-export function openConnections(url: string): Connections {
+export function openConnections(url: string, server: ServerKnowledge): Connections {
   const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service' | 'probes', settings = '') =>
-    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings });
-  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING };
+    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings, server });
+  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, server };
   const all = {
     follower: open('follower', FOLLOWER_SETTINGS),
     access: open('access'),

@@ -19,6 +19,7 @@ import { EventCuts } from './store/devices/eventParts.ts';
 import { selectInstanceId, selectLongestHistoryDays } from './store/feed/snapshot.ts';
 import type { Damage } from './store/history/damagedPoints.ts';
 import { migrate } from './store/sql/migrate.ts';
+import { ServerKnowledge } from './store/sql/serverEntry.ts';
 import type { Sql } from './store/sql/sql.ts';
 import type { Teardown } from './teardown.ts';
 import { findCommit, VERSION } from './version.ts';
@@ -37,8 +38,10 @@ export interface Pod {
   /** Settles with the reason when the embedded Postgres ended. */
   readonly failed: Promise<Error>;
   readonly connections: Connections;
-  /** Names this database; ids of events are made from it. */
+  /** Names this database among those that share a Redis. */
   readonly instanceId: string;
+  /** Ids of webhook events are made from what it says. */
+  readonly server: ServerKnowledge;
   readonly longestHistoryDays: number;
   readonly ingestTokens: readonly string[];
   /** Set when the token was generated rather than configured. */
@@ -77,7 +80,8 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const build = { version: VERSION, commit: config.buildCommit ?? (await findCommit()) };
   log.info(build, 'starting');
   const { url, failed } = await openDatabase(config, log, teardown);
-  const connections = openConnections(url);
+  const server = new ServerKnowledge();
+  const connections = openConnections(url, server);
   teardown.add(() => connections.end());
   const { tokens, generatedToken, secretsKey } = await secretsOf(config);
   const database = await whenAvailable(
@@ -90,7 +94,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
   const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
   const memory = createMemory();
   const podId = randomUUID();
-  const follower = new Follower({ ...memory, sql: connections.follower, turns, clock, podId, log });
+  const follower = new Follower({ ...memory, sql: connections.follower, server, turns, clock, podId, log });
   teardown.add(() => follower.stop());
   const metrics = createMetrics(gaugesOf(memory, follower, waitingPoints), build);
   const coordination = openCoordination(config, {
@@ -106,6 +110,7 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     databaseUrl: url,
     failed,
     connections,
+    server,
     ingestTokens: tokens,
     generatedIngestToken: generatedToken,
     secretsKey: createSecretKey(secretsKey),

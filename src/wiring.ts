@@ -90,12 +90,12 @@ async function start(config: Config, log: Logger, clock: Clock, teardown: Teardo
 
 function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
   if (!pod.config.roles.has('ingest')) return null;
-  const { memory, follower, instanceId, clock, turns } = pod;
+  const { memory, follower, server, clock, turns } = pod;
   return new Ingest({
     sql: pod.connections.ingest,
     memory,
     follower,
-    instanceId,
+    server,
     clock,
     turns,
     onDamaged: pod.onDamaged,

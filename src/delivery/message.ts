@@ -41,9 +41,12 @@ export function pingBody(id: string, webhookId: number, createdAtMs: number): st
   });
 }
 
-/** The webhook event id of a fleet event: the same every time, different between installations. */
-export function fleetEventWebhookId(instanceId: string, fleetEventId: number): string {
-  const hash = createHash('sha256').update(`${instanceId}:${fleetEventId}`).digest('hex');
+/**
+ * The webhook event id of a fleet event. Another `scope` makes another id: installations have their own, and so has a
+ * database since it may give numbers of events again (sql/0028).
+ */
+export function fleetEventWebhookId(scope: string, fleetEventId: number): string {
+  const hash = createHash('sha256').update(`${scope}:${fleetEventId}`).digest('hex');
   return `evt_${hash.slice(0, ID_HEX_CHARS)}`;
 }
 

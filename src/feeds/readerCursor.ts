@@ -51,7 +51,9 @@ export interface ReaderCursor {
 export const SNAPSHOT_MAX_BYTES = 60;
 export const ALSO_MAX = 8;
 
-const VERSION = 2;
+const VERSION = 3;
+/** Has the timeline in place of the start, and no end of a snapshot. */
+const VERSION_BEFORE = 2;
 const HAS_DEVICES = 1;
 const HAS_EVENTS = 2;
 
@@ -66,8 +68,9 @@ export function encodeCursor(cursor: ReaderCursor): Buffer {
   to.number(cursor.worldIds.length);
   for (const id of cursor.worldIds) to.number(id);
   to.text(server.lineage);
-  to.number(server.timeline);
+  to.number(server.start);
   to.number(server.walBytes);
+  to.number(server.xmax);
   const reads = [devices, events].filter((read) => read !== null);
   const snapshots = distinct(reads.flatMap(({ seen, open }) => (open === null ? [seen] : [seen, open.upTo])));
   to.number(snapshots.length);
@@ -92,7 +95,7 @@ export function encodeCursor(cursor: ReaderCursor): Buffer {
   return to.bytes();
 }
 
-/** The inverse of `encodeCursor`; null when the bytes are none of this version. */
+/** The inverse of `encodeCursor`, also of the version before; null when the bytes are of neither. */
 export function decodeCursor(bytes: Uint8Array): ReaderCursor | null {
   try {
     return read(new VarintReader(bytes));
@@ -103,12 +106,13 @@ export function decodeCursor(bytes: Uint8Array): ReaderCursor | null {
 }
 
 function read(from: VarintReader): ReaderCursor | null {
-  if (from.number() !== VERSION) return null;
+  const version = from.number();
+  if (version !== VERSION && version !== VERSION_BEFORE) return null;
   const parts = from.number();
   const issuedAtMs = from.number() * 1000;
   const accountId = from.number();
   const worldIds = times(from.number(), () => from.number());
-  const server = { lineage: from.text(), timeline: from.number(), walBytes: from.number() };
+  const server = readServer(from, version);
   const snapshots = times(from.number(), () => Snapshot.read(from));
   const snapshotAt = (n: number): Snapshot => {
     const snapshot = snapshots[n];
@@ -132,6 +136,15 @@ function read(from: VarintReader): ReaderCursor | null {
       ? null
       : { ...take(), fromMs: ((from: number) => (from === 0 ? null : from - 1))(from.number()) };
   return from.isAtEnd ? { issuedAtMs, accountId, worldIds, server, devices, events } : null;
+}
+
+function readServer(from: VarintReader, version: number): ServerMark {
+  const lineage = from.text();
+  const start = from.number();
+  const walBytes = from.number();
+  return version === VERSION
+    ? { lineage, start, walBytes, xmax: from.number() }
+    : { lineage, start: 0, walBytes, xmax: 0 };
 }
 
 /** Cursors hold a handful of anything: more are none of ours. */

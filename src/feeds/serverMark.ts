@@ -4,43 +4,83 @@ import { createHash } from 'node:crypto';
 export interface ServerMark {
   /** Of the database, whatever its timeline. */
   readonly lineage: string;
-  readonly timeline: number;
-  /** A position in the write-ahead log behind everything that the cursor has seen, in bytes. */
+  /** The start of the server (sql/0028); 0 in cursors of the version before. */
+  readonly start: number;
+  /** A position in the write-ahead log up to which everything that the cursor has seen is on disk, in bytes. */
   readonly walBytes: number;
+  /** No transaction from here on was seen. */
+  readonly xmax: number;
+}
+
+/** A server that has just answered. */
+export interface LiveServer extends ServerMark {
+  /** What server_history() says: under the same name a transaction keeps its number. */
+  readonly history: string;
+}
+
+/** A start of the server. */
+export interface ServerStart {
+  readonly start: number;
+  /** It has what earlier starts wrote to the log up to here. */
+  readonly walBytes: number;
+  /** It gives this transaction id and all above. */
+  readonly nextXid: number;
+}
+
+/** What an answer of Postgres says of its server. */
+export interface ServerAnswer {
+  /** What server_history() says: system identifier, timeline, database, and perhaps more. */
+  readonly history: string;
+  readonly start?: number;
+  readonly flushedBytes?: number;
+  readonly xmax?: number;
 }
 
 const LINEAGE_CHARS = 10;
 
-/** `history` is what server_history() says (sql/0012): system identifier, timeline and database. */
-export function serverMark({ history, walBytes }: { history: string; walBytes?: number }): ServerMark {
-  const [system = '', timeline = '', ...database] = history.split('/');
-  const hash = createHash('sha256').update([system, ...database].join('/'));
-  return {
-    lineage: hash.digest('base64url').slice(0, LINEAGE_CHARS),
-    timeline: Number(timeline) || 0,
-    walBytes: walBytes ?? 0,
-  };
+/** The mark of the server that has answered this. */
+export function serverMark({ history, start = 0, flushedBytes = 0, xmax = 0 }: ServerAnswer): LiveServer {
+  const [system = '', , database = ''] = history.split('/');
+  const hash = createHash('sha256').update(`${system}/${database}`);
+  const lineage = hash.digest('base64url').slice(0, LINEAGE_CHARS);
+  return { history, lineage, start, walBytes: flushedBytes, xmax };
 }
 
-/** Whether two marks are of one server, whatever it has written between them. */
-export function isSameServer(a: ServerMark, b: ServerMark): boolean {
-  return a.lineage === b.lineage && a.timeline === b.timeline;
+/** Whether transaction ids of the two mean the same. */
+export function isSameServer(a: LiveServer, b: LiveServer): boolean {
+  return a.history === b.history;
 }
 
-/**
- * Whether a server holds everything that a cursor has seen: it is the same, or was promoted from it (or from one that was)
- * after it had followed it as far as that. `promotions`: how far each had come, by its timeline.
- */
-export function holdsAll(
-  now: ServerMark,
-  mark: ServerMark,
-  promotions: ReadonlyMap<number, number>,
-): boolean {
-  if (now.lineage !== mark.lineage || now.timeline < mark.timeline) return false;
-  if (now.timeline === mark.timeline) return true;
-  const later = [...promotions.keys()].filter(
-    (timeline) => timeline > mark.timeline && timeline <= now.timeline,
-  );
-  const replayedBytes = promotions.get(Math.min(...later));
-  return replayedBytes !== undefined && mark.walBytes <= replayedBytes;
+/** What of earlier starts is still there. */
+export class ServerStarts {
+  /** By start: what the later ones have of it at least. */
+  readonly #kept = new Map<number, { walBytes: number; nextXid: number }>();
+
+  /** `starts`: oldest first. */
+  constructor(starts: readonly ServerStart[]) {
+    let walBytes = Number.POSITIVE_INFINITY;
+    let nextXid = Number.POSITIVE_INFINITY;
+    for (const later of starts.toReversed()) {
+      this.#kept.set(later.start, { walBytes, nextXid });
+      walBytes = Math.min(walBytes, later.walBytes);
+      nextXid = Math.min(nextXid, later.nextXid);
+    }
+    // Cursors of the version before were made before the first of them.
+    this.#kept.set(0, { walBytes, nextXid });
+  }
+
+  has(start: number): boolean {
+    return this.#kept.has(start);
+  }
+
+  /**
+   * Whether a server has everything that a cursor has seen: it runs since then, or each later start had the log up to there
+   * and gave no transaction id again. `now`: the start that is followed; nothing is known of one that is not among these.
+   */
+  holdAll(now: ServerMark, { lineage, start, walBytes, xmax }: ServerMark): boolean {
+    if (now.lineage !== lineage || !this.has(now.start)) return false;
+    if (now.start === start) return true;
+    const kept = this.#kept.get(start);
+    return kept !== undefined && walBytes <= kept.walBytes && xmax <= kept.nextXid;
+  }
 }

@@ -10,8 +10,9 @@ import {
   type ReaderCursor,
   SNAPSHOT_MAX_BYTES,
 } from '../../src/feeds/readerCursor.ts';
-import { holdsAll, serverMark } from '../../src/feeds/serverMark.ts';
+import { isSameServer, ServerStarts, serverMark } from '../../src/feeds/serverMark.ts';
 import { Snapshot } from '../../src/feeds/snapshot.ts';
+import { VarintWriter } from '../../src/feeds/varints.ts';
 
 const BASE = 5_000_000_000;
 
@@ -78,7 +79,12 @@ const cursor: fc.Arbitrary<ReaderCursor> = fc.record(
     issuedAtMs: fc.integer({ min: 0, max: 4_000_000_000 }).map((seconds) => seconds * 1000),
     accountId: fc.maxSafeNat(),
     worldIds: fc.array(fc.nat(), { minLength: 1, maxLength: 2 }),
-    server: fc.constant({ lineage: 'abcdefghij', timeline: 3, walBytes: 123_456_789_012 }),
+    server: fc.constant({
+      lineage: 'abcdefghij',
+      start: 2 ** 48,
+      walBytes: 123_456_789_012,
+      xmax: 4_000_000_000,
+    }),
     devices: fc.option(
       fc
         .record(
@@ -138,31 +144,60 @@ describe('a cursor', () => {
   });
 });
 
-describe('another server', () => {
-  const mark = (history: string, walBytes = 0) => serverMark({ history, walBytes });
-  const cases: readonly [string, boolean, string, number, string, [number, number][]][] = [
-    ['is the same server', true, '1/1/5.7', 900, '1/1/5.7', []],
-    ['is another cluster', false, '1/1/5.7', 0, '2/1/5.7', []],
-    ['is another database of the cluster, such as a restored one', false, '1/1/5.7', 0, '1/1/6.7', []],
-    ['was promoted after it had followed all that was seen', true, '1/1/5.7', 900, '1/2/5.7', [[2, 900]]],
-    ['was promoted before', false, '1/1/5.7', 901, '1/2/5.7', [[2, 900]]],
-    ['was promoted when nobody looked', false, '1/1/5.7', 1, '1/2/5.7', []],
-    [
-      'was promoted twice, first behind the cursor',
-      false,
-      '1/1/5.7',
-      901,
-      '1/3/5.7',
-      [
-        [2, 900],
-        [3, 2000],
-      ],
-    ],
-    ['is older than the cursor', false, '1/2/5.7', 1, '1/1/5.7', [[2, 900]]],
+describe('a server that was started again', () => {
+  const [FIRST, SECOND, THIRD, UNKNOWN] = [11, 22, 33, 44];
+  const HISTORY = '1/1/5.7';
+  const starts = new ServerStarts([
+    { start: FIRST, walBytes: 100, nextXid: 10 },
+    { start: SECOND, walBytes: 500, nextXid: 50 },
+    { start: THIRD, walBytes: 300, nextXid: 40 },
+  ]);
+  const mark = (history: string, start: number, flushedBytes = 0, xmax = 0) =>
+    serverMark({ history, start, flushedBytes, xmax });
+  const cases: readonly [string, boolean, string, number, number, number][] = [
+    ['since the cursor was made by it has all', true, HISTORY, THIRD, 900, 90],
+    ['has what was on disk before each later start', true, HISTORY, FIRST, 300, 40],
+    ['on another timeline has that too', true, '1/2/5.7', FIRST, 300, 40],
+    ['lacks what was on disk after it was copied', false, HISTORY, FIRST, 301, 40],
+    ['lacks it whatever came between', false, HISTORY, SECOND, 301, 40],
+    ['gives a transaction id again', false, HISTORY, SECOND, 300, 41],
+    ['does not remember a start', false, HISTORY, UNKNOWN, 1, 1],
+    ['has what a cursor of the version before has seen', true, HISTORY, 0, 100, 0],
+    ['lacks what a cursor of the version before has seen later', false, HISTORY, 0, 101, 0],
+    ['is another cluster', false, '2/1/5.7', THIRD, 0, 0],
+    ['is another database of the cluster, such as a restored one', false, '1/1/6.7', THIRD, 0, 0],
   ];
-  for (const [name, isHeld, cursorOf, walBytes, now, promotions] of cases) {
+  for (const [name, isHeld, history, start, walBytes, xmax] of cases) {
     test(name, () => {
-      assert.equal(holdsAll(mark(now), mark(cursorOf, walBytes), new Map(promotions)), isHeld);
+      const now = mark(HISTORY, THIRD, 1_000, 100);
+      assert.equal(starts.holdAll(now, mark(history, start, walBytes, xmax)), isHeld);
     });
   }
+
+  test('is not trusted before it is among those that were read', () => {
+    assert.equal(starts.holdAll(mark(HISTORY, UNKNOWN, 1_000, 100), mark(HISTORY, FIRST, 1, 1)), false);
+  });
+
+  test('is the same under the same history, whichever start that was', () => {
+    assert.equal(isSameServer(mark(HISTORY, FIRST), mark(HISTORY, SECOND)), true);
+    assert.equal(isSameServer(mark(HISTORY, FIRST), mark(`${HISTORY}/22`, FIRST)), false);
+  });
+});
+
+test('a cursor of the version before is read, without a start', () => {
+  const seen = new Snapshot(5, 7, [5]);
+  const to = new VarintWriter();
+  for (const value of [2, 2, 1_700_000_000, 9, 1, 4]) to.number(value);
+  to.text('abcdefghij');
+  for (const value of [3, 777, 1]) to.number(value);
+  seen.write(to);
+  for (const value of [0, 0, 0]) to.number(value);
+  assert.deepEqual(decodeCursor(to.bytes()), {
+    issuedAtMs: 1_700_000_000_000,
+    accountId: 9,
+    worldIds: [4],
+    server: { lineage: 'abcdefghij', start: 0, walBytes: 777, xmax: 0 },
+    devices: null,
+    events: { seen, open: null, fromMs: null },
+  });
 });

@@ -1,6 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { DeadlineExceeded } from '../../base/deadline.ts';
 import { MINUTE_MS } from '../../base/durations.ts';
+import { Snapshot } from '../../feeds/snapshot.ts';
 import {
   FEED_RETENTION_MINUTES,
   type FeedCursor,
@@ -8,6 +9,7 @@ import {
   pagesBetween,
 } from '../../store/feed/changes.ts';
 import { LIVE_SECONDS, upsertPod } from '../../store/feed/pods.ts';
+import type { ServerKnowledge } from '../../store/sql/serverEntry.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../../store/sql/sqlErrors.ts';
 import { FRESH_MS } from '../access/authorizer.ts';
@@ -32,6 +34,8 @@ export interface FollowPorts extends Memory {
   readonly turns: Turns;
   readonly clock: Clock;
   readonly podId: string;
+  /** What the connections of this pod know of the server. */
+  readonly server: Pick<ServerKnowledge, 'seen'>;
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
@@ -58,7 +62,7 @@ export class FeedReader {
   readonly #ports: FollowPorts;
   readonly #pages: FillPorts;
   readonly #replies = new ReplyMonitor();
-  #cursor: FeedCursor = { snapshot: '', history: '' };
+  #cursor: FeedCursor = { snapshot: '', history: '', start: 0, flushedBytes: 0 };
   /** When the read began that led to `cursor`. */
   #readAtMs = 0;
   #pending: TimedPositions | null = null;
@@ -84,8 +88,9 @@ export class FeedReader {
   async fill(): Promise<void> {
     const { clock } = this.#ports;
     const startedAtMs = clock();
-    this.#cursor = await fillMemory(this.#pages, this.#ports);
-    await this.held.readPromotions();
+    const cursor = await fillMemory(this.#pages, this.#ports);
+    await this.held.readStarts();
+    this.#noteCursor(cursor);
     this.#loadMs = clock() - startedAtMs;
   }
 
@@ -194,7 +199,9 @@ export class FeedReader {
     // Before the check of the absence, because an unreachable Postgres must be reported as that.
     const followed = await followWrites(this.#pages, this.#ports, this.#cursor, firstPage);
     if (followed.outcome === 'lost' || this.#wasAway(readAtMs)) return { ...followed, outcome: 'lost' };
-    this.#cursor = followed.cursor;
+    // Before: cursors of the start before are compared with how much this one has.
+    if (!this.held.starts.has(followed.cursor.start)) await this.held.readStarts();
+    this.#noteCursor(followed.cursor);
     this.#readAtMs = readAtMs;
     if (followed.pending !== null) this.#pending = { ...followed.pending, readAtMs };
     return followed;
@@ -221,15 +228,21 @@ export class FeedReader {
     const isOtherServer = found.history !== this.#cursor.history;
     const reason = isOtherServer ? 'another server' : 'away from the change feed for too long';
     log.warn({}, `${reason}; reloading everything`);
-    if (isOtherServer) await this.held.notePromotion(this.#cursor, found.history);
+    await this.held.readStarts();
     const startedAtMs = clock();
     await refillMemory(this.#pages, this.#ports, (cursor) => {
       if (cursor.history !== this.#cursor.history) this.held.dropOwn();
-      this.#cursor = cursor;
+      this.#noteCursor(cursor);
       this.#pending = null;
       this.#positionsAtMs = startedAtMs;
     });
     this.#loadMs = clock() - startedAtMs;
+  }
+
+  #noteCursor(cursor: FeedCursor): void {
+    const { snapshot, start, flushedBytes } = cursor;
+    this.#cursor = cursor;
+    this.#ports.server.seen = { start, flushedBytes, xmax: Snapshot.parse(snapshot).xmax };
   }
 
   /** Writes the cursor to the list of pods. False when Postgres can be read and takes no writes. */

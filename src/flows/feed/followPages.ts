@@ -45,7 +45,8 @@ export async function followWrites(
   do {
     const kinds: 'all' | 'writes' = next === null ? firstPage : 'writes';
     const page: ChangePage = await awaitReply(selectChanges(sql, from.snapshot, next, kinds));
-    cursor = { snapshot: page.upTo, history: page.history, walBytes: page.walBytes };
+    const { upTo: snapshot, history, start, flushedBytes } = page;
+    cursor = { snapshot, history, start, flushedBytes };
     if (page.pruned || page.history !== from.history) return { outcome: 'lost', cursor, pending };
     await applyChanges(ports, memory, page.changes);
     for (const { worldId, worldVersion } of page.changes) {

@@ -1,5 +1,5 @@
 import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
-import type { ServerMark } from '../../feeds/serverMark.ts';
+import type { LiveServer, ServerStarts } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { FeedCursor } from '../../store/feed/changes.ts';
 import { deletePod } from '../../store/feed/pods.ts';
@@ -84,13 +84,13 @@ export class Follower {
   }
 
   /** The server to which `followed` belongs. */
-  get server(): ServerMark {
+  get server(): LiveServer {
     return this.#reader.held.server(this.#reader.cursor);
   }
 
   /** See HeldTransactions. */
-  get promotions(): ReadonlyMap<number, number> {
-    return this.#reader.held.promotions;
+  get starts(): ServerStarts {
+    return this.#reader.held.starts;
   }
 
   /** False while memory holds position updates that `followed` does not contain. */

@@ -1,8 +1,8 @@
 import { SNAPSHOT_MAX_BYTES } from '../../feeds/readerCursor.ts';
-import { type ServerMark, serverMark } from '../../feeds/serverMark.ts';
+import { type LiveServer, ServerStarts, serverMark } from '../../feeds/serverMark.ts';
 import { Snapshot } from '../../feeds/snapshot.ts';
 import type { FeedCursor } from '../../store/feed/changes.ts';
-import { insertPromotion, selectPromotions } from '../../store/feed/promotions.ts';
+import { selectServerStarts } from '../../store/feed/serverStarts.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import type { ReplyMonitor } from './replyMonitor.ts';
 
@@ -11,10 +11,10 @@ export class HeldTransactions {
   readonly #sql: Sql;
   readonly #awaitReply: ReplyMonitor['awaitReply'];
   #followed: { readonly text: string; readonly snapshot: Snapshot } | null = null;
-  #server: { readonly of: FeedCursor; readonly mark: ServerMark } | null = null;
+  #server: { readonly of: FeedCursor; readonly mark: LiveServer } | null = null;
   /** Transactions of this pod whose position updates memory holds before they are followed. */
   readonly #own = new Set<number>();
-  #promotions: ReadonlyMap<number, number> = new Map();
+  #starts = new ServerStarts([]);
 
   constructor(sql: Sql, awaitReply: ReplyMonitor['awaitReply']) {
     this.#sql = sql;
@@ -32,8 +32,12 @@ export class HeldTransactions {
   }
 
   /** The server to which a cursor belongs. */
-  server(cursor: FeedCursor): ServerMark {
-    if (this.#server?.of !== cursor) this.#server = { of: cursor, mark: serverMark(cursor) };
+  server(cursor: FeedCursor): LiveServer {
+    if (this.#server?.of !== cursor)
+      this.#server = {
+        of: cursor,
+        mark: serverMark({ ...cursor, xmax: Snapshot.parse(cursor.snapshot).xmax }),
+      };
     return this.#server.mark;
   }
 
@@ -50,21 +54,12 @@ export class HeldTransactions {
     this.#own.clear();
   }
 
-  /** The promotions of replicas of this database, with how far each had followed the server before it. */
-  get promotions(): ReadonlyMap<number, number> {
-    return this.#promotions;
+  /** The starts of the server, up to that of the last cursor. */
+  get starts(): ServerStarts {
+    return this.#starts;
   }
 
-  async readPromotions(): Promise<void> {
-    this.#promotions = await this.#awaitReply(selectPromotions(this.#sql));
-  }
-
-  /** Records how far the new server had followed the one before it, which only a pod that knew both servers knows. */
-  async notePromotion(from: FeedCursor, history: string): Promise<void> {
-    const before = serverMark(from);
-    const now = serverMark({ history });
-    const isPromoted = before.lineage === now.lineage && before.timeline < now.timeline;
-    if (isPromoted) await this.#awaitReply(insertPromotion(this.#sql));
-    await this.readPromotions();
+  async readStarts(): Promise<void> {
+    this.#starts = new ServerStarts(await this.#awaitReply(selectServerStarts(this.#sql)));
   }
 }

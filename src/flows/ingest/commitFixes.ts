@@ -72,7 +72,8 @@ export interface CommittedFixes {
 export interface CommitPorts {
   readonly sql: Sql;
   readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>;
-  readonly instanceId: string;
+  /** What ids of webhook events are made from, of the server that the transaction is on. */
+  readonly server: { readonly eventScope: string };
   /** How much of the change feed memory holds, and a way to wait for more. */
   readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
   readonly turns: EvaluatePorts['turns'];

@@ -13,7 +13,8 @@ import type { Memory } from '../feed/applyChanges.ts';
 
 export interface OutboxPorts {
   readonly memory: Pick<Memory, 'fleet' | 'tenancy' | 'subscriptions'>;
-  readonly instanceId: string;
+  /** What ids of webhook events are made from, of the server that the transaction is on. */
+  readonly server: { readonly eventScope: string };
 }
 
 /** What was done about the deliveries of some events. */
@@ -67,7 +68,7 @@ export async function queueDeliveries(
 }
 
 function messagesOf(
-  { memory: { fleet, tenancy, subscriptions }, instanceId }: OutboxPorts,
+  { memory: { fleet, tenancy, subscriptions }, server }: OutboxPorts,
   events: readonly NewFleetEvent[],
   eventIds: readonly number[],
   nowMs: number,
@@ -90,7 +91,7 @@ function messagesOf(
     const receivers = receiversOf(event.worldId, type);
     if (receivers.length === 0) return;
     const fleetEventId = eventIds[n] as number;
-    const eventId = fleetEventWebhookId(instanceId, fleetEventId);
+    const eventId = fleetEventWebhookId(server.eventScope, fleetEventId);
     const device = fleet.anyDevice(event.imei)?.fields;
     const body = fleetEventBody({
       id: eventId,

@@ -3,7 +3,7 @@ import type { KeyState } from '../../access/keyState.ts';
 import type { Clock } from '../../base/clock.ts';
 import { CursorBox } from '../../feeds/cursorBox.ts';
 import type { DevicesRead, EventsRead, ReaderCursor } from '../../feeds/readerCursor.ts';
-import { holdsAll, type ServerMark } from '../../feeds/serverMark.ts';
+import type { ServerMark, ServerStarts } from '../../feeds/serverMark.ts';
 
 /** Cursors are good for at least a day: longer, so that one of yesterday's call at this time is. Removals outlive them. */
 const CURSOR_LIFE_MS = 36 * 3_600_000;
@@ -20,7 +20,7 @@ export interface CursorPorts {
   readonly clock: Clock;
   readonly follower: {
     readonly server: ServerMark;
-    readonly promotions: ReadonlyMap<number, number>;
+    readonly starts: ServerStarts;
     catchUp(): Promise<void>;
   };
 }
@@ -46,7 +46,7 @@ export class Cursors {
   /** Whether the server that memory follows holds everything that was seen on the one of the mark. */
   isKept(mark: ServerMark): boolean {
     const { follower } = this.#ports;
-    return holdsAll(follower.server, mark, follower.promotions);
+    return follower.starts.holdAll(follower.server, mark);
   }
 
   /**
@@ -57,8 +57,9 @@ export class Cursors {
     { accountId, worldIds }: Caller,
     devices: DevicesRead | null,
     events: EventsRead | null,
-    server: ServerMark = this.#ports.follower.server,
+    { lineage, start, walBytes, xmax }: ServerMark = this.#ports.follower.server,
   ): string {
+    const server = { lineage, start, walBytes, xmax };
     return this.#box.seal({ issuedAtMs: this.#ports.clock(), accountId, worldIds, server, devices, events });
   }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { withDeadline } from '../../base/deadline.ts';
 import type { EventType } from '../../engine/eventTypes.ts';
 import { type EventsRead, SNAPSHOT_MAX_BYTES } from '../../feeds/readerCursor.ts';
-import { isSameServer, type ServerMark, serverMark } from '../../feeds/serverMark.ts';
+import { isSameServer, type LiveServer, type ServerMark, serverMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import {
   type EventFeedPage,
@@ -28,7 +28,7 @@ export interface EventFeedPorts {
   readonly cursors: Cursors;
   readonly room: WaitRoom;
   readonly clock: Clock;
-  readonly follower: { catchUp(): Promise<void>; noteReader(): void; readonly server: ServerMark };
+  readonly follower: { catchUp(): Promise<void>; noteReader(): void; readonly server: LiveServer };
 }
 
 export interface EventFilters {
@@ -145,9 +145,10 @@ export class EventFeed {
     const cut = page.upTo.within(SNAPSHOT_MAX_BYTES);
     // With very many transactions open at once a cursor has no room for all of them: the newest wait.
     if (!cut.equals(page.upTo)) page = await ask(cut);
-    const server = serverMark({ history: knownHistory(page.history), walBytes: page.walBytes });
+    const server = serverMark({ ...page, history: knownHistory(page.history), xmax: page.present.xmax });
     const { cursors, follower } = this.#ports;
-    if (!isSameServer(server, follower.server)) return 'other';
+    const isFollowed = isSameServer(server, follower.server) && server.start === follower.server.start;
+    if (!isFollowed) return 'other';
     // The second: of a copy of the files from before, which knows nothing of that.
     if (!cursors.isKept(seenOn) || !page.present.contains(open?.upTo ?? seen)) return 'lost';
     if (!page.upTo.contains(seen)) return { events: [], read, hasMore: false, server };

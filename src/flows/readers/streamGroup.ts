@@ -1,7 +1,7 @@
 import type { KeyState } from '../../access/keyState.ts';
 import type { Steps, WorkTurns } from '../../base/workTurns.ts';
 import type { DevicesRead, EventsRead } from '../../feeds/readerCursor.ts';
-import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
+import { isSameServer, type LiveServer } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { Changed } from '../../memory/changes/worldChanges.ts';
 import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
@@ -31,7 +31,7 @@ export interface GroupPorts {
   readonly cursors: Cursors;
   readonly eventFeed: EventFeed;
   readonly reads: (accountId: number) => Sql;
-  readonly server: () => ServerMark;
+  readonly server: () => LiveServer;
   readonly format: StreamFormat;
   readonly turns: Pick<WorkTurns<number>, 'once' | 'run'>;
   readonly catchUp: () => Promise<void>;
@@ -53,7 +53,7 @@ const NO_FILTERS = { type: null, direction: null, imei: null } as const;
 export class StreamGroup {
   readonly #ports: GroupPorts;
   /** Places are meaningful there only. */
-  readonly #server: ServerMark;
+  readonly #server: LiveServer;
   readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
   /** Those who are at the place of the group. */
   readonly members = new Set<StreamReader>();

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { KeyState } from '../../access/keyState.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Steps } from '../../base/workTurns.ts';
-import { isSameServer, type ServerMark } from '../../feeds/serverMark.ts';
+import { isSameServer, type LiveServer } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import type { Keyring } from '../../memory/keyring.ts';
 import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
@@ -30,7 +30,7 @@ export interface StreamPorts extends Omit<GroupPorts, 'nowMs'>, OpeningPorts {
   readonly follower: OpeningPorts['follower'] & {
     noteReader(): void;
     writesLagMs(): number;
-    readonly server: ServerMark;
+    readonly server: LiveServer;
   };
   readonly log: { warn(fields: object, message: string): void };
 }
@@ -94,7 +94,7 @@ export class Streams {
 
   #attach(
     caller: KeyState,
-    { server, ...place }: StreamPlace & { server: ServerMark },
+    { server, ...place }: StreamPlace & { server: LiveServer },
     sink: StreamSink,
   ): { close(): void } {
     const { follower, clock } = this.#ports;

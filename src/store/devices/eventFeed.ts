@@ -33,7 +33,8 @@ export interface EventFeedPage {
   readonly next: FeedPlace | null;
   /** Of the server that answered. */
   readonly history: string | null;
-  readonly walBytes: number;
+  readonly start: number;
+  readonly flushedBytes: number;
 }
 
 /** Events that one call looks at where it wants few of them: the rest is for the next call. */
@@ -49,7 +50,8 @@ interface FeedRow {
   up_to: string;
   present: string;
   history: string | null;
-  wal_bytes: number | null;
+  start: number | null;
+  flushed_bytes: number | null;
   walked: number;
   last_xid: string | null;
   last_id: number | null;
@@ -94,8 +96,8 @@ export async function selectEventFeed(
   const rows = await sql<FeedRow[]>`
     with asked as materialized (
       select coalesce(${upTo?.toString() ?? null}::pg_snapshot, pg_current_snapshot()) as up_to,
-             pg_current_snapshot() as present, server_history() as history, wal_bytes() as wal_bytes,
-             ${seen.toString()}::pg_snapshot as seen,
+             pg_current_snapshot() as present, server_history() as history, server_mark() as start,
+             flushed_bytes() as flushed_bytes, ${seen.toString()}::pg_snapshot as seen,
              ${String(after?.xid ?? seen.xmin)}::xid8 as after_xid, ${after?.id ?? 0}::bigint as after_id
     ), walked as materialized (
       select * from (${unionAll(walks)}) w order by xid, id limit ${integers([steps])}
@@ -111,8 +113,8 @@ export async function selectEventFeed(
         ${fromMs === null ? sql`` : sql`and recorded_at >= ${new Date(fromMs)}`}
       order by xid, id limit ${limit + 1}
     )
-    select asked.up_to::text, asked.present::text, asked.history, asked.wal_bytes, coalesce(last.walked, 0) as walked,
-           last.xid::text as last_xid, last.id as last_id,
+    select asked.up_to::text, asked.present::text, asked.history, asked.start, asked.flushed_bytes,
+           coalesce(last.walked, 0) as walked, last.xid::text as last_xid, last.id as last_id,
            f.xid::text as xid, f.id, f.type, f.message, f.device_imei, f.data, f.read, f.occurred_at, f.recorded_at
     from asked left join last on true left join found f on true
     order by f.xid, f.id`.named(shapeName(`event_feed_${worldIds.length}_${steps}_${cuts.name}`, filters));
@@ -137,7 +139,8 @@ function pageOf(rows: readonly FeedRow[], limit: number, steps: number): EventFe
         ? { xid: Number(first.last_xid), id: first.last_id as number }
         : null,
     history: first.history,
-    walBytes: first.wal_bytes ?? 0,
+    start: first.start ?? 0,
+    flushedBytes: first.flushed_bytes ?? 0,
   };
 }
 

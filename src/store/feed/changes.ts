@@ -39,8 +39,10 @@ export type FeedSnapshot = string;
 export interface FeedCursor {
   readonly snapshot: FeedSnapshot;
   readonly history: string;
-  /** A position in its write-ahead log behind all that the cursor sees, in bytes. */
-  readonly walBytes?: number;
+  /** The start of this server (sql/0028). */
+  readonly start: number;
+  /** A position in its write-ahead log up to which all that the cursor sees is on disk, in bytes. */
+  readonly flushedBytes: number;
 }
 
 /** Where the next page of a read begins. */
@@ -61,7 +63,8 @@ export interface ChangePage {
   readonly pruned: boolean;
   /** Of the server that answered. */
   readonly history: string;
-  readonly walBytes: number;
+  readonly start: number;
+  readonly flushedBytes: number;
 }
 
 /** NOTIFY on this channel says "look at the feed". It carries nothing and may be lost. */
@@ -133,7 +136,7 @@ export async function selectChanges(
   const rows = await sql<ChangeRow[]>`
     with asked as materialized (
       select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot()) as up_to, server_history() as history,
-             wal_bytes() as wal_bytes,
+             server_mark() as start, flushed_bytes() as flushed_bytes,
              version_base() as version_base, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot) as pruned
       from change_horizon
     ), found as materialized (
@@ -158,18 +161,19 @@ export async function selectChanges(
       union all
       select kind, null, null, null, payload, details, stays, xid::text from page where kind = 'positions'
     )
-    select asked.up_to::text, asked.history, asked.wal_bytes, asked.pruned, last.xid::text as last_xid,
+    select asked.up_to::text, asked.history, asked.start, asked.flushed_bytes, asked.pruned, last.xid::text as last_xid,
            last.id as last_id, grouped.kind, grouped.world_id, grouped.world_version + asked.version_base as world_version,
            grouped.ids, grouped.payload, grouped.details, grouped.stays, grouped.xid
     from asked left join last on true left join grouped on true`;
   const first = rows[0];
   invariant(first, 'the feed query always returns a row');
-  const { up_to: upTo, last_xid: afterXid, last_id: afterId, pruned, history, wal_bytes: walBytes } = first;
+  const { up_to: upTo, last_xid: afterXid, last_id: afterId, pruned, history, start } = first;
   return {
     upTo,
     pruned,
     history: knownHistory(history),
-    walBytes: walBytes ?? 0,
+    start: start ?? 0,
+    flushedBytes: first.flushed_bytes ?? 0,
     next: afterXid === null || afterId === null ? null : { upTo, afterXid, afterId },
     changes: rows.flatMap((row) => (row.kind === null ? [] : [changeOf(row.kind, row)])),
   };
@@ -198,7 +202,8 @@ export function knownHistory(history: string | null): string {
 interface ChangeRow {
   up_to: FeedSnapshot;
   history: string | null;
-  wal_bytes: number | null;
+  start: number | null;
+  flushed_bytes: number | null;
   pruned: boolean;
   last_xid: string | null;
   last_id: number | null;
@@ -243,7 +248,10 @@ const UNAPPLIED_MAX = 1_000;
  * Called under the locks of the devices, so it also sees what other pods committed until now. It costs as much for an
  * import of 10 000 areas as for one area (sql/0013).
  */
-export async function selectUnapplied(tx: Tx, { snapshot, history }: FeedCursor): Promise<Unapplied> {
+export async function selectUnapplied(
+  tx: Tx,
+  { snapshot, history }: Pick<FeedCursor, 'snapshot' | 'history'>,
+): Promise<Unapplied> {
   const rows = await tx<{ kind: ChangeKind | 'pruned' | 'history'; world_id: number | null }[]>`
     select case when server_history() is distinct from ${history} then 'history' else 'pruned' end as kind,
       null::bigint as world_id

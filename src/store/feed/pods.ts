@@ -9,7 +9,11 @@ export const LIVE_SECONDS = 5;
 const FORGET_MINUTES = 60;
 
 /** Records that this pod is alive and how far it has applied the feed. Does nothing if this is another server. */
-export async function upsertPod(sql: Sql, podId: string, { snapshot, history }: FeedCursor): Promise<void> {
+export async function upsertPod(
+  sql: Sql,
+  podId: string,
+  { snapshot, history }: Pick<FeedCursor, 'snapshot' | 'history'>,
+): Promise<void> {
   await sql`
     insert into pod (id, feed_cursor) select ${podId}, ${snapshot}::pg_snapshot where server_history() = ${history}
     on conflict (id) do update set feed_cursor = excluded.feed_cursor, seen_at = clock_timestamp()`;

@@ -4,10 +4,23 @@ import { type FeedCursor, type FeedSnapshot, knownHistory } from './changes.ts';
 
 /** The cursor of a reader that has read everything in this transaction's snapshot. */
 export async function selectFeedCursor(tx: Tx): Promise<FeedCursor> {
-  const [row] = await tx<{ cursor: FeedSnapshot; history: string | null; wal_bytes: number | null }[]>`
-    select pg_current_snapshot()::text as cursor, server_history() as history, wal_bytes()`;
+  const [row] = await tx<CursorRow[]>`
+    select pg_current_snapshot()::text as snapshot, server_history() as history, server_mark() as start,
+           flushed_bytes() as flushed_bytes`;
   invariant(row, 'a select without a table returns a row');
-  return { snapshot: row.cursor, history: knownHistory(row.history), walBytes: row.wal_bytes ?? 0 };
+  return {
+    snapshot: row.snapshot,
+    history: knownHistory(row.history),
+    start: row.start ?? 0,
+    flushedBytes: row.flushed_bytes ?? 0,
+  };
+}
+
+interface CursorRow {
+  readonly snapshot: FeedSnapshot;
+  readonly history: string | null;
+  readonly start: number | null;
+  readonly flushed_bytes: number | null;
 }
 
 export async function selectWorldVersions(tx: Tx): Promise<{ id: number; version: number }[]> {

@@ -2,6 +2,7 @@ import { DatabaseError, Pool, type PoolClient, type QueryConfig, type QueryResul
 import { to as copyTo } from 'pg-copy-streams';
 import { MINUTE_MS } from '../../base/durations.ts';
 import { invariant } from '../../base/invariant.ts';
+import { enterServer, type ServerKnowledge } from './serverEntry.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
 import { compileSql, type SqlText } from './sqlText.ts';
 import { isSqlText, type Rows } from './statement.ts';
@@ -29,11 +30,13 @@ export interface SqlOptions {
   readonly statementLimitMs?: number;
   /** Further settings of each session, as options of Postgres' command line. */
   readonly settings?: string;
+  /** What the pod knows of the server. */
+  readonly server?: ServerKnowledge;
 }
 
 export type UseBytes = (bytes: Buffer) => void | Promise<void>;
 
-/** A pool of connections. It opens none before the first statement. */
+/** A pool of connections, each of which has entered its server. It opens none before the first statement. */
 export function openPool(url: string, options: SqlOptions): Pool {
   const pool = new Pool({
     connectionString: url,
@@ -47,6 +50,7 @@ export function openPool(url: string, options: SqlOptions): Pool {
     options: `-c TimeZone=UTC ${options.settings ?? ''}`,
     keepAlive: true,
     types: { getTypeParser },
+    onConnect: (client) => enterServer(client, options.server ?? null),
   });
   // An idle connection was lost. The pool has dropped it and opens another when one is needed.
   pool.on('error', () => undefined);
@@ -59,7 +63,8 @@ export function openPool(url: string, options: SqlOptions): Pool {
 /** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
 export async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect().catch((error: unknown) => {
-    throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+    const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
+    throw isKnown ? error : new PostgresUnreachable(error);
   });
   let lost: Error | undefined;
   // The connection was lost between two statements. The next statement fails.

@@ -235,6 +235,7 @@ describe('a pod', () => {
       ...ports,
       turns: new WorkTurns<string>(3),
       clock: () => nowMs,
+      server: { seen: null },
       log: { info() {}, warn() {} },
     });
     await follower.start();

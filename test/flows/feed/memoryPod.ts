@@ -48,7 +48,15 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
   const lines: string[] = [];
   const say = (_fields: object, message: string) => void lines.push(message);
   const log = { info: say, warn: say };
-  const follower = new Follower({ ...memory, sql, turns: new WorkTurns<string>(3), clock, podId, log });
+  const follower = new Follower({
+    ...memory,
+    sql,
+    turns: new WorkTurns<string>(3),
+    clock,
+    podId,
+    server: { seen: null },
+    log,
+  });
   return {
     sql,
     podId,
@@ -62,7 +70,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       sql,
       memory,
       follower,
-      instanceId: podId,
+      server: { eventScope: podId },
       clock,
       turns: new WorkTurns<string>(3),
       onQueued: () => undefined,

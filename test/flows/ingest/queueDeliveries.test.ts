@@ -45,7 +45,7 @@ async function startSetup(t: TestContext): Promise<Setup> {
     },
     queue: (events, firstId = 1, atOnce = AT_ONCE) => {
       const ids = events.map((_, n) => firstId + n);
-      const ports = { memory, instanceId: INSTANCE_ID };
+      const ports = { memory, server: { eventScope: INSTANCE_ID } };
       return database.sql.begin((tx) => queueDeliveries(tx, ports, events, ids, NOW_MS, atOnce));
     },
   };
@@ -164,7 +164,7 @@ describe('the outbox of a transaction', () => {
     const doomed = database.sql.begin(async (tx) => {
       const queued = await queueDeliveries(
         tx,
-        { memory, instanceId: INSTANCE_ID },
+        { memory, server: { eventScope: INSTANCE_ID } },
         [event(MEMBER)],
         [1],
         NOW_MS,
@@ -186,7 +186,7 @@ describe('the outbox of a transaction', () => {
         await tx`select pg_sleep(${seconds})`;
         await queueDeliveries(
           tx,
-          { memory, instanceId: INSTANCE_ID },
+          { memory, server: { eventScope: INSTANCE_ID } },
           [event(MEMBER)],
           [1],
           NOW_MS,

@@ -21,7 +21,7 @@ export interface IngestSide {
   readonly fleet: Fleet;
   readonly memory: CommitPorts['memory'];
   readonly follower: CommitPorts['follower'];
-  readonly instanceId: string;
+  readonly server: { readonly eventScope: string };
   readonly turns: WorkTurns<string>;
   readonly onDamaged: CommitPorts['onDamaged'];
   readonly ingest: Ingest;
@@ -68,7 +68,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       sql,
       memory,
       follower,
-      instanceId: INSTANCE_ID,
+      server: { eventScope: INSTANCE_ID },
       clock: Date.now,
       turns,
       onDamaged: () => assert.fail(),
@@ -77,7 +77,14 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       onMoved: () => undefined,
       onOutcomes: (some) => void outcomes.push(...some),
     });
-    const shared = { sql, memory, follower, instanceId: INSTANCE_ID, turns, onDamaged: () => assert.fail() };
+    const shared = {
+      sql,
+      memory,
+      follower,
+      server: { eventScope: INSTANCE_ID },
+      turns,
+      onDamaged: () => assert.fail(),
+    };
     return { ...shared, fleet, ingest, outcomes };
   };
   const sides = await Promise.all(Array.from({ length: pods }, makeSide));

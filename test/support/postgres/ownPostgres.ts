@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { findBinaries } from '../../../src/store/embedded/binaries.ts';
 import { createCluster, runInFolder, urlOf } from '../../../src/store/embedded/cluster.ts';
 import { findDataFolder } from '../../../src/store/embedded/dataFolder.ts';
@@ -12,6 +15,7 @@ import { makeDataDir, removeDataDir } from './cluster.ts';
 import { processesIn } from './embedded.ts';
 
 const READY_POLL_MS = 10;
+const run = promisify(execFile);
 
 /** A Postgres of a test alone, on one port for its whole life, to be harmed. */
 export interface OwnPostgres {
@@ -27,6 +31,10 @@ export interface OwnPostgres {
   /** Lets it answer nothing, with its connections open, until `resume`. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Copies its files as they are: while it runs, as the snapshot of a volume does at one moment. */
+  copyFiles(): Promise<void>;
+  /** Kills it if it runs, puts the copied files in place of its own, and starts it. */
+  putFilesBack(): Promise<void>;
 }
 
 /** Starts a migrated Postgres of its own; it goes away after the test. */
@@ -36,6 +44,7 @@ export async function startOwnPostgres(t: TestContext): Promise<OwnPostgres> {
   const binaries = await findBinaries(home);
   await createCluster(home, binaries, false);
   const cluster = `${home.dir}/cluster`;
+  const copy = `${home.dir}/copy`;
   const port = await findFreePort();
   const url = await urlOf(home.dir, port);
   const settings = [
@@ -86,6 +95,18 @@ export async function startOwnPostgres(t: TestContext): Promise<OwnPostgres> {
     },
     pause: async () => signal('SIGSTOP', await all()),
     resume: async () => signal('SIGCONT', await all()),
+    copyFiles: async () => {
+      await postgres.pause();
+      await run('cp', ['-a', cluster, copy]);
+      await postgres.resume();
+    },
+    putFilesBack: async () => {
+      await postgres.kill();
+      await rm(cluster, { recursive: true });
+      await run('cp', ['-a', copy, cluster]);
+      await rm(`${cluster}/postmaster.pid`, { force: true });
+      await start();
+    },
   };
   t.after(async () => {
     await postgres.resume();
