@@ -3,8 +3,10 @@ import { DeviceFeed } from './flows/readers/deviceFeed.ts';
 import { EventFeed } from './flows/readers/eventFeed.ts';
 import type { HeldFleet } from './flows/readers/readDevices.ts';
 import { Streams } from './flows/readers/streams.ts';
+import { UnreadAnswers } from './flows/readers/unreadAnswers.ts';
 import { WaitRoom } from './flows/readers/waitRoom.ts';
 import { ChangedJson } from './http/answers/changedJson.ts';
+import { feedFormat } from './http/answers/feedPages.ts';
 import { streamFormat } from './http/answers/streamFormat.ts';
 import type { Pod } from './pod.ts';
 
@@ -13,8 +15,6 @@ export interface Readers {
   readonly deviceFeed: DeviceFeed;
   readonly eventFeed: EventFeed;
   readonly streams: Streams;
-  /** Items of devices as text, made once for all readers. */
-  readonly changedJson: ChangedJson;
   /** Ends all waiting: the pod is about to stop. */
   close(): void;
 }
@@ -30,10 +30,13 @@ export function createReaders(pod: Pod): Readers {
     isOwn: (xid) => follower.isOwn(xid),
   };
   const cursors = new Cursors({ secretsKey, clock, follower });
-  const room = new WaitRoom({ fleet, keyring, follower, clock });
+  const room = new WaitRoom({ fleet, keyring, follower, turns, clock });
+  const unread = new UnreadAnswers(turns);
   const reads = (accountId: number) => connections.reads.of(accountId);
-  const eventFeed = new EventFeed({ reads, cuts: pod.eventCuts, cursors, room, clock, follower });
   const changedJson = new ChangedJson();
+  const format = feedFormat(changedJson);
+  const shared = { cursors, room, unread, format, turns, clock, follower };
+  const eventFeed = new EventFeed({ ...shared, reads, cuts: pod.eventCuts });
   const streams = new Streams({
     held,
     cursors,
@@ -52,8 +55,7 @@ export function createReaders(pod: Pod): Readers {
   return {
     eventFeed,
     streams,
-    changedJson,
-    deviceFeed: new DeviceFeed({ held, cursors, room, follower }),
+    deviceFeed: new DeviceFeed({ ...shared, held }),
     close: () => {
       room.close();
       streams.close();

@@ -1,22 +1,25 @@
 import type { KeyState } from '../../access/keyState.ts';
 import type { Clock } from '../../base/clock.ts';
 import { withDeadline } from '../../base/deadline.ts';
-import type { EventType } from '../../engine/eventTypes.ts';
+import { inOneGo, type WorkTurns } from '../../base/workTurns.ts';
 import { type EventsRead, SNAPSHOT_MAX_BYTES } from '../../feeds/readerCursor.ts';
-import { isSameServer, type LiveServer, type ServerMark, serverMark } from '../../feeds/serverMark.ts';
+import { isSameServer, type LiveServer, serverMark } from '../../feeds/serverMark.ts';
 import type { Snapshot } from '../../feeds/snapshot.ts';
 import {
   type EventFeedPage,
-  type RecordedEvent,
   selectEventFeed,
   selectPresent,
   selectSeenBefore,
 } from '../../store/devices/eventFeed.ts';
 import type { EventCuts } from '../../store/devices/eventParts.ts';
-import type { Direction } from '../../store/devices/fleetEvents.ts';
 import { knownHistory } from '../../store/feed/changes.ts';
 import type { Sql } from '../../store/sql/sql.ts';
+import { inTurns } from '../feed/inTurns.ts';
 import type { Cursors } from './cursors.ts';
+import type { EventFeedRequest, EventFilters, EventsPlace, EventsStep } from './eventsPlace.ts';
+import { type EventGroup, EventWaits } from './eventWaits.ts';
+import { type FeedAnswer, type FeedFormat, SharedPage } from './feedPage.ts';
+import type { UnreadAnswers } from './unreadAnswers.ts';
 import type { WaitRoom } from './waitRoom.ts';
 
 /** How long Postgres may take for a page. */
@@ -27,49 +30,27 @@ export interface EventFeedPorts {
   readonly cuts: EventCuts;
   readonly cursors: Cursors;
   readonly room: WaitRoom;
+  readonly unread: UnreadAnswers;
+  readonly format: Pick<FeedFormat, 'events'>;
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
   readonly clock: Clock;
   readonly follower: { catchUp(): Promise<void>; noteReader(): void; readonly server: LiveServer };
-}
-
-export interface EventFilters {
-  readonly type: EventType | null;
-  readonly direction: Direction | null;
-  readonly imei: string | null;
-}
-
-export interface EventFeedRequest extends EventFilters {
-  readonly cursor: string | null;
-  readonly fromMs: number | null;
-  readonly limit: number;
-  readonly waitMs: number;
-}
-
-export type EventFeedAnswer =
-  | { readonly events: readonly RecordedEvent[]; readonly cursor: string; readonly hasMore: boolean }
-  | 'malformed'
-  | 'expired';
-
-/** How far a reader has come, and on which server. */
-export interface EventsPlace {
-  readonly read: EventsRead;
-  readonly server: ServerMark;
-}
-
-export interface EventsStep extends EventsPlace {
-  readonly events: readonly RecordedEvent[];
-  readonly hasMore: boolean;
 }
 
 /** Fleet events in the order in which their transactions became visible, each once along the cursors. */
 export class EventFeed {
   readonly #ports: EventFeedPorts;
+  readonly #waits: EventWaits;
 
   constructor(ports: EventFeedPorts) {
     this.#ports = ports;
+    const ask = (group: EventGroup, place: EventsPlace) =>
+      this.step(ports.reads(group.accountId), group.worldIds, place, group.filters, group.limit, null);
+    this.#waits = new EventWaits({ ...ports, ask });
   }
 
   /** The next page, when there is one or the caller has waited. Rejects when Postgres cannot be asked. */
-  async next(caller: KeyState, request: EventFeedRequest): Promise<EventFeedAnswer> {
+  async next(caller: KeyState, request: EventFeedRequest): Promise<FeedAnswer> {
     const { cursors, clock, follower, reads } = this.#ports;
     follower.noteReader();
     const sql = reads(caller.accountId);
@@ -83,8 +64,10 @@ export class EventFeed {
     let place = await begin();
     const untilMs = clock() + request.waitMs;
     for (;;) {
+      const forMs = untilMs - clock();
       // Before it is looked: what comes while it is looked ends the waiting.
-      const waiting = this.#wait(caller, untilMs - clock());
+      const wanted = { ...request, fromMs: place.read.fromMs };
+      const waiter = forMs > 0 ? this.#waits.join(caller, wanted, forMs) : 'none';
       try {
         const step = await this.#page(sql, caller.worldIds, place, request);
         if (step === 'other') await this.catchUp();
@@ -94,15 +77,28 @@ export class EventFeed {
           continue;
         }
         place = step;
-        const isOver = step.events.length > 0 || step.hasMore || waiting === null;
-        if (isOver || (await waiting.outcome) === 'over') {
-          const text = cursors.seal(caller, null, step.read, step.server);
-          return { events: step.events, cursor: text, hasMore: step.hasMore };
-        }
+        const isThere = step.events.length > 0 || step.hasMore;
+        if (isThere || waiter === 'none') return await this.#answer(caller, step);
+        if (waiter === 'full') return 'crowded';
+        request.whenLeft?.(waiter.leave);
+        const outcome = await waiter.wait(place);
+        place = waiter.place ?? place;
+        if (outcome === 'over') return await this.#answer(caller, { ...place, events: [], hasMore: false });
+        if (outcome !== 'again') return outcome;
       } finally {
-        waiting?.cancel();
+        if (typeof waiter !== 'string') waiter.leave();
       }
     }
+  }
+
+  /** A page for one call. */
+  async #answer(caller: KeyState, { events, read, server, hasMore }: EventsStep): Promise<FeedAnswer> {
+    const { cursors, unread, format, turns } = this.#ports;
+    const steps = format.events(events, { cursor: cursors.seal(caller, null, read, server), hasMore });
+    if (events.length === 0) return { bytes: inOneGo(steps), handover: null };
+    if (!unread.hasRoom(caller.accountId)) return 'unread';
+    const bytes = await inTurns(turns, `events of ${caller.accountId}`, steps);
+    return new SharedPage(unread, caller.accountId, bytes).takeLast();
   }
 
   /** Makes memory follow the server that Postgres' address leads to now. */
@@ -173,17 +169,5 @@ export class EventFeed {
     const second = await this.step(sql, worldIds, first, request, left, null);
     if (typeof second === 'string') return first;
     return { ...second, events: [...first.events, ...second.events] };
-  }
-
-  #wait({ id: keyId, accountId, worldIds }: KeyState, forMs: number) {
-    if (forMs <= 0) return null;
-    return this.#ports.room.wait({
-      keyId,
-      accountId,
-      worldIds,
-      novelty: 'events',
-      forMs,
-      isReady: () => true,
-    });
   }
 }

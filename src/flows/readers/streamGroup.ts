@@ -8,7 +8,8 @@ import type { RecordedEvent } from '../../store/devices/eventFeed.ts';
 import type { Sql } from '../../store/sql/sql.ts';
 import { inTurns } from '../feed/inTurns.ts';
 import type { Cursors } from './cursors.ts';
-import type { EventFeed, EventsPlace } from './eventFeed.ts';
+import type { EventFeed } from './eventFeed.ts';
+import type { EventsPlace } from './eventsPlace.ts';
 import { type HeldFleet, isCurrent, readDevices, readUpTo } from './readDevices.ts';
 import type { StreamPlace, StreamReader } from './streamReader.ts';
 import type { Touched } from './waitRoom.ts';
@@ -110,16 +111,17 @@ export class StreamGroup {
 
   /**
    * What is new between a place and a snapshot, in pieces; positions in between are left out, events never.
-   * `wants`: which parts may have something new.
+   * `wants`: which parts may have something new. `atOnce`: the first page of devices is made at once.
    */
   async *pieces(
     from: StreamPlace,
     upTo: Snapshot,
     wants: { readonly devices: boolean; readonly events: boolean },
+    atOnce = true,
   ): AsyncGenerator<StreamPiece, void, void> {
     const { turns, catchUp } = this.#ports;
     let place = from;
-    let isFirst = true;
+    let isAtOnce = atOnce;
     const isOpen = place.devices !== null && (place.devices.listedTo !== null || place.devices.open !== null);
     if (place.devices !== null && (wants.devices || isOpen)) {
       let isCut = false;
@@ -140,8 +142,8 @@ export class StreamGroup {
           return page.items.length === 0 ? null : this.#devices(page.items, within, this.cursor(place));
         };
         // What changes at a time is one page; more is read in turns with everybody else's work.
-        const bytes = isFirst ? read() : await turns.once(this.caller.accountId, read);
-        isFirst = false;
+        const bytes = isAtOnce ? read() : await turns.once(this.caller.accountId, read);
+        isAtOnce = false;
         if (bytes !== null) yield { bytes, place };
         if (isCut) await catchUp();
       }

@@ -15,6 +15,8 @@ import type { Touched, WaitRoom } from './waitRoom.ts';
 
 /** What comes within this time goes out together. */
 const GATHER_MS = 20;
+/** How long first pages are made at once: with many groups in one world, the others' are made in turns. */
+const AT_ONCE_MS = 1;
 /** A group rests for so many times as long as it was served, so that many readers take a fraction of a core. */
 const REST_SHARE = 4;
 const REST_MAX_MS = 500;
@@ -163,15 +165,16 @@ export class Streams {
       this.#gathering = null;
       const due = [...this.#due];
       this.#due.clear();
+      const endMs = performance.now() + AT_ONCE_MS;
       for (const group of due) {
         if (group.readerCount === 0 || group.isIdle || group.isFlushing || group.isResting) continue;
-        void this.#flush(group);
+        void this.#flush(group, performance.now() < endMs);
       }
     }, GATHER_MS);
   }
 
-  /** Sends a group what is new up to what memory has now. */
-  async #flush(group: StreamGroup): Promise<void> {
+  /** Sends a group what is new up to what memory has now; `atOnce`: the first page is not made in turns. */
+  async #flush(group: StreamGroup, atOnce: boolean): Promise<void> {
     const { room, follower } = this.#ports;
     // Memory may have more than the room was notified of.
     group.note(room.touched);
@@ -189,7 +192,7 @@ export class Streams {
     group.hasNewDevices = !follower.isComplete;
     group.hasNewEvents = false;
     try {
-      for await (const { bytes, place } of group.pieces(group.place, followed, wants)) {
+      for await (const { bytes, place } of group.pieces(group.place, followed, wants, atOnce)) {
         await this.#writeAll(group, bytes, place);
         group.place = place;
       }

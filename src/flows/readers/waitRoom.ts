@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import type { WorkTurns } from '../../base/workTurns.ts';
 import type { Fleet } from '../../memory/fleet.ts';
 import type { Keyring } from '../../memory/keyring.ts';
 import type { Novelty } from '../../memory/worldWatch.ts';
@@ -7,50 +8,72 @@ import { changeCount } from './streamCounts.ts';
 
 /** How often it is looked whose time is over. */
 const TICK_MS = 250;
-/** Calls that wait at a time, of one key, of one account and of all: more are answered at once. */
+/** Calls of one key that wait at a time: more are answered at once. */
 export const WAITS_PER_KEY = 20;
-const WAITS_PER_ACCOUNT = 5_000;
+/** The same of one account: more are refused. */
+export const WAITS_PER_ACCOUNT = 2_000;
+/** The same of all: more are answered at once, since it is not for their account that there is no place. */
 const WAITS_MAX = 20_000;
+/** Calls of an account that are answered in one turn of the event loop. */
+const ANSWERS_PER_TURN = 8;
 
-export interface WaitRequest {
-  readonly keyId: number;
+/** Calls of one account that wait for the same. They are looked after together, in one look when something may be new. */
+export abstract class WaitGroup {
   readonly accountId: number;
   readonly worldIds: readonly number[];
   readonly novelty: Novelty;
+  /** How often something may have become new since the first of them came. */
+  news = 0;
+  /** It is to be served in a turn that has not come yet. */
+  isDue = false;
+  seatCount = 0;
+
+  constructor(caller: Pick<WaitGroup, 'accountId' | 'worldIds'>, novelty: Novelty) {
+    this.accountId = caller.accountId;
+    this.worldIds = caller.worldIds;
+    this.novelty = novelty;
+  }
+
+  /** Something may be new. Called in turns with all long work of the pod; does a millisecond of work at most. */
+  abstract serve(): void;
+}
+
+export interface WaitRequest {
+  readonly keyId: number;
   readonly forMs: number;
-  /** Asked when something is new in one of the worlds: whether it is what the caller waits for. */
-  readonly isReady: () => boolean;
+  /** The waiting has ended: the time is up, or the key has changed, or the pod stops. */
+  readonly onOver: () => void;
 }
 
-/** `over`: the time is up, or the key has changed, or the pod stops. */
-export type WaitOutcome = 'ready' | 'over';
-
-export interface Waiting {
-  readonly outcome: Promise<WaitOutcome>;
-  /** Gives up waiting. */
-  cancel(): void;
+/** One waiting call. */
+export interface Seat {
+  /** Ends the waiting. False where it has ended, or `onOver` is on its way. */
+  leave(): boolean;
 }
 
-interface Waiter extends WaitRequest {
+interface TakenSeat extends WaitRequest {
+  readonly group: WaitGroup;
   readonly untilMs: number;
-  readonly end: (outcome: WaitOutcome) => void;
+  isEnding: boolean;
 }
 
 export interface WaitPorts {
   readonly fleet: Pick<Fleet, 'watch'>;
   readonly keyring: Pick<Keyring, 'onDropped'>;
   readonly follower: { onApplied(listener: (by: Applied) => void): () => void; readonly isComplete: boolean };
+  readonly turns: Pick<WorkTurns<string>, 'once'>;
   readonly clock: Clock;
 }
 
 /**
  * Calls that wait for something new. They cost nothing while nothing is: one tick serves all of them, and only those
- * are looked at in whose worlds something has changed.
+ * are looked at in whose worlds something has changed. However many wait for it, they are looked after and answered in
+ * turns, fair by account.
  */
 export class WaitRoom {
   readonly #ports: WaitPorts;
-  readonly #byWorld = new Map<number, Set<Waiter>>();
-  readonly #waiters = new Set<Waiter>();
+  readonly #byWorld = new Map<number, Set<WaitGroup>>();
+  readonly #seats = new Set<TakenSeat>();
   readonly #countOfKey = new Map<number, number>();
   readonly #countOfAccount = new Map<number, number>();
   readonly #listeners = new Set<(worldIds: Touched, by: Applied) => void>();
@@ -60,35 +83,50 @@ export class WaitRoom {
   constructor(ports: WaitPorts) {
     this.#ports = ports;
     ports.follower.onApplied((by) => this.#look(by));
-    ports.keyring.onDropped((isDropped) => {
-      for (const waiter of this.#waiters) if (isDropped(waiter.keyId, waiter.accountId)) waiter.end('over');
-    });
+    ports.keyring.onDropped((isDropped) =>
+      this.#endInTurns((seat) => isDropped(seat.keyId, seat.group.accountId)),
+    );
   }
 
   get size(): number {
-    return this.#waiters.size;
+    return this.#seats.size;
   }
 
-  /** Waits for something new; null where too many wait already. */
-  wait(request: WaitRequest): Waiting | null {
-    const { keyId, accountId } = request;
-    const isFull =
-      (this.#countOfKey.get(keyId) ?? 0) >= WAITS_PER_KEY ||
-      (this.#countOfAccount.get(accountId) ?? 0) >= WAITS_PER_ACCOUNT ||
-      this.#waiters.size >= WAITS_MAX;
-    if (this.#isClosed || isFull) return null;
-    changeCount(this.#countOfKey, keyId, 1);
+  /**
+   * A seat in a group. 'none': the key or the pod has as many as it may, or the pod stops; the call is answered at once.
+   * 'full': the account has.
+   */
+  sit(group: WaitGroup, request: WaitRequest): Seat | 'none' | 'full' {
+    const { accountId } = group;
+    if (this.#isClosed || this.#seats.size >= WAITS_MAX) return 'none';
+    if ((this.#countOfKey.get(request.keyId) ?? 0) >= WAITS_PER_KEY) return 'none';
+    if ((this.#countOfAccount.get(accountId) ?? 0) >= WAITS_PER_ACCOUNT) return 'full';
+    const untilMs = this.#ports.clock() + request.forMs;
+    const seat: TakenSeat = { ...request, group, untilMs, isEnding: false };
+    this.#seats.add(seat);
+    changeCount(this.#countOfKey, request.keyId, 1);
     changeCount(this.#countOfAccount, accountId, 1);
-    const { promise: outcome, resolve } = Promise.withResolvers<WaitOutcome>();
-    const waiter: Waiter = {
-      ...request,
-      untilMs: this.#ports.clock() + request.forMs,
-      end: (outcome) => {
-        if (this.#remove(waiter)) resolve(outcome);
-      },
-    };
-    this.#add(waiter);
-    return { outcome, cancel: () => waiter.end('over') };
+    if (group.seatCount++ === 0) this.#enter(group);
+    this.#tick ??= setInterval(() => this.#endOverdue(), TICK_MS);
+    return { leave: () => !seat.isEnding && this.#remove(seat) };
+  }
+
+  /** Has a group served in its turn: something may be new, or what it waited for beside that is there. */
+  wake(group: WaitGroup): void {
+    if (group.isDue) return;
+    group.isDue = true;
+    void this.#ports.turns.once(keyOf(group.accountId), () => {
+      group.isDue = false;
+      group.serve();
+    });
+  }
+
+  /** Calls the functions, which answer calls of an account, a few in each turn of the event loop. They must not throw. */
+  async answer(accountId: number, answers: readonly (() => void)[]): Promise<void> {
+    for (const [n, answer] of answers.entries()) {
+      if (n % ANSWERS_PER_TURN === 0) await this.#ports.turns.once(keyOf(accountId), () => undefined);
+      answer();
+    }
   }
 
   /** Calls `listener` with the worlds in which something is new, of those that are watched. */
@@ -100,31 +138,32 @@ export class WaitRoom {
   /** Ends all waiting; from now on nobody waits. */
   close(): void {
     this.#isClosed = true;
-    for (const waiter of this.#waiters) waiter.end('over');
+    for (const seat of this.#seats) if (this.#remove(seat)) seat.onOver();
   }
 
-  #add(waiter: Waiter): void {
-    this.#waiters.add(waiter);
-    for (const worldId of waiter.worldIds) {
+  #enter(group: WaitGroup): void {
+    for (const worldId of group.worldIds) {
       this.#ports.fleet.watch.follow(worldId);
       const present = this.#byWorld.get(worldId);
-      if (present === undefined) this.#byWorld.set(worldId, new Set([waiter]));
-      else present.add(waiter);
+      if (present === undefined) this.#byWorld.set(worldId, new Set([group]));
+      else present.add(group);
     }
-    this.#tick ??= setInterval(() => this.#endOverdue(), TICK_MS);
   }
 
-  #remove(waiter: Waiter): boolean {
-    if (!this.#waiters.delete(waiter)) return false;
-    for (const worldId of waiter.worldIds) {
-      this.#ports.fleet.watch.unfollow(worldId);
-      const present = this.#byWorld.get(worldId);
-      present?.delete(waiter);
-      if (present?.size === 0) this.#byWorld.delete(worldId);
+  #remove(seat: TakenSeat): boolean {
+    if (!this.#seats.delete(seat)) return false;
+    const { group } = seat;
+    changeCount(this.#countOfKey, seat.keyId, -1);
+    changeCount(this.#countOfAccount, group.accountId, -1);
+    if (--group.seatCount === 0) {
+      for (const worldId of group.worldIds) {
+        this.#ports.fleet.watch.unfollow(worldId);
+        const present = this.#byWorld.get(worldId);
+        present?.delete(group);
+        if (present?.size === 0) this.#byWorld.delete(worldId);
+      }
     }
-    changeCount(this.#countOfKey, waiter.keyId, -1);
-    changeCount(this.#countOfAccount, waiter.accountId, -1);
-    if (this.#waiters.size === 0 && this.#tick !== null) {
+    if (this.#seats.size === 0 && this.#tick !== null) {
       clearInterval(this.#tick);
       this.#tick = null;
     }
@@ -133,7 +172,18 @@ export class WaitRoom {
 
   #endOverdue(): void {
     const nowMs = this.#ports.clock();
-    for (const waiter of this.#waiters) if (waiter.untilMs <= nowMs) waiter.end('over');
+    this.#endInTurns(({ untilMs }) => untilMs <= nowMs);
+  }
+
+  #endInTurns(isOver: (seat: TakenSeat) => boolean): void {
+    const over = [...this.#seats].filter((seat) => !seat.isEnding && isOver(seat));
+    for (const seat of over) seat.isEnding = true;
+    for (const [accountId, seats] of Map.groupBy(over, ({ group }) => group.accountId)) {
+      const ends = seats.map((seat) => () => {
+        if (this.#remove(seat)) seat.onOver();
+      });
+      void this.answer(accountId, ends);
+    }
   }
 
   /** The followed worlds in which memory may hold something new that nobody was sent yet. */
@@ -147,8 +197,10 @@ export class WaitRoom {
     const { touched } = this;
     for (const novelty of ['devices', 'events'] as const) {
       for (const worldId of touched[novelty]) {
-        for (const waiter of this.#byWorld.get(worldId) ?? []) {
-          if (waiter.novelty === novelty && waiter.isReady()) waiter.end('ready');
+        for (const group of this.#byWorld.get(worldId) ?? []) {
+          if (group.novelty !== novelty) continue;
+          group.news++;
+          this.wake(group);
         }
       }
     }
@@ -157,5 +209,8 @@ export class WaitRoom {
     if (by === 'followed' && follower.isComplete) fleet.watch.clear();
   }
 }
+
+/** Of the turns of an account's waits, which do not wait for what else it computes. */
+const keyOf = (accountId: number): string => `waits of ${accountId}`;
 
 export type Touched = Readonly<Record<Novelty, ReadonlySet<number>>>;

@@ -1,5 +1,6 @@
 import type { FieldError } from '../../base/fieldError.ts';
 import type { StreamSink } from '../../flows/readers/streamReader.ts';
+import type { Handover } from '../../flows/readers/unreadAnswers.ts';
 import type { StreamedBody } from '../bodies/streamedBody.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 
@@ -8,6 +9,8 @@ export interface Answer {
   readonly status: number;
   readonly body: string | Buffer | StreamedBody | LiveBody | null;
   readonly headers?: Readonly<Record<string, string>>;
+  /** How it is handed over where it is large, or one of many at once. */
+  readonly handover?: Handover;
 }
 
 /** A body that goes on until one side ends it. */

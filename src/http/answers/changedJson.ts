@@ -5,9 +5,6 @@ import { changedDeviceJson, removedDeviceJson, statusOf } from './deviceJson.ts'
 /** A power of two. With every slot in use about 20 MB. */
 const SLOTS = 2 ** 15;
 
-const OPENING = '{"data":[';
-const COMMA = 0x2c;
-
 interface Kept {
   readonly fields: DeviceFields;
   readonly position: LatestPosition | null;
@@ -21,21 +18,6 @@ interface Kept {
  */
 export class ChangedJson {
   readonly #kept: (Kept | undefined)[] = new Array(SLOTS).fill(undefined);
-
-  /** `{ data, meta }` with these items. The bytes are written straight from the texts, which are not joined before. */
-  page(items: readonly Changed[], metaJson: string, nowMs: number): Buffer {
-    const texts = items.map((item) => this.json(item, nowMs));
-    const closing = `],"meta":${metaJson}}`;
-    let length = OPENING.length + closing.length;
-    for (const text of texts) length += Buffer.byteLength(text) + 1;
-    const bytes = Buffer.allocUnsafe(length);
-    let at = bytes.write(OPENING);
-    for (const text of texts) {
-      if (at > OPENING.length) bytes[at++] = COMMA;
-      at += bytes.write(text, at);
-    }
-    return bytes.subarray(0, at + bytes.write(closing, at));
-  }
 
   json(item: Changed, nowMs: number): string {
     if (item.device === null) return removedDeviceJson(item.imei);

@@ -1,3 +1,5 @@
+import { UNREAD_MAX_BYTES } from '../../flows/readers/unreadAnswers.ts';
+import { WAITS_PER_ACCOUNT, WAITS_PER_KEY } from '../../flows/readers/waitRoom.ts';
 import { limitParameter, type Parameter } from './parameter.ts';
 import { clampedInt, isBlank, type Query } from './query.ts';
 
@@ -18,6 +20,9 @@ export const CURSOR: Parameter = {
 /** What is answered to a cursor that this service did not make for this account. */
 export const CURSOR_MESSAGE = 'cursor is not one that this service gave to this account for this route';
 
+export const TOO_MANY_WAITS = `${WAITS_PER_ACCOUNT} calls of this account are waiting already; wait for the answer to one of them`;
+export const TOO_MUCH_UNREAD = `${UNREAD_MAX_BYTES / (1024 * 1024)} MB of answers to this account have not been read yet; read them first`;
+
 export const PRODUCED_FROM: Parameter = {
   name: 'from',
   in: 'query',
@@ -33,7 +38,7 @@ export const WAIT: Parameter = {
   name: 'wait',
   in: 'query',
   required: false,
-  description: `With nothing new, the answer waits so many whole seconds for something. What is outside of 0 to ${WAIT_MAX_SECONDS} is moved to the nearer end, and what is no number counts as 0. Of one key, 20 calls wait at a time on a pod; further ones are answered at once.`,
+  description: `With nothing new, the answer waits so many whole seconds for something. What is outside of 0 to ${WAIT_MAX_SECONDS} is moved to the nearer end, and what is no number counts as 0. Of one key, ${WAITS_PER_KEY} calls wait at a time on a pod; further ones are answered at once. Of one account, ${WAITS_PER_ACCOUNT} do; further ones are refused.`,
   schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
 };
 

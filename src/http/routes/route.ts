@@ -24,6 +24,8 @@ export interface Call {
   header(name: string): string | undefined;
   /** True once the caller has hung up. Not on polled routes, which answer at once. */
   readonly hasLeft?: () => boolean;
+  /** Calls `listener` once the call is answered or the caller has hung up. On routes that end themselves. */
+  readonly whenLeft?: (listener: () => void) => void;
 }
 
 /** A body, decompressed. */

@@ -9,7 +9,7 @@ import { UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../routes/route.ts';
 import { answerRoute, type MountedRoute, mounted, resolveCall } from './answerRoute.ts';
 import { methodAnswer } from './methodAnswer.ts';
-import { send } from './send.ts';
+import { send, whenGone } from './send.ts';
 
 /** Where the decision middleware leaves the authorized caller for the routes behind it. */
 export interface CallerLocals {
@@ -56,8 +56,18 @@ async function answerAt(
   const params = paramsOf(request, `/api/${version}`, route.path);
   const header = (name: string) => request.headers[name]?.toString();
   const hasLeft = () => response.destroyed;
+  const whenLeft = (listener: () => void) => whenGone(response, listener);
   return withBody(ports, request, ownerOf(authorized), route, (body) =>
-    answerRoute(route, { version, params, query: resolved.query, body, header, hasLeft, ...authorized }),
+    answerRoute(route, {
+      version,
+      params,
+      query: resolved.query,
+      body,
+      header,
+      hasLeft,
+      whenLeft,
+      ...authorized,
+    }),
   );
 }
 

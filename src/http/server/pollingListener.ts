@@ -10,6 +10,7 @@ import type { Observe } from './measure.ts';
 import { type PollingMatch, PollingTable } from './pollingTable.ts';
 import { PollingWriter } from './pollingWriter.ts';
 import type { Probes } from './probes.ts';
+import { whenGone } from './send.ts';
 import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
 export interface PollingPorts extends AuthorizePorts {
@@ -86,7 +87,11 @@ function answerAuthorized(
   const { unknown } = resolved;
   if ('error' in resolved) return unknown === null ? resolved.error : withUnknown(resolved.error, unknown);
   const header = (name: string) => request.headers[name]?.toString();
-  const call = { version, caller, params, query: resolved.query, nowMs, body: null, header };
+  const plain = { version, caller, params, query: resolved.query, nowMs, body: null, header };
+  const call =
+    route.endsItself === undefined
+      ? plain
+      : { ...plain, whenLeft: (listener: () => void) => whenGone(response, listener) };
   if (unknown === null) return answerRoute(route, call);
   const answered = async () => answerRoute(route, call);
   return answered()

@@ -8,6 +8,7 @@ import { UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import { CommonHeaders } from './commonHeaders.ts';
 import type { Observe } from './measure.ts';
 import type { PollingEntry } from './pollingTable.ts';
+import { whenGone } from './send.ts';
 
 interface Waiting {
   readonly response: ServerResponse;
@@ -39,7 +40,12 @@ export class PollingWriter {
   }
 
   put(response: ServerResponse, entry: PollingEntry, answer: Answer, startedAtMs: number): void {
-    if (this.#waiting.push({ response, entry, answer, startedAtMs }) === 1) {
+    const waiting = { response, entry, answer, startedAtMs };
+    const { handover } = answer;
+    if (handover !== undefined) {
+      whenGone(response, handover.done);
+      handover.inTurn(() => this.#write(waiting));
+    } else if (this.#waiting.push(waiting) === 1) {
       setImmediate(() => this.#flush());
     }
   }

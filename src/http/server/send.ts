@@ -12,8 +12,13 @@ export function send(
   answer: Answer,
   method: string | undefined,
 ): Promise<void> | undefined {
+  const { body, handover } = answer;
+  if (handover !== undefined) {
+    whenGone(response, handover.done);
+    const { handover: _, ...rest } = answer;
+    return new Promise((resolve) => handover.inTurn(() => resolve(send(response, rest, method))));
+  }
   if (response.headersSent) return undefined;
-  const { body } = answer;
   if (body === null || typeof body === 'string' || Buffer.isBuffer(body)) {
     writeHeaders(response, answer, body === null ? null : Buffer.byteLength(body));
     response.end(method === 'HEAD' || body === null ? undefined : body);
@@ -44,4 +49,13 @@ function writeHeaders(
     response.setHeader('Content-Type', 'application/json; charset=utf-8');
   }
   if (bytes !== null) response.setHeader('Content-Length', bytes);
+}
+
+/**
+ * Calls `listener` once all of an answer was taken by its connection, or the connection is gone: also of an answer that
+ * waits behind another of its connection.
+ */
+export function whenGone(response: ServerResponse, listener: () => void): void {
+  if (response.destroyed || response.req.socket.destroyed) listener();
+  else response.once('close', listener);
 }

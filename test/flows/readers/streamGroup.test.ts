@@ -26,18 +26,41 @@ for (const { what, read, upTo, queries } of [
   });
 }
 
+test('a group that does not come first reads its devices in its turn', async () => {
+  const { group, turned } = groupOf(LATER);
+  const read = { seen: HERE, listedTo: null, open: null, also: [] };
+  for (const [atOnce, turns] of [
+    [true, 0],
+    [false, 1],
+  ] as const) {
+    turned.length = 0;
+    for await (const piece of group.pieces({ devices: read, events: null }, LATER, ALL, atOnce))
+      assert.fail(`${piece}`);
+    assert.equal(turned.length, turns);
+  }
+});
+
 function at(seen: Snapshot): EventsRead {
   return { seen, open: null, fromMs: null };
 }
 
 /** A group of events whose account has none. */
-function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[] } {
+function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned: unknown[] } {
   const server = { history: { systemId: '1', timelines: [] }, walBytes: 0 } as unknown as ServerMark;
   const asked: unknown[] = [];
+  const turned: unknown[] = [];
   const ports = {
     server: () => server,
     reads: () => null,
-    turns: { run: async () => '' },
+    turns: {
+      run: async () => '',
+      once: async (accountId: number, work: () => unknown) => {
+        turned.push(accountId);
+        return work();
+      },
+    },
+    held: { fleet: { changed: () => [], removalHorizonXid: () => 0 }, followed: upTo },
+    cursors: { seal: () => '' },
     eventFeed: {
       step: async (_sql: unknown, _worldIds: unknown, place: unknown) => {
         asked.push(place);
@@ -46,5 +69,5 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[] } {
     },
   } as unknown as GroupPorts;
   const group = new StreamGroup(ports, { accountId: 1, worldIds: [1] }, { devices: null, events: at(upTo) });
-  return { group, asked };
+  return { group, asked, turned };
 }

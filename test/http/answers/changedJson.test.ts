@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { inOneGo } from '../../../src/base/workTurns.ts';
 import { ChangedJson } from '../../../src/http/answers/changedJson.ts';
+import { feedFormat } from '../../../src/http/answers/feedPages.ts';
 import type { Changed } from '../../../src/memory/changes/worldChanges.ts';
 import type { Device } from '../../../src/memory/device.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
@@ -19,14 +21,15 @@ function item(id: number, name: string | null): Changed {
 }
 
 test('a page of changes has the bytes of its items and its meta, whatever characters are in them', () => {
-  const names = fc.array(fc.option(fc.string({ unit: anyCharacter, maxLength: 20 })), { maxLength: 30 });
+  const names = fc.array(fc.option(fc.string({ unit: anyCharacter, maxLength: 20 })), { maxLength: 200 });
   fc.assert(
     fc.property(names, (names) => {
       const json = new ChangedJson();
       const items = names.map((name, n) => item(n, name));
       const joined = items.map((each) => json.json(each, NOW_MS)).join(',');
-      const page = json.page(items, '{"cursor":"x"}', NOW_MS).toString();
-      assert.equal(page, `{"data":[${joined}],"meta":{"cursor":"x"}}`);
+      const end = { cursor: 'x', hasMore: names.length > 3 };
+      const page = inOneGo(feedFormat(json).changes(items, end, NOW_MS)).toString();
+      assert.equal(page, `{"data":[${joined}],"meta":{"cursor":"x","has_more":${end.hasMore}}}`);
       const { data } = JSON.parse(page) as { data: { name?: string }[] };
       assert.deepEqual(
         data.map(({ name }) => name ?? null),

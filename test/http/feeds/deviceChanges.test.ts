@@ -4,6 +4,7 @@ import { DeviceReader } from '../../support/feeds/feedReader.ts';
 import { type Pod, startPod } from '../../support/pod.ts';
 import { type Admin, adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
+import { waitFor } from '../../support/waitFor.ts';
 
 const OWNER = 'owner@example.com';
 const imeiOf = (n: number) => String(350_000_000_000_000 + n);
@@ -177,6 +178,44 @@ describe('GET /devices/changes', () => {
     const { body } = await reader.page(pod, 'wait=1');
     assert.deepEqual(body.data, []);
     assert.ok(performance.now() - startMs >= 950);
+  });
+
+  test('a caller that hangs up leaves its place to another, on both feeds', async () => {
+    const reader = new DeviceReader(key);
+    await reader.settle(pod);
+    const events = (await admin.key(OWNER, { scopes: 'read_events' })).key;
+    const { body } = await pod.get('/api/v3/events/feed', events);
+    for (const [path, cursor, by] of [
+      ['devices/changes', reader.cursor, key],
+      ['events/feed', body.meta.cursor, events],
+    ] as const) {
+      const ask = (signal: AbortSignal | null) =>
+        fetch(`${pod.api}/api/v3/${path}?wait=25&cursor=${cursor}`, { headers: { 'X-API-Key': by }, signal });
+      const leaving = new AbortController();
+      const left = Array.from({ length: 20 }, () => assert.rejects(ask(leaving.signal)));
+      // The key has no further place: such a call is answered at once.
+      await waitFor(async () => {
+        const patience = AbortSignal.timeout(200);
+        return ask(patience).then(
+          () => true,
+          () => false,
+        );
+      });
+      leaving.abort();
+      await Promise.all(left);
+      const patience = new AbortController();
+      await waitFor(async () => {
+        const answered = await Promise.race([
+          ask(patience.signal).then(
+            () => true,
+            () => true,
+          ),
+          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 200)),
+        ]);
+        return !answered;
+      });
+      patience.abort();
+    }
   });
 
   test('refuses cursors that are malformed, of another account, or cut off', async () => {

@@ -160,6 +160,21 @@ describe('GET /events/feed', () => {
     }
   });
 
+  test('tells each of those who wait together what it has asked for', async () => {
+    const later = new EventReader(key);
+    const hour = new Date(Date.now() + 3_600_000).toISOString();
+    await later.follow(pod, `from=${hour}`);
+    await toggle();
+    const now = new EventReader(key);
+    await now.follow(pod);
+    // The one that has seen less wants nothing of this hour.
+    const none = later.page(pod, 'wait=2');
+    const one = now.page(pod, 'wait=20');
+    await toggle();
+    assert.equal((await one).body.data.length, 1);
+    assert.deepEqual((await none).body.data, []);
+  });
+
   test('shows nobody the events of others', async () => {
     const other = (await admin.key('other@example.com')).key;
     assert.deepEqual(await new EventReader(other).follow(pod, 'from=2000-01-01'), []);

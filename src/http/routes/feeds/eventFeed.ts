@@ -1,15 +1,9 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { EventFeed } from '../../../flows/readers/eventFeed.ts';
-import { type Answer, dataAnswer, errorAnswer } from '../../answers/answer.ts';
-import { recordedEventView } from '../../answers/views.ts';
+import { type Answer, errorAnswer } from '../../answers/answer.ts';
+import { feedAnswer } from '../../answers/feedPages.ts';
 import { READ_EVENT_FEED } from '../../openapi/operations/feedOperations.ts';
-import {
-  CURSOR_MESSAGE,
-  EVENT_FEED_LIMIT,
-  FROM_MESSAGE,
-  readCursor,
-  readWaitMs,
-} from '../../parameters/feedParameters.ts';
+import { EVENT_FEED_LIMIT, FROM_MESSAGE, readCursor, readWaitMs } from '../../parameters/feedParameters.ts';
 import { imeiError } from '../../parameters/imei.ts';
 import { parameterError, readLimit } from '../../parameters/parameter.ts';
 import { EVENT_TYPE } from '../../parameters/parameters.ts';
@@ -34,7 +28,7 @@ export function eventFeedRoute(ports: EventFeedPorts): Route {
   };
 }
 
-async function feed({ readers }: EventFeedPorts, { caller, query }: Call): Promise<Answer> {
+async function feed({ readers }: EventFeedPorts, { caller, query, whenLeft }: Call): Promise<Answer> {
   const type = eventTypeOf(query['type']);
   if (type === 'invalid') return parameterError(EVENT_TYPE);
   const imei = query['device'];
@@ -50,8 +44,7 @@ async function feed({ readers }: EventFeedPorts, { caller, query }: Call): Promi
     imei: imei ?? null,
     limit: readLimit(query, EVENT_FEED_LIMIT),
     waitMs: readWaitMs(query),
+    whenLeft,
   });
-  if (page === 'malformed') return errorAnswer('BAD_REQUEST', CURSOR_MESSAGE);
-  if (page === 'expired') return errorAnswer('CURSOR_EXPIRED');
-  return dataAnswer(page.events.map(recordedEventView), { cursor: page.cursor, has_more: page.hasMore });
+  return feedAnswer(page);
 }

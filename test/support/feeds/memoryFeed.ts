@@ -1,0 +1,127 @@
+import { createSecretKey } from 'node:crypto';
+import type { KeyState } from '../../../src/access/keyState.ts';
+import type { WorkTurns } from '../../../src/base/workTurns.ts';
+import { type LiveServer, ServerStarts } from '../../../src/feeds/serverMark.ts';
+import { Snapshot } from '../../../src/feeds/snapshot.ts';
+import { Cursors } from '../../../src/flows/readers/cursors.ts';
+import { DeviceFeed } from '../../../src/flows/readers/deviceFeed.ts';
+import type { FeedFormat } from '../../../src/flows/readers/feedPage.ts';
+import { UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/flows/readers/unreadAnswers.ts';
+import { ChangedJson } from '../../../src/http/answers/changedJson.ts';
+import { feedFormat } from '../../../src/http/answers/feedPages.ts';
+import { Fleet } from '../../../src/memory/fleet.ts';
+import { settle, stepTurns, testRoom } from './stepTurns.ts';
+
+export const WORLD = 7;
+const NOW_MS = Date.UTC(2026, 10, 20);
+
+/** The keys of an account; both accounts of the tests are members of the organization that has the world. */
+export const callerOf = (accountId: number, keyId = accountId * 1_000) =>
+  ({ id: keyId, accountId, worldIds: [WORLD] }) as unknown as KeyState;
+
+/** The feed of devices over a memory that a test moves on, without Postgres. */
+export class MemoryFeed {
+  readonly turns: WorkTurns<string | number> = stepTurns();
+  readonly fleet = new Fleet();
+  readonly unread: UnreadAnswers;
+  readonly feed: DeviceFeed;
+  readonly #room: ReturnType<typeof testRoom>;
+  /** How often a page with devices was made. */
+  pagesMade = 0;
+  followed = new Snapshot(10, 10, []);
+
+  constructor(devices: number, { unreadMaxBytes = UNREAD_MAX_BYTES } = {}) {
+    for (let id = 1; id <= devices; id++) {
+      const fields = { id, imei: String(350_000_000_000_000 + id), worldId: WORLD, name: `Van ${id}` };
+      this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, 5);
+    }
+    this.#room = testRoom(this.turns, this.fleet.watch);
+    this.unread = new UnreadAnswers(this.turns, unreadMaxBytes);
+    const format = feedFormat(new ChangedJson());
+    const counted: Pick<FeedFormat, 'changes'> = {
+      changes: (items, end, nowMs) => {
+        if (items.length > 0) this.pagesMade++;
+        return format.changes(items, end, nowMs);
+      },
+    };
+    const follower = {
+      server: { history: '1/1/1', lineage: 'a', start: 1, walBytes: 0, xmax: 0 } satisfies LiveServer,
+      starts: new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]),
+      isComplete: true,
+      catchUp: () => Promise.resolve(),
+      noteReader: () => undefined,
+    };
+    const self = this;
+    const held = {
+      fleet: this.fleet,
+      get followed() {
+        return self.followed;
+      },
+      isOwn: () => false,
+    };
+    const clock = () => NOW_MS;
+    const cursors = new Cursors({ secretsKey: createSecretKey(Buffer.alloc(32)), clock, follower });
+    const { room } = this.#room;
+    const { turns, unread } = this;
+    this.feed = new DeviceFeed({ held, cursors, room, unread, format: counted, turns, clock, follower });
+  }
+
+  /** A transaction of another account moves on what is followed and changes nothing here. */
+  followOthers(): void {
+    const { xmax } = this.followed;
+    this.followed = new Snapshot(xmax + 1, xmax + 1, []);
+  }
+
+  /** Devices are renamed by a transaction that is followed at once. */
+  edit(ids: readonly number[]): void {
+    const xid = this.followed.xmax;
+    for (const id of ids) {
+      const fields = {
+        id,
+        imei: String(350_000_000_000_000 + id),
+        worldId: WORLD,
+        name: `Van ${id}, ${xid}`,
+      };
+      this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, xid);
+    }
+    this.followOthers();
+    this.#room.announce();
+  }
+
+  /** A cursor with everything seen that there is. */
+  async cursor(accountId: number): Promise<string> {
+    let cursor: string | null = null;
+    for (;;) {
+      const page = await this.page(accountId, { cursor, limit: 1_000 });
+      cursor = page.meta.cursor;
+      if (!page.meta.has_more) return cursor;
+    }
+  }
+
+  /** A page that its reader takes at once. */
+  async page(accountId: number, query: { cursor: string | null; limit: number }): Promise<Page> {
+    const answer = await this.feed.next(callerOf(accountId), { ...query, waitMs: 0 });
+    if (typeof answer === 'string') throw new Error(answer);
+    answer.handover?.done();
+    return pageOf(answer.bytes);
+  }
+
+  wait(accountId: number, cursor: string, limit = 1_000, keyId?: number) {
+    return Promise.resolve(this.feed.next(callerOf(accountId, keyId), { cursor, limit, waitMs: 25_000 }));
+  }
+
+  settle(): Promise<number> {
+    return settle(this.turns);
+  }
+
+  close(): void {
+    this.#room.room.close();
+  }
+}
+
+export interface Page {
+  readonly data: readonly { readonly imei: string; readonly name: string }[];
+  readonly meta: { readonly cursor: string; readonly has_more: boolean };
+}
+
+export const pageOf = (bytes: Buffer): Page => JSON.parse(bytes.toString()) as Page;

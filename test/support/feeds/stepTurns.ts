@@ -1,0 +1,53 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { WorkTurns } from '../../../src/base/workTurns.ts';
+import type { Applied } from '../../../src/flows/feed/follower.ts';
+import { WaitRoom } from '../../../src/flows/readers/waitRoom.ts';
+import { WorldWatch } from '../../../src/memory/worldWatch.ts';
+
+/** Turns without a time budget: each runs one step, so that turns can be counted on any machine. */
+export const stepTurns = (): WorkTurns<string | number> => new WorkTurns(0);
+
+/** Runs turns until nothing is left to do. Returns how many there were. */
+export async function settle(turns: WorkTurns<string | number>): Promise<number> {
+  let count = 0;
+  // What a turn sets off may take another.
+  for (let idle = 0; idle < 3; ) {
+    idle = turns.size === 0 ? idle + 1 : 0;
+    if (idle === 0) count++;
+    await nextTurn();
+  }
+  return count;
+}
+
+/** A room whose clock, news and dropped keys a test decides. */
+export function testRoom(turns = stepTurns(), watch = new WorldWatch()) {
+  const state = { nowMs: 0, follower: { isComplete: true } };
+  let apply: (by: Applied) => void = () => undefined;
+  let drop: (isDropped: (keyId: number, accountId: number) => boolean) => void = () => undefined;
+  const room = new WaitRoom({
+    fleet: { watch },
+    keyring: {
+      onDropped: (listener) => {
+        drop = listener;
+        return () => undefined;
+      },
+    },
+    follower: {
+      ...state.follower,
+      onApplied: (listener) => {
+        apply = listener;
+        return () => undefined;
+      },
+    },
+    turns,
+    clock: () => state.nowMs,
+  });
+  return {
+    room,
+    turns,
+    watch,
+    state,
+    announce: (): void => apply('followed'),
+    dropKey: (keyId: number): void => drop((id) => id === keyId),
+  };
+}
