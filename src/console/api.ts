@@ -7,6 +7,20 @@ const STORED_TOKEN = 'fleet-session';
 /** The token of the session; null when nobody is logged in. It is gone when the tab is closed. */
 export const token = signal<string | null>(sessionStorage.getItem(STORED_TOKEN));
 
+/** What the clock of this machine is behind that of the service, by the last answer: whole seconds, so half a second off. */
+let behindMs = 0;
+
+/** The time by the clock of the service, epoch milliseconds. */
+export function serverNowMs(): number {
+  return Date.now() + behindMs;
+}
+
+/** Compares the clocks (RFC 9110 6.6.1). */
+export function takeServerTime(response: Response): void {
+  const ms = Date.parse(response.headers.get('date') ?? '');
+  if (!Number.isNaN(ms)) behindMs = ms - Date.now();
+}
+
 export type Reply<T> =
   | {
       readonly ok: true;
@@ -44,6 +58,7 @@ export async function call<T>({ method, path, body, idempotencyKey }: ApiCall): 
   } catch {
     return failure(0, 'The service cannot be reached. Check that it runs, then try again.');
   }
+  takeServerTime(response);
   const json = await response.json().catch(() => ({}));
   if (response.ok) return { ok: true, data: json.data as T, meta: json.meta ?? {} };
   const { code, message = `The service answered ${response.status}.`, details = [] } = json.error ?? {};

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { type KnownDevice, knownDevice, update } from './knownDevice.ts';
+import { type KnownDevice, knownDevice, setStatus, statusAt, update } from './knownDevice.ts';
 import type { ChangedDevice, Device, RemovedDevice } from './types.ts';
 
 /** Called with what has changed, in the order in which it was told. */
@@ -9,6 +9,8 @@ export type FleetListener = (changed: readonly (KnownDevice | RemovedDevice)[]) 
 const LISTS_EVERY_MS = 500;
 /** So that what comes together is drawn together. */
 const LISTS_AFTER_MS = 30;
+/** Devices whose age is looked at between two looks at the clock. */
+const AGED_AT_ONCE = 500;
 
 /** The devices of the account by IMEI, as the stream tells of them. */
 export class Fleet {
@@ -32,13 +34,39 @@ export class Fleet {
   }
 
   apply(changed: readonly ChangedDevice[]): void {
-    const known = changed.map((device) => ('removed' in device ? this.#remove(device) : this.#keep(device)));
-    for (const listener of this.#listeners) listener(known);
-    if (changed.length > 0) this.#timer ??= setTimeout(this.#next, this.#waitMs());
+    this.#tell(changed.map((device) => ('removed' in device ? this.#remove(device) : this.#keep(device))));
   }
 
   clear(): void {
     this.apply(Array.from(this.#devices.keys(), (imei) => ({ imei, removed: true })));
+  }
+
+  /**
+   * Brings every status to the time `nowMs` (epoch milliseconds of the server): the stream says nothing of a device that
+   * sends nothing. `pause` is called between parts and may wait.
+   */
+  async age(nowMs: number, pause: () => Promise<void> | null): Promise<void> {
+    let aged: KnownDevice[] = [];
+    let seen = 0;
+    for (const device of this.#devices.values()) {
+      const status = statusAt(device.location, nowMs);
+      if (status !== device.status) {
+        setStatus(device, status);
+        aged.push(device);
+      }
+      if (++seen % AGED_AT_ONCE !== 0) continue;
+      this.#tell(aged);
+      aged = [];
+      const waiting = pause();
+      if (waiting !== null) await waiting;
+    }
+    this.#tell(aged);
+  }
+
+  #tell(changed: readonly (KnownDevice | RemovedDevice)[]): void {
+    if (changed.length === 0) return;
+    for (const listener of this.#listeners) listener(changed);
+    this.#timer ??= setTimeout(this.#next, this.#waitMs());
   }
 
   #remove(device: RemovedDevice): RemovedDevice {

@@ -1,14 +1,21 @@
 import { signal } from '@preact/signals';
-import { call, forgetSession, token } from './api.ts';
+import { call, forgetSession, serverNowMs, token } from './api.ts';
 import { nameOf } from './findDevices.ts';
 import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
-import { bodyTexts } from './stream/bodyTexts.ts';
-import { type StreamMessage, StreamMessages } from './stream/streamMessages.ts';
+import { changeOf } from './knownDevice.ts';
+import { readStream, type StreamEnd } from './stream/readStream.ts';
+import { SharedStream, type Told } from './stream/sharedStream.ts';
+import type { StreamMessage } from './stream/streamMessages.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 
-/** Whether what is shown is what happens: `lost` until the line is back, which is tried again and again. */
-export const line = signal<'connecting' | 'live' | 'lost'>('connecting');
+/** Whether what is shown is what happens. Unless it is live, it is tried again and again. */
+export type Line =
+  | { readonly state: 'connecting' | 'live' | 'lost' }
+  /** Refused by a limit: which one, as the service says it, and when it is tried again. */
+  | { readonly state: 'limited'; readonly message: string; readonly untilMs: number };
+
+export const line = signal<Line>({ state: 'connecting' });
 export const fleet = new Fleet();
 
 /** What people call a device; its IMEI while it is not known. */
@@ -18,97 +25,177 @@ export function nameOfImei(imei: string): string {
 
 /** Newest first, at most EVENTS_MAX. */
 export const events = signal<readonly FleetEvent[]>([]);
+/** Why the events before the page was opened could not be read; null when they are there or asked for. */
+export const eventsError = signal<string | null>(null);
 
 const EVENTS_MAX = 200;
 /** Changes between two looks at the clock: a tenth of a millisecond. */
 const APPLIED_AT_ONCE = 10;
+/** Devices in one part of what a tab tells another at the beginning. */
+const TOLD_AT_ONCE = 1_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
-/** A heartbeat comes every ten seconds. */
-const SILENCE_MS = 25_000;
+/** Windows of limits are a minute and an hour long. */
+const LIMITED_MS = 20_000;
+const AGE_EVERY_MS = 5_000;
 
 /** Follows the fleet until aborted. A line that is lost goes on at its cursor, so nothing is missed or shown twice. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
-  let cursor = '';
-  let retryMs = RETRY_MIN_MS;
-  const pace = new FramePace();
-  const begin = async (): Promise<void> => {
-    fleet.clear();
-    cursor = '';
-    const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
-    if (recent.ok && !signal.aborted) addEvents(recent.data);
+  const live = new LiveFleet(signal);
+  signal.addEventListener('abort', () => live.close());
+  await live.follow();
+}
+
+class LiveFleet {
+  readonly #signal: AbortSignal;
+  readonly #shared: SharedStream;
+  readonly #pace = new FramePace();
+  readonly #ageTimer = setInterval(() => void this.#age(), AGE_EVERY_MS);
+  #cursor = '';
+  #retryMs = RETRY_MIN_MS;
+  #isAging = false;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    this.#shared = new SharedStream(token.value ?? '', (tell) => this.#tellAll(tell));
+    addEventListener('pagehide', this.#leave);
+  }
+
+  /** The tab is closed: another one opens the stream. */
+  readonly #leave = (): void => {
+    this.#shared.isOpen = false;
   };
-  const take = async (messages: Iterable<StreamMessage>): Promise<void> => {
+
+  async follow(): Promise<void> {
+    line.value = { state: 'connecting' };
+    events.value = [];
+    fleet.clear();
+    void readFirstEvents(this.#signal);
+    while (!this.#signal.aborted) {
+      if (await this.#shared.follow(this.#signal, (told) => this.#takeTold(told))) continue;
+      const end = await readStream(this.#cursor, this.#signal, {
+        opened: () => {
+          line.value = { state: 'live' };
+          this.#shared.isOpen = true;
+        },
+        take: (messages) => this.#take(messages),
+      });
+      this.#shared.isOpen = false;
+      if (this.#signal.aborted) return;
+      if (end.kind === 'forbidden') return forgetSession();
+      if (end.kind === 'expired') {
+        fleet.clear();
+        this.#cursor = '';
+        void readFirstEvents(this.#signal);
+      }
+      await this.#rest(end);
+    }
+  }
+
+  close(): void {
+    clearInterval(this.#ageTimer);
+    removeEventListener('pagehide', this.#leave);
+    this.#shared.close();
+  }
+
+  /** Says why nothing is live, and waits before the next try. */
+  async #rest(end: StreamEnd): Promise<void> {
+    if (end.kind === 'limited') {
+      line.value = { state: 'limited', message: end.message, untilMs: Date.now() + LIMITED_MS };
+      return wait(LIMITED_MS, this.#signal);
+    }
+    line.value = { state: 'lost' };
+    await wait(this.#retryMs, this.#signal);
+    this.#retryMs = Math.min(RETRY_MAX_MS, this.#retryMs * 2);
+  }
+
+  async #take(messages: Iterable<StreamMessage>): Promise<void> {
     let changed: ChangedDevice[] = [];
     let happened: FleetEvent[] = [];
     const apply = (): void => {
       if (changed.length > 0) fleet.apply(changed);
       if (happened.length > 0) addEvents(happened);
+      this.#shared.tell(changed, happened, this.#cursor);
       changed = [];
       happened = [];
     };
-    pace.begin();
+    this.#pace.begin();
     for (const { event, id, data } of messages) {
-      if (signal.aborted) return;
-      retryMs = RETRY_MIN_MS;
-      cursor = id;
+      if (this.#signal.aborted) return;
+      this.#retryMs = RETRY_MIN_MS;
+      this.#cursor = id;
       if (event === 'fleet_event') happened.push(JSON.parse(data));
       if (event === 'device') changed.push(JSON.parse(data));
       if (changed.length + happened.length < APPLIED_AT_ONCE) continue;
       apply();
-      if (pace.isUsedUp) await pace.wait();
+      const waiting = this.#pause();
+      if (waiting !== null) await waiting;
     }
-    if (!signal.aborted) apply();
-  };
-  line.value = 'connecting';
-  events.value = [];
-  await begin();
-  while (!signal.aborted) {
-    const outcome = await readStream(cursor, signal, take);
-    if (signal.aborted) return;
-    line.value = 'lost';
-    if (outcome === 'forbidden') return forgetSession();
-    if (outcome === 'expired') await begin();
-    await new Promise((resolve) => setTimeout(resolve, retryMs));
-    retryMs = Math.min(RETRY_MAX_MS, retryMs * 2);
+    if (!this.#signal.aborted) apply();
+  }
+
+  #takeTold({ isFirst, devices, events: happened, cursor }: Told): void {
+    if (isFirst) {
+      fleet.clear();
+      line.value = { state: 'live' };
+    }
+    fleet.apply(devices);
+    addEvents(happened);
+    if (cursor !== '') this.#cursor = cursor;
+  }
+
+  #tellAll(tell: (told: Told) => void): void {
+    let devices: ChangedDevice[] = [];
+    tell({ isFirst: true, devices, events: events.value, cursor: '' });
+    for (const device of fleet.values()) {
+      devices.push(changeOf(device));
+      if (devices.length < TOLD_AT_ONCE) continue;
+      tell({ isFirst: false, devices, events: [], cursor: '' });
+      devices = [];
+    }
+    tell({ isFirst: false, devices, events: [], cursor: this.#cursor });
+  }
+
+  async #age(): Promise<void> {
+    if (this.#isAging) return;
+    this.#isAging = true;
+    await fleet.age(serverNowMs(), () => this.#pause());
+    this.#isAging = false;
+  }
+
+  /** Null while work may go on. Nothing is drawn in a hidden tab, so it leaves nothing to drawing. */
+  #pause(): Promise<void> | null {
+    return this.#pace.isUsedUp && !document.hidden ? this.#pace.wait() : null;
   }
 }
 
-/** Reads until the line ends. `forbidden`: the session is over. `expired`: the cursor is too old, begin anew. */
-async function readStream(
-  cursor: string,
-  signal: AbortSignal,
-  take: (messages: Iterable<StreamMessage>) => Promise<void>,
-): Promise<'ended' | 'forbidden' | 'expired'> {
-  const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), SILENCE_MS);
-  try {
-    const query = cursor === '' ? '' : `?cursor=${encodeURIComponent(cursor)}`;
-    const response = await fetch(`/api/v1/stream${query}`, {
-      headers: { Authorization: `Bearer ${token.value}` },
-      signal: AbortSignal.any([signal, silence.signal]),
-    });
-    if (response.status === 403) return 'forbidden';
-    if (response.status === 410) return 'expired';
-    if (!response.ok || response.body === null) return 'ended';
-    line.value = 'live';
-    const messages = new StreamMessages();
-    for await (const text of bodyTexts(response.body)) {
-      clearTimeout(timer);
-      timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      await take(messages.take(text));
-    }
-    return 'ended';
-  } catch {
-    return 'ended'; // cut off, silent, or unreachable: all are tried again
-  } finally {
-    clearTimeout(timer);
-    silence.abort(); // whatever ended the reading, the line is closed
+/** What happened before the page was opened. It is asked for until it is answered. */
+export async function readFirstEvents(signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
+    if (signal.aborted) return;
+    eventsError.value = recent.ok ? null : recent.message;
+    if (recent.ok) return addEvents(recent.data);
+    await wait(LIMITED_MS, signal);
   }
 }
 
 /** The list and the stream may both bring an event: it is shown once. */
 function addEvents(more: readonly FleetEvent[]): void {
+  if (more.length === 0) return;
   const byId = new Map([...events.value, ...more].map((event) => [event.id, event]));
   events.value = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, EVENTS_MAX);
+}
+
+/** Settles after the time, or at once when it is aborted. */
+function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
 }

@@ -1,23 +1,36 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type Reply } from './api.ts';
 
+/** After this a call that was refused for a time is made again. */
+const AGAIN_MS = 30_000;
+/** Unreachable, over a limit, or without the database: all of them pass. */
+const PASSING = [0, 429, 503];
+
 export interface Loaded<T> {
   /** Null until the first answer. While it is asked for again, the last one stands. */
   readonly reply: Reply<T> | null;
   reload(): void;
 }
 
-/** What a GET answers; asked for again when the path or `round` changes, and with `reload`. */
+/**
+ * What a GET answers; asked for again when the path or `round` changes, and with `reload`. What was refused for a time is
+ * asked for again after half a minute.
+ */
 export function useLoaded<T>(path: string, round = 0): Loaded<T> {
   const [loaded, setLoaded] = useState<{ path: string; reply: Reply<T> } | null>(null);
   const [reloads, setReloads] = useState(0);
   useEffect(() => {
     let isCurrent = true;
+    let again: ReturnType<typeof setTimeout> | undefined;
     void call<T>({ method: 'GET', path }).then((reply) => {
-      if (isCurrent) setLoaded({ path, reply });
+      if (!isCurrent) return;
+      setLoaded({ path, reply });
+      if (reply.ok || !PASSING.includes(reply.status)) return;
+      again = setTimeout(() => setReloads((before) => before + 1), AGAIN_MS);
     });
     return () => {
       isCurrent = false;
+      clearTimeout(again);
     };
   }, [path, round, reloads]);
   const reply = loaded?.path === path ? loaded.reply : null;

@@ -1,3 +1,4 @@
+import { counted, duration } from './amounts.ts';
 import type { Explanation } from './types.ts';
 
 /** A stretch of the window, in per cent of its length. */
@@ -42,14 +43,10 @@ export function timeLine(
       threshold: thresholdOf(first_inside_at),
     })),
     gaps: gaps.map(({ from, to }) => stretch(from, to)),
-    text: `Time line from ${timeOf(window.from)} to ${timeOf(window.to)}: ${count(visits.length, 'visit')}, ${count(gaps.length, 'gap')} without points${
-      dwellSeconds === 0 ? '' : `, minimum stay ${dwellSeconds} s`
+    text: `Time line from ${timeOf(window.from)} to ${timeOf(window.to)}: ${counted(visits.length, 'visit')}, ${counted(gaps.length, 'gap')} without points${
+      dwellSeconds === 0 ? '' : `, minimum stay ${duration(dwellSeconds)}`
     }. The list below has each of them.`,
   };
-}
-
-function count(number: number, noun: string): string {
-  return number === 1 ? `1 ${noun}` : `${number} ${noun}s`;
 }
 
 function timeOf(iso: string): string {

@@ -115,6 +115,8 @@ export interface Key {
 }
 
 export interface Webhook {
+  /** Null unless it gets no new deliveries. */
+  readonly paused: { readonly reason: string; readonly since: string } | null;
   readonly id: number;
   readonly url: string;
   readonly events: readonly string[];
@@ -130,6 +132,10 @@ export interface Delivery {
   readonly last_error: string | null;
   readonly created_at: string;
 }
+
+export type AccountUsage = Readonly<
+  Record<'areas' | 'vertices' | 'stays', { readonly used: number; readonly limit: number }>
+>;
 
 export interface DeliverySummary {
   readonly total: number;

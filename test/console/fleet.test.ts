@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Fleet } from '../../src/console/fleet.ts';
+import { changeOf, knownDevice, statusAt } from '../../src/console/knownDevice.ts';
 import type { ChangedDevice, Device } from '../../src/console/types.ts';
+import { deviceStatus } from '../../src/engine/deviceStatus.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
 const device: fc.Arbitrary<Device> = fc.record({
@@ -62,4 +64,70 @@ describe('the fleet that the console knows', () => {
       }),
     );
   });
+
+  test('has the status that the API gives at every age', () => {
+    const ages = fc.oneof(
+      fc.integer({ min: -1_000, max: 3 * 86_400_000 }),
+      fc.constantFrom(600_000, 86_400_000),
+    );
+    fc.assert(
+      fc.property(device, ages, fc.constantFrom(0, 4.9, 5, 50), (one, ageMs, speedKmh) => {
+        const { location } = knownDevice(one);
+        const placed = location === null ? null : { ...location, speedKmh };
+        const nowMs = (placed?.recordedAtMs ?? 0) + ageMs;
+        assert.equal(statusAt(placed, nowMs), deviceStatus(placed?.recordedAtMs ?? null, speedKmh, nowMs));
+      }),
+    );
+  });
+
+  test('ages without the stream, and listeners hear of those whose status changes and of no others', async () => {
+    const fleet = new Fleet();
+    const at = (recordedAtMs: number) => ({
+      ...{ latitude: 1, longitude: 2, speed_kmh: 50, heading: 0 },
+      recorded_at: new Date(recordedAtMs).toISOString(),
+    });
+    const base = { name: null, plate: null, ignition: null, status: 'moving' as const };
+    const devices = Array.from({ length: 1_200 }, (_, n) => ({
+      ...base,
+      imei: String(n),
+      location: at(n % 3 === 0 ? 0 : 600_000),
+    }));
+    fleet.apply(devices);
+    const heard: string[] = [];
+    fleet.listen((changed) => heard.push(...changed.map(({ imei }) => imei)));
+    heard.length = 0;
+    let pauses = 0;
+    await fleet.age(600_001, () => {
+      pauses++;
+      return null;
+    });
+    const old = devices.filter((_, n) => n % 3 === 0).map(({ imei }) => imei);
+    assert.deepEqual(heard, old);
+    assert.equal(fleet.get('0')?.status, 'offline');
+    assert.equal(fleet.get('1')?.status, 'moving');
+    assert.ok(pauses > 1);
+    await fleet.age(600_001, () => null);
+    assert.deepEqual(heard, old);
+  });
+
+  test('is told to another tab as the stream told it', () => {
+    fc.assert(fc.property(device, (one) => assert.equal(inOrder(changeOf(knownDevice(one))), inOrder(one))));
+  });
 });
+
+/** As JSON with its fields in one order. */
+function inOrder({ imei, name, plate, status, ignition, location }: Device): string {
+  const { latitude, longitude, speed_kmh, recorded_at, heading } = location ?? {};
+  return JSON.stringify([
+    imei,
+    name,
+    plate,
+    status,
+    ignition,
+    latitude,
+    longitude,
+    speed_kmh,
+    recorded_at,
+    heading,
+  ]);
+}

@@ -59,6 +59,18 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     return visitor;
   }
 
+  test('the reason for a trail that could not be read stays when the vehicle moves', async (t) => {
+    const { page } = await enter(t);
+    await page.route('**/history?*', (route) =>
+      route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: 'slow down' } } }),
+    );
+    await page.getByLabel('Search').fill('Van');
+    await page.keyboard.press('Enter');
+    await page.getByText('0 points; slow down').waitFor();
+    await send(VAN, { latitude: -17.75, longitude: 179.5 });
+    await page.getByText('1 point; slow down').waitFor();
+  });
+
   const placeOf = (page: Page, imei: string) =>
     page.evaluate(
       `document.querySelector('.map').view?.vehicleAt('${imei}') ?? null`,

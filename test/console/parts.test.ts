@@ -153,5 +153,5 @@ test('the picture of an explanation shows stays, gaps and the minimum stay where
     { x: 90, width: 10, outcome: 'pending', threshold: null },
   ]);
   assert.deepEqual(line.gaps, [{ x: 20, width: 25 }]);
-  assert.match(line.text, /3 visits, 1 gap without points, minimum stay 900 s/);
+  assert.match(line.text, /3 visits, 1 gap without points, minimum stay 15 min/);
 });

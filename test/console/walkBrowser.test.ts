@@ -21,7 +21,7 @@ const SQUARE = '41.9, 12.45\n41.9, 12.46\n41.91, 12.46\n41.91, 12.45';
 /** What the browser itself reports of refusals and of the killed pod, which are provoked. */
 const PROVOKED = /status of 4(00|22)|net::ERR_/;
 
-describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000 }, () => {
+describe('a walk through the console', { skip: withoutBrowser() }, () => {
   let browser: Browser;
   before(async () => {
     browser = await startBrowser();
@@ -92,7 +92,7 @@ describe('a walk through the console', { skip: withoutBrowser(), timeout: 90_000
     await name.fill('Yard');
     await form.getByLabel('Points as').fill(SQUARE);
     await form.getByRole('button', { name: 'Try on last week' }).click();
-    await form.getByText('1 entries and 1 exits of 1 devices in 4 points').waitFor();
+    await form.getByText('1 entry and 1 exit of 1 device in 4 points').waitFor();
     assert.deepEqual(await violationsIn(page), [], 'an area that was tried');
     await form.getByRole('button', { name: 'Save' }).click();
     await page.getByText('Yard is saved.').waitFor();

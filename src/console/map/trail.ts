@@ -19,8 +19,9 @@ interface Trail {
 /** Draws the way that the chosen device has come, and goes on with it, until the returned function is called. */
 export function drawTrail(overlay: Overlay): () => void {
   let points: LatLng[] = [];
+  let error: string | null = null;
   let asked = new AbortController();
-  const draw = (error: string | null = null): void => {
+  const draw = (): void => {
     const coordinates = unwrapped(points);
     const geometry = { type: 'LineString' as const, coordinates };
     overlay.show(coordinates.length < 2 ? [] : [{ type: 'Feature', properties: {}, geometry }]);
@@ -32,14 +33,16 @@ export function drawTrail(overlay: Overlay): () => void {
     asked.abort();
     asked = new AbortController();
     points = [];
+    error = null;
     draw();
     if (imei === null || hours === 0) return;
     trail.value = null;
     const { signal } = asked;
-    void untracked(() => readTrail(imei, hours, signal)).then(({ way, error }) => {
+    void untracked(() => readTrail(imei, hours, signal)).then((read) => {
       if (signal.aborted) return;
-      points = [...way, ...points];
-      draw(error);
+      points = [...read.way, ...points];
+      error = read.error;
+      draw();
     });
   });
   const stopListening = fleet.listen((changed) => {

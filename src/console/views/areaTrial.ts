@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { counted } from '../amounts.ts';
 import type { Reply } from '../api.ts';
 import { call } from '../api.ts';
 import { type AreaBody, areaDraft } from '../areaDraft.ts';
@@ -59,8 +60,8 @@ function Outcome({ trial }: { trial: Trial }): VNode {
   const changes = saved && compareTrials(tried, saved);
   const { points = 0, notes = [], warnings = [] } = trial.draft.meta;
   return html`
-    <p>${sumOf(tried)} in ${points} points of the last seven days.</p>
-    ${saved && html`<p>As it is saved: ${sumOf(saved)}. ${changes ? `${changes.same} events are the same, ${changes.new} new, ${changes.gone} gone.` : 'They are too many to be compared one by one.'}</p>`}
+    <p>${sumOf(tried)} in ${counted(points, 'point')} of the last seven days.</p>
+    ${saved && html`<p>As it is saved: ${sumOf(saved)}. ${changes ? `${counted(changes.same, 'event is', 'events are')} the same, ${changes.new} new, ${changes.gone} gone.` : 'They are too many to be compared one by one.'}</p>`}
     ${points === 0 && html`<p class="empty">Nothing was recorded last week, so nothing can be said. Save it and watch the events.</p>`}
     <ul>${[...warnings, ...notes].map(({ message }) => html`<li>${message}</li>`)}</ul>
     ${
@@ -75,5 +76,5 @@ function Outcome({ trial }: { trial: Trial }): VNode {
 }
 
 function sumOf({ entries, exits, devices }: Backtest): string {
-  return `${entries} entries and ${exits} exits of ${devices} devices`;
+  return `${counted(entries, 'entry', 'entries')} and ${counted(exits, 'exit')} of ${counted(devices, 'device')}`;
 }

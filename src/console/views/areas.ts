@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { duration } from '../amounts.ts';
 import { areaDraft, beginDraft } from '../areaDraft.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
@@ -32,7 +33,7 @@ export function Areas(): VNode {
   };
   const row = (area: Area): VNode => html`<li key=${area.id}>
     <button type="button" class="row" aria-pressed=${chosen?.id === area.id} onClick=${() => choose(area.id)}>
-      ${area.name}<small>${area.type}${area.dwell_seconds > 0 ? `, after ${area.dwell_seconds} s` : ''}</small>
+      ${area.name}<small>${area.type}${area.dwell_seconds > 0 ? `, after ${duration(area.dwell_seconds)}` : ''}</small>
     </button>
   </li>`;
   return html`

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { duration } from '../amounts.ts';
 import { nameOf } from '../findDevices.ts';
 import { Panel } from '../forms/panel.ts';
 import { html } from '../html.ts';
@@ -41,7 +42,7 @@ function InsideList({ path, round }: { path: string; round: number }): VNode {
     show=${(inside: readonly DeviceInArea[]) =>
       html`<ul class="rows">${inside.map(
         ({ device, since, entered_at, dwell_left_seconds }) => html`<li key=${device.imei}>
-        ${nameOf(device)} <small>since <${Time} at=${since} />${entered_at === null && `, ${dwell_left_seconds} s more until it counts as entered`}</small>
+        ${nameOf(device)} <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(dwell_left_seconds)} more until it counts as entered`}</small>
       </li>`,
       )}</ul>`} />`;
 }

@@ -25,7 +25,7 @@ export function Devices(): VNode {
 
 function nothingFound(count: number): string {
   if (count > 0) return 'No device fits. Try fewer letters, or a part of the plate.';
-  return line.value === 'live'
+  return line.value.state === 'live'
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
     : 'Waiting for the fleet.';
 }

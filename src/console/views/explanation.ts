@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { counted, duration } from '../amounts.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
 import { type TimeLine, timeLine } from '../timeLine.ts';
@@ -19,8 +20,8 @@ export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: 
     <ul>${visits.map(
       (
         visit,
-      ) => html`<li>inside from <${Time} at=${visit.first_inside_at} /> to <${Time} at=${visit.last_inside_at} />, ${visit.points} points,
-        ${` ${visit.seconds}`} s, ${visit.outcome.replaceAll('_', ' ')}</li>`,
+      ) => html`<li>inside from <${Time} at=${visit.first_inside_at} /> to <${Time} at=${visit.last_inside_at} />, ${counted(visit.points, 'point')},
+        ${` ${duration(visit.seconds)}`}, ${visit.outcome.replaceAll('_', ' ')}</li>`,
     )}${gaps.map(({ from, to }) => html`<li>no points from <${Time} at=${from} /> to <${Time} at=${to} /></li>`)}</ul>
     <ul>${notes.map(({ message: note }) => html`<li>${note}</li>`)}</ul>
     <${Curl} call=${{ method: 'GET', path }} />

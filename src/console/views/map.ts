@@ -39,7 +39,7 @@ export function MapPanel(): VNode {
 }
 
 function hint(): string {
-  if (line.value !== 'live') return 'Waiting for the fleet.';
+  if (line.value.state !== 'live') return 'Waiting for the fleet.';
   return fleet.size === 0
     ? 'There are no devices yet. Add one with: fleet device:create --email … --imei …'
     : 'Click a vehicle, or search one, to see more of it.';
@@ -115,5 +115,5 @@ function Card({ device }: { device: KnownDevice }): VNode {
 function trailText(): string {
   if (trail.value === null) return 'Asking for the trail…';
   const { points, error } = trail.value;
-  return `${points} points${error === null ? '' : `; ${error}`}`;
+  return `${points} ${points === 1 ? 'point' : 'points'}${error === null ? '' : `; ${error}`}`;
 }

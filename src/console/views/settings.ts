@@ -1,9 +1,12 @@
 import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
 import { html } from '../html.ts';
 import { Keys } from './keys.ts';
 import { Usage } from './usage.ts';
 import { Webhooks } from './webhooks.ts';
 
 export function Settings(): VNode {
-  return html`<${Keys} /><${Webhooks} /><${Usage} />`;
+  const [round, setRound] = useState(0);
+  const changed = (): void => setRound((before) => before + 1);
+  return html`<${Keys} /><${Webhooks} changed=${changed} /><${Usage} round=${round} />`;
 }

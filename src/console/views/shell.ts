@@ -69,5 +69,10 @@ export function Shell(): VNode {
 const LINES = { connecting: 'Connecting…', live: 'Live', lost: 'Line lost, trying again…' };
 
 function Line(): VNode {
-  return html`<span class=${`line ${line.value}`} role="status">${LINES[line.value]}</span>`;
+  const now = line.value;
+  const text =
+    now.state === 'limited'
+      ? `Not live: ${now.message}. Next try at ${new Date(now.untilMs).toLocaleTimeString()}.`
+      : LINES[now.state];
+  return html`<span class=${`line ${now.state}`} role="status">${text}</span>`;
 }

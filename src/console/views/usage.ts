@@ -3,19 +3,26 @@ import type { Reply } from '../api.ts';
 import { html } from '../html.ts';
 import { fleet } from '../liveFleet.ts';
 import { useLoaded } from '../loaded.ts';
-import type { Area, DeliverySummary, Webhook } from '../types.ts';
+import type { AccountUsage, DeliverySummary, Webhook } from '../types.ts';
 import { Curl } from './parts.ts';
 
-const AREAS = '/api/v1/areas?limit=1';
+const USAGE = '/api/v1/usage';
 const WEBHOOKS = '/api/v1/webhooks?limit=100';
 const SUMMARY = '/api/v1/webhooks/metrics/summary';
 
-/** What the account has of what it may have, as far as the API tells it. */
-export function Usage(): VNode {
+/** Of the account, as the API names them. */
+const USED = [
+  ['areas', 'Areas'],
+  ['vertices', 'Vertices of areas'],
+  ['stays', 'Stays of devices in areas'],
+] as const;
+
+/** What the account has of what it may have, as far as the API tells it; asked again with each `round`. */
+export function Usage({ round }: { round: number }): VNode {
   fleet.round.value; // drawn again with each round
-  const areas = useLoaded<readonly Area[]>(AREAS).reply;
-  const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS).reply;
-  const summary = useLoaded<DeliverySummary>(SUMMARY).reply;
+  const usage = useLoaded<AccountUsage>(USAGE, round).reply;
+  const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS, round).reply;
+  const summary = useLoaded<DeliverySummary>(SUMMARY, round).reply;
   const row = (what: string, count: string, most: string): VNode =>
     html`<tr><th scope="row">${what}</th><td>${count}</td><td>${most}</td></tr>`;
   return html`<section aria-label="Usage">
@@ -24,10 +31,12 @@ export function Usage(): VNode {
       <thead><tr><th scope="col">Of this account</th><th scope="col">Now</th><th scope="col">At most, unless the plan says otherwise</th></tr></thead>
       <tbody>
         ${row('Devices', String(fleet.size), '5 000 000')}
-        ${row(
-          'Areas',
-          shown(areas, ({ meta }) => String(meta.total)),
-          '20 000',
+        ${USED.map(([name, what]) =>
+          row(
+            what,
+            shown(usage, ({ data }) => grouped(data[name].used)),
+            shown(usage, ({ data }) => grouped(data[name].limit)),
+          ),
         )}
         ${row(
           'Webhooks',
@@ -46,8 +55,13 @@ export function Usage(): VNode {
     </table>
     <p>Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
       unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
-    <${Curl} call=${{ method: 'GET', path: AREAS }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
+    <${Curl} call=${{ method: 'GET', path: USAGE }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
   </section>`;
+}
+
+/** 20 000 */
+function grouped(count: number): string {
+  return count.toLocaleString('en').replaceAll(',', ' ');
 }
 
 function shown<T>(reply: Reply<T> | null, text: (answer: Extract<Reply<T>, { ok: true }>) => string): string {

@@ -12,8 +12,20 @@ import { Curl, List, Secret } from './parts.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 
-export function Webhooks(): VNode {
-  const { reply, reload } = useLoaded<readonly Webhook[]>(PATH);
+/** The endpoints of the account; `changed` is called when one was made or deleted, or a delivery was asked for. */
+const PAUSES: Readonly<Record<string, string>> = {
+  endpoint_quota: 'too many of its deliveries wait',
+  account_quota: 'too many deliveries of your account wait',
+  failing: 'no attempt has succeeded for five days',
+};
+
+export function Webhooks({ changed }: { changed: () => void }): VNode {
+  const loaded = useLoaded<readonly Webhook[]>(PATH);
+  const { reply } = loaded;
+  const reload = (): void => {
+    loaded.reload();
+    changed();
+  };
   return html`<section aria-label="Webhooks">
     <h3>Webhooks</h3>
     <${List} reply=${reply} reload=${reload} empty="There are no webhooks yet. Enter below where events are to be sent."
@@ -28,7 +40,7 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
   const [error, setError] = useState('');
   const [isOpen, setOpen] = useState(false);
   const [round, setRound] = useState(0);
-  const { id, url, events, active } = webhook;
+  const { id, url, events, active, paused } = webhook;
   const path = `/api/v1/webhooks/${id}`;
   const say = (reply: Reply<unknown>): void => setError(reply.ok ? '' : reply.message);
   const test = async (): Promise<void> => {
@@ -41,6 +53,11 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     say(reply);
     if (reply.ok) setSecret(reply.data.secret);
   };
+  const resume = async (): Promise<void> => {
+    const reply = await call({ method: 'POST', path: `${path}/resume`, body: {} });
+    say(reply);
+    if (reply.ok) reload();
+  };
   const remove = async (): Promise<void> => {
     const reply = await call({ method: 'DELETE', path });
     say(reply);
@@ -48,6 +65,11 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
   };
   return html`<li>
     <strong>${url}</strong> <small>${events.join(', ')}${active ? '' : '; not active'}</small>
+    ${
+      paused !== null &&
+      html`<p>Paused since ${new Date(paused.since).toLocaleString()}: ${PAUSES[paused.reason] ?? paused.reason}. New events are left out until you resume it; then they are sent, too.
+        <button type="button" onClick=${resume}>Resume</button></p>`
+    }
     <button type="button" onClick=${test}>Send a test</button>
     <${Confirm} label="Rotate the secret" sure="Make a new secret" run=${rotate} />
     <button type="button" aria-expanded=${isOpen} onClick=${() => setOpen(!isOpen)}>Deliveries</button>
