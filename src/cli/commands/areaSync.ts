@@ -1,7 +1,15 @@
+import type { AreaSize } from '../../areas/areaQuota.ts';
+import type { ImportError } from '../../areas/import/importError.ts';
 import { IMPORT_LIMITS } from '../../areas/import/importPlan.ts';
 import { fail, ok, type Result } from '../../base/result.ts';
 import type { AreaWriter } from '../../flows/areas/saveArea.ts';
-import { pruneAreas, type SyncReport, syncFeatures } from '../../flows/areas/syncAreas.ts';
+import {
+  type FileFeature,
+  findSurplus,
+  pruneAreas,
+  syncFeatures,
+  withoutRepeated,
+} from '../../flows/areas/syncAreas.ts';
 import { type Account, selectAccount } from '../../store/access/accounts.ts';
 import { readFeatures, UnreadableFile } from '../areas/readFeatures.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
@@ -15,6 +23,10 @@ import { unknownAccount } from '../unknownAccount.ts';
 /** A file with more errors than this is not the file that the caller meant. */
 const ERRORS_MAX = 100_000;
 const PROGRESS_EVERY = 1_000;
+/** External ids that are remembered, fifty times as many as a plan allows areas: some 100 MB. */
+const EXTERNAL_IDS_MAX = 1_000_000;
+/** Features that are kept until areas are pruned to make room for them. An account could not have more either. */
+const POSTPONED_MAX = { features: 20_000, chars: 256 * 1024 * 1024 };
 
 export const areaSync = defineCommand({
   name: 'area:sync',
@@ -29,6 +41,8 @@ export const areaSync = defineCommand({
     `The file may have any size. ${IMPORT_LIMITS.features} features are written in one transaction.`,
     'Areas that are as the file says already are not written. A feature with an error costs no other one, and its area',
     'is not pruned. index counts the features from 0. The exit code is 1 when there are errors.',
+    'Of several features with one external_id the first counts, and each of the others is an error. Areas are pruned after',
+    'the others are written; what the plan of the account has no room for before that is written after it.',
     'Areas without an external_id are never touched. If the command is interrupted, repeat it: the end is the same.',
   ],
   run: (context, { email, file, prune, dryRun }) =>
@@ -53,9 +67,19 @@ class AreaSync {
   readonly #session: Session;
   readonly #writer: AreaWriter;
   readonly #isDryRun: boolean;
-  readonly #seen = new Set<string>();
+  /** The index of the first feature of each external id. */
+  readonly #seen = new Map<string, number>();
+  /** What there was no room for, as JSON. */
+  readonly #postponed: { readonly index: number; readonly json: string; readonly error: ImportError }[] = [];
+  #postponedChars = 0;
   #features = 0;
-  #totals: SyncReport = { created: 0, updated: 0, unchanged: 0, errors: [] };
+  #created = 0;
+  #updated = 0;
+  #unchanged = 0;
+  #pruned = 0;
+  readonly #errors: ImportError[] = [];
+  /** By how much the account would have grown in a dry run. */
+  #growth: AreaSize = { areas: 0, vertices: 0 };
 
   constructor(context: CommandContext, session: Session, writer: AreaWriter, isDryRun: boolean) {
     this.#context = context;
@@ -65,14 +89,17 @@ class AreaSync {
   }
 
   async run(source: AsyncIterable<Uint8Array>, prune: boolean): Promise<CommandOutcome> {
-    const read = await this.#readAll(source);
+    const read = await this.#readAll(source, prune);
     if (!read.ok) return fail(`${read.error}${this.#soFar()}`);
     if (this.#features === 0) {
       return fail('the file has no features; it must be a GeoJSON FeatureCollection with at least one');
     }
-    const pruned = prune ? await pruneAreas(this.#session, this.#writer, this.#seen, this.#isDryRun) : 0;
-    const { errors, ...counts } = this.#totals;
-    const outcome = { ...counts, pruned, errors };
+    if (prune) await this.#prune();
+    const synced = await this.#syncPostponed();
+    if (!synced.ok) return fail(`${synced.error}${this.#soFar()}`);
+    const counts = { created: this.#created, updated: this.#updated, unchanged: this.#unchanged };
+    const errors = this.#errors.toSorted((a, b) => a.index - b.index);
+    const outcome = { ...counts, pruned: this.#pruned, errors };
     if (errors.length === 0) return ok(outcome);
     await this.#context.print(outcome);
     return fail(
@@ -81,12 +108,18 @@ class AreaSync {
   }
 
   /** Nothing is pruned by a file that was not read to its end: fails then. */
-  async #readAll(source: AsyncIterable<Uint8Array>): Promise<Result<null, string>> {
+  async #readAll(source: AsyncIterable<Uint8Array>, prune: boolean): Promise<Result<null, string>> {
     try {
       for await (const features of readFeatures(source, IMPORT_LIMITS.features)) {
-        await this.#sync(features);
+        const numbered = features.map((feature, n) => ({ index: this.#features + n, feature }));
+        const { fresh, errors } = withoutRepeated(numbered, this.#seen);
+        this.#errors.push(...errors);
+        await this.#sync(fresh, prune);
+        this.#features += features.length;
+        if (this.#features % PROGRESS_EVERY === 0) this.#sayProgress();
         if (this.#context.interrupted.aborted) return fail('interrupted');
-        if (this.#totals.errors.length > ERRORS_MAX) return fail(`more than ${ERRORS_MAX} errors`);
+        if (this.#errors.length > ERRORS_MAX) return fail(`more than ${ERRORS_MAX} errors`);
+        if (this.#seen.size > EXTERNAL_IDS_MAX) return fail(`more than ${EXTERNAL_IDS_MAX} external ids`);
       }
       return ok(null);
     } catch (error) {
@@ -97,35 +130,73 @@ class AreaSync {
     }
   }
 
-  async #sync(features: readonly unknown[]): Promise<void> {
-    const report = await syncFeatures(this.#session, this.#writer, features, {
-      firstIndex: this.#features,
-      seen: this.#seen,
-      isDryRun: this.#isDryRun,
-    });
-    const { created, updated, unchanged, errors } = this.#totals;
-    this.#totals = {
-      created: created + report.created,
-      updated: updated + report.updated,
-      unchanged: unchanged + report.unchanged,
-      errors: [...errors, ...report.errors],
+  /** With `canPostpone`, what there is no room for is kept instead of being an error. */
+  async #sync(features: readonly FileFeature[], canPostpone: boolean): Promise<void> {
+    const growth = this.#isDryRun ? this.#growth : null;
+    const report = await syncFeatures(this.#session, this.#writer, features, growth);
+    this.#created += report.created;
+    this.#updated += report.updated;
+    this.#unchanged += report.unchanged;
+    this.#growth = {
+      areas: this.#growth.areas + report.growth.areas,
+      vertices: this.#growth.vertices + report.growth.vertices,
     };
-    const before = this.#features;
-    this.#features += features.length;
-    if (Math.floor(this.#features / PROGRESS_EVERY) > Math.floor(before / PROGRESS_EVERY))
-      this.#sayProgress();
+    const featureAt = new Map(features.map(({ index, feature }) => [index, feature]));
+    for (const error of report.errors) {
+      const isPostponed =
+        canPostpone &&
+        error.code === 'LIMIT_REACHED' &&
+        this.#postpone(error, JSON.stringify(featureAt.get(error.index)));
+      if (!isPostponed) this.#errors.push(error);
+    }
+  }
+
+  #postpone(error: ImportError, json: string): boolean {
+    const chars = this.#postponedChars + json.length;
+    if (this.#postponed.length >= POSTPONED_MAX.features || chars > POSTPONED_MAX.chars) return false;
+    this.#postponed.push({ index: error.index, json, error });
+    this.#postponedChars = chars;
+    return true;
+  }
+
+  async #prune(): Promise<void> {
+    const { ids, size } = await findSurplus(this.#session, this.#writer, (id) => this.#seen.has(id));
+    if (this.#isDryRun) {
+      this.#pruned = ids.length;
+      const { areas, vertices } = this.#growth;
+      this.#growth = { areas: areas - size.areas, vertices: vertices - size.vertices };
+    } else {
+      this.#pruned = await pruneAreas(this.#session, this.#writer, ids);
+    }
+  }
+
+  async #syncPostponed(): Promise<Result<null, string>> {
+    if (this.#pruned === 0) {
+      for (const { error } of this.#postponed) this.#errors.push(error);
+      return ok(null);
+    }
+    for (let at = 0; at < this.#postponed.length; at += IMPORT_LIMITS.features) {
+      if (this.#context.interrupted.aborted) return fail('interrupted');
+      const some = this.#postponed.slice(at, at + IMPORT_LIMITS.features);
+      await this.#sync(
+        some.map(({ index, json }) => ({ index, feature: JSON.parse(json) as unknown })),
+        false,
+      );
+    }
+    return ok(null);
   }
 
   #sayProgress(): void {
-    const { created, updated, unchanged, errors } = this.#totals;
     this.#context.say(
-      `${this.#features} features: ${created} created, ${updated} updated, ${unchanged} unchanged, ${errors.length} errors`,
+      `${this.#features} features: ${this.#created} created, ${this.#updated} updated, ${this.#unchanged} unchanged, ${this.#errors.length} errors`,
     );
   }
 
   #soFar(): string {
-    const { created, updated } = this.#totals;
-    if (this.#isDryRun || created + updated === 0) return '; nothing was changed';
-    return `; ${created} created and ${updated} updated before that stay. Repeat the command to finish`;
+    const isPruned = this.#pruned > 0;
+    if (this.#isDryRun || (this.#created + this.#updated === 0 && !isPruned)) return '; nothing was changed';
+    const done = `${this.#created} created${isPruned ? ',' : ' and'} ${this.#updated} updated`;
+    const also = isPruned ? ` and ${this.#pruned} pruned` : '';
+    return `; ${done}${also} before that stay. Repeat the command to finish`;
   }
 }

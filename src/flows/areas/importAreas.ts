@@ -1,5 +1,5 @@
 import { AREA_ERRORS } from '../../areas/areaErrors.ts';
-import type { AreaQuota } from '../../areas/areaQuota.ts';
+import { type AreaQuota, type AreaSize, grown } from '../../areas/areaQuota.ts';
 import type { ImportError } from '../../areas/import/importError.ts';
 import type { ImportItem, ImportPlan } from '../../areas/import/importPlan.ts';
 import { type ImportOutcome, type ImportWarning, resolveImport } from '../../areas/import/resolveImport.ts';
@@ -26,20 +26,16 @@ export interface ImportReport {
   readonly left_out?: number;
 }
 
-/** What `importAreas` would do, without doing it. */
+/** What `importAreas` would do, without doing it, in an account that has grown by `growth` more than it has. */
 export async function dryRunImport(
   ports: WritePorts,
   writer: AreaWriter,
   plan: ImportPlan,
+  growth: AreaSize = { areas: 0, vertices: 0 },
 ): Promise<ImportReport> {
   const stored = await selectAreasByExternalId(ports.sql, writer.accountId, codesOf(plan));
-  const outcome = await resolve(
-    ports,
-    plan,
-    writer,
-    stored,
-    await selectAreaQuota(ports.sql, writer.accountId),
-  );
+  const quota = grown(await selectAreaQuota(ports.sql, writer.accountId), growth);
+  const outcome = await resolve(ports, plan, writer, stored, quota);
   const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
   return reportOf(
     plan,

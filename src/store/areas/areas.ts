@@ -149,13 +149,13 @@ export async function selectExternalIds(
   sql: Sql,
   accountId: number,
   worldIds: readonly number[],
-): Promise<{ id: number; externalId: string }[]> {
-  const rows = await sql<{ id: number; external_id: string }[]>`
-    select id, external_id from area
+): Promise<{ id: number; externalId: string; vertices: number }[]> {
+  const rows = await sql<{ id: number; external_id: string; vertices: number }[]>`
+    select id, external_id, coalesce(octet_length(points) / 16, 0) as vertices from area
     where account_id = ${accountId} and external_id is not null
       and world_id = any(${arrayLiteral(worldIds)}::bigint[])
     order by id`;
-  return rows.map(({ id, external_id }) => ({ id, externalId: external_id }));
+  return rows.map(({ id, external_id, vertices }) => ({ id, externalId: external_id, vertices }));
 }
 
 export async function selectAreasById(sql: Sql, ids: readonly number[]): Promise<StoredArea[]> {

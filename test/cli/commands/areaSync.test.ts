@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { openSql } from '../../../src/store/sql/sql.ts';
 import { startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
@@ -132,6 +133,113 @@ describe('area:sync', () => {
     assert.deepEqual((await sync(many(450), ['--prune'])).json.unchanged, 450);
     const last = await sync(file({ id: 'z' }), ['--prune']);
     assert.deepEqual([last.json.created, last.json.pruned], [1, 450]);
+  });
+
+  test('takes the first of several features with one external_id, however far apart, and says which', async () => {
+    await sync(CLEAN, ['--prune']);
+    const areas = Array.from({ length: 450 }, (_, n): Named => ({ id: `many:${n}` }));
+    areas[3] = { id: 'a', radius: 200 };
+    areas[4] = { id: 'a', radius: 300 };
+    areas[430] = { id: 'a', radius: 400 };
+    for (const flags of [['--prune', '--dry-run'], ['--prune']]) {
+      const run = await sync(file(...areas), flags);
+      assert.equal(run.code, 1);
+      const { errors, ...counts } = run.json;
+      assert.deepEqual(errors, [
+        { index: 4, code: 'TAKEN', message: 'external_id a is that of feature 3 already' },
+        { index: 430, code: 'TAKEN', message: 'external_id a is that of feature 3 already' },
+      ]);
+      assert.deepEqual(counts, { created: 447, updated: 1, unchanged: 0, pruned: 2 });
+    }
+    const again = await sync(file(...areas));
+    assert.deepEqual([again.json.updated, again.json.unchanged], [0, 448]);
+  });
+
+  describe('in an account that is full', () => {
+    const FULL = 'full@example.com';
+    const syncFull = (text: string, flags: string[] = [], options: FleetOptions = {}) =>
+      runFleet(url, ['area:sync', '--email', FULL, ...flags, '-'], { ...options, stdin: text });
+    const ids = (prefix: string, count: number, more: Omit<Named, 'id'> = {}): Named[] =>
+      Array.from({ length: count }, (_, n) => ({ id: `${prefix}:${n}`, ...more }));
+    /** Triangles; the quota of vertices is that of 250 of them. */
+    const triangles = (prefix: string, count: number) =>
+      JSON.stringify({
+        type: 'FeatureCollection',
+        features: Array.from({ length: count }, (_, n) => ({
+          type: 'Feature',
+          geometry: {
+            type: 'Polygon',
+            coordinates: [
+              [
+                [n / 10, 0],
+                [n / 10, 1],
+                [n / 10 + 1, 1],
+                [n / 10, 0],
+              ],
+            ],
+          },
+          properties: { name: 'Triangle', external_id: `${prefix}:${n}` },
+        })),
+      });
+    before(async () => {
+      const sql = openSql(url, { maxConnections: 1, name: 'test' });
+      await sql`insert into plan (name, history_days, max_areas, max_area_vertices) values ('full', 1, 300, 750)`;
+      await sql.end();
+      await adminOf(url).account(FULL, { plan: 'full' });
+    });
+
+    test('prunes to make room for what is new, and a dry run says so', async () => {
+      await syncFull(file(...ids('old', 300)), ['--prune']);
+      const changed = file(...ids('new', 290), ...ids('old', 10, { radius: 300 }));
+      const expected = { created: 290, updated: 10, unchanged: 0, pruned: 290, errors: [] };
+      assert.deepEqual((await syncFull(changed, ['--prune', '--dry-run'])).json, expected);
+      const run = await syncFull(changed, ['--prune']);
+      assert.equal(run.code, 0, run.stderr);
+      assert.deepEqual(run.json, expected);
+      assert.deepEqual((await syncFull(changed, ['--prune'])).json.unchanged, 300);
+    });
+
+    test('makes room for vertices, too', async () => {
+      await syncFull(triangles('old', 250), ['--prune']);
+      const expected = { created: 250, updated: 0, unchanged: 0, pruned: 250, errors: [] };
+      assert.deepEqual((await syncFull(triangles('new', 250), ['--prune', '--dry-run'])).json, expected);
+      assert.deepEqual((await syncFull(triangles('new', 250), ['--prune'])).json, expected);
+    });
+
+    test('writes what fits and says which features do not, in a dry run too', async () => {
+      await syncFull(file(...ids('old', 300)), ['--prune']);
+      for (const flags of [['--prune', '--dry-run'], ['--prune']]) {
+        const { json } = await syncFull(file(...ids('new', 310)), flags);
+        assert.deepEqual([json.created, json.pruned], [300, 300]);
+        assert.deepEqual(
+          json.errors.map(({ index, code }: { index: number; code: string }) => [index, code]),
+          Array.from({ length: 10 }, (_, n) => [300 + n, 'LIMIT_REACHED']),
+        );
+      }
+      const without = await syncFull(file(...ids('other', 2)));
+      assert.deepEqual([without.json.created, without.json.errors.length], [0, 2]);
+    });
+
+    test('interrupted before or after it has pruned, and repeated, it ends as a run without interruption', async () => {
+      await syncFull(file(...ids('old', 300)), ['--prune']);
+      const changed = file(...ids('new', 300));
+      const interrupt = new AbortController();
+      interrupt.abort();
+      const first = await syncFull(changed, ['--prune'], { interrupted: interrupt.signal });
+      assert.match(first.stderr, /interrupted; nothing was changed/);
+      const second = await syncFull(changed, ['--prune'], { interrupted: pruned() });
+      assert.match(second.stderr, /interrupted; 0 created, 0 updated and 300 pruned before that stay/);
+      const third = await syncFull(changed, ['--prune']);
+      assert.deepEqual(third.json, { created: 300, updated: 0, unchanged: 0, pruned: 0, errors: [] });
+    });
+
+    /** A signal that is aborted from its third question on: the file of 300 features is read by then. */
+    function pruned(): AbortSignal {
+      let questions = 0;
+      const { signal } = new AbortController();
+      Object.defineProperty(signal, 'aborted', { get: () => ++questions > 2 });
+      return signal;
+    }
   });
 
   test('says which account there is not', async () => {
