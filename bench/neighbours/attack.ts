@@ -87,6 +87,18 @@ export function headersOf({ key, address }: AttackAccount): Record<string, strin
   return { 'X-API-Key': key, 'X-Forwarded-For': address };
 }
 
+/** Creates an area of the first account; its id. */
+export async function makeArea(attacker: Attacker, area: object): Promise<number> {
+  const made = await fetch(`${attacker.apiUrl}/api/v3/areas`, {
+    method: 'POST',
+    headers: { ...headersOf(accountOf(attacker)), 'Content-Type': 'application/json' },
+    body: JSON.stringify(area),
+  });
+  const { data } = (await made.json()) as { data?: { id: number } };
+  if (data === undefined) throw new Error(`the area of the attack was answered with ${made.status}`);
+  return data.id;
+}
+
 /** Starts `times` calls of `work` at once and waits for all. */
 export async function atOnce(times: number, work: (n: number) => Promise<unknown>): Promise<void> {
   await Promise.all(Array.from({ length: times }, (_, n) => work(n)));

@@ -4,14 +4,8 @@ import { openWorker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
 import type { Attack, Scale } from './attack.ts';
-import {
-  type AttackResult,
-  type Callers,
-  endAttackedPod,
-  measureAttacks,
-  startAttackedPod,
-  type Times,
-} from './measureAttacks.ts';
+import { endAttackedPod, startAttackedPod } from './attackedPod.ts';
+import { type AttackResult, type Callers, measureAttacks, type Times } from './measureAttacks.ts';
 import { seedAttack, seedVictim, trustReceivers, type Victim } from './victim.ts';
 
 /** An attacker has a machine of its own: what it takes to read 12 MB answers is not taken from the pod and its victim. */

@@ -3,15 +3,20 @@ import { NO_MOTION } from '../../src/engine/device.ts';
 import { encodeDetails, encodePositionUpdates } from '../../src/flows/feed/positionUpdates.ts';
 import { recordPositions } from '../../src/store/feed/changes.ts';
 import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
-import { type Attack, type Attacker, accountOf, atOnce, sized } from './attack.ts';
-import { seedAreas, seedDevices, seedWebhooks } from './seeds.ts';
+import { trackArea } from '../setup/areas.ts';
+import { type Attack, type Attacker, accountOf, atOnce, inTurn, sized } from './attack.ts';
+import { seedAreas, seedCopies, seedDevices, seedWebhooks } from './seeds.ts';
 
 const PLACE = { lat: 45.5, lng: 10.5 };
 const PLACE_SQL = { lat: '45.5', lng: '10.5' };
+/** Near the equator, see dearTrack. */
+const DEAR_PLACE = { lat: 0.001, lng: 12.5 };
 /** How long another transaction locks the row of a device. */
 const HELD_MS = 8_000;
 const DEVICES_OF_A_BATCH = 10_000;
+const FLEET_DEVICES = 1_000;
 
 /** Attacks through points and devices. */
 export const POINT_ATTACKS: readonly Attack[] = [
@@ -31,6 +36,49 @@ export const POINT_ATTACKS: readonly Attack[] = [
     run: async (attacker) => {
       await sendPoint(attacker, 0);
     },
+  },
+  {
+    name: 'points among areas that take long',
+    accounts: 1,
+    seed: async (seeding) => {
+      const { sql, firstImei } = seeding;
+      const owner = accountOf(seeding);
+      const { points, buffer_m: bufferM, name } = dearTrack(DEAR_PLACE);
+      const definition = trackArea(name, points, bufferM);
+      await seedCopies(sql, owner, definition, sized(seeding, 5, 200, 1_000));
+      const place = { lat: '0', lng: '0' };
+      await seedDevices(sql, owner.worldId, { firstImei, count: 2, place });
+    },
+    run: async (attacker) => {
+      const startMs = Date.now();
+      const pointsOf = (n: number) =>
+        Array.from({ length: sized(attacker, 2, 40) }, (_, p) => ({
+          imei: String(attacker.firstImei + (p % 2)),
+          recorded_at: startMs + 1_000 * n + p,
+          latitude: DEAR_PLACE.lat,
+          longitude: DEAR_PLACE.lng,
+        }));
+      // The second request is sent while the first is evaluated, and again, as senders do.
+      await inTurn(attacker, sized(attacker, 2, 6), 2, (n) => sendPoints(attacker, pointsOf(n >> 1)));
+    },
+  },
+  {
+    name: 'imports of areas around a fleet',
+    accounts: 1,
+    stays: true,
+    seed: async (seeding) => {
+      const { sql, firstImei } = seeding;
+      const { accountId, worldId } = accountOf(seeding);
+      const shape = { vertices: 8, centre: PLACE, radiusDeg: 0.1 };
+      await seedAreas(sql, { accountId, worldId }, { ...shape, count: sized(seeding, 20, 5_000, 20_000) });
+      // Without events: only the stays are held.
+      await sql`update area set dwell_seconds = 86400 where account_id = ${accountId}`;
+      const count = sized(seeding, 5, FLEET_DEVICES);
+      await seedDevices(sql, worldId, { firstImei, count, place: { lat: '0', lng: '0' } });
+    },
+    // Every device comes into every area, so the account reaches its quota of stays.
+    run: (attacker) =>
+      inTurn(attacker, sized(attacker, 5, FLEET_DEVICES), 8, (n) => sendPoint(attacker, 0, n)),
   },
   {
     name: 'device:import of somebody else',
@@ -80,18 +128,22 @@ export const POINT_ATTACKS: readonly Attack[] = [
   },
 ];
 
-function sendPoint(attacker: Attacker, n: number): Promise<number | null> {
+function sendPoint(attacker: Attacker, laterMs: number, device = 0): Promise<number | null> {
   const point = {
-    imei: String(attacker.firstImei),
-    recorded_at: Date.now() + n,
+    imei: String(attacker.firstImei + device),
+    recorded_at: Date.now() + laterMs,
     latitude: PLACE.lat,
     longitude: PLACE.lng,
   };
+  return sendPoints(attacker, [point]);
+}
+
+function sendPoints(attacker: Attacker, points: readonly object[]): Promise<number | null> {
   return attacker.call({
     url: `${attacker.ingestUrl}/positions`,
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': attacker.token },
-    body: JSON.stringify([point]),
+    body: JSON.stringify(points),
   });
 }
 

@@ -1,43 +1,114 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { type Attack, type Attacker, accountOf, atOnce, headersOf, inTurn, sized } from './attack.ts';
-import { seedAreas, seedDevices } from './seeds.ts';
+import { jaggedRing, polygonArea } from '../setup/areas.ts';
+import {
+  type Attack,
+  type Attacker,
+  type AttackSeeding,
+  accountOf,
+  atOnce,
+  headersOf,
+  inTurn,
+  sized,
+} from './attack.ts';
+import { endAttackedPod, startAttackedPod } from './attackedPod.ts';
+import { featureText } from './featureTexts.ts';
+import { seedAreas, seedCopies, seedDevices } from './seeds.ts';
 
 /** As many devices and areas as a batch may ask for, of many points in few places. */
 export const LARGEST_BATCHES: Attack = {
   name: 'largest batches',
   accounts: 1,
+  seed: seedBatches,
+  run: sendBatches,
+};
+
+async function seedBatches(seeding: AttackSeeding): Promise<void> {
+  const { sql, firstImei } = seeding;
+  const count = sized(seeding, 500, 50_000);
+  const place = { lat: 'n * 0.00001 + 20', lng: 'mod(n, 300) * 0.0001 + 30' };
+  await seedDevices(sql, accountOf(seeding).worldId, { firstImei, count, place });
+  const areas = { vertices: 20, centre: { lat: 20.25, lng: 30.01 }, radiusDeg: 0.3 };
+  await seedAreas(sql, accountOf(seeding), { ...areas, count: sized(seeding, 20, 300) });
+}
+
+async function sendBatches(attacker: Attacker): Promise<void> {
+  const points = (more: object) =>
+    JSON.stringify({
+      points: Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => ({
+        ref: n,
+        lat: 20 + (n % 500) * 0.001,
+        lng: 30 + (n % 7) * 0.004,
+        ...more,
+      })),
+    });
+  const batches = [
+    ['/api/v3/devices/nearest/batch', points({ limit: 10 })],
+    ['/api/v3/areas/containing/batch', points({})],
+  ] as const;
+  await inTurn(attacker, sized(attacker, 8, 110), 8, (n) => {
+    const [path, body] = batches[n % batches.length] ?? batches[0];
+    const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
+    return attacker.call({ url: attacker.apiUrl + path, method: 'POST', headers, body });
+  });
+}
+
+/** Another pod takes as large an import as there is, and this one follows it while it answers batches. */
+const BATCHES_BESIDE_IMPORT: Attack = {
+  name: 'largest batches beside an import through another pod',
+  accounts: 2,
+  seed: seedBatches,
+  run: async (attacker) => {
+    const other = await startAttackedPod(attacker.databaseUrl);
+    try {
+      const features = Array.from({ length: sized(attacker, 5, 200) }, () =>
+        featureText(null, sized(attacker, 50, 2_000)),
+      );
+      const imported = attacker.call({
+        url: `${other.apiUrl}/api/v3/areas/import`,
+        method: 'POST',
+        headers: { ...headersOf(accountOf(attacker, 1)), 'Content-Type': 'application/geo+json' },
+        body: `{"type":"FeatureCollection","features":[${features.join(',')}]}`,
+      });
+      await Promise.all([imported, sendBatches(attacker)]);
+    } finally {
+      await endAttackedPod(other);
+    }
+  },
+};
+
+/** Areas with two boxes, all of them around each point of the batches. */
+const BATCHES_ACROSS_180: Attack = {
+  name: 'batches of points in areas across 180°',
+  accounts: 1,
   seed: async (seeding) => {
-    const { sql, firstImei } = seeding;
-    const count = sized(seeding, 500, 50_000);
-    const place = { lat: 'n * 0.00001 + 20', lng: 'mod(n, 300) * 0.0001 + 30' };
-    await seedDevices(sql, accountOf(seeding).worldId, { firstImei, count, place });
-    const areas = { vertices: 20, centre: { lat: 20.25, lng: 30.01 }, radiusDeg: 0.3 };
-    await seedAreas(sql, accountOf(seeding), { ...areas, count: sized(seeding, 20, 300) });
+    const ring = jaggedRing(20, { lat: -17, lng: 180 }, 0.5, 1).map(({ lat, lng }) => ({
+      lat,
+      lng: lng > 180 ? lng - 360 : lng,
+    }));
+    await seedCopies(seeding.sql, accountOf(seeding), polygonArea('Area', ring), sized(seeding, 20, 2_000));
   },
   run: async (attacker) => {
-    const points = (more: object) =>
-      JSON.stringify({
-        points: Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => ({
-          ref: n,
-          lat: 20 + (n % 500) * 0.001,
-          lng: 30 + (n % 7) * 0.004,
-          ...more,
-        })),
-      });
-    const batches = [
-      ['/api/v3/devices/nearest/batch', points({ limit: 10 })],
-      ['/api/v3/areas/containing/batch', points({})],
-    ] as const;
-    await inTurn(attacker, sized(attacker, 8, 110), 8, (n) => {
-      const [path, body] = batches[n % batches.length] ?? batches[0];
-      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
-      return attacker.call({ url: attacker.apiUrl + path, method: 'POST', headers, body });
-    });
+    const points = Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => ({
+      lat: -17 + (n % 10) * 0.01,
+      lng: n % 2 === 0 ? 180 : -180,
+    }));
+    const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
+    const body = JSON.stringify({ points });
+    await inTurn(attacker, sized(attacker, 4, 20), 4, () =>
+      attacker.call({
+        url: `${attacker.apiUrl}/api/v3/areas/containing/batch`,
+        method: 'POST',
+        headers,
+        body,
+      }),
+    );
   },
 };
 
 /** Attacks through requests that occupy the event loop. */
 export const REQUEST_ATTACKS: readonly Attack[] = [
+  BATCHES_BESIDE_IMPORT,
+  BATCHES_ACROSS_180,
   {
     name: 'long digits',
     accounts: 1,
@@ -134,7 +205,57 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
       ),
   },
   LARGEST_BATCHES,
+  {
+    name: 'overlaps that take long',
+    accounts: 1,
+    run: async (attacker) => {
+      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
+      const ids: number[] = [];
+      for (const area of slowOverlaps(attacker)) {
+        const call = { method: 'POST', headers, body: JSON.stringify({ name: 'Slow', ...area }) };
+        const made = await fetch(`${attacker.apiUrl}/api/v3/areas`, call);
+        const { data } = (await made.json()) as { data?: { id: number } };
+        if (data === undefined) throw new Error(`an area of the attack was answered with ${made.status}`);
+        ids.push(data.id);
+      }
+      await inTurn(attacker, sized(attacker, 8, 100), 8, (n) =>
+        get(attacker, `/api/v3/areas/${ids[n % ids.length]}/overlaps`),
+      );
+    },
+  },
 ];
+
+/** Two combs with many crossings, a star and its copy but for rounding, and tracks from pole to pole. */
+function slowOverlaps(attacker: Attacker): object[] {
+  const polygon = (pairs: readonly (readonly [number, number])[]) => ({
+    type: 'polygon',
+    points: pairs.map(([lat, lng]) => ({ lat, lng })),
+  });
+  const teeth = sized(attacker, 10, 124);
+  const comb = Array.from({ length: teeth }, (_, n) => [
+    [n / teeth, 0.02],
+    [n / teeth, 1],
+    [(n + 0.45) / teeth, 1],
+    [(n + 0.45) / teeth, 0.02],
+  ]).flat() as [number, number][];
+  comb.push([1, 0.02], [1, 0], [0, 0]);
+  const star = Array.from({ length: 150 }, (_, n): [number, number] => {
+    const reach = n % 2 === 0 ? 1 / 3 : 1 / 7;
+    return [reach * Math.sin((n * Math.PI) / 75) - 24, reach * Math.cos((n * Math.PI) / 75) - 174];
+  });
+  const rounded = star.map(
+    ([lat, lng]) => [Number(lat.toPrecision(15)), Number(lng.toPrecision(15))] as const,
+  );
+  const track = (shift: number) => ({
+    type: 'polyline',
+    points: Array.from({ length: sized(attacker, 20, 2_000) }, (_, n) => ({
+      lat: n % 2 === 0 ? -80 : 80,
+      lng: n / 100 + shift,
+    })),
+  });
+  const upright = comb.map(([lat, lng]) => [lng, lat] as const);
+  return [polygon(comb), polygon(upright), polygon(star), polygon(rounded), track(0), track(0.005)];
+}
 
 const JSON_BODY = { 'Content-Type': 'application/json' };
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };

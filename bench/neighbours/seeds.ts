@@ -1,6 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
+import type { AreaDefinition } from '../../src/areas/area.ts';
 import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { HOUR_MS } from '../../src/base/durations.ts';
 import { newSecret, seal } from '../../src/delivery/secretBox.ts';
@@ -78,15 +79,24 @@ export async function seedAreas(
     radiusDeg,
   }: { count: number; vertices: number; centre: LatLng; radiusDeg: number },
 ): Promise<void> {
-  const definition = polygonArea('Area', jaggedRing(vertices, centre, radiusDeg, 1));
+  await seedCopies(sql, owner, polygonArea('Area', jaggedRing(vertices, centre, radiusDeg, 1)), count);
+}
+
+/** Inserts so many equal areas. */
+export async function seedCopies(
+  sql: Sql,
+  owner: { accountId: number; worldId: number },
+  definition: AreaDefinition,
+  count: number,
+): Promise<void> {
   const ids = await sql.begin((tx) =>
     insertAreas(tx, owner, [{ definition, measures: areaMeasures(definition.geometry) }]),
   );
   await sql`
-    insert into area (world_id, account_id, name, color, type, center_lat, center_lng, points, dwell_seconds, area_m2,
-      perimeter_m, south, west, north, east)
-    select world_id, account_id, name || ' ' || n, color, type, center_lat, center_lng, points, dwell_seconds, area_m2,
-      perimeter_m, south, west, north, east
+    insert into area (world_id, account_id, name, color, type, center_lat, center_lng, buffer_m, points, dwell_seconds,
+      area_m2, perimeter_m, length_m, south, west, north, east)
+    select world_id, account_id, name || ' ' || n, color, type, center_lat, center_lng, buffer_m, points, dwell_seconds,
+      area_m2, perimeter_m, length_m, south, west, north, east
     from area, generate_series(2, ${count}::int) as n where id = ${ids?.[0] ?? 0}`;
 }
 

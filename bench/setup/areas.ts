@@ -37,6 +37,10 @@ export function polygonArea(name: string, points: readonly LatLng[]): AreaDefini
   };
 }
 
+export function trackArea(name: string, points: readonly LatLng[], bufferM: number): AreaDefinition {
+  return { ...polygonArea(name, []), geometry: { type: 'polyline', points: toVertices(points), bufferM } };
+}
+
 /** Many small polygons around the towns of the devices. */
 export function* smallAreas(count: number): Generator<AreaDefinition> {
   const place = placeSource('towns', 6);

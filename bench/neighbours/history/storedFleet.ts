@@ -1,7 +1,7 @@
-import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
-import { storePoints } from '../setup/storedPoints.ts';
-import { type AttackSeeding, accountOf } from './attack.ts';
-import { seedDevices } from './seeds.ts';
+import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
+import { storePoints } from '../../setup/storedPoints.ts';
+import { type AttackSeeding, accountOf } from '../attack.ts';
+import { seedDevices } from '../seeds.ts';
 
 /** Gives the first account of an attack devices with days of points around POLYGON_CENTRE. */
 export async function storeFleet(
