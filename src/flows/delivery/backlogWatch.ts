@@ -3,7 +3,7 @@ import { type Pause, pausesOf } from '../../delivery/pause.ts';
 import { countBacklogs, type QuotaOwner, selectQuotaOwners } from '../../store/delivery/backlogs.ts';
 import { pauseWebhooks } from '../../store/delivery/pauses.ts';
 import type { Sql } from '../../store/sql/sql.ts';
-import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { errorFields } from '../../store/sql/sqlErrors.ts';
 
 /** When a pod has made this many deliveries of an endpoint, it counts what waits for the account. */
 const STEP = 1_000;
@@ -73,7 +73,7 @@ export class BacklogWatch {
           if (signal.aborted) return;
         }
       } catch (error) {
-        log.warn(isUnavailable(error) ? {} : { err: error }, 'waiting deliveries cannot be counted');
+        log.warn(errorFields(error), 'waiting deliveries cannot be counted');
       }
     }
   }

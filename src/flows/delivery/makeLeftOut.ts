@@ -16,7 +16,7 @@ import {
 } from '../../store/delivery/leftOut.ts';
 import { countPaused, pauseWebhooks, selectDeadWebhooks } from '../../store/delivery/pauses.ts';
 import type { Tx } from '../../store/sql/sql.ts';
-import { isUnavailable } from '../../store/sql/sqlErrors.ts';
+import { errorFields } from '../../store/sql/sqlErrors.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 
 const POLL_MS = 5_000;
@@ -73,7 +73,7 @@ export class LeftOutDeliveries {
       this.#isFailing = false;
     } catch (error) {
       if (!this.#isFailing)
-        log.warn(isUnavailable(error) ? {} : { err: error }, 'deliveries that were left out cannot be made');
+        log.warn(errorFields(error), 'deliveries that were left out cannot be made');
       this.#isFailing = true;
     }
   }
