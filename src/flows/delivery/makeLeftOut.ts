@@ -72,8 +72,7 @@ export class LeftOutDeliveries {
       while (!this.#isStopping && (await this.#round()));
       this.#isFailing = false;
     } catch (error) {
-      if (!this.#isFailing)
-        log.warn(errorFields(error), 'deliveries that were left out cannot be made');
+      if (!this.#isFailing) log.warn(errorFields(error), 'deliveries that were left out cannot be made');
       this.#isFailing = true;
     }
   }
