@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { formatIso } from '../base/isoTime.ts';
+import type { PauseReason } from './pause.ts';
 import type { WebhookType } from './webhookTypes.ts';
 
 const ID_HEX_CHARS = 32;
@@ -38,6 +39,20 @@ export function pingBody(id: string, webhookId: number, createdAtMs: number): st
   return body(id, 'ping', createdAtMs, {
     message: 'This is a test delivery of your webhook endpoint.',
     webhook_id: webhookId,
+  });
+}
+
+/** The body by which the other endpoints of an account are told that the service has paused one. */
+export function pauseBody(
+  id: string,
+  { webhookId, reason }: { readonly webhookId: number; readonly reason: PauseReason },
+  pausedAtMs: number,
+): string {
+  return body(id, 'webhook_paused', pausedAtMs, {
+    message: 'This webhook endpoint gets no new deliveries until it is resumed.',
+    webhook_id: webhookId,
+    reason,
+    paused_at: formatIso(pausedAtMs),
   });
 }
 

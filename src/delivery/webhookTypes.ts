@@ -1,4 +1,7 @@
-/** Every type of event that a webhook can receive; `ping` is sent by the test route only. */
+/**
+ * Every type of event that a webhook can receive; `webhook_paused` is about another endpoint of the account, and `ping` is
+ * sent by the test route only.
+ */
 export const WEBHOOK_TYPES = [
   'geofence_enter',
   'geofence_exit',
@@ -9,6 +12,7 @@ export const WEBHOOK_TYPES = [
   'tamper_alert',
   'rfid',
   'alarm',
+  'webhook_paused',
   'ping',
 ] as const;
 
@@ -25,7 +29,9 @@ export function isSubscription(value: unknown): value is Subscription {
 }
 
 /** The types of fleet events, which have one type for entry and exit. */
-type FleetEventType = Exclude<WebhookType, 'geofence_enter' | 'geofence_exit' | 'ping'> | 'geofence';
+type FleetEventType =
+  | Exclude<WebhookType, 'geofence_enter' | 'geofence_exit' | 'webhook_paused' | 'ping'>
+  | 'geofence';
 
 /** The type under which webhooks receive a fleet event; `direction` is the one of its area, null without one. */
 export function webhookTypeOf(type: FleetEventType, direction: 'entry' | 'exit' | null): WebhookType {

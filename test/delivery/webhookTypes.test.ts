@@ -5,9 +5,9 @@ import { isSubscription, WEBHOOK_TYPES, webhookTypeOf } from '../../src/delivery
 import { EVENT_TYPES } from '../../src/engine/eventTypes.ts';
 
 describe('webhook types', () => {
-  test('are those of all fleet events, geofence ones by direction, and ping', () => {
+  test('are those of all fleet events, geofence ones by direction, the pause of an endpoint, and ping', () => {
     const types = EVENT_TYPES.flatMap((type) => [webhookTypeOf(type, 'entry'), webhookTypeOf(type, 'exit')]);
-    assert.deepEqual(new Set([...types, 'ping']), new Set(WEBHOOK_TYPES));
+    assert.deepEqual(new Set([...types, 'webhook_paused', 'ping']), new Set(WEBHOOK_TYPES));
     assert.equal(webhookTypeOf('geofence', 'entry'), 'geofence_enter');
     assert.equal(webhookTypeOf('geofence', 'exit'), 'geofence_exit');
     assert.equal(webhookTypeOf('ignition_on', null), 'ignition_on');

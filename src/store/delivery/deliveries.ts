@@ -58,7 +58,7 @@ interface RawDelivery {
 export async function insertDeliveries(
   tx: Tx,
   deliveries: readonly NewDelivery[],
-  of: 'new_events' | 'left_out' | 'test',
+  of: 'new_events' | 'left_out' | 'pause' | 'test',
 ): Promise<Delivery[]> {
   if (deliveries.length === 0) return [];
   const rows = await tx<RawDelivery[]>`

@@ -1,8 +1,11 @@
+import { newDeliveryIds, newEventId, pauseBody } from '../../delivery/message.ts';
 import type { Pause } from '../../delivery/pause.ts';
+import { ALL_TYPES, type WebhookType } from '../../delivery/webhookTypes.ts';
 import { CHANGE_CHANNEL, recordChange } from '../feed/changes.ts';
 import type { Sql, Tx } from '../sql/sql.ts';
 import { arrayLiteral } from '../sql/sqlText.ts';
 import type { QuotaOwner } from './backlogs.ts';
+import { insertDeliveries } from './deliveries.ts';
 
 /** How long no attempt has succeeded at an endpoint that counts as dead, and how many have failed at least. */
 const DEAD_AFTER_DAYS = 5;
@@ -16,8 +19,8 @@ const DEAD_MAX = 1_000;
 const TRANSACTION_SECONDS = 60;
 
 /**
- * Pauses endpoints of one account, and notes from when on they lack events. Those that are paused already are passed over.
- * Returns the others. Pods learn of it by the change feed; until then a statement that makes deliveries passes over them.
+ * Pauses endpoints of one account, notes from when on they lack events, and tells the endpoints that go on. Those that are
+ * paused already are passed over. Returns the others. Pods learn of it by the change feed; until then a statement that makes deliveries passes over them.
  */
 export async function pauseWebhooks(
   sql: Sql,
@@ -25,13 +28,13 @@ export async function pauseWebhooks(
   pauses: readonly Pause[],
 ): Promise<Pause[]> {
   return sql.begin(async (tx) => {
-    const rows = await tx<{ id: number }[]>`
+    const rows = await tx<{ id: number; paused_at: Date }[]>`
       with paused as (
         update webhook w set paused_at = clock_timestamp(), paused_reason = p.reason
         from unnest(${arrayLiteral(pauses.map(({ webhookId }) => webhookId))}::bigint[],
           ${pauses.map(({ reason }) => reason)}::text[]) as p (id, reason)
         where w.id = p.id and w.account_id = ${accountId} and w.paused_at is null
-        returning w.id
+        returning w.id, w.paused_at
       ), began as (
         select least(clock_timestamp(), min(o.created_at)) - make_interval(secs => ${TRANSACTION_SECONDS}) as at
         from webhook_outbox o where o.account_id = ${accountId}
@@ -39,14 +42,40 @@ export async function pauseWebhooks(
         insert into webhook_left_out as l (webhook_id, from_at) select paused.id, began.at from paused, began
         on conflict (webhook_id) do update set to_at = null
       )
-      select id from paused`;
+      select id, paused_at from paused`;
     const ids = rows.map(({ id }) => id);
+    const begun = pauses.filter(({ webhookId }) => ids.includes(webhookId));
     if (ids.length > 0) {
+      await tellOthers(tx, accountId, begun, rows[0]!.paused_at.getTime());
       await recordChange(tx, { kind: 'webhook', worldId, entityIds: ids });
       await tx`select pg_notify(${CHANGE_CHANNEL}, '')`;
     }
-    return pauses.filter(({ webhookId }) => ids.includes(webhookId));
+    return begun;
   });
+}
+
+const PAUSED: WebhookType = 'webhook_paused';
+
+/** The paused ones cannot be told: they get nothing. Beside a queue in the outbox it is sent at once. */
+async function tellOthers(
+  tx: Tx,
+  accountId: number,
+  pauses: readonly Pause[],
+  pausedAtMs: number,
+): Promise<void> {
+  const others = await tx<{ id: number }[]>`
+    select id from webhook
+    where account_id = ${accountId} and active and paused_at is null and events && ${[PAUSED, ALL_TYPES]}::text[]
+    order by id`;
+  const messages = pauses.map((pause) => {
+    const eventId = newEventId();
+    return { eventId, eventType: PAUSED, body: pauseBody(eventId, pause, pausedAtMs) };
+  });
+  const ids = newDeliveryIds(messages.length * others.length);
+  const deliveries = messages.flatMap((message, m) =>
+    others.map(({ id: webhookId }, n) => ({ ...message, id: ids[m * others.length + n]!, webhookId })),
+  );
+  await insertDeliveries(tx, deliveries, 'pause');
 }
 
 /** Active endpoints that have failed for days without a success, and still do, with their accounts. */

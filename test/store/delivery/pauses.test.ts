@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { deliverEndpoint } from '../../../src/flows/delivery/deliverEndpoint.ts';
+import { selectQuotaOwners } from '../../../src/store/delivery/backlogs.ts';
 import { endPause, pauseWebhooks, selectDeadWebhooks } from '../../../src/store/delivery/pauses.ts';
+import { strictApi } from '../../support/http/strictApi.ts';
 import {
   ANSWERED,
   type DeliveryDatabase,
@@ -72,5 +74,42 @@ describe('an endpoint is dead', () => {
     await attempts(database, id, 1, FAILED);
     assert.deepEqual(await dead(database), []);
     assert.equal((await database.queue(id)).length, 1);
+  });
+});
+
+describe('a pause', () => {
+  test('is told to the endpoints of its account that go on and ask for it, and to nobody else', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql } = database;
+    const paused = [await database.endpoint(), await database.endpoint()];
+    const told = [await database.endpoint(), await database.endpoint({ events: ['webhook_paused'] })];
+    await database.endpoint({ events: ['alarm'] });
+    await database.endpoint({ active: false });
+    await database.endpoint({}, await database.account('b@x'));
+    const [owner] = await selectQuotaOwners(sql, paused);
+    assert.ok(owner);
+    const pauses = paused.map((webhookId) => ({ webhookId, reason: 'account_quota' as const }));
+    await pauseWebhooks(sql, owner, pauses);
+    assert.deepEqual(await pauseWebhooks(sql, owner, pauses), [], 'they are paused, and that was told');
+    const bodies: { readonly to: number; readonly body: string }[] = [];
+    for (const id of told) {
+      const ports = database.ports(async ({ body }) => {
+        bodies.push({ to: id, body: body.toString() });
+        return ANSWERED;
+      });
+      while ((await deliverEndpoint(ports, id)) === 0);
+    }
+    const [{ queued } = { queued: 0 }] = await sql<{ queued: number }[]>`
+      select count(*)::int as queued from webhook_delivery`;
+    assert.equal(queued, 4, 'each of two endpoints is told of each of two');
+    assert.deepEqual(
+      bodies.map(({ to, body }) => [to, JSON.parse(body).data.webhook_id]),
+      told.flatMap((to) => paused.map((id) => [to, id])),
+    );
+    const first = JSON.parse(bodies[0]?.body ?? '');
+    const { type, created_at: createdAt, data } = first;
+    assert.equal(type, 'webhook_paused');
+    assert.deepEqual([data.reason, data.paused_at], ['account_quota', createdAt]);
+    assert.equal(strictApi().mismatchOf(['components', 'schemas', 'DeliveryBody'], first), null);
   });
 });

@@ -1,4 +1,4 @@
-import { fleetEventBody, pingBody } from '../../../delivery/message.ts';
+import { fleetEventBody, pauseBody, pingBody } from '../../../delivery/message.ts';
 import { deliveryHeaders } from '../../../delivery/signature.ts';
 import { webhookTypeOf } from '../../../delivery/webhookTypes.ts';
 import { EXAMPLE_EVENTS, EXAMPLE_VAN } from '../examples/fleet.ts';
@@ -19,6 +19,11 @@ const BODIES: readonly string[] = [
       device: { imei, name, plate },
       data: event.data,
     }),
+  ),
+  pauseBody(
+    EXAMPLE_DELIVERY.eventId,
+    { webhookId: EXAMPLE_WEBHOOK.id, reason: 'failing' },
+    EXAMPLE_DELIVERY.createdAtMs,
   ),
   pingBody(EXAMPLE_DELIVERY.eventId, EXAMPLE_WEBHOOK.id, EXAMPLE_DELIVERY.createdAtMs),
 ];

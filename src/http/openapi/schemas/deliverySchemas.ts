@@ -1,3 +1,4 @@
+import { PAUSE_REASONS, type PauseReason } from '../../../delivery/pause.ts';
 import { WEBHOOK_TYPES, type WebhookType } from '../../../delivery/webhookTypes.ts';
 import type { EventType } from '../../../engine/eventTypes.ts';
 import { ID } from './commonSchemas.ts';
@@ -34,12 +35,26 @@ function fleetEventData(type: EventType, direction?: 'entry' | 'exit'): Schema {
 
 const PING: Schema = shapeOf<{ message: string; webhook_id: number }>({ message: text(), webhook_id: ID });
 
+const WEBHOOK_PAUSED: Schema = shapeOf<{
+  message: string;
+  webhook_id: number;
+  reason: PauseReason;
+  paused_at: string;
+}>({
+  message: text(),
+  webhook_id: { ...ID, description: 'The endpoint that was paused.' },
+  reason: choice(PAUSE_REASONS),
+  paused_at: time(),
+});
+
 function dataOf(type: WebhookType): Schema {
   switch (type) {
     case 'geofence_enter':
       return fleetEventData('geofence', 'entry');
     case 'geofence_exit':
       return fleetEventData('geofence', 'exit');
+    case 'webhook_paused':
+      return WEBHOOK_PAUSED;
     case 'ping':
       return PING;
     default:
