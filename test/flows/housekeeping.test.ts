@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { DAY_MS } from '../../src/base/durations.ts';
 import { tidy } from '../../src/flows/housekeeping.ts';
 import { EventCuts } from '../../src/store/devices/eventParts.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
+import { DELIVERIES, ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
 import { openSql, type Sql } from '../../src/store/sql/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
@@ -59,6 +59,20 @@ describe('once a minute', () => {
     await round(now + 10_000 * DAY_MS);
     assert.equal(await partitions(), 2, 'a clock that is years ahead drops no more than it should');
     assert.equal(said.length, 1);
+  });
+
+  test('deliveries go 90 days after they were made, by the week', async () => {
+    const weeks = async () =>
+      (await sql`select 1 from pg_inherits where inhparent = 'webhook_delivery'::regclass`).length;
+    await round();
+    const present = await weeks();
+    await ensureWeeks(
+      sql,
+      DELIVERIES,
+      [89, 98].map((days) => weekStartMs(Date.now() - days * DAY_MS)),
+    );
+    await round();
+    assert.equal(await weeks(), present + 1);
   });
 
   test('a plan that was extended meanwhile is heeded', async () => {
