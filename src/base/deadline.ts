@@ -3,6 +3,11 @@ export class DeadlineExceeded extends Error {
   override name = 'DeadlineExceeded';
 }
 
+/** A computation, with its waits for its turns, took longer than it may. Unlike DeadlineExceeded it blames nobody else. */
+export class OutOfTime extends Error {
+  override name = 'OutOfTime';
+}
+
 /** `promise`, or a rejection with DeadlineExceeded when it has not settled within `limitMs`. */
 export function withDeadline<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
   return new Promise((resolve, reject) => {

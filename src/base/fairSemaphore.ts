@@ -1,3 +1,5 @@
+import { DeadlineExceeded, withDeadline } from './deadline.ts';
+
 /** Too much work waits already, of this key or of all keys. */
 export class Overloaded extends Error {
   override name = 'Overloaded';
@@ -70,6 +72,21 @@ export class FairSemaphore<Key> {
     this.#waiting++;
     if (share.running < this.#limits.runningPerKey) this.#turns.add(key);
     return new Promise((resume, reject) => share.waiting.push({ resume, reject }));
+  }
+
+  /** The same, and Overloaded when the permit has not come within `limitMs`. One that comes later goes back. */
+  async acquireWithin(key: Key, limitMs: number): Promise<void> {
+    const acquired = this.acquire(key);
+    try {
+      await withDeadline(acquired, limitMs, 'what came before');
+    } catch (error) {
+      if (!(error instanceof DeadlineExceeded)) throw error;
+      void acquired.then(
+        () => this.release(key),
+        () => undefined,
+      );
+      throw new Overloaded('the turn did not come in time');
+    }
   }
 
   release(key: Key): void {

@@ -47,6 +47,20 @@ describe('a fair semaphore', () => {
     assert.deepEqual(await Promise.all([...runs, victim]), ['a1', 'a2', 'b1']);
   });
 
+  test('turns away what has waited for too long, and its permit goes to the next', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const semaphore = new FairSemaphore<string>(LIMITS);
+    await semaphore.acquireWithin('a', 100);
+    const late = assert.rejects(semaphore.acquireWithin('a', 100), Overloaded);
+    const patient = semaphore.acquireWithin('a', 1_000);
+    t.mock.timers.tick(100);
+    await late;
+    semaphore.release('a');
+    await patient;
+    semaphore.release('a');
+    assert.equal(await semaphore.run('a', () => Promise.resolve('free')), 'free');
+  });
+
   test('turns away what is more than may wait, without beginning it, and takes more when some has ended', async () => {
     const semaphore = new FairSemaphore<string>(LIMITS);
     const { started, ends, work } = heldWork();

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { AreaGeometry } from '../../areas/area.ts';
-import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
+import { OutOfTime } from '../../base/deadline.ts';
 import { MINUTE_MS } from '../../base/durations.ts';
 import { FairSemaphore, Overloaded } from '../../base/fairSemaphore.ts';
 import { hasCode } from '../../base/hasCode.ts';
@@ -92,32 +92,18 @@ export class Overlaps {
     this.#limits = { callMs, heapMb, stepMs };
   }
 
-  /** The overlaps of an area with others, largest first. Rejects with Overloaded. */
+  /** The overlaps of an area with others, largest first. Rejects with Overloaded or OutOfTime. */
   async find(
     accountId: number,
     area: Area,
     others: Iterable<Area>,
   ): Promise<Result<FoundOverlaps, TooComplex>> {
-    await this.#acquire(accountId);
+    await this.#queue.acquireWithin(accountId, WAIT_LIMIT_MS);
     try {
       if (this.#isClosed) throw CLOSED;
       return await this.#measure({ accountId, area, others: [...others] });
     } finally {
       this.#queue.release(accountId);
-    }
-  }
-
-  async #acquire(accountId: number): Promise<void> {
-    const acquired = this.#queue.acquire(accountId);
-    try {
-      await withDeadline(acquired, WAIT_LIMIT_MS, 'the overlaps before');
-    } catch (error) {
-      if (!(error instanceof DeadlineExceeded)) throw error;
-      void acquired.then(
-        () => this.#queue.release(accountId),
-        () => undefined,
-      );
-      throw new Overloaded('the turn did not come in time');
     }
   }
 
@@ -136,7 +122,7 @@ export class Overlaps {
     this.#calls.set(number, call);
     const timer = setTimeout(() => {
       this.#tell({ kind: 'forget', call: number });
-      this.#end(call).reject(new Overloaded('others are measured at the same time'));
+      this.#end(call).reject(new OutOfTime('others are measured at the same time'));
     }, MEASURE_LIMIT_MS);
     this.#begin(call);
     try {

@@ -1,5 +1,5 @@
 import type { Shape } from '../../areas/shape.ts';
-import { DeadlineExceeded } from '../../base/deadline.ts';
+import { OutOfTime } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
 import { Abandoned, ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
@@ -88,7 +88,7 @@ export class Backtests {
     this.sizes = sizes;
   }
 
-  /** Rejects with Overloaded, with DeadlineExceeded, or when Postgres cannot be asked. */
+  /** Rejects with Overloaded, with OutOfTime, or when Postgres cannot be asked. */
   async run(request: BacktestRequest): Promise<BacktestOutcome> {
     const { accountId } = request;
     const open = this.#open.get(accountId) ?? 0;
@@ -113,7 +113,7 @@ export class Backtests {
     const { accountId, shape, dwellSeconds, fromMs, areaId, hasLeft } = request;
     const sql = reads(accountId);
     const isOver = () => {
-      if (performance.now() > untilMs) throw new DeadlineExceeded('the backtest takes too long');
+      if (performance.now() > untilMs) throw new OutOfTime('the backtest takes too long');
       return hasLeft();
     };
     const budget = new ProcessorBudget(this.sizes.workMs, isOver);

@@ -1,4 +1,4 @@
-import { DeadlineExceeded, withDeadline } from '../../base/deadline.ts';
+import { OutOfTime } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
 import { ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
@@ -53,12 +53,12 @@ export class Explanations {
 
   /**
    * Explains one window. Counts as running until `close` is called, once, because the caller holds what may be many
-   * points. Rejects with Overloaded, with DeadlineExceeded, or when Postgres cannot be asked; then there is nothing to
+   * points. Rejects with Overloaded, with OutOfTime, or when Postgres cannot be asked; then there is nothing to
    * close.
    */
   async open(request: ExplainRequest): Promise<ExplainOutcome & { close(): void }> {
     const { accountId } = request;
-    await this.#acquire(accountId);
+    await this.#running.acquireWithin(accountId, WAIT_LIMIT_MS);
     const close = () => this.#running.release(accountId);
     try {
       const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
@@ -67,20 +67,6 @@ export class Explanations {
       close();
       if (error instanceof DeviceGone) return { kind: 'device_gone', close: () => undefined };
       if (error instanceof TooMuchWork) return { kind: 'too_much_work', close: () => undefined };
-      throw error;
-    }
-  }
-
-  async #acquire(accountId: number): Promise<void> {
-    const acquired = this.#running.acquire(accountId);
-    try {
-      await withDeadline(acquired, WAIT_LIMIT_MS, 'the explanations before');
-    } catch (error) {
-      // A permit that comes after the deadline goes back. Without one there is nothing to give back.
-      acquired.then(
-        () => this.#running.release(accountId),
-        () => undefined,
-      );
       throw error;
     }
   }
@@ -97,7 +83,7 @@ export class Explanations {
     const { situations, source, stay, startMs, createdAtMs, refused } = record;
     const replay = new PointReplay({ areaId, situations, fromMs, stay, refused, withSteps });
     const budget = new ProcessorBudget(this.#workMs, () => {
-      if (performance.now() > untilMs) throw new DeadlineExceeded('the explanation takes too long');
+      if (performance.now() > untilMs) throw new OutOfTime('the explanation takes too long');
       return false;
     });
     const window = { fromMs: startMs, toMs };

@@ -1,4 +1,4 @@
-import { DeadlineExceeded } from '../../base/deadline.ts';
+import { OutOfTime } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
 import { Abandoned, ProcessorBudget, TooMuchWork } from '../../base/work/processorBudget.ts';
 import type { Place } from '../../engine/presence/presence.ts';
@@ -24,7 +24,7 @@ export class Presences {
     this.#workMs = workMs;
   }
 
-  /** The earliest `limit` devices. Rejects with Overloaded, DeadlineExceeded or DamagedPoints. */
+  /** The earliest `limit` devices. Rejects with Overloaded, OutOfTime or DamagedPoints. */
   async find(
     reader: HistoryReader,
     place: Place,
@@ -34,7 +34,7 @@ export class Presences {
   ): Promise<PresenceOutcome> {
     const untilMs = performance.now() + PRESENCE_LIMIT_MS;
     const isOver = () => {
-      if (performance.now() > untilMs) throw new DeadlineExceeded('the presence takes too long');
+      if (performance.now() > untilMs) throw new OutOfTime('the presence takes too long');
       return hasLeft();
     };
     const budget = new ProcessorBudget(this.#workMs, isOver);

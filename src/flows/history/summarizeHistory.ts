@@ -1,4 +1,4 @@
-import { DeadlineExceeded } from '../../base/deadline.ts';
+import { OutOfTime } from '../../base/deadline.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import type { Period } from '../../engine/summary/period.ts';
@@ -37,7 +37,7 @@ export class HistorySummaries {
     this.#ports = ports;
   }
 
-  /** The periods of a device in a window of its history. Rejects with Overloaded or DeadlineExceeded. */
+  /** The periods of a device in a window of its history. Rejects with Overloaded or OutOfTime. */
   summarize(
     reader: HistoryReader,
     deviceId: number,
@@ -64,7 +64,7 @@ export class HistorySummaries {
         await turns.run(accountId, summary.take(page));
         if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
         if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';
-        if (performance.now() > untilMs) throw new DeadlineExceeded('the summary takes too long');
+        if (performance.now() > untilMs) throw new OutOfTime('the summary takes too long');
       }
     } catch (error) {
       if (error instanceof DeviceGone) return 'gone';

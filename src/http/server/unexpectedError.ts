@@ -1,5 +1,7 @@
 import type { IncomingMessage } from 'node:http';
+import { OutOfTime } from '../../base/deadline.ts';
 import { Overloaded } from '../../base/fairSemaphore.ts';
+import { TooMuchWork } from '../../base/work/processorBudget.ts';
 import { type Damage, DamagedPoints } from '../../store/history/damagedPoints.ts';
 import { errorFields, type Unavailability, unavailability } from '../../store/sql/sqlErrors.ts';
 import { type Answer, errorAnswer } from '../answers/answer.ts';
@@ -32,6 +34,8 @@ export function unexpectedErrorAnswer(
   if (error instanceof NotBegun) return error.answer;
   // Each account waits for itself only, so this is nothing for the log of the service.
   if (error instanceof Overloaded) return errorAnswer('SERVICE_UNAVAILABLE', OVERLOADED);
+  if (error instanceof OutOfTime) return errorAnswer('SERVICE_UNAVAILABLE', OUT_OF_TIME);
+  if (error instanceof TooMuchWork) return errorAnswer('TOO_COMPLEX');
   const reason = unavailability(error);
   if (reason !== null) {
     // A statement that asks for too much is the caller's affair.
@@ -53,6 +57,9 @@ export function unexpectedErrorAnswer(
 }
 
 const OVERLOADED = 'too many calls of this account wait already; try again when they are answered';
+
+const OUT_OF_TIME =
+  'this took longer than a call may, beside everything else; ask for less, or try again later';
 
 /** What a caller is told: the reason, and nothing of the statement. */
 const UNAVAILABLE: Readonly<Record<Unavailability, string>> = {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
+import { OutOfTime } from '../../../src/base/deadline.ts';
 import { Overloaded } from '../../../src/base/fairSemaphore.ts';
 import { type Steps, WorkTurns } from '../../../src/base/workTurns.ts';
+import { NotBegun } from '../../../src/http/answers/notBegun.ts';
 import { CutAnswer, type StreamedBody } from '../../../src/http/bodies/streamedBody.ts';
 import { BulkCalls } from '../../../src/http/routes/bulk/bulkCalls.ts';
+import { spin } from '../../support/spin.ts';
 
 const BUSY = 1;
 const CALM = 2;
@@ -55,7 +57,7 @@ describe('batches', () => {
       nowMs += 1_000;
       return nowMs;
     });
-    await assert.rejects(run(BUSY, Number.POSITIVE_INFINITY), DeadlineExceeded);
+    await assert.rejects(run(BUSY, Number.POSITIVE_INFINITY), OutOfTime);
   });
 });
 
@@ -102,12 +104,33 @@ describe('answers of batches', () => {
     third.close();
   });
 
+  test('that take too much processor time are a 422 that says so, and give their permit back', async () => {
+    const calls = new BulkCalls(new WorkTurns<string | number>(3), 5);
+    for (let n = 0; n < 3; n++) {
+      const { body } = calls.answer(BUSY, function* () {
+        for (;;) {
+          spin(1);
+          yield;
+        }
+      });
+      await assert.rejects((body as StreamedBody).open(), (error) => {
+        assert.ok(error instanceof NotBegun);
+        assert.equal(error.answer.status, 422);
+        assert.match(String(error.answer.body), /"field":"points".*send them in several calls/);
+        return true;
+      });
+    }
+    const body = answerOf(calls, BUSY);
+    await body.open();
+    body.close();
+  });
+
   test('that wait too long for those before them are refused, and take no permit later', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const calls = newCalls();
     const unread = [answerOf(calls, BUSY), answerOf(calls, BUSY)];
     for (const body of unread) await body.open();
-    const late = assert.rejects(answerOf(calls, BUSY).open(), DeadlineExceeded);
+    const late = assert.rejects(answerOf(calls, BUSY).open(), Overloaded);
     t.mock.timers.tick(15_000);
     await late;
     for (const body of unread) body.close();

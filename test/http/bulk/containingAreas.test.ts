@@ -4,11 +4,16 @@ import type { AreaGeometry } from '../../../src/areas/area.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { Pace } from '../../../src/base/work/pace.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
+import { inOneGo, WorkTurns } from '../../../src/base/workTurns.ts';
+import { areasContainingRoutes } from '../../../src/http/routes/bulk/areasContaining.ts';
+import { BulkCalls } from '../../../src/http/routes/bulk/bulkCalls.ts';
 import { CONTAINING_MAX } from '../../../src/http/routes/bulk/bulkLimits.ts';
 import { ContainingAreas } from '../../../src/http/routes/bulk/containingAreas.ts';
+import type { Call } from '../../../src/http/routes/route.ts';
 import type { Area } from '../../../src/memory/area.ts';
+import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
+import { spin } from '../../support/spin.ts';
 
 const AT = { lat: 41.9, lng: 12.5 };
 
@@ -56,4 +61,30 @@ test('of thousands of areas around a point the deepest are known, in order, and 
       );
     }
   }
+});
+
+test('a few areas that take long hold nobody up: their question is answered in turns with others', async () => {
+  const areas = new AreaCatalog();
+  for (let id = 1; id <= 8; id++) {
+    const area = circle(id, 100);
+    const insideDistanceM = (lat: number, lng: number) => {
+      spin(1);
+      return area.shape.insideDistanceM(lat, lng);
+    };
+    areas.put({ ...area, shape: { ...area.shape, insideDistanceM } });
+  }
+  const bulkCalls = new BulkCalls(new WorkTurns<string | number>(0));
+  const [single] = areasContainingRoutes({ areas, bulkCalls });
+  const query = { lat: String(AT.lat), lng: String(AT.lng) };
+  const answer = single?.handle({ caller: { accountId: 1, worldIds: [1] }, query } as unknown as Call);
+  assert.ok(answer instanceof Promise);
+  let turns = 0;
+  const counting = setImmediate(function count() {
+    turns++;
+    if (turns < 100) setImmediate(count);
+  });
+  const { body } = await answer;
+  clearImmediate(counting);
+  assert.match(String(body), /"total":8/);
+  assert.ok(turns >= 7, `${turns} turns of others`);
 });

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, test } from 'node:test';
 import { DatabaseError } from 'pg';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
+import { DeadlineExceeded, OutOfTime } from '../../../src/base/deadline.ts';
+import { TooMuchWork } from '../../../src/base/work/processorBudget.ts';
 import { unexpectedErrorAnswer } from '../../../src/http/server/unexpectedError.ts';
 import { PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
 
@@ -56,4 +57,22 @@ describe('a call that Postgres cannot serve now is told why, and so is the log',
     assert.equal(status, 503);
     assert.match(String(body), /ask for less/);
   });
+});
+
+describe('a call that takes too long by itself does not blame the database, and the log has nothing of it', () => {
+  const ports = {
+    log: { warn: () => assert.fail(), error: () => assert.fail() },
+    onDamaged: () => assert.fail(),
+  };
+  for (const [what, error, status, message] of [
+    ['too long beside others', new OutOfTime(SECRET), 503, /took longer than a call may/],
+    ['more processor time than a call may', new TooMuchWork(SECRET), 422, /TOO_COMPLEX/],
+  ] as const) {
+    test(what, () => {
+      const { status: answered, body } = unexpectedErrorAnswer(error, request, ports);
+      assert.equal(answered, status);
+      assert.match(String(body), message);
+      assert.doesNotMatch(String(body), /database|secret/);
+    });
+  }
 });

@@ -4,7 +4,7 @@ import { ERRORS } from '../../answers/errors.ts';
 import { nearestView } from '../../answers/views.ts';
 import { AREA_TYPE, COORDINATES_MESSAGE, LAT, LNG } from '../../parameters/parameters.ts';
 import { BATCH_ERRORS, BATCH_LIMITS } from '../../routes/bulk/batchPoints.ts';
-import { BATCH_DEVICES_MAX, CONTAINING_MAX } from '../../routes/bulk/bulkLimits.ts';
+import { BATCH_DEVICES_MAX, CONTAINING_MAX, TOO_MUCH_BULK_WORK } from '../../routes/bulk/bulkLimits.ts';
 import { EXAMPLE_CIRCLE } from '../examples/areas.ts';
 import { answered, dataBody } from '../examples/body.ts';
 import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../examples/fleet.ts';
@@ -18,13 +18,14 @@ const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> =
   errorExamples: {
     'no points': [BATCH_ERRORS.pointsRequired],
     'too many points': [BATCH_ERRORS.tooManyPoints],
+    'too much work': [TOO_MUCH_BULK_WORK],
   },
 };
 
 const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
 
 const READ_PROMPTLY =
-  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. An answer must be read within a minute.';
+  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. Each has four seconds of computing. An answer must be read within a minute.';
 
 export const NEAREST_BATCH: Operation = {
   id: 'nearestDevicesBatch',
@@ -86,10 +87,7 @@ export const AREAS_CONTAINING: Operation = {
       },
     ),
   ],
-  errors: [
-    ['BAD_REQUEST', COORDINATES_MESSAGE],
-    ['BAD_REQUEST', AREA_TYPE.errorMessage],
-  ],
+  errors: [['BAD_REQUEST', COORDINATES_MESSAGE], ['BAD_REQUEST', AREA_TYPE.errorMessage], 'TOO_COMPLEX'],
 };
 
 export const AREAS_CONTAINING_BATCH: Operation = {

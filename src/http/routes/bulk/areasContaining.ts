@@ -1,7 +1,7 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { JsonObject } from '../../../base/jsonObject.ts';
 import { Pace } from '../../../base/work/pace.ts';
-import { inOneGo, type Steps } from '../../../base/workTurns.ts';
+import type { Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
 import type { AreaCatalog } from '../../../memory/areaCatalog.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../answers/answer.ts';
@@ -14,9 +14,6 @@ import { type BatchPoint, errorJson, readBatchPoints } from './batchPoints.ts';
 import type { BulkCalls } from './bulkCalls.ts';
 import { ContainingAreas } from './containingAreas.ts';
 import type { TextPieces } from './textPieces.ts';
-
-/** A single point with more candidates is answered in turns with other long computations. */
-const CANDIDATES_AT_ONCE = 20;
 
 export interface AreasContainingPorts {
   readonly areas: AreaCatalog;
@@ -64,14 +61,11 @@ function containing(
   }
   const type = readChoice(query, AREA_TYPE);
   if (type === 'invalid') return parameterError(AREA_TYPE);
-  const candidates = areas.near(caller.worldIds, lat, lng);
   const found = new ContainingAreas();
-  const find = () => found.find(candidates, lat, lng, type, new Pace());
-  if (candidates.length > CANDIDATES_AT_ONCE) {
-    return bulkCalls.run(caller.accountId, find).then(() => foundAnswer(found));
-  }
-  inOneGo(find());
-  return foundAnswer(found);
+  const steps = found.find(areas.near(caller.worldIds, lat, lng), lat, lng, type, new Pace());
+  // Nearly always the first step is the only one. Others take turns with other long computations.
+  if (steps.next().done === true) return foundAnswer(found);
+  return bulkCalls.run(caller.accountId, () => steps).then(() => foundAnswer(found));
 }
 
 function foundAnswer(found: ContainingAreas): Answer {

@@ -1,13 +1,16 @@
-import { DeadlineExceeded, withDeadline } from '../../../base/deadline.ts';
+import { OutOfTime } from '../../../base/deadline.ts';
 import { FairSemaphore } from '../../../base/fairSemaphore.ts';
+import { ProcessorBudget, TooMuchWork } from '../../../base/work/processorBudget.ts';
 import type { Steps, WorkTurns } from '../../../base/workTurns.ts';
-import type { Answer } from '../../answers/answer.ts';
+import { type Answer, validationAnswer } from '../../answers/answer.ts';
+import { NotBegun } from '../../answers/notBegun.ts';
 import { CutAnswer, type StreamedBody } from '../../bodies/streamedBody.ts';
+import { BULK_WORK_MS, TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
 import { TextPieces } from './textPieces.ts';
 
 /** Batches that run at a time, and that wait. Two of an account run at a time. */
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
-/** A batch that takes longer ends as a 503. Less than what an answer may take (answerRoute). */
+/** A batch that takes longer, its turns included, ends as a 503. Less than what an answer may take (answerRoute). */
 const DEADLINE_MS = 12_000;
 /** A batch that waits for others of its account for longer is a 503. */
 const WAIT_LIMIT_MS = 15_000;
@@ -17,15 +20,18 @@ const READ_LIMITS_MS = { piece: 15_000, whole: 60_000 };
 /** Runs the batches of all accounts in work turns, a few of each account at a time, and none without end. */
 export class BulkCalls {
   readonly #turns: WorkTurns<string | number>;
+  readonly #workMs: number;
   readonly #running = new FairSemaphore<number>(RUNNING);
 
-  constructor(turns: WorkTurns<string | number>) {
+  /** `workMs`: processor time of one batch. */
+  constructor(turns: WorkTurns<string | number>, workMs = BULK_WORK_MS) {
     this.#turns = turns;
+    this.#workMs = workMs;
   }
 
-  /** What `steps` returns. Rejects with Overloaded, or with DeadlineExceeded. */
+  /** What `steps` returns. Rejects with Overloaded, OutOfTime or TooMuchWork. */
   run<T>(accountId: number, steps: () => Steps<T>): Promise<T> {
-    return this.#running.run(accountId, () => this.#turns.run(accountId, withinDeadline(steps())));
+    return this.#running.run(accountId, () => this.#measure(accountId, steps()));
   }
 
   /**
@@ -45,11 +51,12 @@ export class BulkCalls {
       },
       stallLimitMs: READ_LIMITS_MS.piece,
       open: async () => {
-        await this.#acquire(accountId);
+        await this.#running.acquireWithin(accountId, WAIT_LIMIT_MS);
         try {
-          await this.#turns.run(accountId, withinDeadline(write(json)));
+          await this.#measure(accountId, write(json));
         } catch (error) {
           this.#running.release(accountId);
+          if (error instanceof TooMuchWork) throw new NotBegun(validationAnswer([TOO_MUCH_BULK_WORK]));
           throw error;
         }
         readUntilMs = performance.now() + READ_LIMITS_MS.whole;
@@ -67,28 +74,12 @@ export class BulkCalls {
     };
   }
 
-  /** Takes a permit. Rejects with Overloaded, or with DeadlineExceeded. */
-  async #acquire(accountId: number): Promise<void> {
-    const acquired = this.#running.acquire(accountId);
-    try {
-      await withDeadline(acquired, WAIT_LIMIT_MS, 'the batches before');
-    } catch (error) {
-      // A permit that comes after the deadline goes back. Without one there is nothing to give back.
-      acquired.then(
-        () => this.#running.release(accountId),
-        () => undefined,
-      );
-      throw error;
-    }
-  }
-}
-
-function* withinDeadline<T>(steps: Steps<T>): Steps<T> {
-  const untilMs = performance.now() + DEADLINE_MS;
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    if (performance.now() > untilMs) throw new DeadlineExceeded('the batch takes too long');
-    yield;
+  #measure<T>(accountId: number, steps: Steps<T>): Promise<T> {
+    const untilMs = performance.now() + DEADLINE_MS;
+    const budget = new ProcessorBudget(this.#workMs, () => {
+      if (performance.now() > untilMs) throw new OutOfTime('the batch takes too long');
+      return false;
+    });
+    return this.#turns.run(accountId, budget.spend(steps));
   }
 }

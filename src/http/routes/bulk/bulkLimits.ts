@@ -1,4 +1,14 @@
+import { formatDuration } from '../../../base/durations.ts';
+import type { FieldError } from '../../../base/fieldError.ts';
+
 /** Devices that the points of a batch may ask for together. */
 export const BATCH_DEVICES_MAX = 10_000;
 /** Areas that are listed for one point. */
 export const CONTAINING_MAX = 200;
+/** Processor time of one batch: four hundred times what the largest ones take among ordinary areas. */
+export const BULK_WORK_MS = 4_000;
+export const TOO_MUCH_BULK_WORK = {
+  field: 'points',
+  code: 'LIMIT_REACHED',
+  message: `the points together take more than ${formatDuration(BULK_WORK_MS)} of processor time; send them in several calls`,
+} as const satisfies FieldError;

@@ -52,9 +52,9 @@ export class ContainingAreas {
     const free: number[] = [];
     this.#total = 0;
     for (const area of candidates) {
-      if (pace.isDue()) yield* pace.pause();
       if (type !== null && area.definition.geometry.type !== type) continue;
       const distanceM = area.shape.insideDistanceM(lat, lng);
+      if (pace.isDue()) yield* pace.pause();
       if (distanceM > 0) continue;
       this.#total++;
       const at = free.pop() ?? order.length;
