@@ -14,6 +14,13 @@ const LOCKED_RETRY_MS = 100;
 export const LEASE_END = new RawSql(`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`);
 export const LEASE_ENOUGH = new RawSql(`clock_timestamp() + make_interval(secs => ${LEASE_ENOUGH_SECONDS})`);
 
+/**
+ * The next token of an endpoint `w`. After each renewal of ids (sql/0028) tokens go on far above all that can have been
+ * given and lost: who holds one of those must not write under the token of another pod.
+ */
+export const NEXT_TOKEN = new RawSql(`greatest(w.fencing_token + 1, (
+  select renewals::bigint << 32 from server_start order by ordinal desc limit 1))`);
+
 /** What is read of an endpoint `w` and its account `a` under the lock. */
 export const ENDPOINT = new RawSql(`
   w.id, w.account_id, w.url, w.retry_policy, w.max_retries, w.secret, w.active, a.active as owner_active,

@@ -8,6 +8,7 @@ import {
   LEASE_END,
   LEASE_ENOUGH,
   NEXT,
+  NEXT_TOKEN,
   type NextAttempt,
   type NextRow,
   NO_NEXT,
@@ -64,7 +65,7 @@ export async function claimEndpoints(
     ), claim as materialized (
       select endpoint.*, ${FIRST_AND_DUE.columns} from endpoint ${FIRST_AND_DUE.joins}
     ), leased as (
-      update webhook w set fencing_token = w.fencing_token + 1,
+      update webhook w set fencing_token = ${NEXT_TOKEN},
         leased_until = case when not claim.may_start or claim.due_id is not null then ${LEASE_END} end
       from claim where w.id = claim.id returning w.id, w.fencing_token
     ), started as (

@@ -20,6 +20,7 @@ import {
 } from '../../../src/store/delivery/claims.ts';
 import { deleteWebhook } from '../../../src/store/delivery/removedWebhooks.ts';
 import type { Sql, Tx } from '../../../src/store/sql/sql.ts';
+import { meetLossyServer } from '../../support/postgres/lossyServer.ts';
 import {
   claimEndpoint,
   type DeliveryDatabase,
@@ -188,6 +189,25 @@ describe('the lease of an endpoint', () => {
     assert.deepEqual(await selectInterrupted(sql, lease), [], 'its own attempt is not cut off');
     assert.equal((await advance(sql, lease, again, false)).written, true);
     assert.equal((await advance(sql, lease, again, false)).written, false, 'once');
+  });
+
+  test('a lease that a promoted replica lacks is no lease of the next holder', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql } = database;
+    const id = await database.endpoint();
+    const [deliveryId = ''] = await database.queue(id);
+    const lost = await open(database, id);
+    await sql`update webhook set fencing_token = fencing_token - 1, leased_until = null where id = ${id}`;
+    await sql`
+      update webhook_delivery set attempt_token = null, attempts = 0, spent = 0, next_attempt_at = clock_timestamp()
+      where id = ${deliveryId}`;
+    await meetLossyServer(sql);
+    const next = await open(database, id);
+    assert.equal(next.attempt.deliveryId, deliveryId);
+    const late = await advance(sql, lost.lease, delivered(lost.attempt), true);
+    assert.deepEqual(late, { written: false, next: { attempt: null, dueInMs: 0 } });
+    assert.equal(await completeAttempt(sql, { startedUnder: lost.lease }, delivered(lost.attempt)), false);
+    assert.equal((await advance(sql, next.lease, delivered(next.attempt), false)).written, true);
   });
 
   test('a lease that has run out starts nothing, and writes what came of its last attempt while nobody else has it', async (t) => {
