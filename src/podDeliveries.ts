@@ -52,7 +52,6 @@ export function createDeliveries(pod: Pod): PodDeliveries {
   const leftOut = new LeftOutDeliveries({
     sql: connections.service,
     fleet: pod.memory.fleet,
-    instanceId: pod.instanceId,
     log,
     onQueued: queued,
     onPaused: metrics.observePaused,

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { invariant } from '../../base/invariant.ts';
 import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../../delivery/message.ts';
 import { matches } from '../../delivery/subscription.ts';
 import { webhookTypeOf } from '../../delivery/webhookTypes.ts';
@@ -12,6 +13,7 @@ import {
   type LeftOutRange,
   lockNextLeftOut,
   selectDelivered,
+  selectEventScopes,
   selectLeftOutEvents,
 } from '../../store/delivery/leftOut.ts';
 import { countPaused, pauseWebhooks, selectDeadWebhooks } from '../../store/delivery/pauses.ts';
@@ -25,7 +27,6 @@ const WAITING_MAX = 5_000;
 
 export interface LeftOutPorts extends BacklogPorts {
   readonly fleet: Pick<Fleet, 'anyDevice'>;
-  readonly instanceId: string;
   /** Called after each chunk with what was made, by endpoint. */
   readonly onQueued: (made: ReadonlyMap<number, number>) => void;
   readonly onPaused: (webhooks: number) => void;
@@ -129,22 +130,27 @@ export function makeLeftOut(ports: LeftOutPorts, afterWebhookId: number): Promis
 /** How many deliveries were made; null when the endpoint was paused or deactivated meanwhile. */
 async function makeDeliveries(
   tx: Tx,
-  { fleet, instanceId }: LeftOutPorts,
-  { webhookId, events: wanted }: LeftOutRange,
+  { fleet }: Pick<LeftOutPorts, 'fleet'>,
+  range: LeftOutRange,
   events: readonly LeftOutEvent[],
 ): Promise<number | null> {
+  const { webhookId, events: wanted } = range;
+  const scopes = await selectEventScopes(tx, range);
   const drafts = events.flatMap((event) => {
     const type = webhookTypeOf(event.type, event.direction);
-    return matches(wanted, type) ? [{ event, type, eventId: fleetEventWebhookId(instanceId, event.id) }] : [];
+    // It may have got one before ids were made from something else, and its receiver would not know it again.
+    const eventIds = scopes.map((scope) => fleetEventWebhookId(scope, event.id));
+    return matches(wanted, type) ? [{ event, type, eventIds }] : [];
   });
   const delivered = await selectDelivered(
     tx,
     webhookId,
-    drafts.map(({ eventId }) => eventId),
+    drafts.flatMap(({ eventIds }) => eventIds),
   );
-  const missing = drafts.filter(({ eventId }) => !delivered.has(eventId));
+  const missing = drafts.filter(({ eventIds }) => !eventIds.some((id) => delivered.has(id)));
   const ids = newDeliveryIds(missing.length);
-  const deliveries = missing.map(({ event, type, eventId }, n) => {
+  const deliveries = missing.map(({ event, type, eventIds: [eventId] }, n) => {
+    invariant(eventId, 'the start of the server is written down');
     const device = fleet.anyDevice(event.imei)?.fields;
     const body = fleetEventBody({
       id: eventId,

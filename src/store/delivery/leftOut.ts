@@ -116,6 +116,23 @@ export async function selectLeftOutEvents(
   return { events, isLast: rows.length < CHUNK && end?.is_over === true };
 }
 
+/** Clocks of a server and of its replica differ by less. */
+const CLOCKS_HOURS = 1;
+
+/**
+ * What ids of webhook events were made from since a time, the newest first: another text since each time that the database
+ * may have lost some (sql/0028).
+ */
+export async function selectEventScopes(tx: Tx, { fromAt }: Pick<LeftOutRange, 'fromAt'>): Promise<string[]> {
+  const rows = await tx<{ event_scope: string }[]>`
+    select event_scope from server_start
+    where ordinal >= coalesce((
+      select max(ordinal) from server_start
+      where noted_at < ${fromAt}::timestamptz - make_interval(hours => ${CLOCKS_HOURS})), 0)
+    group by event_scope order by max(ordinal) desc`;
+  return rows.map((row) => row.event_scope);
+}
+
 /** Which of these events (by the ids that webhooks know) have a delivery to this endpoint. */
 export async function selectDelivered(
   tx: Tx,

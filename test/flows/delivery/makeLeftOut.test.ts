@@ -8,14 +8,16 @@ import { insertDeliveries } from '../../../src/store/delivery/deliveries.ts';
 import { countLeftOut } from '../../../src/store/delivery/leftOut.ts';
 import { endPause, pauseWebhooks } from '../../../src/store/delivery/pauses.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../../src/store/devices/fleetEvents.ts';
+import { meetLossyServer } from '../../support/postgres/lossyServer.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 
-const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';
 const CHUNK = 500;
 
 interface Setup extends Omit<DeliveryDatabase, 'ports'> {
   readonly worldId: number;
   readonly ports: LeftOutPorts;
+  /** What ids of webhook events are made from now. */
+  scope(): Promise<string>;
   pause(id: number): Promise<void>;
   resume(id: number, fromMs?: number): Promise<void>;
   /** Stores events, half an hour ago by their time, and returns their ids. */
@@ -34,16 +36,22 @@ async function startSetup(t: TestContext): Promise<Setup> {
   const ports: LeftOutPorts = {
     sql,
     fleet: new Fleet(),
-    instanceId: INSTANCE_ID,
     log: { info: () => undefined, warn: () => undefined },
     onQueued: () => undefined,
     onPaused: () => undefined,
   };
   const knownIds: number[] = [];
+  const scopes = async (): Promise<string[]> => {
+    const rows = await sql<
+      { event_scope: string }[]
+    >`select event_scope from server_start order by ordinal desc`;
+    return rows.map(({ event_scope }) => event_scope);
+  };
   return {
     ...database,
     worldId,
     ports,
+    scope: async () => (await scopes())[0] ?? '',
     pause: async (id) => {
       await pauseWebhooks(sql, { accountId, worldId }, [{ webhookId: id, reason: 'endpoint_quota' }]);
       await sql`update webhook_left_out set from_at = from_at - interval '1 hour' where webhook_id = ${id}`;
@@ -82,9 +90,10 @@ async function startSetup(t: TestContext): Promise<Setup> {
     },
     queued: async (id) => {
       const rows = await sql<{ event_id: string }[]>`
-        select event_id from webhook_delivery where webhook_id = ${id} order by next_attempt_at, created_at, id`;
+        select event_id from webhook_delivery where webhook_id = ${id} and event_type <> 'webhook_paused' order by next_attempt_at, created_at, id`;
+      const made = await scopes();
       const byWebhookId = new Map(
-        knownIds.map((eventId) => [fleetEventWebhookId(INSTANCE_ID, eventId), eventId]),
+        knownIds.flatMap((eventId) => made.map((scope) => [fleetEventWebhookId(scope, eventId), eventId])),
       );
       return rows.map(({ event_id }) => byWebhookId.get(event_id) ?? -1);
     },
@@ -126,7 +135,7 @@ describe('what was left out while an endpoint was paused', () => {
     const draft = {
       id: newDeliveryIds(1)[0] ?? '',
       webhookId: id,
-      eventId: fleetEventWebhookId(INSTANCE_ID, events[1] ?? 0),
+      eventId: fleetEventWebhookId(await setup.scope(), events[1] ?? 0),
       eventType: 'rfid' as const,
       body: '{}',
     };
@@ -135,6 +144,26 @@ describe('what was left out while an endpoint was paused', () => {
     await setup.sql`update fleet_event set recorded_at = clock_timestamp() where id = ${later[0] ?? 0}`;
     await setup.makeAll();
     assert.deepEqual((await setup.queued(id)).sort(), events.toSorted());
+  });
+
+  test('passes over it also when ids are made from something else since then, as after a failover', async (t) => {
+    const setup = await startSetup(t);
+    const id = await setup.endpoint();
+    await setup.pause(id);
+    const events = await setup.events(2);
+    const draft = {
+      id: newDeliveryIds(1)[0] ?? '',
+      webhookId: id,
+      eventId: fleetEventWebhookId(await setup.scope(), events[0] ?? 0),
+      eventType: 'rfid' as const,
+      body: '{}',
+    };
+    await setup.resume(id);
+    await setup.sql.begin((tx) => insertDeliveries(tx, [draft], 'new_events'));
+    await meetLossyServer(setup.sql);
+    assert.notEqual(fleetEventWebhookId(await setup.scope(), events[0] ?? 0), draft.eventId);
+    await setup.makeAll();
+    assert.deepEqual((await setup.queued(id)).sort(), events, 'each once');
   });
 
   test('is made from the time on that its owner names', async (t) => {
