@@ -1,4 +1,4 @@
-import { type ClientBase, DatabaseError } from 'pg';
+import { type ClientBase, DatabaseError, type QueryConfig } from 'pg';
 import { invariant } from '../../base/invariant.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
 
@@ -33,8 +33,9 @@ export class ServerKnowledge {
 
 /** The connection waits for another that handles a new start; that takes some milliseconds. */
 const LIMIT_MS = 5_000;
-/** SQLSTATE of a function that is not there. */
+/** SQLSTATEs: a function is not there; a write in a transaction that is read-only. */
 const UNDEFINED_FUNCTION = '42883';
+const READ_ONLY = '25006';
 
 /**
  * The first statement of a new connection: sees to it that the start of the server is written down, and ids are renewed if
@@ -47,9 +48,12 @@ export async function enterServer(client: ClientBase, knowledge: ServerKnowledge
     values: [seen?.start ?? null, seen?.flushedBytes ?? null, seen?.xmax ?? null],
     query_timeout: LIMIT_MS,
   };
-  try {
+  const enter = async (): Promise<string | null> => {
     const { rows } = await client.query<{ scope: string | null }>(statement);
-    const scope = rows[0]?.scope ?? null;
+    return rows[0]?.scope ?? null;
+  };
+  try {
+    const scope = await enter().catch((error: unknown) => enterReadOnly(client, enter, error));
     if (knowledge === null) return;
     // It may be promoted while this connection is open, and would be written to as it is then.
     if (scope === null) throw new PostgresUnreachable({ code: 'REPLICA' });
@@ -59,4 +63,20 @@ export async function enterServer(client: ClientBase, knowledge: ServerKnowledge
     if (error instanceof DatabaseError && error.code === UNDEFINED_FUNCTION) return;
     throw error;
   }
+}
+
+/**
+ * Enters a server that was set to read-only and started again, as providers do when its disk runs full. Unless the start is
+ * written down, nothing can be read either: nobody would know whether it is still the same data. It takes two rows.
+ */
+async function enterReadOnly(
+  client: ClientBase,
+  enter: () => Promise<string | null>,
+  error: unknown,
+): Promise<string | null> {
+  if (!(error instanceof DatabaseError && error.code === READ_ONLY)) throw error;
+  await client.query({ text: 'begin read write', query_timeout: LIMIT_MS } as QueryConfig);
+  const scope = await enter();
+  await client.query({ text: 'commit', query_timeout: LIMIT_MS } as QueryConfig);
+  return scope;
 }
