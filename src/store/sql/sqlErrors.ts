@@ -1,6 +1,12 @@
 import { DatabaseError } from 'pg';
 import { DeadlineExceeded } from '../../base/deadline.ts';
 
+/** What pg says, without a code, when a statement has no answer in time, and when no connection has become free. */
+const SILENCES: ReadonlySet<unknown> = new Set([
+  'Query read timeout',
+  'timeout exceeded when trying to connect',
+]);
+
 /** Postgres could not be reached, or the connection was lost. The statement may have taken effect. */
 export class PostgresUnreachable extends Error {
   override name = 'PostgresUnreachable';
@@ -8,8 +14,8 @@ export class PostgresUnreachable extends Error {
   readonly code: string;
 
   constructor(cause: unknown) {
-    const { code } = cause as { code?: unknown };
-    const reason = typeof code === 'string' ? code : 'CONNECTION_LOST';
+    const { code, message } = cause as { code?: unknown; message?: unknown };
+    const reason = typeof code === 'string' ? code : SILENCES.has(message) ? 'NO_ANSWER' : 'CONNECTION_LOST';
     super(`Postgres cannot be reached (${reason})`, { cause });
     this.code = reason;
   }
@@ -56,6 +62,7 @@ const BY_STATE: readonly (readonly [start: string, reason: Unavailability])[] = 
 const BY_CODE: Readonly<Record<string, Unavailability>> = {
   REPLICA: 'replica',
   OTHER_SERVER: 'other_server',
+  NO_ANSWER: 'no_answer',
 };
 
 /** Why the same statement may succeed later; null when the statement itself is wrong. */

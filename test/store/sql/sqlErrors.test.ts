@@ -2,7 +2,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DatabaseError } from 'pg';
 import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { errorFields, PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
+import { errorFields, PostgresUnreachable, unavailability } from '../../../src/store/sql/sqlErrors.ts';
+
+test('a server that does not answer is not one that cannot be reached', () => {
+  for (const message of ['Query read timeout', 'timeout exceeded when trying to connect'])
+    assert.equal(unavailability(new PostgresUnreachable(new Error(message))), 'no_answer');
+  assert.equal(unavailability(new PostgresUnreachable(new Error('Connection terminated'))), 'unreachable');
+});
 
 test('a warning names its reason, whatever has kept Postgres from answering', () => {
   const full = Object.assign(new DatabaseError('no room', 7, 'error'), { code: '53100' });
