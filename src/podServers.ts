@@ -74,6 +74,7 @@ function probesOf({ follower, writeTrial, coordination }: Pod): Probes {
       ...(coordination.isReachable() ? [] : ['redis_unreachable']),
     ],
     writeTrouble: () => writeTrial.trouble(),
+    lastWriteTrouble: () => writeTrial.lastTrouble(),
   };
 }
 

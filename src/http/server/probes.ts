@@ -12,6 +12,8 @@ export interface Probes {
   degradations(): readonly string[];
   /** Why points and writes are not taken, within two seconds; null when they are. */
   writeTrouble(): Promise<string | null>;
+  /** The same at once, as it was when somebody asked last. */
+  lastWriteTrouble(): string | null;
 }
 
 /**
@@ -30,10 +32,11 @@ export function probeRoutes(app: Express, probes: Probes, forWrites = false): vo
 
 async function readiness(probes: Probes, forWrites: boolean): Promise<Answer> {
   if (!probes.loaded()) return readinessAnswer(503, 'not ready', ['starting']);
-  const trouble = forWrites ? await probes.writeTrouble() : null;
+  const trouble = forWrites ? await probes.writeTrouble() : probes.lastWriteTrouble();
   const reasons = new Set(probes.degradations());
   if (trouble !== null) reasons.add(`database_${trouble}`);
-  if (trouble !== null || !probes.canAnswer()) return readinessAnswer(503, 'not ready', reasons);
+  const isDone = probes.canAnswer() && !(forWrites && trouble !== null);
+  if (!isDone) return readinessAnswer(503, 'not ready', reasons);
   return readinessAnswer(200, reasons.size === 0 ? 'ready' : 'degraded', reasons);
 }
 

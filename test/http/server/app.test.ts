@@ -47,6 +47,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
         canAnswer: () => true,
         degradations: () => [],
         writeTrouble: async () => null,
+        lastWriteTrouble: () => null,
       },
       consoleTiles: null,
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },

@@ -62,6 +62,7 @@ export async function ingestListener(
         canAnswer: () => true,
         degradations: () => [],
         writeTrouble: async () => null,
+        lastWriteTrouble: () => null,
       },
       onDamaged: () => undefined,
       metrics: {

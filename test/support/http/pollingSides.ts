@@ -213,6 +213,7 @@ export async function serveSide(
         canAnswer: () => true,
         degradations: () => [],
         writeTrouble: async () => null,
+        lastWriteTrouble: () => null,
       },
       onDamaged: () => undefined,
       log: { error: (_, message) => logged.push(message), warn: (_, message) => logged.push(message) },
