@@ -4,6 +4,7 @@ import { nameOf } from './findDevices.ts';
 import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
 import { changeOf } from './knownDevice.ts';
+import { limitEndsByMs, wait } from './retry.ts';
 import { readStream, type StreamEnd } from './stream/readStream.ts';
 import { SharedStream, type Told } from './stream/sharedStream.ts';
 import type { StreamMessage } from './stream/streamMessages.ts';
@@ -12,8 +13,14 @@ import type { ChangedDevice, FleetEvent } from './types.ts';
 /** Whether what is shown is what happens. Unless it is live, it is tried again and again. */
 export type Line =
   | { readonly state: 'connecting' | 'live' | 'lost' }
-  /** Refused by a limit: which one, as the service says it, and when it is tried again. */
-  | { readonly state: 'limited'; readonly message: string; readonly untilMs: number };
+  | {
+      readonly state: 'limited';
+      /** Which limit, as the service says it. */
+      readonly message: string;
+      /** When it has ended at the latest; null: nobody knows. */
+      readonly endsByMs: number | null;
+      readonly againAtMs: number;
+    };
 
 export const line = signal<Line>({ state: 'connecting' });
 export const fleet = new Fleet();
@@ -25,8 +32,10 @@ export function nameOfImei(imei: string): string {
 
 /** Newest first, at most EVENTS_MAX. */
 export const events = signal<readonly FleetEvent[]>([]);
-/** Why the events before the page was opened could not be read; null when they are there or asked for. */
-export const eventsError = signal<string | null>(null);
+/** Of the events before the page was opened: whether they are there, or why they could not be read. */
+export const firstEvents = signal<
+  { readonly state: 'asked' | 'read' } | { readonly state: 'refused'; readonly message: string }
+>({ state: 'asked' });
 
 const EVENTS_MAX = 200;
 /** Changes between two looks at the clock: a tenth of a millisecond. */
@@ -54,6 +63,7 @@ class LiveFleet {
   #cursor = '';
   #retryMs = RETRY_MIN_MS;
   #isAging = false;
+  #limitEndsByMs: number | null = null;
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -69,6 +79,7 @@ class LiveFleet {
   async follow(): Promise<void> {
     line.value = { state: 'connecting' };
     events.value = [];
+    firstEvents.value = { state: 'asked' };
     fleet.clear();
     void readFirstEvents(this.#signal);
     while (!this.#signal.aborted) {
@@ -101,9 +112,20 @@ class LiveFleet {
   /** Says why nothing is live, and waits before the next try. */
   async #rest(end: StreamEnd): Promise<void> {
     if (end.kind === 'limited') {
-      line.value = { state: 'limited', message: end.message, untilMs: Date.now() + LIMITED_MS };
+      const { message } = end;
+      const nowMs = Date.now();
+      // The first refusal says most of when the window ends; after that end it is another window.
+      if (this.#limitEndsByMs === null || this.#limitEndsByMs < nowMs)
+        this.#limitEndsByMs = limitEndsByMs(message, nowMs);
+      line.value = {
+        state: 'limited',
+        message,
+        endsByMs: this.#limitEndsByMs,
+        againAtMs: nowMs + LIMITED_MS,
+      };
       return wait(LIMITED_MS, this.#signal);
     }
+    this.#limitEndsByMs = null;
     line.value = { state: 'lost' };
     await wait(this.#retryMs, this.#signal);
     this.#retryMs = Math.min(RETRY_MAX_MS, this.#retryMs * 2);
@@ -170,11 +192,11 @@ class LiveFleet {
 }
 
 /** What happened before the page was opened. It is asked for until it is answered. */
-export async function readFirstEvents(signal: AbortSignal): Promise<void> {
+async function readFirstEvents(signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     const recent = await call<FleetEvent[]>({ method: 'GET', path: '/api/v1/events?limit=50' });
     if (signal.aborted) return;
-    eventsError.value = recent.ok ? null : recent.message;
+    firstEvents.value = recent.ok ? { state: 'read' } : { state: 'refused', message: recent.message };
     if (recent.ok) return addEvents(recent.data);
     await wait(LIMITED_MS, signal);
   }
@@ -185,17 +207,4 @@ function addEvents(more: readonly FleetEvent[]): void {
   if (more.length === 0) return;
   const byId = new Map([...events.value, ...more].map((event) => [event.id, event]));
   events.value = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, EVENTS_MAX);
-}
-
-/** Settles after the time, or at once when it is aborted. */
-function wait(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal.addEventListener('abort', end);
-  });
 }

@@ -1,10 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { call, type Reply } from './api.ts';
-
-/** After this a call that was refused for a time is made again. */
-const AGAIN_MS = 30_000;
-/** Unreachable, over a limit, or without the database: all of them pass. */
-const PASSING = [0, 429, 503];
+import { AGAIN_MS, isRefusedForNow } from './retry.ts';
 
 export interface Loaded<T> {
   /** Null until the first answer. While it is asked for again, the last one stands. */
@@ -25,8 +21,7 @@ export function useLoaded<T>(path: string, round = 0): Loaded<T> {
     void call<T>({ method: 'GET', path }).then((reply) => {
       if (!isCurrent) return;
       setLoaded({ path, reply });
-      if (reply.ok || !PASSING.includes(reply.status)) return;
-      again = setTimeout(() => setReloads((before) => before + 1), AGAIN_MS);
+      if (isRefusedForNow(reply)) again = setTimeout(() => setReloads((before) => before + 1), AGAIN_MS);
     });
     return () => {
       isCurrent = false;

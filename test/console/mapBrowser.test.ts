@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core';
 import type { AreaBody } from '../../src/console/areaDraft.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { logIn, makeOwner } from '../support/http/application.ts';
@@ -14,6 +14,7 @@ const OWNER = 'owner@example.com';
 const VAN = '356938035643809';
 const BUS = '356938035643817';
 const CAR = '356938035643825';
+const TRAM = '356938035643833';
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
 
 interface Place {
@@ -35,9 +36,11 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await admin.device(OWNER, VAN, '--name', 'Van 12', '--plate', 'GA 731 KL');
     await admin.device(OWNER, BUS, '--name', 'Bus 3');
     await admin.device(OWNER, CAR, '--name', 'Car 9');
+    await admin.device(OWNER, TRAM, '--name', 'Tram 7');
     pod = await startPod(url, { env: { ...NO_LIMITS, ROLES: 'api,ingest' } });
     // On both sides of 180°, and two on one spot.
     for (const imei of [BUS, CAR]) await send(imei, { latitude: -17.8, longitude: -179.5 });
+    await send(TRAM, { latitude: -17, longitude: 179 });
     for (let step = 0; step < 5; step++) await send(VAN, { latitude: -17.8 + step / 100, longitude: 179.5 });
     browser = await startBrowser({ hasWebGl: true });
   });
@@ -61,14 +64,39 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
 
   test('the reason for a trail that could not be read stays when the vehicle moves', async (t) => {
     const { page } = await enter(t);
-    await page.route('**/history?*', (route) =>
-      route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: 'slow down' } } }),
-    );
+    await page.route('**/history?*', refuse);
     await page.getByLabel('Search').fill('Van');
     await page.keyboard.press('Enter');
     await page.getByText('0 points; slow down').waitFor();
     await send(VAN, { latitude: -17.75, longitude: 179.5 });
     await page.getByText('1 point; slow down').waitFor();
+  });
+
+  test('a trail that was refused is read again, and what has come meanwhile is in it once', async (t) => {
+    const { page } = await enter(t);
+    await page.clock.install();
+    await page.route('**/history?*', refuse);
+    await page.getByLabel('Search').fill('Tram');
+    await page.keyboard.press('Enter');
+    await page.getByText('0 points; slow down').waitFor();
+    await send(TRAM, { latitude: -17.1, longitude: 179 });
+    await page.getByText('1 point; slow down').waitFor();
+    await page.unroute('**/history?*');
+    await page.clock.fastForward(31_000);
+    await page.getByText('2 points', { exact: true }).waitFor();
+  });
+
+  test('areas that were refused are read again', async (t) => {
+    const visitor = await visitConsole(t, browser, pod.api);
+    const { page } = visitor;
+    await page.clock.install();
+    await page.route('**/api/v1/areas?*', refuse);
+    await visitor.logIn(OWNER);
+    const missing = page.getByText('Not all areas are drawn');
+    await missing.waitFor();
+    await page.unroute('**/api/v1/areas?*');
+    await page.clock.fastForward(31_000);
+    await missing.waitFor({ state: 'detached' });
   });
 
   const placeOf = (page: Page, imei: string) =>
@@ -292,7 +320,10 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     await page.getByRole('button', { name: 'Van 12' }).click();
     await page.getByLabel('Chosen: Van 12').waitFor();
     await show('Devices');
-    await page.getByText('3 of 3 devices').waitFor();
+    await page.getByText('4 of 4 devices').waitFor();
     assert.deepEqual(complaints, []);
   });
 });
+
+const refuse = (route: Route): Promise<void> =>
+  route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: 'slow down' } } });

@@ -12,6 +12,7 @@ const OWNER = 'owner@example.com';
 const VAN = '356938035643809';
 const BUS = '356938035643817';
 const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
 const LIMIT = 'rate limit exceeded: 1000 requests per key per hour';
 /** More than the service allows streams to a session, and than a browser opens connections. */
 const TABS = 11;
@@ -56,10 +57,14 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
   test('earlier events that were refused are said to be, and are asked for again', async (t) => {
     const { page, logIn: enter, show } = await open(t);
     await page.clock.install();
-    await page.route('**/api/v1/events?*', refuse);
+    const asked = Promise.withResolvers<Route>();
+    await page.route('**/api/v1/events?*', (route) => asked.resolve(route));
     await enter(OWNER);
     await show('Events');
-    await page.getByText(`Earlier events could not be read: ${LIMIT}`).waitFor();
+    await page.getByText('Loading…').waitFor();
+    assert.equal(await page.getByText('Nothing has happened yet').count(), 0, 'nobody knows yet');
+    await refuse(await asked.promise);
+    await page.getByText(`Earlier events could not be read: ${LIMIT}. They`).waitFor();
     assert.equal(await page.getByText('Nothing has happened yet').count(), 0);
     await page.unroute('**/api/v1/events?*');
     await page.clock.fastForward(21_000);
@@ -72,7 +77,15 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
     await page.clock.install();
     await page.route('**/api/v1/stream*', refuse);
     await page.reload();
-    await page.getByText(`Not live: ${LIMIT}. Next try at `).waitFor();
+    const inAnHour = (await page.evaluate('new Date(Date.now() + 3_600_000).toLocaleTimeString()')) as string;
+    const said = page.getByText(`Not live: ${LIMIT}, until `);
+    await said.waitFor();
+    const [, until = '', again = ''] =
+      /until (.*) at the latest\. Next try at (.*)\./.exec((await said.textContent()) ?? '') ?? [];
+    assert.ok(secondsBetween(inAnHour, until) <= 20, `${until} is about ${inAnHour}`);
+    await page.clock.fastForward(21_000);
+    await page.getByText(`Next try at ${again}.`).waitFor({ state: 'detached' });
+    assert.ok((await said.textContent())?.includes(`until ${until} at the latest`), 'still the same window');
     await page.unroute('**/api/v1/stream*');
     await page.clock.fastForward(21_000);
     await page.getByText('Live', { exact: true }).waitFor();
@@ -161,3 +174,13 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
 
 const refuse = (route: Route): Promise<void> =>
   route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } });
+
+/** Between two times of a day, as the browser writes them. */
+function secondsBetween(a: string, b: string): number {
+  const [aMs, bMs] = [a, b].map((text) => Date.parse(`2026-01-01 ${text.replaceAll(/\s/g, ' ')}`)) as [
+    number,
+    number,
+  ];
+  const ms = Math.abs(aMs - bMs);
+  return Math.min(ms, DAY_MS - ms) / 1_000;
+}

@@ -2,6 +2,7 @@ import { computed, effect, untracked } from '@preact/signals';
 import type { Feature } from 'geojson';
 import { call } from '../api.ts';
 import { areaDraft } from '../areaDraft.ts';
+import { AGAIN_MS, wait } from '../retry.ts';
 import type { Area } from '../types.ts';
 import { areaFeature } from './areaShapes.ts';
 import { chosenArea, drawnAreas } from './mapState.ts';
@@ -36,6 +37,7 @@ export function drawAreas(overlay: Overlay): () => void {
   };
 }
 
+/** What is refused is read again until it is answered. */
 async function readAreas(signal: AbortSignal): Promise<void> {
   const areas: Area[] = [];
   let total = 0;
@@ -45,7 +47,8 @@ async function readAreas(signal: AbortSignal): Promise<void> {
     if (signal.aborted) return;
     if (!reply.ok) {
       drawnAreas.value = { ...drawnAreas.peek(), error: reply.message };
-      return;
+      await wait(AGAIN_MS, signal);
+      return signal.aborted ? undefined : readAreas(signal);
     }
     areas.push(...reply.data);
     total = reply.meta.total ?? areas.length;

@@ -1,6 +1,7 @@
 import { effect, untracked } from '@preact/signals';
-import { call } from '../api.ts';
+import { call, type Reply } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
+import { AGAIN_MS, isRefusedForNow, wait } from '../retry.ts';
 import type { HistoryPoint, LatLng } from '../types.ts';
 import { chosen, trail, trailHours } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
@@ -11,14 +12,21 @@ const PAGE = 1_000;
 const PAGES_MAX = 5;
 const HOUR_MS = 3_600_000;
 
+interface TrailPoint extends LatLng {
+  readonly atMs: number;
+}
+
 interface Trail {
-  readonly way: readonly LatLng[];
+  /** Oldest first. */
+  readonly way: readonly TrailPoint[];
   readonly error: string | null;
+  /** The rest may be read later. */
+  readonly isRefusedForNow: boolean;
 }
 
 /** Draws the way that the chosen device has come, and goes on with it, until the returned function is called. */
 export function drawTrail(overlay: Overlay): () => void {
-  let points: LatLng[] = [];
+  let points: readonly TrailPoint[] = [];
   let error: string | null = null;
   let asked = new AbortController();
   const draw = (): void => {
@@ -26,6 +34,20 @@ export function drawTrail(overlay: Overlay): () => void {
     const geometry = { type: 'LineString' as const, coordinates };
     overlay.show(coordinates.length < 2 ? [] : [{ type: 'Feature', properties: {}, geometry }]);
     trail.value = { points: points.length, error };
+  };
+  /** What is refused for a time is read again until it is answered. */
+  const read = async (imei: string, hours: number, signal: AbortSignal): Promise<void> => {
+    for (;;) {
+      const found = await readTrail(imei, hours, signal);
+      if (signal.aborted) return;
+      const readToMs = found.way.at(-1)?.atMs ?? 0;
+      points = [...found.way, ...points.filter(({ atMs }) => atMs > readToMs)];
+      error = found.error;
+      draw();
+      if (!found.isRefusedForNow) return;
+      await wait(AGAIN_MS, signal);
+      if (signal.aborted) return;
+    }
   };
   const stopAsking = effect(() => {
     const imei = chosen.value;
@@ -38,20 +60,15 @@ export function drawTrail(overlay: Overlay): () => void {
     if (imei === null || hours === 0) return;
     trail.value = null;
     const { signal } = asked;
-    void untracked(() => readTrail(imei, hours, signal)).then((read) => {
-      if (signal.aborted) return;
-      points = [...read.way, ...points];
-      error = read.error;
-      draw();
-    });
+    void untracked(() => read(imei, hours, signal));
   });
   const stopListening = fleet.listen((changed) => {
     if (chosen.peek() === null || trailHours.peek() === 0) return;
     const own = changed.findLast(({ imei }) => imei === chosen.peek());
     if (own === undefined || 'removed' in own || own.location === null) return;
-    points = [...points, { lng: own.location.longitude, lat: own.location.latitude }].slice(
-      -PAGE * PAGES_MAX,
-    );
+    const { longitude, latitude, recordedAtMs } = own.location;
+    if (recordedAtMs <= (points.at(-1)?.atMs ?? 0)) return;
+    points = [...points, { lng: longitude, lat: latitude, atMs: recordedAtMs }].slice(-PAGE * PAGES_MAX);
     if (trail.peek() !== null) draw();
   });
   return () => {
@@ -61,19 +78,23 @@ export function drawTrail(overlay: Overlay): () => void {
   };
 }
 
-/** Oldest first. What was read before an error is kept. */
+/** What was read before an error is kept. */
 async function readTrail(imei: string, hours: number, signal: AbortSignal): Promise<Trail> {
   const points: HistoryPoint[] = [];
-  let error: string | null = null;
+  let refused: Extract<Reply<unknown>, { ok: false }> | null = null;
   for (let page = 0; page < PAGES_MAX && !signal.aborted; page++) {
     const path = trailPath(imei, hours, points.at(-1)?.recorded_at);
     const reply = await call<readonly HistoryPoint[]>({ method: 'GET', path });
-    if (!reply.ok) error = reply.message;
+    if (!reply.ok) refused = reply;
     else points.push(...reply.data);
     if (!reply.ok || reply.data.length < PAGE) break;
   }
-  const way = points.reverse().map(({ longitude, latitude }) => ({ lng: longitude, lat: latitude }));
-  return { way, error };
+  const way = points.reverse().map(({ longitude, latitude, recorded_at }) => ({
+    ...{ lng: longitude, lat: latitude },
+    atMs: Date.parse(recorded_at),
+  }));
+  const isRefused = refused !== null && isRefusedForNow(refused);
+  return { way, error: refused?.message ?? null, isRefusedForNow: isRefused };
 }
 
 /** Newest first; `before` is the time of the last point that is known. */

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { explainPath } from '../explainPath.ts';
 import { Panel } from '../forms/panel.ts';
 import { html } from '../html.ts';
-import { events, eventsError } from '../liveFleet.ts';
+import { events, firstEvents } from '../liveFleet.ts';
 import type { FleetEvent } from '../types.ts';
 import { Explained } from './explanation.ts';
 import { Curl, Time } from './parts.ts';
@@ -31,18 +31,19 @@ export function Events(): VNode {
       }
     </li>`;
   };
+  const first = firstEvents.value;
   return html`
     ${
-      eventsError.value !== null &&
-      html`<p class="error" role="alert">Earlier events could not be read: ${eventsError.value} They are asked for again within half a minute.</p>`
+      first.state === 'refused' &&
+      html`<p class="error" role="alert">Earlier events could not be read: ${first.message.replace(/\.?$/, '.')} They are asked for again within half a minute.</p>`
     }
+    ${all.length === 0 && first.state === 'asked' && html`<p aria-live="polite">Loading…</p>`}
     ${
-      all.length === 0 && eventsError.value !== null
-        ? null
-        : all.length === 0
-          ? html`<p class="empty">Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.</p>`
-          : html`<ol class="rows">${all.map(row)}</ol>`
+      all.length === 0 &&
+      first.state === 'read' &&
+      html`<p class="empty">Nothing has happened yet. Entries and exits of areas, ignition, parking and alarms are listed here as they happen.</p>`
     }
+    ${all.length > 0 && html`<ol class="rows">${all.map(row)}</ol>`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream?include=events' }} />
   `;
 }

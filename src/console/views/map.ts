@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { counted } from '../amounts.ts';
 import { findDevices, nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
 import type { KnownDevice } from '../knownDevice.ts';
@@ -32,7 +33,7 @@ export function MapPanel(): VNode {
     ${onSpot.value !== null && html`<${Spot} />`}
     ${device === undefined ? html`<p class="empty">${hint()}</p>` : html`<${Card} device=${device} />`}
     ${area !== undefined && html`<p role="status">Area: ${area.name}</p>`}
-    ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; open the map again to try again. (${error})</p>`}
+    ${error !== null && html`<p class="error" role="alert">Not all areas are drawn; those that are missing are asked for again within half a minute. (${error})</p>`}
     ${error === null && total > areas.length && html`<p class="empty">${areas.length} of ${total} areas are drawn.</p>`}
     <${Curl} call=${{ method: 'GET', path: '/api/v1/stream' }} />
   `;
@@ -115,5 +116,5 @@ function Card({ device }: { device: KnownDevice }): VNode {
 function trailText(): string {
   if (trail.value === null) return 'Asking for the trail…';
   const { points, error } = trail.value;
-  return `${points} ${points === 1 ? 'point' : 'points'}${error === null ? '' : `; ${error}`}`;
+  return `${counted(points, 'point')}${error === null ? '' : `; ${error}`}`;
 }

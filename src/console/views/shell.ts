@@ -72,7 +72,11 @@ function Line(): VNode {
   const now = line.value;
   const text =
     now.state === 'limited'
-      ? `Not live: ${now.message}. Next try at ${new Date(now.untilMs).toLocaleTimeString()}.`
+      ? `Not live: ${now.message}${now.endsByMs === null ? '' : `, until ${timeOf(now.endsByMs)} at the latest`}. Next try at ${timeOf(now.againAtMs)}.`
       : LINES[now.state];
   return html`<span class=${`line ${now.state}`} role="status">${text}</span>`;
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toLocaleTimeString();
 }

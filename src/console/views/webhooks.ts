@@ -12,13 +12,14 @@ import { Curl, List, Secret } from './parts.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 
-/** The endpoints of the account; `changed` is called when one was made or deleted, or a delivery was asked for. */
+/** Why an endpoint is paused, by the reason that the API gives. */
 const PAUSES: Readonly<Record<string, string>> = {
   endpoint_quota: 'too many of its deliveries wait',
   account_quota: 'too many deliveries of your account wait',
   failing: 'no attempt has succeeded for five days',
 };
 
+/** The endpoints of the account; `changed` is called when one was made, deleted or resumed. */
 export function Webhooks({ changed }: { changed: () => void }): VNode {
   const loaded = useLoaded<readonly Webhook[]>(PATH);
   const { reply } = loaded;
