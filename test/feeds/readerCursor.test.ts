@@ -144,6 +144,26 @@ describe('a cursor', () => {
   });
 });
 
+test('of very many cursors ten thousand are kept, and the others are read from their text', () => {
+  const box = new CursorBox(KEY);
+  const cursorOf = (accountId: number): ReaderCursor => ({
+    issuedAtMs: 0,
+    accountId,
+    worldIds: [accountId],
+    server: { lineage: '7', start: 1, walBytes: 1, xmax: 9 },
+    devices: null,
+    events: { seen: new Snapshot(5, 9, [5]), open: null, fromMs: null },
+  });
+  const [oldest, newest] = [cursorOf(0), cursorOf(10_000)];
+  const texts = [oldest, ...Array.from({ length: 9_999 }, (_, n) => cursorOf(n + 1)), newest].map((each) =>
+    box.seal(each),
+  );
+  assert.equal(box.open(texts.at(-1) as string), newest, 'the very cursor');
+  const read = box.open(texts[0] as string);
+  assert.notEqual(read, oldest, 'it was not kept');
+  assert.deepEqual(read, oldest);
+});
+
 describe('a server that was started again', () => {
   const [FIRST, SECOND, THIRD, UNKNOWN] = [11, 22, 33, 44];
   const HISTORY = '1/1/5.7';

@@ -135,7 +135,7 @@ describe('the tables of the guide', () => {
     );
     const { text } = await exposition();
     const known = [...text.matchAll(/^# TYPE (\S+)/gm)].map((match) => match[1] as string);
-    const documented = quoted(PROSE, /^(fleet|process|nodejs)_[a-z0-9_]+$/);
+    const documented = quoted(PROSE, /^(fleet(?!_event$)|process|nodejs)_[a-z0-9_]+$/);
     assert.deepEqual(
       documented.filter((name) => !known.includes(name)),
       [],
@@ -153,7 +153,7 @@ describe('the lists of the guide', () => {
     [
       'types of webhooks',
       'Webhooks',
-      /^(geofence|ignition|parking|tamper|rfid|alarm|ping)[a-z_]*$/,
+      /^(geofence|ignition|parking|tamper|rfid|alarm|webhook_paused|ping)[a-z_]*$/,
       WEBHOOK_TYPES,
     ],
     [
