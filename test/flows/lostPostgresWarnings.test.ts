@@ -43,7 +43,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
     return () => watch.stop();
   },
   'deliveries that were left out cannot be made': (log) => {
-    const leftOut = new LeftOutDeliveries({ sql, log } as LeftOutPorts);
+    const leftOut = new LeftOutDeliveries({ sql, log } as unknown as LeftOutPorts);
     leftOut.start();
     return () => leftOut.stop();
   },
