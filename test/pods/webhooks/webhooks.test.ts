@@ -108,6 +108,36 @@ describe('retries with short minutes against a receiver', () => {
     }
   });
 
+  test('the deliveries of an endpoint come over one connection, and over another one after each change of it', async () => {
+    const { api, receiver } = setup;
+    const deliver = async (id: number, path: string, count: number) => {
+      const before = receiver.to(path).length;
+      for (let n = 0; n < count; n++) await api.ping(id);
+      await api.deliveriesWhen(id, before + count, ({ status }) => status === 'delivered');
+      return [
+        ...new Set(
+          receiver
+            .to(path)
+            .slice(before)
+            .map(({ connection }) => connection),
+        ),
+      ];
+    };
+    receiver.behave([200], '/kept');
+    receiver.behave([200], '/other');
+    const { id } = await api.make(endpointBody(`${receiver.url}/kept`));
+    const other = await api.make(endpointBody(`${receiver.url}/other`));
+    const [first, ...more] = await deliver(id, '/kept', 10);
+    assert.deepEqual(more, []);
+    const foreign = await deliver(other.id, '/other', 2);
+    assert.deepEqual(await deliver(id, '/kept', 2), [first]);
+    await api.change(id, { description: 'changed' });
+    const changed = await deliver(id, '/kept', 2);
+    assert.equal((await api.call('POST', `/${id}/rotate-secret`)).status, 200);
+    const rotated = await deliver(id, '/kept', 2);
+    assert.equal(new Set([first, ...foreign, ...changed, ...rotated]).size, 4, 'each has one of its own');
+  });
+
   test('an address that is refused at delivery: failed as url_unsafe, without a packet or a retry; a replay may succeed', async () => {
     const { api, receiver, url, pod } = setup;
     const path = '/unsafe';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { DAY_MS } from '../../../src/base/durations.ts';
@@ -13,6 +13,8 @@ import { checkDelivery } from './describedDelivery.ts';
 
 const DRIP_EVERY_MS = 50;
 const IN_FLIGHT_MAX_MS = 12_000;
+/** Longer than senders keep a connection, so that they close it. */
+const IDLE_MS = 120_000;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
 
 /** What a receiver does with a request: answers a status, or misbehaves. `after` answers 200 when that settles. */
@@ -29,6 +31,8 @@ export interface Received {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** Numbers the connection over which it came. */
+  readonly connection: number;
   /** By performance.now(): when it was complete, and when the answer was given. */
   readonly atMs: number;
   answeredAtMs: number;
@@ -74,8 +78,11 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
   const { certificatePem, privateKeyPem } = await trustedCertificate();
   const received: Received[] = [];
   const inFlight = new Map<string, { now: number; max: number }>();
+  const connections = new WeakMap<Socket, number>();
+  let connectionCount = 0;
   const plans = new Map<string | undefined, (request: Received, n: number) => Behaviour>();
-  const server = createServer({ cert: certificatePem, key: privateKeyPem }, (request, response) => {
+  const tls = { cert: certificatePem, key: privateKeyPem };
+  const server = createServer({ ...tls, keepAliveTimeout: IDLE_MS }, (request, response) => {
     void receive(request, response);
   });
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -100,13 +107,16 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
     }
     const headers = request.headers as Record<string, string>;
     checkDelivery(headers, body);
-    const delivery: Received = { path, headers, body, atMs: performance.now(), answeredAtMs: Number.NaN };
+    const connection = connections.get(request.socket) ?? 0;
+    const times = { atMs: performance.now(), answeredAtMs: Number.NaN };
+    const delivery: Received = { path, headers, body, connection, ...times };
     const n = received.filter((earlier) => earlier.path === path).length;
     received.push(delivery);
     const plan = plans.get(path) ?? plans.get(undefined);
     await act(plan?.(delivery, n) ?? 200, response, end);
     delivery.answeredAtMs = performance.now();
   };
+  server.on('secureConnection', (socket) => connections.set(socket, ++connectionCount));
   server.on('tlsClientError', () => undefined); // senders cut on purpose
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
