@@ -25,7 +25,7 @@ const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> =
 const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
 
 const READ_PROMPTLY =
-  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. Each has four seconds of computing. An answer must be read within a minute.';
+  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. Each has eight seconds of computing. An answer must be read within a minute.';
 
 export const NEAREST_BATCH: Operation = {
   id: 'nearestDevicesBatch',
