@@ -39,10 +39,13 @@ export class WriteTrial {
   }
 
   async #try(): Promise<Unavailability | null> {
-    const trouble = await writeProbe(this.#sql, this.#podId).then(() => null, troubleOf);
-    this.#last = { at: performance.now(), trouble };
-    this.#running = null;
-    return trouble;
+    try {
+      const trouble = await writeProbe(this.#sql, this.#podId).then(() => null, troubleOf);
+      this.#last = { at: performance.now(), trouble };
+      return trouble;
+    } finally {
+      this.#running = null;
+    }
   }
 }
 
