@@ -92,8 +92,14 @@ describe('a start that cannot be', { concurrency: 2 }, () => {
     nobody.port = String(await findFreePort());
     const nowhere = new URL(wrong);
     nowhere.hostname = 'no-such-host.invalid';
-    for (const databaseUrl of [wrong, nobody, nowhere]) {
-      const service = startProcess(t, { ...serviceEnv(databaseUrl.href), STARTUP_WAIT_SECONDS: '0' });
+    for (const [databaseUrl, seconds] of [
+      // It will be as wrong in an hour.
+      [wrong, 3_600],
+      [nobody, 1],
+      [nowhere, 0],
+    ] as const) {
+      const env = { ...serviceEnv(databaseUrl.href), STARTUP_WAIT_SECONDS: String(seconds) };
+      const service = startProcess(t, env);
       assert.deepEqual(await outcomeOf(service), { code: 1, signal: null });
       assert.match(said(service), /Postgres|password/);
       assert.doesNotMatch(said(service), /hunter2/);
