@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { HOUR_MS } from '../../src/base/durations.ts';
 import { NO_MOTION } from '../../src/engine/device.ts';
 import { encodeDetails, encodePositionUpdates } from '../../src/flows/feed/positionUpdates.ts';
 import { recordPositions } from '../../src/store/feed/changes.ts';
@@ -17,6 +18,9 @@ const DEAR_PLACE = { lat: 0.001, lng: 12.5 };
 const HELD_MS = 8_000;
 const DEVICES_OF_A_BATCH = 10_000;
 const FLEET_DEVICES = 1_000;
+const POINTS_OF_A_BATCH = 10_000;
+/** So old are the first points of a device that sends tens of thousands. */
+const HOURS_OF_POINTS_MS = 3 * HOUR_MS;
 
 /** Attacks through points and devices. */
 export const POINT_ATTACKS: readonly Attack[] = [
@@ -35,6 +39,61 @@ export const POINT_ATTACKS: readonly Attack[] = [
     },
     run: async (attacker) => {
       await sendPoint(attacker, 0);
+    },
+  },
+  {
+    name: 'points into many areas until the endpoints are paused',
+    accounts: 1,
+    seed: async (seeding) => {
+      const { sql, firstImei, receiverUrl } = seeding;
+      const { accountId, worldId } = accountOf(seeding);
+      const shape = { vertices: 20, centre: PLACE, radiusDeg: 0.1 };
+      await seedAreas(sql, { accountId, worldId }, { ...shape, count: sized(seeding, 20, 500) });
+      const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
+      await seedWebhooks(sql, accountId, urls);
+      await seedDevices(sql, worldId, { firstImei, count: 1, place: { lat: '0', lng: '0' } });
+      // The first point makes more deliveries than may wait.
+      await sql`
+        insert into plan (name, history_days, max_waiting_deliveries) values ('few deliveries', 180, 20000)
+        on conflict do nothing`;
+      await sql`update account set plan = 'few deliveries' where id = ${accountId}`;
+    },
+    run: (attacker) =>
+      inTurn(attacker, sized(attacker, 4, 20), 1, (n) =>
+        sendPoints(attacker, [
+          {
+            imei: String(attacker.firstImei),
+            recorded_at: Date.now(),
+            latitude: PLACE.lat + (n % 2),
+            longitude: PLACE.lng,
+          },
+        ]),
+      ),
+  },
+  {
+    name: 'more points of a device than may be stored',
+    accounts: 1,
+    seed: (seeding) =>
+      seedDevices(seeding.sql, accountOf(seeding).worldId, {
+        firstImei: seeding.firstImei,
+        count: 1,
+        place: PLACE_SQL,
+      }),
+    run: async (attacker) => {
+      const startMs = Date.now() - HOURS_OF_POINTS_MS;
+      const size = sized(attacker, 100, POINTS_OF_A_BATCH);
+      // A device may store 36 000 at once.
+      await inTurn(attacker, sized(attacker, 2, 8), 2, (batch) =>
+        sendPoints(
+          attacker,
+          Array.from({ length: size }, (_, n) => ({
+            imei: String(attacker.firstImei),
+            recorded_at: startMs + 100 * (batch * size + n),
+            latitude: PLACE.lat,
+            longitude: PLACE.lng,
+          })),
+        ),
+      );
     },
   },
   {
