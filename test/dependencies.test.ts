@@ -41,6 +41,11 @@ describe('what is installed is what was tried', () => {
     assert.deepEqual(named, []);
   });
 
+  test('there is one compiler of TypeScript, so that every tsc says the same', () => {
+    const compilers = Object.keys(packages).filter((name) => /(?:^|\/)(?:native-)?typescript$/.test(name));
+    assert.deepEqual(compilers, ['node_modules/typescript']);
+  });
+
   test('the image is built on the full version of Node that the tests run on', () => {
     const bases = [...read('Dockerfile').matchAll(/^FROM (\S+)/gm)].map(([, base]) => base);
     const expected = `node:${packages['node_modules/node']?.version}-bookworm-slim`;
