@@ -139,9 +139,12 @@ describe('the outbox of a transaction', () => {
     assert.deepEqual([...rows], expected);
   });
 
-  test('Postgres has the last word: endpoints gone, paused, or of a deactivated account get nothing', async (t) => {
+  test('Postgres has the last word: endpoints gone, inactive, paused, or of a deactivated account get nothing', async (t) => {
     const setup = await startSetup(t);
-    const paused = await setup.endpoint(MEMBER, ['*'], false);
+    const inactive = await setup.endpoint(MEMBER, ['*'], false);
+    const paused = await setup.endpoint(MEMBER, ['*']);
+    await setup.database.sql`
+      update webhook set paused_at = now(), paused_reason = 'failing' where id = ${paused}`;
     const gone = await setup.endpoint(MEMBER, ['*']);
     await setup.database.sql`delete from webhook where id = ${gone}`;
     const there = await setup.endpoint(MEMBER, ['*']);
@@ -153,8 +156,11 @@ describe('the outbox of a transaction', () => {
       isOutboxFilled: false,
     });
     await setup.database.sql`update account set active = true`;
-    await setup.database.sql`update webhook set active = true where id = ${paused}`;
-    assert.deepEqual([...(await setup.queue([event(MEMBER)], 3)).made.keys()].sort(), [paused, there].sort());
+    await setup.database.sql`update webhook set active = true where id = ${inactive}`;
+    assert.deepEqual(
+      [...(await setup.queue([event(MEMBER)], 3)).made.keys()].sort(),
+      [inactive, there].sort(),
+    );
   });
 
   test('nothing of it stays when the transaction ends otherwise', async (t) => {

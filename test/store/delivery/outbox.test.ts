@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { newDeliveryIds } from '../../../src/delivery/message.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/store/access/accounts.ts';
+import { selectQuotaOwners } from '../../../src/store/delivery/backlogs.ts';
 import {
   countOutbox,
   deleteFinishedBatches,
@@ -10,6 +11,7 @@ import {
   insertOutbox,
   type OutboxRow,
 } from '../../../src/store/delivery/outbox.ts';
+import { pauseWebhooks } from '../../../src/store/delivery/pauses.ts';
 import { deleteWebhook } from '../../../src/store/delivery/removedWebhooks.ts';
 import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
@@ -155,22 +157,43 @@ describe('the outbox', () => {
     assert.deepEqual(await queues(sql), new Map([a, b, ...other.webhookIds].map((id) => [id, expected])));
   });
 
-  test('makes nothing for an endpoint that is gone; one that was paused since finds its events when it goes on', async (t) => {
+  test('makes nothing for an endpoint that is gone; one that was made inactive since finds its events when it goes on', async (t) => {
     const database = await startDeliveryDatabase(t);
     const { sql, accountId } = database;
-    const [gone = 0, paused = 0, there = 0] = await endpoints(database, 3);
-    const events = await fill(database, 'x', 4, [{ accountId, webhookIds: [gone, paused, there] }]);
+    const [gone = 0, inactive = 0, there = 0] = await endpoints(database, 3);
+    const events = await fill(database, 'x', 4, [{ accountId, webhookIds: [gone, inactive, there] }]);
     assert.equal(await sql.begin((tx) => deleteWebhook(tx, accountId, gone)), true);
-    await sql`update webhook set active = false where id = ${paused}`;
+    await sql`update webhook set active = false where id = ${inactive}`;
     await empty(sql);
     assert.deepEqual(
       await queues(sql),
       new Map([
-        [paused, events],
+        [inactive, events],
         [there, events],
       ]),
     );
     assert.equal(await countOutbox(sql), 0);
+  });
+
+  test('makes nothing more for an endpoint that the service has paused since, and what it lacks is known', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql, accountId } = database;
+    const [paused = 0, there = 0] = await endpoints(database, 2);
+    const events = await fill(database, 'x', 4, [{ accountId, webhookIds: [paused, there] }]);
+    const [owner] = await selectQuotaOwners(sql, [paused]);
+    assert.ok(owner);
+    await pauseWebhooks(sql, owner, [{ webhookId: paused, reason: 'account_quota' }]);
+    await empty(sql);
+    const made = await queues(sql);
+    assert.equal(made.get(paused), undefined);
+    assert.deepEqual(
+      made.get(there)?.filter((id) => events.includes(id)),
+      events,
+    );
+    assert.equal(await countOutbox(sql), 0, 'nothing of it is left');
+    const leftOut = await sql`
+      select from webhook_left_out where webhook_id = ${paused} and from_at < now() - interval '30 seconds'`;
+    assert.equal(leftOut.length, 1, 'from before the events that were waiting');
   });
 
   test('forgets a chunk that fails, as if it had never been asked for', async (t: TestContext) => {
