@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from './access/cidrSet.ts';
 import type { Clock } from './base/clock.ts';
+import { AtOnce } from './base/work/atOnce.ts';
 import type { WorkTurns } from './base/workTurns.ts';
 import type { LogInPorts } from './flows/access/logIn.ts';
 import { LoginTurns } from './flows/access/loginTurns.ts';
@@ -72,10 +73,11 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
   const overlaps = new Overlaps();
   teardown.add(() => overlaps.close());
   const bulkCalls = new BulkCalls(ports.turns);
+  const atOnce = new AtOnce(ports.turns);
   const offered = [
-    nearestRoute(ports),
+    nearestRoute({ ...ports, atOnce }),
     nearestBatchRoute({ ...ports, bulkCalls }),
-    ...areasContainingRoutes({ ...ports, bulkCalls }),
+    ...areasContainingRoutes({ ...ports, bulkCalls, atOnce }),
     areaDevicesRoute(ports),
     usageRoute(ports),
     areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
@@ -91,7 +93,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     eventsRoute(ports),
     eventFeedRoute(ports),
     streamRoute(ports),
-    ...areaReadRoutes(ports),
+    ...areaReadRoutes({ ...ports, atOnce }),
     areaEventsRoute(ports),
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),

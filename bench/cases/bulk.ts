@@ -1,3 +1,4 @@
+import { AtOnce } from '../../src/base/work/atOnce.ts';
 import { inOneGo, WorkTurns } from '../../src/base/workTurns.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
 import { packStays } from '../../src/engine/packedStays.ts';
@@ -51,12 +52,13 @@ export const bench: BenchCase = {
     say(`${sizes.devices} devices, ${sizes.areas} areas`);
     const fleet = filledFleet(sizes);
     const areas = fillCatalog(countryAreas(sizes.areas), WORLD);
-    const bulkCalls = new BulkCalls(new WorkTurns<string | number>(3));
+    const turns = new WorkTurns<string | number>(3);
+    const bulkCalls = new BulkCalls(turns);
     const measured = new Overlaps();
     const calls = new RouteCalls(
       [
         nearestBatchRoute({ fleet, bulkCalls }),
-        ...areasContainingRoutes({ areas, bulkCalls }),
+        ...areasContainingRoutes({ areas, bulkCalls, atOnce: new AtOnce(turns) }),
         areaDevicesRoute({ areas, fleet }),
         areaOverlapsRoute({ areas, overlaps: measured, bulkCalls }),
       ],

@@ -4,10 +4,12 @@ import {
   type Attack,
   type Attacker,
   type AttackSeeding,
+  type AttackSetup,
   accountOf,
   atOnce,
   headersOf,
   inTurn,
+  makeArea,
   sized,
 } from './attack.ts';
 import { endAttackedPod, startAttackedPod } from './attackedPod.ts';
@@ -206,6 +208,18 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
   },
   LARGEST_BATCHES,
   {
+    name: 'questions about a track that take long',
+    accounts: 1,
+    run: async (attacker) => {
+      const { points } = poleToPole(attacker, 0);
+      const id = await makeArea(attacker, { name: 'Far', type: 'polyline', buffer_m: 50, points });
+      // From the other side of the Earth all edges are about equally far. All at the same moment.
+      await atOnce(sized(attacker, 8, 110), (n) =>
+        get(attacker, `/api/v3/areas/${id}/contains?lat=-1&lng=${-167 - n / 1_000}`),
+      );
+    },
+  },
+  {
     name: 'overlaps that take long',
     accounts: 1,
     run: async (attacker) => {
@@ -246,15 +260,23 @@ function slowOverlaps(attacker: Attacker): object[] {
   const rounded = star.map(
     ([lat, lng]) => [Number(lat.toPrecision(15)), Number(lng.toPrecision(15))] as const,
   );
-  const track = (shift: number) => ({
-    type: 'polyline',
-    points: Array.from({ length: sized(attacker, 20, 2_000) }, (_, n) => ({
-      lat: n % 2 === 0 ? -80 : 80,
-      lng: n / 100 + shift,
-    })),
-  });
   const upright = comb.map(([lat, lng]) => [lng, lat] as const);
-  return [polygon(comb), polygon(upright), polygon(star), polygon(rounded), track(0), track(0.005)];
+  return [
+    polygon(comb),
+    polygon(upright),
+    polygon(star),
+    polygon(rounded),
+    poleToPole(attacker, 0),
+    poleToPole(attacker, 0.005),
+  ];
+}
+
+function poleToPole(setup: AttackSetup, shift: number) {
+  const points = Array.from({ length: sized(setup, 20, 2_000) }, (_, n) => ({
+    lat: n % 2 === 0 ? -80 : 80,
+    lng: n / 100 + shift,
+  }));
+  return { type: 'polyline', points };
 }
 
 const JSON_BODY = { 'Content-Type': 'application/json' };

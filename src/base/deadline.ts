@@ -8,13 +8,15 @@ export class OutOfTime extends Error {
   override name = 'OutOfTime';
 }
 
-/** `promise`, or a rejection with DeadlineExceeded when it has not settled within `limitMs`. */
-export function withDeadline<T>(promise: Promise<T>, limitMs: number, what: string): Promise<T> {
+/** `promise`, or a rejection with `Exceeded` when it has not settled within `limitMs`. */
+export function withDeadline<T>(
+  promise: Promise<T>,
+  limitMs: number,
+  what: string,
+  Exceeded: typeof DeadlineExceeded | typeof OutOfTime = DeadlineExceeded,
+): Promise<T> {
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(
-      () => reject(new DeadlineExceeded(`${what} took longer than ${limitMs} ms`)),
-      limitMs,
-    );
+    const timer = setTimeout(() => reject(new Exceeded(`${what} took longer than ${limitMs} ms`)), limitMs);
     promise.then(resolve, reject).finally(() => clearTimeout(timer));
   });
 }

@@ -1,5 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaType } from '../../areas/area.ts';
+import type { AtOnce } from '../../base/work/atOnce.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import { isLatLng } from '../../geometry/latLng.ts';
 import type { Area } from '../../memory/area.ts';
@@ -18,10 +19,12 @@ export interface AreaReadPorts {
   readonly areas: AreaCatalog;
   /** By account. */
   readonly turns: WorkTurns<string | number>;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
 }
 
 /** Area list, detail and contains: answered from memory. */
-export function areaReadRoutes({ areas, turns }: AreaReadPorts): Route[] {
+export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[] {
   const answers = new AreaAnswers(turns);
   const get = (path: string, describe: Operation, handle: Route['handle']): Route => ({
     method: 'GET',
@@ -35,7 +38,7 @@ export function areaReadRoutes({ areas, turns }: AreaReadPorts): Route[] {
   return [
     get('/areas', LIST_AREAS, (call) => list(areas, answers, call)),
     get('/areas/:id', GET_AREA, (call) => detail(areas, answers, call)),
-    get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, call)),
+    get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, atOnce, call)),
   ];
 }
 
@@ -88,7 +91,11 @@ function detail(
 }
 
 /** Is the point inside, and how far is it from the edge: negative inside, metres. */
-function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
+function contains(
+  areas: AreaCatalog,
+  atOnce: AreaReadPorts['atOnce'],
+  { caller, params, query }: Call,
+): Answer | Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   const lat = parseDecimal(query['lat']);
@@ -98,6 +105,10 @@ function contains(areas: AreaCatalog, { caller, params, query }: Call): Answer {
   }
   const area = areas.area(caller.worldIds, id);
   if (area === undefined) return errorAnswer('NOT_FOUND');
-  const distanceM = area.shape.signedDistanceM(lat, lng);
+  return atOnce.run(caller.accountId, () => containsAnswer(area, lat, lng));
+}
+
+function containsAnswer({ shape }: Area, lat: number, lng: number): Answer {
+  const distanceM = shape.signedDistanceM(lat, lng);
   return jsonAnswer(`{"inside":${distanceM <= 0},"distance_m":${distanceM}}`);
 }

@@ -1,5 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { FairSemaphore } from '../../base/fairSemaphore.ts';
+import type { AtOnce } from '../../base/work/atOnce.ts';
 import type { WorkTurns } from '../../base/workTurns.ts';
 import { isLatLng } from '../../geometry/latLng.ts';
 import type { NearDevice } from '../../memory/device.ts';
@@ -24,6 +25,8 @@ export interface NearestPorts {
   readonly fleet: Fleet;
   /** By account. */
   readonly turns: WorkTurns<string | number>;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
 }
 
 /** The devices nearest to a coordinate, by geodesic distance, from memory. */
@@ -41,7 +44,7 @@ export function nearestRoute(ports: NearestPorts): Route {
 }
 
 function nearest(
-  { fleet, turns }: NearestPorts,
+  { fleet, turns, atOnce }: NearestPorts,
   places: FairSemaphore<number>,
   { caller, query, nowMs }: Call,
 ): Answer | Promise<Answer> {
@@ -58,11 +61,14 @@ function nearest(
   const maxM = maxMetres(maxKm);
   const asked = `{"lat":${lat},"lng":${lng},"limit":${limit},"max_km":${maxKm}}`;
   const { accountId, worldIds } = caller;
-  const found = fleet.near(worldIds, lat, lng, limit, maxM);
-  if (found !== null) return foundAnswer(found, asked, nowMs);
-  return places
-    .run(accountId, () => turns.run(accountId, fleet.nearInSteps(worldIds, lat, lng, limit, maxM)))
-    .then((found) => foundAnswer(found, asked, nowMs));
+  const answer = (found: readonly NearDevice[] | null): Answer | Promise<Answer> => {
+    if (found !== null) return foundAnswer(found, asked, nowMs);
+    return places
+      .run(accountId, () => turns.run(accountId, fleet.nearInSteps(worldIds, lat, lng, limit, maxM)))
+      .then((found) => foundAnswer(found, asked, nowMs));
+  };
+  const found = atOnce.run(accountId, () => fleet.near(worldIds, lat, lng, limit, maxM));
+  return found instanceof Promise ? found.then(answer) : answer(found);
 }
 
 /** The radius of a search in metres; null: no bound. */

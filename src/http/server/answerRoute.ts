@@ -1,6 +1,6 @@
 import type { KeyState } from '../../access/keyState.ts';
 import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../../access/scopes.ts';
-import { withDeadline } from '../../base/deadline.ts';
+import { DeadlineExceeded, OutOfTime, withDeadline } from '../../base/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from '../answers/answer.ts';
 import { parameterError, readChoice } from '../parameters/parameter.ts';
 import { type Query, readQuery } from '../parameters/query.ts';
@@ -12,7 +12,7 @@ import {
 } from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Call, Route } from '../routes/route.ts';
 
-/** A Postgres that neither answers nor fails must not keep a caller waiting for ever. */
+/** A Postgres that neither answers nor fails must not keep a caller waiting for ever. Polled routes do not ask it. */
 const ANSWER_DEADLINE_MS = 15_000;
 
 /** A route below one of its prefixes. */
@@ -62,7 +62,12 @@ function strictError(query: Query, unknown: string | null): Answer | null {
 export function answerRoute(route: Route, call: Call): Answer | Promise<Answer> {
   const answer = route.handle(call);
   return answer instanceof Promise && route.endsItself === undefined
-    ? withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the database')
+    ? withDeadline(
+        answer,
+        route.deadlineMs ?? ANSWER_DEADLINE_MS,
+        'the answer',
+        route.isPolled === true ? OutOfTime : DeadlineExceeded,
+      )
     : answer;
 }
 

@@ -4,6 +4,7 @@ import type { AreaGeometry } from '../../../src/areas/area.ts';
 import { toVertices } from '../../../src/areas/area.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
+import { AtOnce } from '../../../src/base/work/atOnce.ts';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
 import type { Answer } from '../../../src/http/answers/answer.ts';
 import { areasContainingRoutes } from '../../../src/http/routes/bulk/areasContaining.ts';
@@ -111,11 +112,12 @@ const fleet = filledFleet();
 const areas = filledCatalog();
 const turns = new WorkTurns<string | number>(3);
 const bulkCalls = new BulkCalls(turns);
+const atOnce = new AtOnce(turns);
 const calls = new RouteCalls(
   [
-    nearestRoute({ fleet, turns }),
+    nearestRoute({ fleet, turns, atOnce }),
     nearestBatchRoute({ fleet, bulkCalls }),
-    ...areasContainingRoutes({ areas, bulkCalls }),
+    ...areasContainingRoutes({ areas, bulkCalls, atOnce }),
   ],
   { worldIds: SEEN, nowMs: NOW_MS },
 );

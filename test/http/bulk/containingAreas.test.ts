@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import type { AreaGeometry } from '../../../src/areas/area.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
+import { AtOnce } from '../../../src/base/work/atOnce.ts';
 import { Pace } from '../../../src/base/work/pace.ts';
 import { inOneGo, WorkTurns } from '../../../src/base/workTurns.ts';
 import { areasContainingRoutes } from '../../../src/http/routes/bulk/areasContaining.ts';
@@ -73,8 +74,9 @@ test('a few areas that take long hold nobody up: their question is answered in t
     };
     areas.put({ ...area, shape: { ...area.shape, insideDistanceM } });
   }
-  const bulkCalls = new BulkCalls(new WorkTurns<string | number>(0));
-  const [single] = areasContainingRoutes({ areas, bulkCalls });
+  const turnsOfAll = new WorkTurns<string | number>(0);
+  const bulkCalls = new BulkCalls(turnsOfAll);
+  const [single] = areasContainingRoutes({ areas, bulkCalls, atOnce: new AtOnce(turnsOfAll) });
   const query = { lat: String(AT.lat), lng: String(AT.lng) };
   const answer = single?.handle({ caller: { accountId: 1, worldIds: [1] }, query } as unknown as Call);
   assert.ok(answer instanceof Promise);

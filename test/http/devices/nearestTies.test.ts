@@ -67,7 +67,7 @@ test('another account is answered between the long searches of one', async () =>
 
 test('more long searches of an account than may wait are refused with 503, and none of another', async () => {
   const never = { run: () => new Promise<never>(() => undefined) } as unknown as WorkTurns<string | number>;
-  const { handle } = nearestRoute({ fleet, turns: never });
+  const { handle } = nearestRoute({ fleet, turns: never, atOnce: { run: (_, work) => work() } });
   const ask = (accountId: number) =>
     handle({
       version: 'v3',

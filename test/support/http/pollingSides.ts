@@ -9,6 +9,7 @@ import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { DeadlineExceeded } from '../../../src/base/deadline.ts';
 import { Overloaded } from '../../../src/base/fairSemaphore.ts';
+import { AtOnce } from '../../../src/base/work/atOnce.ts';
 import { WorkTurns } from '../../../src/base/workTurns.ts';
 import type { AccessDecision, Authorizer } from '../../../src/flows/access/authorizer.ts';
 import type { StreamedBody } from '../../../src/http/bodies/streamedBody.ts';
@@ -181,7 +182,8 @@ export async function serveSide(
   { fleet, areas }: SideMemory = smallMemory(),
 ): Promise<Side> {
   const turns = new WorkTurns<string | number>(1);
-  const nearest = nearestRoute({ fleet, turns });
+  const atOnce = new AtOnce(turns);
+  const nearest = nearestRoute({ fleet, turns, atOnce });
   const observed: string[] = [];
   const logged: string[] = [];
   const closed: string[] = [];
@@ -193,7 +195,7 @@ export async function serveSide(
       routes: [
         nearest,
         ...deviceRoutes(fleet),
-        ...areaReadRoutes({ areas, turns }),
+        ...areaReadRoutes({ areas, turns, atOnce }),
         broken('/throws', () => {
           throw new Error('secret detail');
         }),

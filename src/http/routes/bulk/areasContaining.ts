@@ -1,5 +1,6 @@
 import { scopeMask } from '../../../access/scopes.ts';
 import type { JsonObject } from '../../../base/jsonObject.ts';
+import type { AtOnce } from '../../../base/work/atOnce.ts';
 import { Pace } from '../../../base/work/pace.ts';
 import type { Steps } from '../../../base/workTurns.ts';
 import { isLatLng } from '../../../geometry/latLng.ts';
@@ -18,6 +19,8 @@ import type { TextPieces } from './textPieces.ts';
 export interface AreasContainingPorts {
   readonly areas: AreaCatalog;
   readonly bulkCalls: BulkCalls;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
 }
 
 /** Which areas contain a point: one point, or up to 1 000. Answered from memory. */
@@ -51,7 +54,7 @@ export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
 }
 
 function containing(
-  { areas, bulkCalls }: AreasContainingPorts,
+  { areas, bulkCalls, atOnce }: AreasContainingPorts,
   { caller, query }: Call,
 ): Answer | Promise<Answer> {
   const lat = parseDecimal(query['lat']);
@@ -64,8 +67,10 @@ function containing(
   const found = new ContainingAreas();
   const steps = found.find(areas.near(caller.worldIds, lat, lng), lat, lng, type, new Pace());
   // Nearly always the first step is the only one. Others take turns with other long computations.
-  if (steps.next().done === true) return foundAnswer(found);
-  return bulkCalls.run(caller.accountId, () => steps).then(() => foundAnswer(found));
+  const answer = (isDone: boolean): Answer | Promise<Answer> =>
+    isDone ? foundAnswer(found) : bulkCalls.run(caller.accountId, () => steps).then(() => foundAnswer(found));
+  const isDone = atOnce.run(caller.accountId, () => steps.next().done === true);
+  return isDone instanceof Promise ? isDone.then(answer) : answer(isDone);
 }
 
 function foundAnswer(found: ContainingAreas): Answer {
