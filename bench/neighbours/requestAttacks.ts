@@ -1,5 +1,8 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import { jaggedRing, polygonArea } from '../setup/areas.ts';
+import type { AreaDefinition } from '../../src/areas/area.ts';
+import type { LatLng } from '../../src/geometry/latLng.ts';
+import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
+import { jaggedRing, polygonArea, trackArea } from '../setup/areas.ts';
 import {
   type Attack,
   type Attacker,
@@ -79,38 +82,56 @@ const BATCHES_BESIDE_IMPORT: Attack = {
 };
 
 /** Areas with two boxes, all of them around each point of the batches. */
-const BATCHES_ACROSS_180: Attack = {
-  name: 'batches of points in areas across 180°',
-  accounts: 1,
-  seed: async (seeding) => {
-    const ring = jaggedRing(20, { lat: -17, lng: 180 }, 0.5, 1).map(({ lat, lng }) => ({
+const BATCHES_ACROSS_180 = containingBatches(
+  'batches of points in areas across 180°',
+  polygonArea(
+    'Area',
+    jaggedRing(20, { lat: -17, lng: 180 }, 0.5, 1).map(({ lat, lng }) => ({
       lat,
       lng: lng > 180 ? lng - 360 : lng,
-    }));
-    await seedCopies(seeding.sql, accountOf(seeding), polygonArea('Area', ring), sized(seeding, 20, 2_000));
-  },
-  run: async (attacker) => {
-    const points = Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => ({
-      lat: -17 + (n % 10) * 0.01,
-      lng: n % 2 === 0 ? 180 : -180,
-    }));
-    const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
-    const body = JSON.stringify({ points });
-    await inTurn(attacker, sized(attacker, 4, 20), 4, () =>
-      attacker.call({
-        url: `${attacker.apiUrl}/api/v3/areas/containing/batch`,
-        method: 'POST',
-        headers,
-        body,
-      }),
-    );
-  },
-};
+    })),
+  ),
+  2_000,
+  (n) => ({ lat: -17 + (n % 10) * 0.01, lng: n % 2 === 0 ? 180 : -180 }),
+);
+
+const DEAR_PLACE = { lat: 0.001, lng: 12.5 };
+const DEAR = dearTrack(DEAR_PLACE);
+/** More work than a batch may be. */
+const BATCHES_AMONG_DEAR = containingBatches(
+  'batches of points among areas that take long',
+  trackArea(DEAR.name, DEAR.points, DEAR.buffer_m),
+  200,
+  () => DEAR_PLACE,
+);
+
+function containingBatches(
+  name: string,
+  definition: AreaDefinition,
+  areas: number,
+  pointOf: (n: number) => LatLng,
+): Attack {
+  return {
+    name,
+    accounts: 1,
+    seed: (seeding) => seedCopies(seeding.sql, accountOf(seeding), definition, sized(seeding, 20, areas)),
+    run: async (attacker) => {
+      const points = Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => pointOf(n));
+      const url = `${attacker.apiUrl}/api/v3/areas/containing/batch`;
+      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
+      const body = JSON.stringify({ points });
+      await inTurn(attacker, sized(attacker, 4, 20), 4, () =>
+        attacker.call({ url, method: 'POST', headers, body }),
+      );
+    },
+  };
+}
 
 /** Attacks through requests that occupy the event loop. */
 export const REQUEST_ATTACKS: readonly Attack[] = [
   BATCHES_BESIDE_IMPORT,
   BATCHES_ACROSS_180,
+  BATCHES_AMONG_DEAR,
   {
     name: 'long digits',
     accounts: 1,
