@@ -6,10 +6,10 @@ import { curlOf } from '../../src/console/curl.ts';
 import { explainPath } from '../../src/console/explainPath.ts';
 import { findDevices } from '../../src/console/findDevices.ts';
 import type { KnownDevice } from '../../src/console/knownDevice.ts';
-import { reasonOf } from '../../src/console/reason.ts';
 import { StreamMessages } from '../../src/console/stream/streamMessages.ts';
 import { timeLine } from '../../src/console/timeLine.ts';
 import type { Delivery, FleetEvent } from '../../src/console/types.ts';
+import { reasonOf } from '../../src/console/views/reason.ts';
 
 const device = (imei: string, name: string | null, plate: string | null = null): KnownDevice => ({
   imei,

@@ -7,9 +7,9 @@ import { Panel } from '../forms/panel.ts';
 import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
-import { reasonOf } from '../reason.ts';
 import type { Delivery, Webhook } from '../types.ts';
 import { Curl, List, Time } from './parts.ts';
+import { reasonOf } from './reason.ts';
 
 const REPLAYED = ['failed', 'exhausted'];
 

@@ -1,4 +1,4 @@
-import type { Delivery } from './types.ts';
+import type { Delivery } from '../types.ts';
 
 /** What came of the attempts, for people. */
 export function reasonOf({ attempts, last_status_code, last_error }: Delivery): string {
