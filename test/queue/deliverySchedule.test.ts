@@ -16,7 +16,8 @@ async function redisSchedules(t: TestContext, count: number) {
   for (let n = 0; n < count; n++) {
     const redis = new Redis(server.url, { lazyConnect: true, retryStrategy: () => 50 });
     redis.on('error', () => undefined); // the server is stopped on purpose
-    const port = new RedisPort(redis, { onEvent: () => undefined, restMs: 50 });
+    // A command that takes longer is done in Redis and in the process.
+    const port = new RedisPort(redis, { onEvent: () => undefined, restMs: 50, deadlineMs: 5_000 });
     await redis.connect();
     t.after(() => redis.disconnect());
     schedules.push({ schedule: new RedisDeliverySchedule(port, redisKeys('test')), port });

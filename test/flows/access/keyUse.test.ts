@@ -128,7 +128,7 @@ describe('the last use of keys', () => {
     const use = new KeyUse({ sql: flaky, log: { warn: (fields) => void said.push(JSON.stringify(fields)) } });
     use.note(ids[0] as number, T);
     await use.flush();
-    assert.deepEqual(said, ['{"code":"ECONNREFUSED"}']);
+    assert.deepEqual(said, ['{"reason":"unreachable","code":"ECONNREFUSED"}']);
     isLost = false;
     use.note(ids[0] as number, T + 1);
     await use.flush();

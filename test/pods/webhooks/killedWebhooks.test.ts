@@ -59,8 +59,8 @@ const HARM_NAMES = [
   'kill',
   'sleep',
 ] as const;
-/** In the short form no attempt of a living pod takes so long, also on a busy machine. */
-const UNUSED_MS = 2_000;
+/** In the short form a living pod uses a lease more often than this, since it renews it every five seconds. */
+const UNUSED_MS = patienceMs(7_000);
 /** Past the lease, and until others have found the endpoints. */
 const SLEEP_MS = (LEASE_SECONDS + 3) * 1_000;
 const REDIS_AWAY_MS = IS_TORTURE ? 60_000 : 1_000;
@@ -138,10 +138,7 @@ class Setup {
     }
   }
 
-  /**
-   * In the short form leases that nobody uses any more end at once rather than in half a minute. A pod that lives
-   * starts attempts under its lease; the lease itself it renews only every five seconds.
-   */
+  /** In the short form leases that nobody uses any more end before their time, which is half a minute. */
   async #endLeases(): Promise<void> {
     if (IS_TORTURE) return;
     const use = this.sql`concat_ws(' ', w.leased_until, w.fencing_token, (
