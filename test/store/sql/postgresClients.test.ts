@@ -81,6 +81,7 @@ describe('postgres 3.4.9, when Postgres ends its backend', () => {
 
   test('in a query: rejects the query, and the next statement with the error of the lost session', async () => {
     const ended = await killBackend('postgres', 'in a query');
-    assert.deepEqual(ended.outcome, { work: 'CONNECTION_CLOSED', next: '57P01' });
+    assert.match(ended.outcome?.work ?? '', /^(?:CONNECTION_CLOSED|ECONNRESET)$/);
+    assert.equal(ended.outcome?.next, '57P01');
   });
 });
