@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { fail, ok, type Result } from '../src/base/result.ts';
+import { fail, ok, type Result } from '../src/lib/result.ts';
 
 export interface BenchOptions {
   /** In the order given; all when none is. */

@@ -1,6 +1,5 @@
 import { type CleanedEnv, customCleanEnv } from 'envalid';
 import { CidrSet } from './access/cidrSet.ts';
-import { fail, ok, type Result } from './base/result.ts';
 import {
   base64,
   type ConsoleTiles,
@@ -13,6 +12,7 @@ import {
   url,
   wholeNumber,
 } from './envValidators.ts';
+import { fail, ok, type Result } from './lib/result.ts';
 
 type Role = 'api' | 'ingest' | 'delivery';
 type LogLevel = (typeof LOG_LEVELS)[number];

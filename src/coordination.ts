@@ -1,15 +1,15 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { type DeliverySchedule, LocalDeliverySchedule } from './queue/deliverySchedule.ts';
-import { LocalRateLimiter } from './queue/localRateLimiter.ts';
-import type { RateLimiter, RateLimits } from './queue/rateLimiter.ts';
-import { connectRedis, whenReady } from './queue/redisConnection.ts';
-import { RedisDeliverySchedule } from './queue/redisDeliverySchedule.ts';
-import { redisKeys } from './queue/redisKeys.ts';
-import { RedisNotifier } from './queue/redisNotifier.ts';
-import { RedisPort } from './queue/redisPort.ts';
-import { RedisRateLimiter } from './queue/redisRateLimiter.ts';
-import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './queue/worldVersions.ts';
+import { type DeliverySchedule, LocalDeliverySchedule } from './redis/deliverySchedule.ts';
+import { LocalRateLimiter } from './redis/localRateLimiter.ts';
+import type { RateLimiter, RateLimits } from './redis/rateLimiter.ts';
+import { connectRedis, whenReady } from './redis/redisConnection.ts';
+import { RedisDeliverySchedule } from './redis/redisDeliverySchedule.ts';
+import { redisKeys } from './redis/redisKeys.ts';
+import { RedisNotifier } from './redis/redisNotifier.ts';
+import { RedisPort } from './redis/redisPort.ts';
+import { RedisRateLimiter } from './redis/redisRateLimiter.ts';
+import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './redis/worldVersions.ts';
 
 /** What pods share besides Postgres: limits, versions of worlds, and notifications. */
 export interface Coordination {

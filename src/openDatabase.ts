@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { startEmbedded } from './postgres/embedded/embedded.ts';
+import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
 import { loadSecrets } from './secrets.ts';
-import { startEmbedded } from './store/embedded/embedded.ts';
-import { errorFields, type Unavailability, unavailability } from './store/sql/sqlErrors.ts';
 import type { Teardown } from './teardown.ts';
 
 /** Longer than Postgres is given to end by itself (store/embedded/watchdog.ts). */

@@ -1,13 +1,13 @@
-import { BacklogWatch } from './flows/delivery/backlogWatch.ts';
-import { ClaimBatches } from './flows/delivery/claimBatches.ts';
-import { DeliverySlots, SLOT_LIMITS } from './flows/delivery/deliverySlots.ts';
-import { DeliveryWorkers } from './flows/delivery/deliveryWorkers.ts';
-import { FanOut } from './flows/delivery/fanOut.ts';
-import { LeftOutDeliveries } from './flows/delivery/makeLeftOut.ts';
-import { ReceiverConnections } from './net/receiverConnections.ts';
-import { sendWebhook } from './net/sendWebhook.ts';
 import type { Pod } from './pod.ts';
-import { OUTBOX_ENTRY } from './queue/deliverySchedule.ts';
+import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
+import { BacklogWatch } from './webhooks/backlogWatch.ts';
+import { ClaimBatches } from './webhooks/claimBatches.ts';
+import { DeliverySlots, SLOT_LIMITS } from './webhooks/deliverySlots.ts';
+import { DeliveryWorkers } from './webhooks/deliveryWorkers.ts';
+import { FanOut } from './webhooks/fanOut.ts';
+import { LeftOutDeliveries } from './webhooks/makeLeftOut.ts';
+import { ReceiverConnections } from './webhooks/send/receiverConnections.ts';
+import { sendWebhook } from './webhooks/send/sendWebhook.ts';
 
 /** How the deliveries of a pod are started and woken. */
 export interface PodDeliveries {

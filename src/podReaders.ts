@@ -1,13 +1,13 @@
-import { Cursors } from './flows/readers/cursors.ts';
-import { DeviceFeed } from './flows/readers/deviceFeed.ts';
-import { EventFeed } from './flows/readers/eventFeed.ts';
-import type { HeldFleet } from './flows/readers/readDevices.ts';
-import { Streams } from './flows/readers/streams.ts';
-import { UnreadAnswers } from './flows/readers/unreadAnswers.ts';
-import { WaitRoom } from './flows/readers/waitRoom.ts';
-import { ChangedJson } from './http/answers/changedJson.ts';
-import { feedFormat } from './http/answers/feedPages.ts';
-import { streamFormat } from './http/answers/streamFormat.ts';
+import { ChangedJson } from './feeds/changedJson.ts';
+import { Cursors } from './feeds/cursors.ts';
+import { DeviceFeed } from './feeds/deviceFeed.ts';
+import { EventFeed } from './feeds/eventFeed.ts';
+import { feedFormat } from './feeds/feedPages.ts';
+import type { HeldFleet } from './feeds/readDevices.ts';
+import { streamFormat } from './feeds/streamFormat.ts';
+import { Streams } from './feeds/streams.ts';
+import { UnreadAnswers } from './feeds/unreadAnswers.ts';
+import { WaitRoom } from './feeds/waitRoom.ts';
 import type { Pod } from './pod.ts';
 
 /** What answers those who follow the fleet with a cursor. */

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, open, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode } from './base/hasCode.ts';
-import { parseJsonText } from './base/parseJson.ts';
-import { fail, ok, type Result } from './base/result.ts';
+import { hasCode } from './lib/hasCode.ts';
+import { parseJsonText } from './lib/parseJson.ts';
+import { fail, ok, type Result } from './lib/result.ts';
 
 /** What a service without outside configuration makes for itself, once. */
 export interface Secrets {

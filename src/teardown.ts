@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { DeadlineExceeded, withDeadline } from './base/deadline.ts';
+import { DeadlineExceeded, withDeadline } from './lib/deadline.ts';
 
 /** What a stop waits for one step, unless it says otherwise: a Postgres that says nothing must not hold it up. */
 export const STEP_LIMIT_MS = 3_000;

@@ -1,22 +1,22 @@
 import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { type Clock, systemClock } from './base/clock.ts';
-import { DAY_MS } from './base/durations.ts';
+import { CHANGE_CHANNEL } from './changelog/changes.sql.ts';
+import { selectNowMs } from './changelog/snapshot.sql.ts';
+import { readQuotas } from './coherence/loadFleet.ts';
 import type { Config } from './config.ts';
-import { readQuotas } from './flows/feed/loadFleet.ts';
-import { HistoryPacker } from './flows/history/packHistory.ts';
-import { deliveryWeeks, startHousekeeping } from './flows/housekeeping.ts';
-import { Ingest } from './flows/ingest/ingest.ts';
-import { close, listen } from './http/server/server.ts';
+import { HistoryPacker } from './history/packHistory.ts';
+import { deliveryWeeks, startHousekeeping } from './housekeeping.ts';
+import { close, listen } from './http/server.ts';
+import { Ingest } from './ingest/ingest.ts';
+import { type Clock, systemClock } from './lib/clock.ts';
+import { DAY_MS } from './lib/durations.ts';
 import { openPod, type Pod } from './pod.ts';
 import { createDeliveries, type PodDeliveries } from './podDeliveries.ts';
 import { createReaders } from './podReaders.ts';
 import { createApiServer, createIngestServer } from './podServers.ts';
-import { CHANGE_CHANNEL } from './store/feed/changes.ts';
-import { selectNowMs } from './store/feed/snapshot.ts';
-import { listen as listenTo } from './store/sql/listen.ts';
-import { DELIVERIES, ensureWeeks } from './store/sql/partitions.ts';
+import { listen as listenTo } from './postgres/listen.ts';
+import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
 import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 
 /** How long a stop waits for requests in flight. */

@@ -1,6 +1,6 @@
+import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import type { AreaCatalog } from '../../src/memory/areaCatalog.ts';
+import { distanceM } from '../../src/geo/distance.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
 import { measureCalls } from '../measure/measureCalls.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { EXPORT_FORMATS } from '../../src/http/answers/export/exportFormats.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { EXPORT_FORMATS } from '../../src/history/export/exportFormats.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { median } from '../measure/median.ts';

@@ -1,5 +1,5 @@
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
-import { arrayLiteral } from '../../src/store/sql/sqlText.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { arrayLiteral } from '../../src/postgres/sqlText.ts';
 import type { Service } from '../../src/wiring.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';

@@ -1,6 +1,6 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import { Fleet } from '../../src/memory/fleet.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { distanceM } from '../../src/geo/distance.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { type CallTimes, measureCalls, medianTimes } from '../measure/measureCalls.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inOneGo } from '../../src/base/workTurns.ts';
-import { pointBounds } from '../../src/geometry/pointBounds.ts';
-import { packColumns } from '../../src/store/history/codec/packedBlob.ts';
-import { emptyColumns, type PointColumns, writeColumns } from '../../src/store/history/codec/pointColumns.ts';
-import { ensureWeeks, PACKED_POINTS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
-import { arrayLiteral, identifier } from '../../src/store/sql/sqlText.ts';
+import { packColumns } from '../../src/history/codec/packedBlob.ts';
+import { emptyColumns, type PointColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
+import { pointBounds } from '../../src/history/pointBounds.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { ensureWeeks, PACKED_POINTS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { arrayLiteral, identifier } from '../../src/postgres/sqlText.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';

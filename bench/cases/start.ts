@@ -1,6 +1,6 @@
-import { invariant } from '../../src/base/invariant.ts';
-import { copyDevices } from '../../src/store/devices/deviceRows.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { copyDevices } from '../../src/devices/deviceRows.sql.ts';
+import { invariant } from '../../src/lib/invariant.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { smallAreas, storeAreas } from '../setup/areas.ts';
 import { createWorld } from '../setup/world.ts';

@@ -1,5 +1,5 @@
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import type { Ring } from '../../src/geometry/ring/ring.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import type { Ring } from '../../src/geo/ring.ts';
 
 type Position = [lng: number, lat: number];
 

@@ -1,5 +1,5 @@
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import { PositionIndex } from '../../src/memory/positionIndex/positionIndex.ts';
+import { PositionIndex } from '../../src/devices/index/positionIndex.ts';
+import { distanceM } from '../../src/geo/distance.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
 import { placeSource } from '../setup/places.ts';

@@ -1,11 +1,11 @@
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
-import { cutRing } from '../../src/geometry/antimeridian/cutRing.ts';
-import { nearestEdgeM } from '../../src/geometry/geodesic/nearestEdge.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { buildEdgeIndex } from '../../src/geometry/ring/edgeIndex.ts';
-import { unwrapRing } from '../../src/geometry/ring/ring.ts';
-import { buildRingIndex, ringSide } from '../../src/geometry/ring/ringSide.ts';
+import { cutRing } from '../../src/geo/antimeridian/cutRing.ts';
+import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
+import { unwrapRing } from '../../src/geo/ring.ts';
+import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
 import { jaggedRing } from '../setup/areas.ts';

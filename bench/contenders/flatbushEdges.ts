@@ -1,13 +1,13 @@
 import Flatbush from 'flatbush';
 import { orient2d } from 'robust-predicates';
-import { circleBounds } from '../../src/geometry/bounds.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import { improveProjection, type Projection } from '../../src/geometry/geodesic/edgeProjection.ts';
-import { ReachBox } from '../../src/geometry/geodesic/reachBox.ts';
-import { writeSurfacePoint } from '../../src/geometry/geodesic/surfacePoint.ts';
-import { RADIANS_PER_DEGREE } from '../../src/geometry/geodesic/wgs84.ts';
-import { buildEdgeIndex, VERTEX_STRIDE } from '../../src/geometry/ring/edgeIndex.ts';
-import type { Ring } from '../../src/geometry/ring/ring.ts';
+import { circleBounds } from '../../src/geo/bounds.ts';
+import { distanceM } from '../../src/geo/distance.ts';
+import { buildEdgeIndex, VERTEX_STRIDE } from '../../src/geo/edgeIndex.ts';
+import { improveProjection, type Projection } from '../../src/geo/edgeProjection.ts';
+import { ReachBox } from '../../src/geo/reachBox.ts';
+import type { Ring } from '../../src/geo/ring.ts';
+import { writeSurfacePoint } from '../../src/geo/surfacePoint.ts';
+import { RADIANS_PER_DEGREE } from '../../src/geo/wgs84.ts';
 
 /**
  * The contender of our edge index: the boxes of the edges in Flatbush. Both questions are answered exactly, with the

@@ -1,7 +1,7 @@
 import { around } from 'geokdbush';
 import KDBush from 'kdbush';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import type { NearHit } from '../../src/memory/positionIndex/hitHeap.ts';
+import type { NearHit } from '../../src/devices/index/hitHeap.ts';
+import { distanceM } from '../../src/geo/distance.ts';
 
 /** How many more than asked are fetched, to be ranked again by the exact distance. */
 export const OVER_FETCH = 4;

@@ -1,9 +1,9 @@
+import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { Snapshot } from '../../src/feeds/snapshot.ts';
-import { type HeldFleet, readDevices, readUpTo } from '../../src/flows/readers/readDevices.ts';
-import { ChangeOrder } from '../../src/memory/changes/changeOrder.ts';
-import { MotionTable } from '../../src/memory/changes/motionTable.ts';
-import { Fleet } from '../../src/memory/fleet.ts';
+import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
+import { MotionTable } from '../../src/devices/changes/motionTable.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { type HeldFleet, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { collectGarbage } from '../measure/collectGarbage.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { CaseContext } from '../benchCase.ts';

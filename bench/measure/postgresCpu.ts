@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
-import type { Sql } from '../../src/store/sql/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 
 /** A clock tick in Linux' /proc. */
 const TICK_US = 10_000;

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/sql/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 
 /**
  * The worst that one caller can do to others within its limits. attacks.ts lists them all. Each attack has its own

@@ -1,4 +1,4 @@
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { databaseUrl as databaseNamed } from '../../test/support/postgres/cluster.ts';
 import { openWorker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { HOUR_MS } from '../../src/base/durations.ts';
-import { NO_MOTION } from '../../src/engine/device.ts';
-import { encodeDetails, encodePositionUpdates } from '../../src/flows/feed/positionUpdates.ts';
-import { recordPositions } from '../../src/store/feed/changes.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { recordPositions } from '../../src/changelog/changes.sql.ts';
+import { encodeDetails, encodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import { NO_MOTION } from '../../src/devices/motion.ts';
+import { HOUR_MS } from '../../src/lib/durations.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { trackArea } from '../setup/areas.ts';

@@ -1,17 +1,17 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
+import { insertKey } from '../../src/access/keys.sql.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
 import type { AreaDefinition } from '../../src/areas/area.ts';
 import { areaMeasures } from '../../src/areas/areaMeasures.ts';
-import { HOUR_MS } from '../../src/base/durations.ts';
-import { newSecret, seal } from '../../src/delivery/secretBox.ts';
-import { deliveryWeeks } from '../../src/flows/housekeeping.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { insertKey } from '../../src/store/access/keys.ts';
-import { insertAreas } from '../../src/store/areas/areas.ts';
-import { DELIVERIES, ensureWeeks } from '../../src/store/sql/partitions.ts';
-import type { Sql } from '../../src/store/sql/sql.ts';
-import { RawSql } from '../../src/store/sql/sqlText.ts';
+import { insertAreas } from '../../src/areas/areas.sql.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { deliveryWeeks } from '../../src/housekeeping.ts';
+import { HOUR_MS } from '../../src/lib/durations.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
+import { RawSql } from '../../src/postgres/sqlText.ts';
+import { newSecret, seal } from '../../src/webhooks/secretBox.ts';
 import { jaggedRing, polygonArea } from '../setup/areas.ts';
 import { SECRETS_KEY } from '../setup/service.ts';
 

@@ -1,14 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { hashPassword } from '../../src/access/password.ts';
-import { DAY_MS } from '../../src/base/durations.ts';
 import {
   type SelfSignedCertificate,
   selfSignedCertificate,
 } from '../../src/cli/receive/selfSignedCertificate.ts';
-import { migrate } from '../../src/store/sql/migrate.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { hashPassword } from '../../src/tenants/password.ts';
 import { nearestPaths } from '../setup/nearestCase.ts';
 import type { VictimCall } from '../workers/neighbourVictim.ts';
 import type { Attack, AttackAccount, AttackSetup, Scale } from './attack.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import {
   type Attack,
   type Attacker,

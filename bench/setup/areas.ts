@@ -1,11 +1,11 @@
 import type { AreaDefinition } from '../../src/areas/area.ts';
 import { toVertices } from '../../src/areas/area.ts';
+import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { areaMeasures } from '../../src/areas/areaMeasures.ts';
+import { insertAreas } from '../../src/areas/areas.sql.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { AreaCatalog } from '../../src/memory/areaCatalog.ts';
-import { insertAreas } from '../../src/store/areas/areas.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import { placeSource } from './places.ts';
 

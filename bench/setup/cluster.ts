@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Env } from '../../src/config.ts';
-import { startEmbedded } from '../../src/store/embedded/embedded.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { startEmbedded } from '../../src/postgres/embedded/embedded.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { databaseUrl, makeProjectDir, removeDataDir } from '../../test/support/postgres/cluster.ts';
 
 /** A Postgres server that gives each case a database. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import type { CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { median } from '../measure/median.ts';

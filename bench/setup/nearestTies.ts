@@ -1,5 +1,5 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { Fleet } from '../../src/memory/fleet.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';

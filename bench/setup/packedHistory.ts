@@ -1,9 +1,9 @@
-import { WorkTurns } from '../../src/base/workTurns.ts';
-import { HistoryPacker } from '../../src/flows/history/packHistory.ts';
-import { selectHistory } from '../../src/store/history/newestPoints.ts';
-import { pointPages } from '../../src/store/history/pointPages.ts';
-import { ensureWeeks, POSITIONS, truncateWeek, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { selectHistory } from '../../src/history/newestPoints.sql.ts';
+import { HistoryPacker } from '../../src/history/packHistory.ts';
+import { pointPages } from '../../src/history/pointPages.sql.ts';
+import { WorkTurns } from '../../src/lib/workTurns.ts';
+import { ensureWeeks, POSITIONS, truncateWeek, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import type { CaseContext, Row } from '../benchCase.ts';
 import { median } from '../measure/median.ts';
 import { postgresCpuUs } from '../measure/postgresCpu.ts';

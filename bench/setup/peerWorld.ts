@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { placeSource } from './places.ts';
 
 const CHUNK = 10_000;

@@ -1,6 +1,6 @@
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import type { Sql } from '../../src/store/sql/sql.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 
 export interface StoredPoints {
   readonly devices: number;

@@ -1,4 +1,4 @@
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 
 /** Keys used in turn: more than fit into the first-level cache of a processor. */

@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/sql/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 
 const ROWS_AT_A_TIME = 10_000;

@@ -1,6 +1,6 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
-import { migrate } from '../../src/store/sql/migrate.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { placeSource, type Spread } from './places.ts';
 

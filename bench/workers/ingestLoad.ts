@@ -1,4 +1,4 @@
-import { invariant } from '../../src/base/invariant.ts';
+import { invariant } from '../../src/lib/invariant.ts';
 import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { answerQuestions } from '../worker.ts';

@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { CidrSet, parseNetwork } from './cidrSet.ts';
 import type { IpAddress } from './ipAddress.ts';
 

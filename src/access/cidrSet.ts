@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { type IpAddress, parseIpAddress } from './ipAddress.ts';
 
 /** An address block: every address whose first `prefixLength` bits are those of `address`. */

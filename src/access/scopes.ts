@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 
 /** What a key may be allowed to do, in the order of the API document; the ninth opens the webhook routes. */
 export const SCOPES = [

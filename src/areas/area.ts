@@ -1,4 +1,4 @@
-import type { LatLng } from '../geometry/latLng.ts';
+import type { LatLng } from '../geo/latLng.ts';
 
 /**
  * An area as its owner defined it: validated, complete and normalised (no closing repetition, no nearly coincident

@@ -1,6 +1,6 @@
-import type { FieldError } from '../base/fieldError.ts';
-import type { Result } from '../base/result.ts';
-import type { LatLng } from '../geometry/latLng.ts';
+import type { LatLng } from '../geo/latLng.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import type { Result } from '../lib/result.ts';
 import type { AreaType, Vertices } from './area.ts';
 
 /**

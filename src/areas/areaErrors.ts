@@ -1,4 +1,4 @@
-import { BODY_INVALID, type FieldError } from '../base/fieldError.ts';
+import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { AREA_LIMITS as LIMITS } from './areaLimits.ts';
 
 /** Every error that the fields of an area can have. Messages name the field: an import shows them without `field`. */

@@ -1,9 +1,9 @@
-import { type Bounds, circleBounds, corridorBounds, ringBounds } from '../geometry/bounds.ts';
-import type { LatLng } from '../geometry/latLng.ts';
-import { ringCentroid } from '../geometry/ring/centroid.ts';
-import { circleMeasures, pathLengthM, ringMeasures } from '../geometry/ring/measure.ts';
-import { unwrapLine } from '../geometry/ring/path.ts';
-import { unwrapRing } from '../geometry/ring/ring.ts';
+import { type Bounds, circleBounds, corridorBounds, ringBounds } from '../geo/bounds.ts';
+import { ringCentroid } from '../geo/centroid.ts';
+import type { LatLng } from '../geo/latLng.ts';
+import { circleMeasures, pathLengthM, ringMeasures } from '../geo/measure.ts';
+import { unwrapLine } from '../geo/path.ts';
+import { unwrapRing } from '../geo/ring.ts';
 import { type AreaGeometry, toLatLngs } from './area.ts';
 
 /** What is computed from an area's geometry. */

@@ -1,4 +1,4 @@
-import type { FieldError } from '../base/fieldError.ts';
+import type { FieldError } from '../lib/fieldError.ts';
 import type { AreaDefinition } from './area.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 

@@ -1,5 +1,5 @@
-import type { FieldError } from '../base/fieldError.ts';
-import type { Steps } from '../base/workTurns.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, toVertices } from './area.ts';
 import type { AreaDraft } from './areaDraft.ts';
 import { DEFAULT_COLOR } from './areaLimits.ts';

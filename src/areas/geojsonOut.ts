@@ -1,9 +1,9 @@
-import { formatIso } from '../base/isoTime.ts';
-import { cutLine } from '../geometry/antimeridian/cutLine.ts';
-import { cutRing } from '../geometry/antimeridian/cutRing.ts';
-import type { LatLng } from '../geometry/latLng.ts';
-import { unwrapLine } from '../geometry/ring/path.ts';
-import { unwrapRing } from '../geometry/ring/ring.ts';
+import { cutLine } from '../geo/antimeridian/cutLine.ts';
+import { cutRing } from '../geo/antimeridian/cutRing.ts';
+import type { LatLng } from '../geo/latLng.ts';
+import { unwrapLine } from '../geo/path.ts';
+import { unwrapRing } from '../geo/ring.ts';
+import { formatIso } from '../lib/isoTime.ts';
 import { type AreaGeometry, type AreaType, toLatLngs } from './area.ts';
 import type { StoredArea } from './storedArea.ts';
 

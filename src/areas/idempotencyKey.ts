@@ -1,4 +1,4 @@
-import type { FieldError } from '../base/fieldError.ts';
+import type { FieldError } from '../lib/fieldError.ts';
 
 /** True for a well-formed Idempotency-Key: 1 to 200 of the ASCII letters and digits and . _ : - */
 export function isIdempotencyKey(text: string): boolean {

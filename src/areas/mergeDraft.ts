@@ -1,5 +1,5 @@
-import type { FieldError } from '../base/fieldError.ts';
-import { fail, ok, type Result } from '../base/result.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import type { AreaDefinition } from './area.ts';
 import type { AreaDraft } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

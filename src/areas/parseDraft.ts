@@ -1,6 +1,6 @@
-import type { FieldError } from '../base/fieldError.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../base/jsonObject.ts';
-import { fail, ok, type Result } from '../base/result.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../lib/jsonObject.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { toVertices } from './area.ts';
 import type { AreaDraft, DraftPoints, Sent } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

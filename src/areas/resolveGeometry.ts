@@ -1,4 +1,4 @@
-import type { FieldError } from '../base/fieldError.ts';
+import type { FieldError } from '../lib/fieldError.ts';
 import { type AreaGeometry, type Disc, toLatLngs, type Vertices } from './area.ts';
 import type { AreaDraft, Sent } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

@@ -1,7 +1,7 @@
-import { isJsonObject, isMissing } from '../base/jsonObject.ts';
-import { parseNameText } from '../base/nameText.ts';
-import { fail, ok } from '../base/result.ts';
-import { isLatLng, type LatLng } from '../geometry/latLng.ts';
+import { isLatLng, type LatLng } from '../geo/latLng.ts';
+import { isJsonObject, isMissing } from '../lib/jsonObject.ts';
+import { parseNameText } from '../lib/nameText.ts';
+import { fail, ok } from '../lib/result.ts';
 import { AREA_TYPES, type AreaType } from './area.ts';
 import type { Sent } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

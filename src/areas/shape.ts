@@ -1,17 +1,17 @@
-import { inOneGo, type Steps } from '../base/workTurns.ts';
-import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geometry/bounds.ts';
-import { corridorParts } from '../geometry/corridorParts.ts';
+import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geo/bounds.ts';
+import { corridorParts } from '../geo/corridorParts.ts';
+import { buildEdgeIndex } from '../geo/edgeIndex.ts';
+import { unwrapLine } from '../geo/path.ts';
+import { unwrapRing } from '../geo/ring.ts';
+import { buildRingIndex, ringSide } from '../geo/ringSide.ts';
 import {
   circleDistanceM,
   corridorDistanceM,
   corridorInsideDistanceM,
   ringDistanceM,
   ringInsideDistanceM,
-} from '../geometry/geodesic/signedDistance.ts';
-import { buildEdgeIndex } from '../geometry/ring/edgeIndex.ts';
-import { unwrapLine } from '../geometry/ring/path.ts';
-import { unwrapRing } from '../geometry/ring/ring.ts';
-import { buildRingIndex, ringSide } from '../geometry/ring/ringSide.ts';
+} from '../geo/signedDistance.ts';
+import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import {
   type AreaDefinition,
   type AreaGeometry,

@@ -1,9 +1,9 @@
-import type { FieldError } from '../base/fieldError.ts';
-import { fail, ok, type Result } from '../base/result.ts';
-import type { LatLng } from '../geometry/latLng.ts';
-import { unwrapRing } from '../geometry/ring/ring.ts';
-import { isSelfIntersecting } from '../geometry/ring/selfIntersection.ts';
-import { openRing, simplify } from '../geometry/ring/simplify.ts';
+import type { LatLng } from '../geo/latLng.ts';
+import { unwrapRing } from '../geo/ring.ts';
+import { isSelfIntersecting } from '../geo/selfIntersection.ts';
+import { openRing, simplify } from '../geo/simplify.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { toVertices } from './area.ts';
 import type { DraftPoints } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

@@ -1,5 +1,5 @@
 import { type Command as Parser, Option as ParserOption } from 'commander';
-import type { Result } from '../base/result.ts';
+import type { Result } from '../lib/result.ts';
 import type { CommandContext } from './context.ts';
 import type { Option, Options, OptionValues } from './option.ts';
 

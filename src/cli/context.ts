@@ -1,5 +1,5 @@
-import type { Result } from '../base/result.ts';
 import type { AdminConfig } from '../config.ts';
+import type { Result } from '../lib/result.ts';
 import type { Session } from './session.ts';
 
 /** All that a command may use of the world outside. */

@@ -1,6 +1,6 @@
-import { ok, type Result } from '../base/result.ts';
-import { type Account, selectAccount } from '../store/access/accounts.ts';
-import type { Sql } from '../store/sql/sql.ts';
+import { ok, type Result } from '../lib/result.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { type Account, selectAccount } from '../tenants/accounts.sql.ts';
 import { unknownAccount } from './unknownAccount.ts';
 
 /** The account of an address; null without an address. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { isatty } from 'node:tty';
-import { systemClock } from '../base/clock.ts';
 import { readAdminConfig } from '../config.ts';
+import { systemClock } from '../lib/clock.ts';
 import { askSecret } from './askSecret.ts';
 import { COMMANDS } from './commandTable.ts';
 import type { CommandContext } from './context.ts';

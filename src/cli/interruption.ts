@@ -1,4 +1,4 @@
-import { systemClock } from '../base/clock.ts';
+import { systemClock } from '../lib/clock.ts';
 
 const EXIT_INTERRUPTED = 130;
 /** npm passes Ctrl-C on to a process to which the terminal has already sent it. */

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
-import { hasCode } from '../base/hasCode.ts';
-import { fail, ok, type Result } from '../base/result.ts';
+import { hasCode } from '../lib/hasCode.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 
 /** The bytes of a file that an operator names; the error is a sentence. */
 export async function openFile(path: string): Promise<Result<AsyncIterable<Uint8Array>, string>> {

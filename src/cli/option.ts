@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 
 /** One option, flag or operand of a command, and how its text becomes a value. */
 export interface Option<T> {

@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import { parseName } from './optionParsers.ts';
 
 const GROUPS_MAX = 50;

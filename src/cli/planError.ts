@@ -1,5 +1,5 @@
-import { selectPlanNames } from '../store/access/accounts.ts';
-import type { Tx } from '../store/sql/sql.ts';
+import type { Tx } from '../postgres/sql.ts';
+import { selectPlanNames } from '../tenants/accounts.sql.ts';
 
 /** Why there can be no account on this plan; null when there can. */
 export async function planError(tx: Tx, plan: string): Promise<string | null> {

@@ -1,4 +1,4 @@
-import { fail, ok } from '../base/result.ts';
+import { fail, ok } from '../lib/result.ts';
 import type { CommandOutcome } from './command.ts';
 import type { CommandContext } from './context.ts';
 

@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../base/result.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import type { CommandContext } from './context.ts';
 import { parsePassword } from './optionParsers.ts';
 import { readLines } from './textLines.ts';

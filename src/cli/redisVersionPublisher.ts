@@ -1,10 +1,10 @@
-import type { VersionPublisher } from '../flows/feed/writeWorlds.ts';
-import { connectRedis, whenReady } from '../queue/redisConnection.ts';
-import { redisKeys } from '../queue/redisKeys.ts';
-import { RedisPort } from '../queue/redisPort.ts';
-import { RedisWorldVersions } from '../queue/worldVersions.ts';
-import { selectInstanceId } from '../store/feed/snapshot.ts';
-import type { Sql } from '../store/sql/sql.ts';
+import { selectInstanceId } from '../changelog/snapshot.sql.ts';
+import type { VersionPublisher } from '../changelog/writeWorlds.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { connectRedis, whenReady } from '../redis/redisConnection.ts';
+import { redisKeys } from '../redis/redisKeys.ts';
+import { RedisPort } from '../redis/redisPort.ts';
+import { RedisWorldVersions } from '../redis/worldVersions.ts';
 
 /** Where a command publishes the versions of the worlds that it changes. */
 export interface VersionPublisherConnection {

@@ -1,5 +1,5 @@
 import { CommanderError, Command as Parser } from 'commander';
-import { isUnavailable } from '../store/sql/sqlErrors.ts';
+import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { VERSION } from '../version.ts';
 import type { FleetCommand, PreparedCommand } from './command.ts';
 import type { CommandContext } from './context.ts';

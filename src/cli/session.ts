@@ -1,12 +1,12 @@
-import { fail, type Result } from '../base/result.ts';
-import { WorkTurns } from '../base/workTurns.ts';
+import type { WritePorts } from '../changelog/writeWorlds.ts';
+import { awaitPods } from '../coherence/awaitPods.ts';
 import type { AdminConfig } from '../config.ts';
-import { awaitPods } from '../flows/feed/awaitPods.ts';
-import type { WritePorts } from '../flows/feed/writeWorlds.ts';
-import { withEmbedded } from '../store/embedded/embedded.ts';
-import { type Log, migrate } from '../store/sql/migrate.ts';
-import { sessionName } from '../store/sql/sessionName.ts';
-import { openSql, type Sql } from '../store/sql/sql.ts';
+import { fail, type Result } from '../lib/result.ts';
+import { WorkTurns } from '../lib/workTurns.ts';
+import { withEmbedded } from '../postgres/embedded/embedded.ts';
+import { type Log, migrate } from '../postgres/migrate.ts';
+import { sessionName } from '../postgres/sessionName.ts';
+import { openSql, type Sql } from '../postgres/sql.ts';
 import { connectVersionPublisher } from './versionPublisher.ts';
 
 /** The database of a command, with its schema up to date. */

@@ -1,5 +1,5 @@
-import type { VersionPublisher } from '../flows/feed/writeWorlds.ts';
-import type { Sql } from '../store/sql/sql.ts';
+import type { VersionPublisher } from '../changelog/writeWorlds.ts';
+import type { Sql } from '../postgres/sql.ts';
 import type { VersionPublisherConnection } from './redisVersionPublisher.ts';
 
 /** Through Redis where there is one, which is loaded only then; without it the pods read the change feed. */

@@ -1,6 +1,6 @@
-import type { ServerMark } from './serverMark.ts';
-import { Snapshot } from './snapshot.ts';
-import { VarintReader, VarintWriter } from './varints.ts';
+import type { ServerMark } from '../changelog/serverMark.ts';
+import { Snapshot } from '../changelog/transactionSnapshot.ts';
+import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** Where a page ended: items are ordered by transaction, then by id. */
 export interface FeedPlace {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseKeyChange, parseKeyCreate } from '../../src/access/keyBody.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
+import { parseKeyChange, parseKeyCreate } from '../../src/tenants/keyBody.ts';
 import { runs } from '../support/torture.ts';
 
 const reported = (parsed: ReturnType<typeof parseKeyChange>): string[] =>

@@ -5,7 +5,7 @@ import geodesic from 'geographiclib-geodesic';
 import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
 import { type AreaMeasures, areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
 import { runs } from '../support/torture.ts';
 import { anySoundGeometry, round, wrapLng } from './definitions.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { validatePoints } from '../../src/areas/validatePoints.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
 
 /** The same meridian's name within [-180, 180]. */
 export function wrapLng(lng: number): number {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { FairSemaphore, Overloaded } from '../../src/base/fairSemaphore.ts';
+import { FairSemaphore, Overloaded } from '../../src/lib/fairSemaphore.ts';
 
 const LIMITS = { running: 2, runningPerKey: 1, waiting: 6, waitingPerKey: 3 };
 

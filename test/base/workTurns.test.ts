@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { WorkTurns } from '../../src/base/workTurns.ts';
+import { WorkTurns } from '../../src/lib/workTurns.ts';
 
 /** Steps that write down each of theirs, and take as long as `stepMs`. */
 function* steps(name: string, count: number, log: string[], stepMs = 0) {

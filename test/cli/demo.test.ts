@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
-import { exists } from '../../src/store/embedded/dataFolder.ts';
+import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { demoDir, startDemo } from '../support/demoProcess.ts';
 import { askCurl } from '../support/http/demoCurls.ts';
 import { eventually, processesIn } from '../support/postgres/embedded.ts';

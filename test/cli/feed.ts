@@ -1,4 +1,4 @@
-import type { Sql } from '../../src/store/sql/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 
 export interface FeedRow {
   readonly kind: string;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fail, ok } from '../../src/base/result.ts';
 import { type CommandOutcome, defineCommand, type FleetCommand } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commandTable.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
 import { flag, operand, optional, required } from '../../src/cli/option.ts';
 import { runCommand } from '../../src/cli/runCommand.ts';
-import { PostgresUnreachable } from '../../src/store/sql/sqlErrors.ts';
+import { fail, ok } from '../../src/lib/result.ts';
+import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 
 const word = (text: string) => (text === 'bad' ? fail('is bad') : ok(text.toUpperCase()));
 

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createFleet, type SimulatedPoint } from '../../src/cli/simulate/simulatedFleet.ts';
 import { createStreets } from '../../src/cli/simulate/streets.ts';
-import { NO_STATE, stepDevice } from '../../src/engine/deviceEvents.ts';
-import { parsePoint } from '../../src/engine/parse/parsePoint.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
+import { distanceM } from '../../src/geo/distance.ts';
+import { NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
+import { parsePoint } from '../../src/ingest/formats/parsePoint.ts';
 
 const START = Date.UTC(2026, 2, 14, 12);
 const ROME = { lat: 41.9, lng: 12.5 };

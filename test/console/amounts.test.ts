@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { formatDuration } from '../../src/base/durations.ts';
 import { counted, duration } from '../../src/console/amounts.ts';
+import { formatDuration } from '../../src/lib/durations.ts';
 
 test('the console writes lengths of time as the API does', () => {
   for (const seconds of [

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Fleet } from '../../src/console/fleet.ts';
 import { changeOf, knownDevice, statusAt } from '../../src/console/knownDevice.ts';
 import type { ChangedDevice, Device } from '../../src/console/types.ts';
-import { deviceStatus } from '../../src/engine/deviceStatus.ts';
+import { deviceStatus } from '../../src/devices/deviceStatus.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
 const device: fc.Arbitrary<Device> = fc.record({

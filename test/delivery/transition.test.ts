@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { MINUTE_MS } from '../../src/base/durations.ts';
-import { nextAttemptDelayMs, RETRY_POLICIES, type RetryRule } from '../../src/delivery/retrySchedule.ts';
+import { MINUTE_MS } from '../../src/lib/durations.ts';
+import { nextAttemptDelayMs, RETRY_POLICIES, type RetryRule } from '../../src/webhooks/retrySchedule.ts';
 import {
   type AttemptOutcome,
   DELIVERY_STATUSES,
@@ -10,7 +10,7 @@ import {
   outcomeOfStatus,
   type Trigger,
   transition,
-} from '../../src/delivery/transition.ts';
+} from '../../src/webhooks/transition.ts';
 import { runs } from '../support/torture.ts';
 
 const FIVE: RetryRule = { policy: 'exponential', maxRetries: 5 };

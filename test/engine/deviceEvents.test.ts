@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../src/base/invariant.ts';
-import { type DeviceEvent, type DeviceState, NO_STATE, stepDevice } from '../../src/engine/deviceEvents.ts';
-import type { Fix } from '../../src/engine/fix.ts';
+import { type DeviceEvent, type DeviceState, NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
+import type { Fix } from '../../src/ingest/fix.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 

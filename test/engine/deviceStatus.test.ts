@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../src/base/durations.ts';
-import { type DeviceStatus, deviceStatus } from '../../src/engine/deviceStatus.ts';
+import { type DeviceStatus, deviceStatus } from '../../src/devices/deviceStatus.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);
 const MINUTE = 60_000;

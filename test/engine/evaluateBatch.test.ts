@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { inOneGo } from '../../src/base/workTurns.ts';
-import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/engine/deviceEvents.ts';
-import { type BatchPoint, evaluateBatch } from '../../src/engine/evaluateBatch.ts';
-import type { Fix } from '../../src/engine/fix.ts';
+import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
+import { type BatchPoint, evaluateBatch } from '../../src/ingest/evaluateBatch.ts';
+import type { Fix } from '../../src/ingest/fix.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Pace } from '../../src/base/work/pace.ts';
-import { inOneGo } from '../../src/base/workTurns.ts';
-import type { InOrderPoint } from '../../src/engine/evaluateBatch.ts';
+import { NO_STAYS, type Stay } from '../../src/devices/stays.ts';
+import type { InOrderPoint } from '../../src/ingest/evaluateBatch.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
-} from '../../src/engine/evaluateGeofences.ts';
-import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
-import { KnownInside } from '../../src/engine/knownInside.ts';
-import { NO_STAYS, type Stay } from '../../src/engine/stays.ts';
+} from '../../src/ingest/evaluateGeofences.ts';
+import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
+import { KnownInside } from '../../src/ingest/knownInside.ts';
+import { Pace } from '../../src/lib/pace.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { spin } from '../support/spin.ts';
 import { runs } from '../support/torture.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Steps } from '../../src/base/workTurns.ts';
-import { AreaReplay } from '../../src/engine/backtest/areaReplay.ts';
-import { crosses } from '../../src/engine/explain/crossing.ts';
-import { PointReplay } from '../../src/engine/explain/pointReplay.ts';
-import { PresenceTally } from '../../src/engine/presence/presence.ts';
+import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
+import { crosses } from '../../src/explain/crossing.ts';
+import { PointReplay } from '../../src/explain/pointReplay.ts';
+import { PresenceTally } from '../../src/history/presence/presence.ts';
+import type { Steps } from '../../src/lib/workTurns.ts';
 import { spin } from '../support/spin.ts';
 
 // One evaluation may take milliseconds. None of these computations makes others wait for two of them.

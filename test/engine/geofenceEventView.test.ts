@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { geofenceEventData, geofenceEventMessage } from '../../src/engine/geofenceEventView.ts';
-import type { GeofenceEvent } from '../../src/engine/geofences.ts';
+import { geofenceEventData, geofenceEventMessage } from '../../src/ingest/geofenceEventView.ts';
+import type { GeofenceEvent } from '../../src/ingest/geofences.ts';
 
 const facts = {
   worldId: 3,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { stepStay } from '../../src/engine/geofenceStep.ts';
-import type { Stay } from '../../src/engine/stays.ts';
+import type { Stay } from '../../src/devices/stays.ts';
+import { stepStay } from '../../src/ingest/geofenceStep.ts';
 
 const PENDING: Stay = { areaId: 7, insideSinceMs: 1_000, confirmedAtMs: null };
 const CONFIRMED: Stay = { areaId: 7, insideSinceMs: 1_000, confirmedAtMs: 5_000 };

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../src/base/invariant.ts';
 import {
   encodePackedStays,
   joinStays,
@@ -12,8 +11,9 @@ import {
   StayReader,
   StoredStaysReader,
   stayCount,
-} from '../../src/engine/packedStays.ts';
-import { encodeStays, type Stay } from '../../src/engine/stays.ts';
+} from '../../src/devices/packedStays.ts';
+import { encodeStays, type Stay } from '../../src/devices/stays.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 
 const timeMs = fc.oneof(

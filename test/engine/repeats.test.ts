@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../src/base/invariant.ts';
-import { inOneGo } from '../../src/base/workTurns.ts';
 import {
   type DeviceEvent,
   type DeviceState,
   NO_STATE,
   stepDevice,
   stepRepeat,
-} from '../../src/engine/deviceEvents.ts';
-import { evaluateBatch } from '../../src/engine/evaluateBatch.ts';
-import type { Fix } from '../../src/engine/fix.ts';
-import { decodeRepeats, encodeRepeats, REMEMBERED_MAX } from '../../src/engine/repeats.ts';
+} from '../../src/ingest/deviceEvents.ts';
+import { evaluateBatch } from '../../src/ingest/evaluateBatch.ts';
+import type { Fix } from '../../src/ingest/fix.ts';
+import { decodeRepeats, encodeRepeats, REMEMBERED_MAX } from '../../src/ingest/repeats.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { inOneGo } from '../../src/base/workTurns.ts';
-import type { InOrderPoint } from '../../src/engine/evaluateBatch.ts';
-import { evaluateGeofences, type GeofenceLimits } from '../../src/engine/evaluateGeofences.ts';
-import type { WatchedArea, WatchedAreas } from '../../src/engine/geofences.ts';
-import { DEVICE_STAYS_MAX, StayBudget } from '../../src/engine/stayRoom.ts';
-import type { Stay } from '../../src/engine/stays.ts';
+import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stayRoom.ts';
+import type { Stay } from '../../src/devices/stays.ts';
+import type { InOrderPoint } from '../../src/ingest/evaluateBatch.ts';
+import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/evaluateGeofences.ts';
+import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 
 const [ANNA, BEN] = [1, 2];

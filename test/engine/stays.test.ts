@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../src/base/invariant.ts';
-import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/engine/stays.ts';
+import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/devices/stays.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 
 const timeMs = fc.integer({ min: 0, max: 4_000_000_000_000 });

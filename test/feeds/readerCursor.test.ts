@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { isSameServer, ServerStarts, serverMark } from '../../src/changelog/serverMark.ts';
+import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
 import { CURSOR_MAX_CHARS, CursorBox } from '../../src/feeds/cursorBox.ts';
 import {
   ALSO_MAX,
@@ -10,9 +12,7 @@ import {
   type ReaderCursor,
   SNAPSHOT_MAX_BYTES,
 } from '../../src/feeds/readerCursor.ts';
-import { isSameServer, ServerStarts, serverMark } from '../../src/feeds/serverMark.ts';
-import { Snapshot } from '../../src/feeds/snapshot.ts';
-import { VarintWriter } from '../../src/feeds/varints.ts';
+import { VarintWriter } from '../../src/lib/varints.ts';
 
 const BASE = 5_000_000_000;
 

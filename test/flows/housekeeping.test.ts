@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { DAY_MS } from '../../src/base/durations.ts';
-import { tidy } from '../../src/flows/housekeeping.ts';
-import { EventCuts } from '../../src/store/devices/eventParts.ts';
-import { DELIVERIES, ensureWeeks, POSITIONS, weekStartMs } from '../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { EventCuts } from '../../src/events/eventParts.sql.ts';
+import { tidy } from '../../src/housekeeping.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { DELIVERIES, ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 let sql: Sql;

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
-import { KeyUse } from '../../src/flows/access/keyUse.ts';
-import { BacklogWatch } from '../../src/flows/delivery/backlogWatch.ts';
-import { type DeliveryPorts, DeliveryWorkers } from '../../src/flows/delivery/deliveryWorkers.ts';
-import { FanOut } from '../../src/flows/delivery/fanOut.ts';
-import { LeftOutDeliveries, type LeftOutPorts } from '../../src/flows/delivery/makeLeftOut.ts';
-import { type HousekeepingPorts, tidy } from '../../src/flows/housekeeping.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { KeyUse } from '../../src/access/keyUse.ts';
+import { type HousekeepingPorts, tidy } from '../../src/housekeeping.ts';
+import { openSql } from '../../src/postgres/sql.ts';
+import { BacklogWatch } from '../../src/webhooks/backlogWatch.ts';
+import { type DeliveryPorts, DeliveryWorkers } from '../../src/webhooks/deliveryWorkers.ts';
+import { FanOut } from '../../src/webhooks/fanOut.ts';
+import { LeftOutDeliveries, type LeftOutPorts } from '../../src/webhooks/makeLeftOut.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** Nobody listens there. */

@@ -9,12 +9,12 @@ import {
   type IndexBox,
   indexBoxes,
   ringBounds,
-} from '../../src/geometry/bounds.ts';
-import { circleDistanceM, corridorDistanceM } from '../../src/geometry/geodesic/signedDistance.ts';
-import { buildEdgeIndex } from '../../src/geometry/ring/edgeIndex.ts';
-import { unwrapLine } from '../../src/geometry/ring/path.ts';
-import { unwrapRing } from '../../src/geometry/ring/ring.ts';
-import { buildRingIndex, ringSide } from '../../src/geometry/ring/ringSide.ts';
+} from '../../src/geo/bounds.ts';
+import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
+import { unwrapLine } from '../../src/geo/path.ts';
+import { unwrapRing } from '../../src/geo/ring.ts';
+import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
+import { circleDistanceM, corridorDistanceM } from '../../src/geo/signedDistance.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, starRings, wrapLng } from './shapes.ts';
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Bounds, circleBounds, indexBoxes } from '../../src/geometry/bounds.ts';
-import { corridorParts } from '../../src/geometry/corridorParts.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { unwrapLine } from '../../src/geometry/ring/path.ts';
+import { type Bounds, circleBounds, indexBoxes } from '../../src/geo/bounds.ts';
+import { corridorParts } from '../../src/geo/corridorParts.ts';
+import { distanceM } from '../../src/geo/distance.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { unwrapLine } from '../../src/geo/path.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, wrapLng } from './shapes.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import geodesic from 'geographiclib-geodesic';
-import type { Path } from '../../src/geometry/ring/path.ts';
+import type { Path } from '../../src/geo/path.ts';
 
 // The oracle of distances to edges: every edge by itself, measured by GeographicLib.
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import { ringMeasures } from '../../src/geometry/ring/measure.ts';
-import { doublePlanarArea } from '../../src/geometry/ring/planarArea.ts';
-import { unwrapRing } from '../../src/geometry/ring/ring.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { ringMeasures } from '../../src/geo/measure.ts';
+import { doublePlanarArea } from '../../src/geo/planarArea.ts';
+import { unwrapRing } from '../../src/geo/ring.ts';
 
 type Rings = readonly (readonly LatLng[])[];
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { childEnv } from '../support/childEnv.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

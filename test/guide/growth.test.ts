@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { guideSection } from './guide.ts';
 

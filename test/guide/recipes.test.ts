@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, type TestContext, test } from 'node:test';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { INGEST_TOKEN, request } from '../support/pod.ts';
 import { findFreePort } from '../support/ports.ts';
 import { adminOf } from '../support/postgres/admin.ts';

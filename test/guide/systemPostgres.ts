@@ -1,11 +1,11 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { invariant } from '../../src/base/invariant.ts';
-import { createCluster, runInFolder, urlOf } from '../../src/store/embedded/cluster.ts';
-import { findDataFolder } from '../../src/store/embedded/dataFolder.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
-import { isUnavailable } from '../../src/store/sql/sqlErrors.ts';
+import { invariant } from '../../src/lib/invariant.ts';
+import { createCluster, runInFolder, urlOf } from '../../src/postgres/embedded/cluster.ts';
+import { findDataFolder } from '../../src/postgres/embedded/dataFolder.ts';
+import { openSql } from '../../src/postgres/sql.ts';
+import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../support/ports.ts';
 import { makeDataDir, removeDataDir } from '../support/postgres/cluster.ts';
 import { waitFor } from '../support/waitFor.ts';

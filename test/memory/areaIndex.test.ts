@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
+import { AreaIndex } from '../../src/areas/areaIndex.ts';
 import { areaMeasures } from '../../src/areas/areaMeasures.ts';
+import type { Area } from '../../src/areas/knownArea.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import { InvariantError } from '../../src/base/invariant.ts';
-import type { LatLng } from '../../src/geometry/latLng.ts';
-import type { Area } from '../../src/memory/area.ts';
-import { AreaIndex } from '../../src/memory/areaIndex.ts';
+import type { LatLng } from '../../src/geo/latLng.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
 import { wrapLng } from '../geometry/shapes.ts';
 import { runs } from '../support/torture.ts';
 

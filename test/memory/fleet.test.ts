@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { DeviceFields, LatestPosition } from '../../src/engine/device.ts';
-import { distanceM } from '../../src/geometry/geodesic/distance.ts';
-import { Fleet } from '../../src/memory/fleet.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { DeviceFields, LatestPosition } from '../../src/devices/motion.ts';
+import { distanceM } from '../../src/geo/distance.ts';
 
 const WORLDS = [1, 2, 3];
 /** Everything a key may look into: one world, or two in either order. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { mergedPage, SortedList } from '../../src/memory/sortedList.ts';
+import { mergedPage, SortedList } from '../../src/devices/sortedList.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 

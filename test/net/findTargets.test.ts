@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { validateWebhookUrl } from '../../src/delivery/urlSafety.ts';
-import { findTargets } from '../../src/net/findTargets.ts';
-import { ReceiverConnections } from '../../src/net/receiverConnections.ts';
-import type { Resolve } from '../../src/net/resolveHost.ts';
-import { sendWebhook } from '../../src/net/sendWebhook.ts';
+import { findTargets } from '../../src/webhooks/send/findTargets.ts';
+import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
+import { sendWebhook } from '../../src/webhooks/send/sendWebhook.ts';
+import { validateWebhookUrl } from '../../src/webhooks/urlSafety.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
 
 const NOBODY = new CidrSet([]);

@@ -7,9 +7,9 @@ import {
   type ConnectionLimits,
   type ConnectionOwner,
   ReceiverConnections,
-} from '../../src/net/receiverConnections.ts';
-import type { Resolve } from '../../src/net/resolveHost.ts';
-import { sendWebhook, type WebhookRequest } from '../../src/net/sendWebhook.ts';
+} from '../../src/webhooks/send/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
+import { sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {
   RECEIVER_NAME,

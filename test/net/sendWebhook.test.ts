@@ -5,14 +5,14 @@ import { after, describe, type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { DAY_MS } from '../../src/base/durations.ts';
 import {
   type SelfSignedCertificate,
   selfSignedCertificate,
 } from '../../src/cli/receive/selfSignedCertificate.ts';
-import { ReceiverConnections } from '../../src/net/receiverConnections.ts';
-import type { Resolve } from '../../src/net/resolveHost.ts';
-import { type SendResult, sendWebhook, type WebhookRequest } from '../../src/net/sendWebhook.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
+import { type SendResult, sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
 import {
   RECEIVER_NAME,
   receiverCertificate,
@@ -109,8 +109,8 @@ describe('a webhook that is sent', () => {
     const proxy = await startListener(t, (socket) => socket.destroy());
     const { port, requests } = await receiver(t, (socket) => socket.end(OK));
     const script = `
-      const { sendWebhook } = await import(${JSON.stringify(import.meta.resolve('../../src/net/sendWebhook.ts'))});
-      const { ReceiverConnections } = await import(${JSON.stringify(import.meta.resolve('../../src/net/receiverConnections.ts'))});
+      const { sendWebhook } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/send/sendWebhook.ts'))});
+      const { ReceiverConnections } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/send/receiverConnections.ts'))});
       const { parseCidrs } = await import(${JSON.stringify(import.meta.resolve('../../src/access/cidrSet.ts'))});
       console.log((await sendWebhook(new ReceiverConnections(), { owner: { webhookId: 1, accountId: 1, revision: '' },
         url: 'https://127.0.0.1:${port}/', headers: {}, body: '{}',

@@ -4,26 +4,26 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { selectKeyState } from '../../src/access/keyStates.sql.ts';
+import { insertKey, revokeKey } from '../../src/access/keys.sql.ts';
+import { lockAreaWorlds, moveArea } from '../../src/areas/areaWorlds.sql.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
-import type { EndpointDraft } from '../../src/delivery/endpoint.ts';
-import type { Fix } from '../../src/engine/fix.ts';
-import { createArea, patchArea, removeArea } from '../../src/flows/areas/saveArea.ts';
-import { type WritePorts, type WriteScope, writeWorlds } from '../../src/flows/feed/writeWorlds.ts';
-import { localWorldVersions } from '../../src/queue/worldVersions.ts';
+import { createArea, patchArea, removeArea } from '../../src/areas/saveArea.ts';
+import { pruneChanges } from '../../src/changelog/changes.sql.ts';
+import { type WritePorts, type WriteScope, writeWorlds } from '../../src/changelog/writeWorlds.ts';
+import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/devices/devices.sql.ts';
+import type { Fix } from '../../src/ingest/fix.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { localWorldVersions } from '../../src/redis/worldVersions.ts';
 import {
   insertAccount,
   lockForNewTenants,
   updateAccount,
   upsertOrganization,
-} from '../../src/store/access/accounts.ts';
-import { selectKeyState } from '../../src/store/access/keyStates.ts';
-import { insertKey, revokeKey } from '../../src/store/access/keys.ts';
-import { lockAreaWorlds, moveArea } from '../../src/store/areas/areaWorlds.ts';
-import { deleteWebhook } from '../../src/store/delivery/removedWebhooks.ts';
-import { insertWebhook, updateWebhook } from '../../src/store/delivery/webhooks.ts';
-import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/store/devices/devices.ts';
-import { pruneChanges } from '../../src/store/feed/changes.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+} from '../../src/tenants/accounts.sql.ts';
+import type { EndpointDraft } from '../../src/webhooks/endpoint.ts';
+import { deleteWebhook } from '../../src/webhooks/removedWebhooks.sql.ts';
+import { insertWebhook, updateWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { allWorlds, dump, dumpFresh, type MemoryPod, openMemoryPod } from '../flows/feed/memoryPod.ts';
 import { CIRCLE, POLYGON } from '../support/http/areas.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { IMPORT_CHUNK } from '../../src/flows/devices/importChunk.ts';
-import { upsertPod } from '../../src/store/feed/pods.ts';
-import { selectFeedCursor } from '../../src/store/feed/snapshot.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
+import { upsertPod } from '../../src/coherence/pods.sql.ts';
+import { IMPORT_CHUNK } from '../../src/devices/importChunk.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

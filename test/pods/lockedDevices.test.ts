@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../src/base/durations.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { INGEST_TOKEN, type Reply, request } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

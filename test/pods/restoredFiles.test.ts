@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
 import { NO_LIMITS, type Pod, request, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';

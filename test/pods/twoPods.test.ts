@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type WritePorts, writeWorlds } from '../../src/changelog/writeWorlds.ts';
 import { connectVersionPublisher } from '../../src/cli/versionPublisher.ts';
-import { awaitPods } from '../../src/flows/feed/awaitPods.ts';
-import { type WritePorts, writeWorlds } from '../../src/flows/feed/writeWorlds.ts';
-import { openSql } from '../../src/store/sql/sql.ts';
+import { awaitPods } from '../../src/coherence/awaitPods.ts';
+import { openSql } from '../../src/postgres/sql.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';
 import { type Pod, type Reply, startPod } from '../support/pod.ts';

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { HOUR_MS } from '../../src/base/durations.ts';
-import { type DeliverySchedule, LocalDeliverySchedule } from '../../src/queue/deliverySchedule.ts';
-import { RedisDeliverySchedule } from '../../src/queue/redisDeliverySchedule.ts';
-import { redisKeys } from '../../src/queue/redisKeys.ts';
-import { RedisPort } from '../../src/queue/redisPort.ts';
+import { HOUR_MS } from '../../src/lib/durations.ts';
+import { type DeliverySchedule, LocalDeliverySchedule } from '../../src/redis/deliverySchedule.ts';
+import { RedisDeliverySchedule } from '../../src/redis/redisDeliverySchedule.ts';
+import { redisKeys } from '../../src/redis/redisKeys.ts';
+import { RedisPort } from '../../src/redis/redisPort.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
 

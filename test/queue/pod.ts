@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
-import type { LimitRequest, RateLimits } from '../../src/queue/rateLimiter.ts';
-import { type ConnectionLog, connectRedis } from '../../src/queue/redisConnection.ts';
-import { type RedisKeys, redisKeys } from '../../src/queue/redisKeys.ts';
-import { type RedisEvent, RedisPort } from '../../src/queue/redisPort.ts';
-import { RedisRateLimiter } from '../../src/queue/redisRateLimiter.ts';
-import { RedisWorldVersions } from '../../src/queue/worldVersions.ts';
+import type { LimitRequest, RateLimits } from '../../src/redis/rateLimiter.ts';
+import { type ConnectionLog, connectRedis } from '../../src/redis/redisConnection.ts';
+import { type RedisKeys, redisKeys } from '../../src/redis/redisKeys.ts';
+import { type RedisEvent, RedisPort } from '../../src/redis/redisPort.ts';
+import { RedisRateLimiter } from '../../src/redis/redisRateLimiter.ts';
+import { RedisWorldVersions } from '../../src/redis/worldVersions.ts';
 import { patienceMs } from '../support/patience.ts';
 
 /** So long that a busy machine does not lose a Redis that is there. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { LimitRequest, RateLimiter, RateLimits } from '../../src/queue/rateLimiter.ts';
+import type { LimitRequest, RateLimiter, RateLimits } from '../../src/redis/rateLimiter.ts';
 import { asks } from './pod.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');

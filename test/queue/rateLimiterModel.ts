@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { LimitRequest, LimitVerdict, RateLimiter, RateLimits } from '../../src/queue/rateLimiter.ts';
+import type { LimitRequest, LimitVerdict, RateLimiter, RateLimits } from '../../src/redis/rateLimiter.ts';
 import { asks } from './pod.ts';
 
 export const SMALL_LIMITS: RateLimits = { ipMinute: 4, keyMinute: 3, keyHour: 5 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connectRedis } from '../../src/queue/redisConnection.ts';
+import { connectRedis } from '../../src/redis/redisConnection.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, SILENT, startPod } from './pod.ts';
 

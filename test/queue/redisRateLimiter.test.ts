@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import type { LimitVerdict, RateLimiter } from '../../src/queue/rateLimiter.ts';
+import type { LimitVerdict, RateLimiter } from '../../src/redis/rateLimiter.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { runs } from '../support/torture.ts';
 import { answers, asks, eventually, HASTY_MS, LIMITS, startPod, type TestPod } from './pod.ts';

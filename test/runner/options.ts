@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { fail, ok, type Result } from '../../src/base/result.ts';
+import { fail, ok, type Result } from '../../src/lib/result.ts';
 
 /** What a test run is asked for. */
 export interface RunOptions {

@@ -1,6 +1,6 @@
 import { existsSync, globSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { fail, ok, type Result } from '../../src/base/result.ts';
+import { fail, ok, type Result } from '../../src/lib/result.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
 

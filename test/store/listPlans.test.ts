@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client, type QueryResult } from 'pg';
-import type { DeliveryStatus } from '../../src/delivery/transition.ts';
-import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/engine/eventTypes.ts';
-import { selectDeadLetters, selectDeliveries } from '../../src/store/delivery/deliveries.ts';
-import { advanceEventParts, EventCuts } from '../../src/store/devices/eventParts.ts';
-import { selectAreaEvents, selectFleetEvents } from '../../src/store/devices/fleetEvents.ts';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
-import { Statement } from '../../src/store/sql/statement.ts';
+import { advanceEventParts, EventCuts } from '../../src/events/eventParts.sql.ts';
+import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/events/eventTypes.ts';
+import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { Statement } from '../../src/postgres/statement.ts';
+import { selectDeadLetters, selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
+import type { DeliveryStatus } from '../../src/webhooks/transition.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 /** Events of the two worlds that are read; a third has as many. Deliveries of the endpoint that is read. */

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { exists } from '../../src/store/embedded/dataFolder.ts';
+import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { childEnv } from './childEnv.ts';
 import { curlLines } from './http/demoCurls.ts';
 import { makeDataDir, removeDataDir } from './postgres/cluster.ts';

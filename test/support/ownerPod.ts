@@ -1,5 +1,5 @@
 import { after, before } from 'node:test';
-import { openSql, type Sql } from '../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { type Pod, type PodOptions, startPod } from './pod.ts';
 import { type Admin, adminOf } from './postgres/admin.ts';
 import { createDatabase } from './postgres/postgres.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { spawnWatched, type Watched } from '../../src/store/embedded/watchdog.ts';
+import { spawnWatched, type Watched } from '../../src/postgres/embedded/watchdog.ts';
 import { patienceMs } from './patience.ts';
 
 const READY_LIMIT_MS = patienceMs(10_000);

@@ -1,6 +1,6 @@
-import { WorkTurns } from '../../src/base/workTurns.ts';
-import { BodyBudget } from '../../src/http/bodies/bodyBudget.ts';
-import type { BodyPorts } from '../../src/http/bodies/takeBody.ts';
+import { BodyBudget } from '../../src/http/bodyBudget.ts';
+import type { BodyPorts } from '../../src/http/takeBody.ts';
+import { WorkTurns } from '../../src/lib/workTurns.ts';
 
 /** Turns for long computations, as a pod has them. */
 export function newTurns(): WorkTurns<number | string> {

@@ -1,9 +1,9 @@
 import type { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
-import { connectRedis, whenReady } from '../../../src/queue/redisConnection.ts';
-import { redisKeys } from '../../../src/queue/redisKeys.ts';
-import { RedisPort } from '../../../src/queue/redisPort.ts';
-import { RedisRateLimiter } from '../../../src/queue/redisRateLimiter.ts';
+import { connectRedis, whenReady } from '../../../src/redis/redisConnection.ts';
+import { redisKeys } from '../../../src/redis/redisKeys.ts';
+import { RedisPort } from '../../../src/redis/redisPort.ts';
+import { RedisRateLimiter } from '../../../src/redis/redisRateLimiter.ts';
 import { findRedisServer, startRedis } from '../../../test/support/redis.ts';
 import type { BenchCase, Row } from '../../benchCase.ts';
 import { measureAsyncCalls } from '../../measure/measureAsyncCalls.ts';

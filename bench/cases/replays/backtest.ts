@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { AreaReplay } from '../../../src/engine/backtest/areaReplay.ts';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { AreaReplay } from '../../../src/explain/backtest/areaReplay.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import type { Service } from '../../../src/wiring.ts';
 import type { BenchCase, CaseContext, Row } from '../../benchCase.ts';
 import { Latencies } from '../../measure/latencies.ts';

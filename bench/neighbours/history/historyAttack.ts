@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../../src/base/durations.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
 import { dearTrack } from '../../../test/support/ingest/dearTracks.ts';
 import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
 import { type Attack, type AttackSetup, accountOf, headersOf, inTurn, makeArea, sized } from '../attack.ts';

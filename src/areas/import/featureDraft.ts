@@ -1,4 +1,4 @@
-import { fail, ok } from '../../base/result.ts';
+import { fail, ok } from '../../lib/result.ts';
 import type { AreaType } from '../area.ts';
 import type { AreaDraft, Sent } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';

@@ -1,10 +1,10 @@
-import type { FieldError } from '../../base/fieldError.ts';
-import { isJsonObject } from '../../base/jsonObject.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
-import { rejoinLines } from '../../geometry/antimeridian/rejoinLines.ts';
-import { rejoinRings } from '../../geometry/antimeridian/rejoinRings.ts';
-import { isLatLng, type LatLng } from '../../geometry/latLng.ts';
-import { openRing } from '../../geometry/ring/simplify.ts';
+import { rejoinLines } from '../../geo/antimeridian/rejoinLines.ts';
+import { rejoinRings } from '../../geo/antimeridian/rejoinRings.ts';
+import { isLatLng, type LatLng } from '../../geo/latLng.ts';
+import { openRing } from '../../geo/simplify.ts';
+import type { FieldError } from '../../lib/fieldError.ts';
+import { isJsonObject } from '../../lib/jsonObject.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { DraftPoints } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';
 import { validatePoints } from '../validatePoints.ts';

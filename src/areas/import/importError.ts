@@ -1,4 +1,4 @@
-import type { FieldCode, FieldError } from '../../base/fieldError.ts';
+import type { FieldCode, FieldError } from '../../lib/fieldError.ts';
 import type { AreaType } from '../area.ts';
 import { GEOMETRY_ERRORS, type GeometryPart } from './geojsonIn.ts';
 

@@ -1,7 +1,7 @@
-import type { FieldError } from '../../base/fieldError.ts';
-import { isJsonObject, isMissing } from '../../base/jsonObject.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
-import type { Steps } from '../../base/workTurns.ts';
+import type { FieldError } from '../../lib/fieldError.ts';
+import { isJsonObject, isMissing } from '../../lib/jsonObject.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaDraft } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';
 import { completeDraft, type ValidArea } from '../mergeDraft.ts';

@@ -1,6 +1,6 @@
-import type { FieldError } from '../../base/fieldError.ts';
-import { ok, type Result } from '../../base/result.ts';
-import type { Steps } from '../../base/workTurns.ts';
+import type { FieldError } from '../../lib/fieldError.ts';
+import { ok, type Result } from '../../lib/result.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaDefinition } from '../area.ts';
 import { type AreaQuota, grown, growthOf, quotaErrorOf } from '../areaQuota.ts';
 import type { WarningCode } from '../areaWarning.ts';

@@ -1,6 +1,6 @@
 import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
-import { northwardAreaM2 } from '../../geometry/geodesic/authalic.ts';
-import type { Ring } from '../../geometry/ring/ring.ts';
+import { northwardAreaM2 } from '../../geo/authalic.ts';
+import type { Ring } from '../../geo/ring.ts';
 import { type Grid, gridOf, isNear, snapped } from './grid.ts';
 import { planarRing } from './planarRing.ts';
 

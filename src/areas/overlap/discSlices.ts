@@ -1,7 +1,7 @@
-import { circleBounds } from '../../geometry/bounds.ts';
-import { distanceM } from '../../geometry/geodesic/distance.ts';
-import { parallelRadiusM } from '../../geometry/geodesic/radii.ts';
-import { RADIANS_PER_DEGREE } from '../../geometry/geodesic/wgs84.ts';
+import { circleBounds } from '../../geo/bounds.ts';
+import { distanceM } from '../../geo/distance.ts';
+import { parallelRadiusM } from '../../geo/radii.ts';
+import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Disc } from '../area.ts';
 import type { Slices } from './intervals.ts';
 

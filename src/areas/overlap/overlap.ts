@@ -1,8 +1,8 @@
-import type { Steps } from '../../base/workTurns.ts';
-import { type Bounds, circleBounds, corridorBounds } from '../../geometry/bounds.ts';
-import { circleMeasures, ringAreaM2 } from '../../geometry/ring/measure.ts';
-import { unwrapLine } from '../../geometry/ring/path.ts';
-import { type Ring, unwrapRing } from '../../geometry/ring/ring.ts';
+import { type Bounds, circleBounds, corridorBounds } from '../../geo/bounds.ts';
+import { circleMeasures, ringAreaM2 } from '../../geo/measure.ts';
+import { unwrapLine } from '../../geo/path.ts';
+import { type Ring, unwrapRing } from '../../geo/ring.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import { type AreaGeometry, type Disc, type Track, toLatLngs } from '../area.ts';
 import { clipOverlapM2 } from './clipOverlap.ts';
 import { discSlices } from './discSlices.ts';

@@ -1,4 +1,4 @@
-import { distanceM } from '../../geometry/geodesic/distance.ts';
+import { distanceM } from '../../geo/distance.ts';
 import type { Disc } from '../area.ts';
 import type { PlanarRing } from './planarRing.ts';
 

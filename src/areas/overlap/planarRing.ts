@@ -1,4 +1,4 @@
-import type { Ring } from '../../geometry/ring/ring.ts';
+import type { Ring } from '../../geo/ring.ts';
 
 /** A closed polygon of the plane of longitude and latitude, in degrees, the first vertex repeated at the end. */
 export interface PlanarRing {

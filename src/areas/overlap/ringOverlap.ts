@@ -1,6 +1,6 @@
-import type { Steps } from '../../base/workTurns.ts';
-import { meanZoneAreaM2 } from '../../geometry/geodesic/authalic.ts';
-import { RADIANS_PER_DEGREE } from '../../geometry/geodesic/wgs84.ts';
+import { meanZoneAreaM2 } from '../../geo/authalic.ts';
+import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import type { PlanarRing } from './planarRing.ts';
 
 /** Pairs of edges that are measured in a step: a fraction of a millisecond. */

@@ -1,4 +1,4 @@
-import type { Ring } from '../../geometry/ring/ring.ts';
+import type { Ring } from '../../geo/ring.ts';
 import type { Slices } from './intervals.ts';
 import { planarRing } from './planarRing.ts';
 

@@ -1,6 +1,6 @@
-import type { Steps } from '../../base/workTurns.ts';
-import { zoneAreaM2 } from '../../geometry/geodesic/authalic.ts';
-import { RADIANS_PER_DEGREE } from '../../geometry/geodesic/wgs84.ts';
+import { zoneAreaM2 } from '../../geo/authalic.ts';
+import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import { commonDegrees, type Slices } from './intervals.ts';
 import type { Band } from './trackBands.ts';
 

@@ -1,7 +1,7 @@
-import type { Steps } from '../../base/workTurns.ts';
-import { corridorBounds } from '../../geometry/bounds.ts';
-import { RADIANS_PER_DEGREE } from '../../geometry/geodesic/wgs84.ts';
-import { unwrapLine } from '../../geometry/ring/path.ts';
+import { corridorBounds } from '../../geo/bounds.ts';
+import { unwrapLine } from '../../geo/path.ts';
+import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import { type Track, toLatLngs } from '../area.ts';
 
 /** Latitudes, from south to north. */

@@ -1,7 +1,7 @@
-import { corridorBounds } from '../../geometry/bounds.ts';
-import { meridianRadiusM, parallelRadiusM } from '../../geometry/geodesic/radii.ts';
-import { RADIANS_PER_DEGREE } from '../../geometry/geodesic/wgs84.ts';
-import { unwrapLine } from '../../geometry/ring/path.ts';
+import { corridorBounds } from '../../geo/bounds.ts';
+import { unwrapLine } from '../../geo/path.ts';
+import { meridianRadiusM, parallelRadiusM } from '../../geo/radii.ts';
+import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import { type Track, toLatLngs } from '../area.ts';
 import { joined, type Slices } from './intervals.ts';
 

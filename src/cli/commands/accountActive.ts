@@ -1,6 +1,6 @@
-import { ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
-import { selectAccount, updateAccount } from '../../store/access/accounts.ts';
+import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
+import { ok } from '../../lib/result.ts';
+import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
 import { type CommandOutcome, defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';

@@ -1,4 +1,4 @@
-import { type ListedAccount, selectAccountPage } from '../../store/access/accountPages.ts';
+import { type ListedAccount, selectAccountPage } from '../../tenants/accountPages.sql.ts';
 import { defineCommand } from '../command.ts';
 import { PAGE_ROWS, printPages } from '../printPages.ts';
 

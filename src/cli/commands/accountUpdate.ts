@@ -1,12 +1,12 @@
-import { hashPassword } from '../../access/password.ts';
-import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
+import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
+import { fail, ok } from '../../lib/result.ts';
 import {
   lockForNewTenants,
   selectAccount,
   updateAccount,
   upsertOrganization,
-} from '../../store/access/accounts.ts';
+} from '../../tenants/accounts.sql.ts';
+import { hashPassword } from '../../tenants/password.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';

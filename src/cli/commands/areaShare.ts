@@ -1,5 +1,5 @@
-import { fail, ok } from '../../base/result.ts';
-import { type ShareAreaError, shareArea } from '../../flows/areas/shareArea.ts';
+import { type ShareAreaError, shareArea } from '../../areas/shareArea.ts';
+import { fail, ok } from '../../lib/result.ts';
 import { defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';
 import { parseId } from '../optionParsers.ts';

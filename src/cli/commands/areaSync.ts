@@ -1,16 +1,16 @@
 import type { AreaSize } from '../../areas/areaQuota.ts';
 import type { ImportError } from '../../areas/import/importError.ts';
 import { IMPORT_LIMITS } from '../../areas/import/importPlan.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
-import type { AreaWriter } from '../../flows/areas/saveArea.ts';
 import {
   type FileFeature,
   findSurplus,
   pruneAreas,
   syncFeatures,
   withoutRepeated,
-} from '../../flows/areas/syncAreas.ts';
-import { type Account, selectAccount } from '../../store/access/accounts.ts';
+} from '../../areas/import/syncAreas.ts';
+import type { AreaWriter } from '../../areas/saveArea.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
 import { readFeatures, UnreadableFile } from '../areas/readFeatures.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';

@@ -1,5 +1,5 @@
-import { fail, ok, type Result } from '../../base/result.ts';
-import { finishCommand, insertCommand } from '../../store/devices/commands.ts';
+import { finishCommand, insertCommand } from '../../devices/commands.sql.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import { defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';
 import { parseId, parseImei } from '../optionParsers.ts';

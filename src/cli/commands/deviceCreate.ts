@@ -1,6 +1,6 @@
-import { fail, ok } from '../../base/result.ts';
-import { type CreateDeviceError, createDevice } from '../../flows/devices/createDevice.ts';
-import { TOO_MANY_DEVICES } from '../../flows/devices/deviceQuota.ts';
+import { type CreateDeviceError, createDevice } from '../../devices/createDevice.ts';
+import { TOO_MANY_DEVICES } from '../../devices/deviceQuota.ts';
+import { fail, ok } from '../../lib/result.ts';
 import { defineCommand } from '../command.ts';
 import { flag, optional, required } from '../option.ts';
 import { parseEmail, parseImei, parseName } from '../optionParsers.ts';

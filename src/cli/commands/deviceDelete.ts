@@ -1,5 +1,5 @@
-import { fail, ok } from '../../base/result.ts';
-import { type DeleteDeviceError, deleteDevice } from '../../flows/devices/deleteDevice.ts';
+import { type DeleteDeviceError, deleteDevice } from '../../devices/deleteDevice.ts';
+import { fail, ok } from '../../lib/result.ts';
 import { defineCommand } from '../command.ts';
 import { required } from '../option.ts';
 import { parseImei } from '../optionParsers.ts';

@@ -1,6 +1,6 @@
-import { fail, ok, type Result } from '../../base/result.ts';
-import type { ImportCounts } from '../../flows/devices/importChunk.ts';
-import { type ImportError, importDevices, REJECTED_MAX } from '../../flows/devices/importDevices.ts';
+import type { ImportCounts } from '../../devices/importChunk.ts';
+import { type ImportError, importDevices, REJECTED_MAX } from '../../devices/importDevices.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';
 import { ImportRows } from '../devices/importRows.ts';

@@ -3,7 +3,7 @@ import {
   type DevicePlace,
   type ListedDevice,
   selectDevicePage,
-} from '../../store/devices/devicePages.ts';
+} from '../../devices/devicePages.sql.ts';
 import { defineCommand } from '../command.ts';
 import { findAccount } from '../findAccount.ts';
 import { optional } from '../option.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok } from '../../base/result.ts';
-import { HistoryPacker } from '../../flows/history/packHistory.ts';
+import { HistoryPacker } from '../../history/packHistory.ts';
+import { fail, ok } from '../../lib/result.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';
 import type { Session } from '../session.ts';

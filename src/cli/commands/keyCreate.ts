@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/allowlist.ts';
 import { fingerprint, newKey, prefix } from '../../access/apiKey.ts';
+import { insertKey } from '../../access/keys.sql.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
-import { selectAccount } from '../../store/access/accounts.ts';
-import { insertKey } from '../../store/access/keys.ts';
+import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { selectAccount } from '../../tenants/accounts.sql.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName } from '../optionParsers.ts';

@@ -1,4 +1,4 @@
-import { type ListedKey, selectKeyPage } from '../../store/access/keyPages.ts';
+import { type ListedKey, selectKeyPage } from '../../tenants/keyPages.sql.ts';
 import { defineCommand } from '../command.ts';
 import { findAccount } from '../findAccount.ts';
 import { optional } from '../option.ts';

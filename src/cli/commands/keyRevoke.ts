@@ -1,6 +1,6 @@
-import { fail, ok } from '../../base/result.ts';
-import { type WriteScope, writeWorlds } from '../../flows/feed/writeWorlds.ts';
-import { revokeKey } from '../../store/access/keys.ts';
+import { revokeKey } from '../../access/keys.sql.ts';
+import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
+import { fail, ok } from '../../lib/result.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import { required } from '../option.ts';
 import { parseId } from '../optionParsers.ts';

@@ -1,4 +1,4 @@
-import { ok } from '../../base/result.ts';
+import { ok } from '../../lib/result.ts';
 import { defineCommand } from '../command.ts';
 
 export const migrateCommand = defineCommand({

@@ -1,5 +1,5 @@
-import { fail, ok, type Result } from '../../base/result.ts';
 import type { AdminConfig } from '../../config.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import { loadSecrets } from '../../secrets.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';

@@ -1,4 +1,4 @@
-import { type ListedWebhook, selectWebhookPage } from '../../store/delivery/webhookPages.ts';
+import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhookPages.sql.ts';
 import { defineCommand } from '../command.ts';
 import { findAccount } from '../findAccount.ts';
 import { optional } from '../option.ts';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import { fail, ok, type Result } from '../../base/result.ts';
-import { SECRET_PREFIX } from '../../delivery/secretBox.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { SECRET_PREFIX } from '../../webhooks/secretBox.ts';
 import { defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseWhole } from '../optionParsers.ts';

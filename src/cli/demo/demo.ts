@@ -1,7 +1,7 @@
 import { destination, pino } from 'pino';
-import { fail, ok, type Result } from '../../base/result.ts';
 import type { Config } from '../../config.ts';
-import { DataDirInUseError } from '../../store/embedded/embedded.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
 import { type Service, startService } from '../../wiring.ts';
 import { interruption } from '../interruption.ts';
 import { saveDemoAreas } from './demoAreas.ts';

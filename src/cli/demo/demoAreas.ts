@@ -1,4 +1,4 @@
-import { fail, ok, type Result } from '../../base/result.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 
 /** Places of the demo, of three kinds. Named by external ids, so that every run finds those of the one before. */
 const AREAS = [

@@ -1,7 +1,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { fail, type Result } from '../../base/result.ts';
 import { type Config, type Env, readConfig } from '../../config.ts';
+import { fail, type Result } from '../../lib/result.ts';
 
 const FOLDER = 'demo';
 const PORTS = { PORT: '3000', INGEST_PORT: '3001' };

@@ -1,5 +1,5 @@
-import { invariant } from '../../base/invariant.ts';
 import type { Config, Env } from '../../config.ts';
+import { invariant } from '../../lib/invariant.ts';
 import { listenerUrl, shellWord, tokenPlace } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
 import { DEMO_EMAIL } from './demoTenant.ts';

@@ -1,7 +1,7 @@
-import { systemClock } from '../../base/clock.ts';
-import { invariant } from '../../base/invariant.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
 import type { Config } from '../../config.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { invariant } from '../../lib/invariant.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import { reachableHost } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
 import { drive, SENDERS } from '../simulate/drive.ts';

@@ -1,5 +1,5 @@
 import { CsvError, parse } from 'csv-parse/sync';
-import { fail, ok, type Result } from '../../base/result.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { TextLine } from '../textLines.ts';
 
 /** One record of a CSV text (RFC 4180), or why there is none at this line. */

@@ -1,8 +1,8 @@
-import { isJsonObject } from '../../base/jsonObject.ts';
-import { parseJsonText } from '../../base/parseJson.ts';
-import { fail, ok, type Result } from '../../base/result.ts';
-import type { DevicePatch } from '../../flows/devices/devicePatch.ts';
-import type { ImportRow } from '../../flows/devices/importDevices.ts';
+import type { DevicePatch } from '../../devices/devicePatch.ts';
+import type { ImportRow } from '../../devices/importDevices.ts';
+import { isJsonObject } from '../../lib/jsonObject.ts';
+import { parseJsonText } from '../../lib/parseJson.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { TextLine } from '../textLines.ts';
 import { type CsvRecord, CsvRecords } from './csvRecords.ts';
 import { COLUMNS, fieldsOfCells, parseDevicePatch } from './parseDevicePatch.ts';

@@ -1,5 +1,5 @@
-import { fail, ok, type Result } from '../../base/result.ts';
-import type { DevicePatch } from '../../flows/devices/devicePatch.ts';
+import type { DevicePatch } from '../../devices/devicePatch.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import { parseImei, parseName } from '../optionParsers.ts';
 import { parseGroups } from '../parseGroups.ts';
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { parseJson } from '../../base/parseJson.ts';
+import { parseJson } from '../../lib/parseJson.ts';
 import type { SelfSignedCertificate } from './selfSignedCertificate.ts';
 
 /** A delivery as it is shown. */

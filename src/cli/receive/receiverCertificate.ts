@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { DAY_MS } from '../../base/durations.ts';
+import { DAY_MS } from '../../lib/durations.ts';
 import { type SelfSignedCertificate, selfSignedCertificate } from './selfSignedCertificate.ts';
 
 const NAMES = ['127.0.0.1', 'localhost'];

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fail, ok, type Result } from '../../base/result.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { IngestClient, SendOutcome } from './ingestClient.ts';
 import type { SimulatedFleet, SimulatedPoint } from './simulatedFleet.ts';
 

@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import { parseJsonText } from '../../base/parseJson.ts';
+import { parseJsonText } from '../../lib/parseJson.ts';
 import type { SimulatedPoint } from './simulatedFleet.ts';
 
 /** What the service did with a batch. */

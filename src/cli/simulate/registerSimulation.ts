@@ -1,7 +1,7 @@
-import { fail, ok, type Result } from '../../base/result.ts';
-import { IMPORT_CHUNK, importChunk } from '../../flows/devices/importChunk.ts';
-import { writeWorlds } from '../../flows/feed/writeWorlds.ts';
-import { insertAccount, lockForNewTenants, selectAccount } from '../../store/access/accounts.ts';
+import { writeWorlds } from '../../changelog/writeWorlds.ts';
+import { IMPORT_CHUNK, importChunk } from '../../devices/importChunk.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { insertAccount, lockForNewTenants, selectAccount } from '../../tenants/accounts.sql.ts';
 import type { Session } from '../session.ts';
 import { unknownAccount } from '../unknownAccount.ts';
 import { simulatedImei } from './simulatedImei.ts';

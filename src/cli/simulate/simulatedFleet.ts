@@ -1,6 +1,6 @@
-import { MINUTE_MS } from '../../base/durations.ts';
-import { formatIso } from '../../base/isoTime.ts';
-import type { LatLng } from '../../geometry/latLng.ts';
+import type { LatLng } from '../../geo/latLng.ts';
+import { MINUTE_MS } from '../../lib/durations.ts';
+import { formatIso } from '../../lib/isoTime.ts';
 import {
   advance,
   createVehicle,

@@ -1,4 +1,4 @@
-import { BETA_HEADER } from './operations/errorResponses.ts';
+import { BETA_HEADER } from './errorResponses.ts';
 
 const OWN_HEADERS = { ...BETA_HEADER, ETag: { $ref: '#/components/headers/ETag' } };
 const UNAVAILABLE = { $ref: '#/components/responses/ServiceUnavailable' };

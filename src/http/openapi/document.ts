@@ -1,21 +1,16 @@
 import { scopeNames } from '../../access/scopes.ts';
-import { invariant } from '../../base/invariant.ts';
+import { invariant } from '../../lib/invariant.ts';
 import { VERSION } from '../../version.ts';
-import type { Parameter } from '../parameters/parameter.ts';
-import { STRICT } from '../parameters/unknownParameters.ts';
-import type { ApiVersion, Route } from '../routes/route.ts';
+import type { Parameter } from '../parameter.ts';
+import type { ApiVersion, Route } from '../route.ts';
+import { STRICT } from '../unknownParameters.ts';
 import { COMPONENTS } from './components.ts';
 import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
+import { errorResponses, V3_HEADERS } from './errorResponses.ts';
 import { INTRODUCTION } from './introduction.ts';
-import { errorResponses, V3_HEADERS } from './operations/errorResponses.ts';
-import type {
-  AnswerDescription,
-  Examples,
-  Operation,
-  RequestBodyDescription,
-} from './operations/operation.ts';
-import { TAGS } from './operations/operation.ts';
-import { pathParameters } from './operations/pathParameters.ts';
+import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
+import { TAGS } from './operation.ts';
+import { pathParameters } from './pathParameters.ts';
 
 /** The parts of an OpenAPI document that other code reads. */
 export interface ApiDocument {

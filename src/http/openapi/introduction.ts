@@ -1,4 +1,4 @@
-import { OFFSET_MAX } from '../answers/listPageAnswer.ts';
+import { OFFSET_MAX } from '../listPageAnswer.ts';
 
 /** The text at the head of the description (CommonMark). */
 export const INTRODUCTION = `

@@ -5,9 +5,9 @@ import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
 import { clipOverlapM2 } from '../../../src/areas/overlap/clipOverlap.ts';
 import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
 import { ringOverlapM2 } from '../../../src/areas/overlap/ringOverlap.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { northwardAreaM2 } from '../../../src/geometry/geodesic/authalic.ts';
-import type { Ring } from '../../../src/geometry/ring/ring.ts';
+import { northwardAreaM2 } from '../../../src/geo/authalic.ts';
+import type { Ring } from '../../../src/geo/ring.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 

@@ -8,8 +8,8 @@ import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/o
 import { ringOverlapM2 } from '../../../src/areas/overlap/ringOverlap.ts';
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { meridianRadiusM, parallelRadiusM } from '../../../src/geometry/geodesic/radii.ts';
+import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/radii.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { readData, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { insertAccount, upsertOrganization } from '../../../src/store/access/accounts.ts';
-import { insertArea } from '../../../src/store/areas/areas.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { insertArea } from '../../../src/areas/areas.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { insertAccount, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
 import { CIRCLE, validArea } from '../../support/http/areas.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { watchFeed } from '../feed.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import { startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { type FleetRun, runFleet } from '../runFleet.ts';
 

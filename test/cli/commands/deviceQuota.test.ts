@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { TOO_MANY_DEVICES } from '../../../src/flows/devices/deviceQuota.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { TOO_MANY_DEVICES } from '../../../src/devices/deviceQuota.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { type FleetRun, runFleet } from '../runFleet.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { takePackingLease } from '../../../src/store/history/packingLease.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { takePackingLease } from '../../../src/history/packingLease.sql.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { runFleet } from '../runFleet.ts';
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { simulatedImei } from '../../../src/cli/simulate/simulatedImei.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { watchFeed } from '../feed.ts';
 import { type FleetOptions, type FleetRun, runFleet } from '../runFleet.ts';

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { toVertices } from '../../../src/areas/area.ts';
 import { type Shape, shapeOf } from '../../../src/areas/shape.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { crosses } from '../../../src/engine/explain/crossing.ts';
-import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
-import type { LatLng } from '../../../src/geometry/latLng.ts';
+import { crosses } from '../../../src/explain/crossing.ts';
+import { distanceM } from '../../../src/geo/distance.ts';
+import type { LatLng } from '../../../src/geo/latLng.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { runs } from '../../support/torture.ts';
 
 const circle = (lat: number, lng: number, radiusM: number): Shape =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { indexAt, type Past, type PastShape, situationsOf } from '../../../src/engine/explain/situations.ts';
+import { indexAt, type Past, type PastShape, situationsOf } from '../../../src/explain/situations.ts';
 
 const never: PastShape['compiled'] = () => assert.fail('no shape is compiled to know when it was in force');
 const FIRST: PastShape = { compiled: never };

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Result } from '../../../src/base/result.ts';
 import {
   type Batch,
   type BatchError,
   BatchReader,
   MAX_POINTS,
-} from '../../../src/engine/parse/batchReader.ts';
-import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from '../../../src/engine/parse/heldElement.ts';
+} from '../../../src/ingest/formats/batchReader.ts';
+import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from '../../../src/ingest/formats/heldElement.ts';
+import type { Result } from '../../../src/lib/result.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Fix } from '../../../src/engine/fix.ts';
-import type { OsmandParams } from '../../../src/engine/parse/osmandParams.ts';
-import { parseOsmand } from '../../../src/engine/parse/parseOsmand.ts';
-import type { RejectionCode } from '../../../src/engine/parse/rejection.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
+import type { OsmandParams } from '../../../src/ingest/formats/osmandParams.ts';
+import { parseOsmand } from '../../../src/ingest/formats/parseOsmand.ts';
+import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { runs } from '../../support/torture.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Fix } from '../../../src/engine/fix.ts';
-import { isImei } from '../../../src/engine/imei.ts';
-import { parsePoint } from '../../../src/engine/parse/parsePoint.ts';
-import type { RejectionCode } from '../../../src/engine/parse/rejection.ts';
+import { isImei } from '../../../src/devices/imei.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
+import { parsePoint } from '../../../src/ingest/formats/parsePoint.ts';
+import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { runs } from '../../support/torture.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { LocalDays } from '../../../src/engine/summary/localDays.ts';
+import { LocalDays } from '../../../src/history/summary/localDays.ts';
 import { runs } from '../../support/torture.ts';
 
 /** An instant, and the day that it lies in. */

@@ -1,6 +1,6 @@
-import type { TrackPoint } from '../../../src/engine/summary/motionWalk.ts';
-import type { OpenPeriod, Period } from '../../../src/engine/summary/period.ts';
-import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
+import { distanceM } from '../../../src/geo/distance.ts';
+import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
+import type { OpenPeriod, Period } from '../../../src/history/summary/period.ts';
 
 /** From one point to the next, and what the vehicle did. */
 interface Interval {

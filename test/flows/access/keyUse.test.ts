@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { KeyUse } from '../../../src/flows/access/keyUse.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
-import { PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
+import { KeyUse } from '../../../src/access/keyUse.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { PostgresUnreachable } from '../../../src/postgres/sqlErrors.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { LOGIN_LIMITS } from '../../../src/access/loginLimits.ts';
-import { Overloaded } from '../../../src/base/fairSemaphore.ts';
-import { logIn } from '../../../src/flows/access/logIn.ts';
-import type { LoginTurn } from '../../../src/flows/access/loginTurns.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { logIn } from '../../../src/tenants/logIn.ts';
+import { LOGIN_LIMITS } from '../../../src/tenants/loginLimits.ts';
+import type { LoginTurn } from '../../../src/tenants/loginTurns.ts';
 import { makeOwner, PASSWORD } from '../../support/http/application.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

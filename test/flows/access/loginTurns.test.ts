@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Overloaded } from '../../../src/base/fairSemaphore.ts';
-import { LoginTurns } from '../../../src/flows/access/loginTurns.ts';
+import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import { LoginTurns } from '../../../src/tenants/loginTurns.ts';
 
 const OWNER = { email: 'owner@example.com', network: '192.0.2.1' };
 

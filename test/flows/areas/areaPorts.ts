@@ -1,8 +1,8 @@
-import type { AreaWriter } from '../../../src/flows/areas/saveArea.ts';
-import type { WritePorts } from '../../../src/flows/feed/writeWorlds.ts';
-import { localWorldVersions } from '../../../src/queue/worldVersions.ts';
-import { insertAccount, upsertOrganization } from '../../../src/store/access/accounts.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import type { AreaWriter } from '../../../src/areas/saveArea.ts';
+import type { WritePorts } from '../../../src/changelog/writeWorlds.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { localWorldVersions } from '../../../src/redis/worldVersions.ts';
+import { insertAccount, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { newTurns } from '../../support/workTurns.ts';
 

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
+import { dryRunImport, importAreas } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
-import { CreateOnce, type CreateOutcome } from '../../../src/flows/areas/createOnce.ts';
-import { dryRunImport, importAreas } from '../../../src/flows/areas/importAreas.ts';
 import {
   type AreaWriter,
   patchArea,
   removeArea,
   type SaveOutcome,
   upsertArea,
-} from '../../../src/flows/areas/saveArea.ts';
+} from '../../../src/areas/saveArea.ts';
 import { lineString } from '../../areas/geojson.ts';
 import { CIRCLE, POLYGON, TRACK } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
-import { CreateOnce, type CreateOutcome } from '../../../src/flows/areas/createOnce.ts';
-import type { AreaWriter, SavedArea } from '../../../src/flows/areas/saveArea.ts';
+import type { AreaWriter, SavedArea } from '../../../src/areas/saveArea.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { type AreaHouse, openAreaHouse } from './areaPorts.ts';

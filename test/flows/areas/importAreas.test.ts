@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
+import { dryRunImport, type ImportReport, importAreas } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
-import { dryRunImport, type ImportReport, importAreas } from '../../../src/flows/areas/importAreas.ts';
 import {
   type AreaWriter,
   createArea,
   patchArea,
   removeArea,
   upsertArea,
-} from '../../../src/flows/areas/saveArea.ts';
-import { writeWorlds } from '../../../src/flows/feed/writeWorlds.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/store/areas/areaWorlds.ts';
+} from '../../../src/areas/saveArea.ts';
+import { writeWorlds } from '../../../src/changelog/writeWorlds.ts';
 import { lineString, multiPoint } from '../../areas/geojson.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE } from '../../support/http/areas.ts';

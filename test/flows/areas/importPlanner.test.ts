@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
-import { Overloaded } from '../../../src/base/fairSemaphore.ts';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../../src/flows/areas/importPlanner.ts';
+import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../../src/areas/import/importPlanner.ts';
+import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { lineString } from '../../areas/geojson.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { newTurns } from '../../support/workTurns.ts';
@@ -231,7 +231,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
   });
 
   test('says by which defect it ends', async () => {
-    const child = fork(new URL('../../../src/flows/areas/importProcess.ts', import.meta.url), {
+    const child = fork(new URL('../../../src/areas/import/importProcess.ts', import.meta.url), {
       serialization: 'advanced',
       execArgv: ['--import', 'data:text/javascript,Buffer.concat=()=>{throw new Error("on purpose")}'],
       stdio: ['pipe', 'ignore', 'ignore', 'ipc'],
@@ -280,7 +280,7 @@ describe('the process', { skip: HAS_CHILDREN ? false : 'there are no lists of ch
   });
 
   test('ends with the service, also when that is killed', async () => {
-    const file = JSON.stringify(new URL('../../../src/flows/areas/importPlanner.ts', import.meta.url).href);
+    const file = JSON.stringify(new URL('../../../src/areas/import/importPlanner.ts', import.meta.url).href);
     const script = `
       const { ImportPlanner } = await import(${file});
       await new ImportPlanner(null, 0).plan(1, [new TextEncoder().encode('{}')]);

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
+import type { Area } from '../../../src/areas/knownArea.ts';
 import { outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
-import { Overloaded } from '../../../src/base/fairSemaphore.ts';
-import type { Result } from '../../../src/base/result.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
 import {
   type FoundOverlaps,
   type OverlapLimits,
   Overlaps,
   type TooComplex,
-} from '../../../src/flows/areas/overlaps.ts';
-import type { Area } from '../../../src/memory/area.ts';
+} from '../../../src/areas/overlap/overlaps.ts';
+import { compileShape } from '../../../src/areas/shape.ts';
+import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import type { Result } from '../../../src/lib/result.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 type Pair = readonly [lat: number, lng: number];
 type Found = Result<FoundOverlaps, TooComplex>;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { AreaDraft } from '../../../src/areas/areaDraft.ts';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import {
   type AreaWriter,
@@ -9,9 +10,8 @@ import {
   removeArea,
   type SaveOutcome,
   upsertArea,
-} from '../../../src/flows/areas/saveArea.ts';
-import { type WritePorts, writeWorlds } from '../../../src/flows/feed/writeWorlds.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/store/areas/areaWorlds.ts';
+} from '../../../src/areas/saveArea.ts';
+import { type WritePorts, writeWorlds } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE, POLYGON } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { AreaReplay } from '../../../src/engine/backtest/areaReplay.ts';
-import { type BacktestRequest, Backtests } from '../../../src/flows/backtest/backtests.ts';
-import { BACKTEST_SIZES, type BacktestSizes } from '../../../src/flows/backtest/surveyDevices.ts';
-import { REPLAY_PAGE_POINTS } from '../../../src/store/history/replayPages.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import { AreaReplay } from '../../../src/explain/backtest/areaReplay.ts';
+import { type BacktestRequest, Backtests } from '../../../src/explain/backtest/backtests.ts';
+import { BACKTEST_SIZES, type BacktestSizes } from '../../../src/explain/backtest/surveyDevices.ts';
+import { REPLAY_PAGE_POINTS } from '../../../src/explain/replayPages.sql.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 import { validArea } from '../../support/http/areas.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -1,5 +1,5 @@
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 
 /** Where the stored points lie: now inside the area of the tests, now outside. */
 export const TRIP_AREA = { name: 'Trips', type: 'circle', center: { lat: 41.9, lng: 12.5 }, radius_m: 1_000 };

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deliverEndpoint } from '../../../src/flows/delivery/deliverEndpoint.ts';
-import type { ConnectionOwner } from '../../../src/net/receiverConnections.ts';
-import type { SendResult } from '../../../src/net/sendWebhook.ts';
-import { selectDueEndpoints } from '../../../src/store/delivery/dueEndpoints.ts';
-import { updateWebhook } from '../../../src/store/delivery/webhooks.ts';
-import { openSql } from '../../../src/store/sql/sql.ts';
-import { identifier, RawSql } from '../../../src/store/sql/sqlText.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
+import { identifier, RawSql } from '../../../src/postgres/sqlText.ts';
+import { deliverEndpoint } from '../../../src/webhooks/deliverEndpoint.ts';
+import { selectDueEndpoints } from '../../../src/webhooks/dueEndpoints.sql.ts';
+import type { ConnectionOwner } from '../../../src/webhooks/send/receiverConnections.ts';
+import type { SendResult } from '../../../src/webhooks/send/sendWebhook.ts';
+import { updateWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 
 const TURN = 25;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { HOUR_MS } from '../../../src/base/durations.ts';
-import { DeliverySlots, SLOT_LIMITS, type SlotLimits } from '../../../src/flows/delivery/deliverySlots.ts';
-import { DeliveryWorkers } from '../../../src/flows/delivery/deliveryWorkers.ts';
-import type { SendResult, WebhookRequest } from '../../../src/net/sendWebhook.ts';
-import { LocalDeliverySchedule, OUTBOX_ENTRY } from '../../../src/queue/deliverySchedule.ts';
+import { HOUR_MS } from '../../../src/lib/durations.ts';
+import { LocalDeliverySchedule, OUTBOX_ENTRY } from '../../../src/redis/deliverySchedule.ts';
+import { DeliverySlots, SLOT_LIMITS, type SlotLimits } from '../../../src/webhooks/deliverySlots.ts';
+import { DeliveryWorkers } from '../../../src/webhooks/deliveryWorkers.ts';
+import type { SendResult, WebhookRequest } from '../../../src/webhooks/send/sendWebhook.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import {
   ANSWERED,

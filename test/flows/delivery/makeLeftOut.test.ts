@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { fleetEventWebhookId, newDeliveryIds } from '../../../src/delivery/message.ts';
-import type { Subscription } from '../../../src/delivery/webhookTypes.ts';
-import { type LeftOutPorts, makeLeftOut } from '../../../src/flows/delivery/makeLeftOut.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { insertDeliveries } from '../../../src/store/delivery/deliveries.ts';
-import { countLeftOut } from '../../../src/store/delivery/leftOut.ts';
-import { endPause, pauseWebhooks } from '../../../src/store/delivery/pauses.ts';
-import { insertFleetEvents, type NewFleetEvent } from '../../../src/store/devices/fleetEvents.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { insertFleetEvents, type NewFleetEvent } from '../../../src/events/fleetEvents.sql.ts';
+import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
+import { countLeftOut } from '../../../src/webhooks/leftOut.sql.ts';
+import { type LeftOutPorts, makeLeftOut } from '../../../src/webhooks/makeLeftOut.ts';
+import { fleetEventWebhookId, newDeliveryIds } from '../../../src/webhooks/message.ts';
+import { endPause, pauseWebhooks } from '../../../src/webhooks/pauses.sql.ts';
+import type { Subscription } from '../../../src/webhooks/webhookTypes.ts';
 import { meetLossyServer } from '../../support/postgres/lossyServer.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { inOneGo, type Steps, type WorkTurns } from '../../../src/base/workTurns.ts';
-import type { ExplainRequest } from '../../../src/flows/explain/explainRequest.ts';
-import { Explanations } from '../../../src/flows/explain/explanations.ts';
-import { insertArea } from '../../../src/store/areas/areas.ts';
-import type { Sql, Tx } from '../../../src/store/sql/sql.ts';
+import { insertArea } from '../../../src/areas/areas.sql.ts';
+import type { ExplainRequest } from '../../../src/explain/explainRequest.ts';
+import { Explanations } from '../../../src/explain/explanations.ts';
+import { inOneGo, type Steps, type WorkTurns } from '../../../src/lib/workTurns.ts';
+import type { Sql, Tx } from '../../../src/postgres/sql.ts';
 import { validArea } from '../../support/http/areas.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

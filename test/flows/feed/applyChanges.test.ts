@@ -1,23 +1,23 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Steps, WorkTurns } from '../../../src/base/workTurns.ts';
-import { type LatestPosition, NO_MOTION } from '../../../src/engine/device.ts';
-import { NO_PACKED_STAYS, packStays } from '../../../src/engine/packedStays.ts';
-import type { Stay } from '../../../src/engine/stays.ts';
-import { applyChanges } from '../../../src/flows/feed/applyChanges.ts';
-import { applyPositionUpdates } from '../../../src/flows/feed/applyPositionUpdates.ts';
+import { Keyring } from '../../../src/access/keyring.memory.ts';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
+import { applyChanges } from '../../../src/coherence/applyChanges.ts';
+import { applyPositionUpdates } from '../../../src/coherence/applyPositionUpdates.ts';
 import {
   encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../../../src/flows/feed/positionUpdates.ts';
-import { putDevices } from '../../../src/flows/feed/putDevices.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { Keyring } from '../../../src/memory/keyring.ts';
-import { Subscriptions } from '../../../src/memory/subscriptions.ts';
-import { Tenancy } from '../../../src/memory/tenancy.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/coherence/positionUpdates.ts';
+import { putDevices } from '../../../src/coherence/putDevices.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { type LatestPosition, NO_MOTION } from '../../../src/devices/motion.ts';
+import { NO_PACKED_STAYS, packStays } from '../../../src/devices/packedStays.ts';
+import type { Stay } from '../../../src/devices/stays.ts';
+import { type Steps, WorkTurns } from '../../../src/lib/workTurns.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
+import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 
 const DEVICES = 10_000;

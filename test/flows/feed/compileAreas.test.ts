@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
+import type { Area } from '../../../src/areas/knownArea.ts';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import { compileAreas } from '../../../src/flows/feed/compileAreas.ts';
-import type { Area } from '../../../src/memory/area.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
+import { compileAreas } from '../../../src/coherence/compileAreas.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { CIRCLE, POLYGON, validArea } from '../../support/http/areas.ts';
 import { spin } from '../../support/spin.ts';
 

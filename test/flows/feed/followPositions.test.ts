@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { NO_MOTION } from '../../../src/engine/device.ts';
-import { encodeDetails, encodePositionUpdates } from '../../../src/flows/feed/positionUpdates.ts';
-import { pruneChanges, recordChange, recordPositions } from '../../../src/store/feed/changes.ts';
-import { countPodsBehind } from '../../../src/store/feed/pods.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { pruneChanges, recordChange, recordPositions } from '../../../src/changelog/changes.sql.ts';
+import { countPodsBehind } from '../../../src/coherence/pods.sql.ts';
+import { encodeDetails, encodePositionUpdates } from '../../../src/coherence/positionUpdates.ts';
+import { NO_MOTION } from '../../../src/devices/motion.ts';
+import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { countLockWaiters, holdTransaction } from '../../support/postgres/holdTransaction.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import { loadFleet } from '../../../src/flows/feed/loadFleet.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { Subscriptions } from '../../../src/memory/subscriptions.ts';
-import { Tenancy } from '../../../src/memory/tenancy.ts';
-import { selectChanges } from '../../../src/store/feed/changes.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
+import { selectChanges } from '../../../src/changelog/changes.sql.ts';
+import { loadFleet } from '../../../src/coherence/loadFleet.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const DEVICES = 12_345;

@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import { WEBHOOK_TYPES } from '../../../src/delivery/webhookTypes.ts';
-import { Authorizer } from '../../../src/flows/access/authorizer.ts';
-import { Follower } from '../../../src/flows/feed/follower.ts';
-import { loadFleet } from '../../../src/flows/feed/loadFleet.ts';
-import { Ingest } from '../../../src/flows/ingest/ingest.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
-import type { Occupant } from '../../../src/memory/device.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { Keyring } from '../../../src/memory/keyring.ts';
-import { StayCounts } from '../../../src/memory/stayCounts.ts';
-import { Subscriptions } from '../../../src/memory/subscriptions.ts';
-import { Tenancy } from '../../../src/memory/tenancy.ts';
-import { LocalRateLimiter } from '../../../src/queue/localRateLimiter.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { Authorizer } from '../../../src/access/authorizer.ts';
+import { Keyring } from '../../../src/access/keyring.memory.ts';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
+import { Follower } from '../../../src/coherence/follower.ts';
+import { loadFleet } from '../../../src/coherence/loadFleet.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import type { Occupant } from '../../../src/devices/knownDevice.ts';
+import { StayCounts } from '../../../src/devices/stayCounts.ts';
+import { Ingest } from '../../../src/ingest/ingest.ts';
+import { type Clock, systemClock } from '../../../src/lib/clock.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { LocalRateLimiter } from '../../../src/redis/localRateLimiter.ts';
+import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
+import { WEBHOOK_TYPES } from '../../../src/webhooks/webhookTypes.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
 export interface MemoryPod {

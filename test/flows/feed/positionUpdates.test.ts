@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { packStays } from '../../../src/engine/packedStays.ts';
 import {
   decodePositionUpdates,
   encodeChangedStays,
   encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../../../src/flows/feed/positionUpdates.ts';
+} from '../../../src/coherence/positionUpdates.ts';
+import { packStays } from '../../../src/devices/packedStays.ts';
 import { runs } from '../../support/torture.ts';
 
 const double = (min: number, max: number) => fc.double({ min, max, noNaN: true });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { insertWebhook } from '../../../src/store/delivery/webhooks.ts';
-import { upsertPod } from '../../../src/store/feed/pods.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
-import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
+import { upsertPod } from '../../../src/coherence/pods.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
+import { insertWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { adminOf } from '../../support/postgres/admin.ts';
 import { countLockWaiters, holdTransaction } from '../../support/postgres/holdTransaction.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { holdTransaction } from '../../support/postgres/holdTransaction.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { waitFor } from '../../support/waitFor.ts';

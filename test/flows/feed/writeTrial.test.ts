@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { WriteTrial } from '../../../src/flows/feed/writeTrial.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
-import { PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
+import { WriteTrial } from '../../../src/coherence/writeTrial.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
+import { PostgresUnreachable } from '../../../src/postgres/sqlErrors.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 /** A trial whose writes end as they are told, one after the other. */

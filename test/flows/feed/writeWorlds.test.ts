@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { type VersionPublisher, type WritePorts, writeWorlds } from '../../../src/flows/feed/writeWorlds.ts';
-import { localWorldVersions } from '../../../src/queue/worldVersions.ts';
-import { insertAccount } from '../../../src/store/access/accounts.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { type VersionPublisher, type WritePorts, writeWorlds } from '../../../src/changelog/writeWorlds.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { localWorldVersions } from '../../../src/redis/worldVersions.ts';
+import { insertAccount } from '../../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { newTurns } from '../../support/workTurns.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import { boxAllRows } from '../../support/history/boxAllRows.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 

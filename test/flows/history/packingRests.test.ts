@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { PackingRests } from '../../../src/flows/history/packingRests.ts';
+import { PackingRests } from '../../../src/history/packingRests.ts';
 
 /** Rests of parts that take so long, and so much of the processor. */
 function start(t: TestContext) {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { type PackingPlan, planPacking } from '../../../src/flows/history/planPacking.ts';
-import type { PackedSpan } from '../../../src/store/history/packedRows.ts';
+import type { PackedSpan } from '../../../src/history/packedRows.sql.ts';
+import { type PackingPlan, planPacking } from '../../../src/history/planPacking.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
 
 const MONDAY_MS = Date.UTC(2026, 2, 2);
 const HOUR_MS = 3_600_000;

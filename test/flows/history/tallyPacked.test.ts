@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { PresenceTally } from '../../../src/engine/presence/presence.ts';
-import { tallyPacked } from '../../../src/flows/history/tallyPacked.ts';
-import { packColumns } from '../../../src/store/history/codec/packedBlob.ts';
-import { emptyColumns, writeColumns } from '../../../src/store/history/codec/pointColumns.ts';
-import type { PackedRow } from '../../../src/store/history/packedRows.ts';
+import { packColumns } from '../../../src/history/codec/packedBlob.ts';
+import { emptyColumns, writeColumns } from '../../../src/history/codec/pointColumns.ts';
+import type { PackedRow } from '../../../src/history/packedRows.sql.ts';
+import { PresenceTally } from '../../../src/history/presence/presence.ts';
+import { tallyPacked } from '../../../src/history/tallyPacked.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 const FIRST_MS = 1_700_000_000_000;
 /** Where the latitude is 41 to 42. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { BatchPoint } from '../../../src/engine/evaluateBatch.ts';
-import { decodePositionUpdates } from '../../../src/flows/feed/positionUpdates.ts';
-import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { decodePositionUpdates } from '../../../src/coherence/positionUpdates.ts';
+import type { FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import type { BatchPoint } from '../../../src/ingest/evaluateBatch.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestBench, type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
-import { Ingest } from '../../../src/flows/ingest/ingest.ts';
-import { recordChange } from '../../../src/store/feed/changes.ts';
-import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
+import { recordChange } from '../../../src/changelog/changes.sql.ts';
+import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
+import type { FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import { Ingest } from '../../../src/ingest/ingest.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';

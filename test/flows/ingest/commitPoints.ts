@@ -1,10 +1,10 @@
-import type { BatchPoint } from '../../../src/engine/evaluateBatch.ts';
 import {
   type CommitPorts,
   type CommittedFixes,
   commitFixes,
   type FixOutcome,
-} from '../../../src/flows/ingest/commitFixes.ts';
+} from '../../../src/ingest/commitFixes.ts';
+import type { BatchPoint } from '../../../src/ingest/evaluateBatch.ts';
 
 /** Commits points with commitFixes, and returns the outcomes that it filled in beside what it returned. */
 export async function commitPoints(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { Ingest } from '../../../src/flows/ingest/ingest.ts';
+import { Ingest } from '../../../src/ingest/ingest.ts';
 import { validArea } from '../../support/http/areas.ts';
 import { dearTrack } from '../../support/ingest/dearTracks.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../../src/engine/deviceEvents.ts';
-import type { Fix } from '../../../src/engine/fix.ts';
-import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
-import { IngestOverload } from '../../../src/flows/ingest/ingest.ts';
+import type { FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../../src/ingest/deviceEvents.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
+import { IngestOverload } from '../../../src/ingest/ingest.ts';
+import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { adminOf } from '../../support/postgres/admin.ts';

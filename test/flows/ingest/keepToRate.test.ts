@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { BURST_POINTS } from '../../../src/engine/pointRate.ts';
-import type { FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
+import type { FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import { BURST_POINTS } from '../../../src/ingest/pointRate.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { IS_TORTURE } from '../../support/torture.ts';

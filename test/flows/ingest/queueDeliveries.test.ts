@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { fleetEventWebhookId, newDeliveryIds } from '../../../src/delivery/message.ts';
-import type { Subscription } from '../../../src/delivery/webhookTypes.ts';
-import { type Queued, queueDeliveries } from '../../../src/flows/ingest/queueDeliveries.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { Subscriptions } from '../../../src/memory/subscriptions.ts';
-import { Tenancy } from '../../../src/memory/tenancy.ts';
-import { selectDeliveries } from '../../../src/store/delivery/deliveries.ts';
-import { fanOut } from '../../../src/store/delivery/outbox.ts';
-import type { NewFleetEvent } from '../../../src/store/devices/fleetEvents.ts';
-import { isUniqueViolation } from '../../../src/store/sql/sqlErrors.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import type { NewFleetEvent } from '../../../src/events/fleetEvents.sql.ts';
+import { type Queued, queueDeliveries } from '../../../src/ingest/queueDeliveries.ts';
+import { isUniqueViolation } from '../../../src/postgres/sqlErrors.ts';
+import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
+import { selectDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
+import { fleetEventWebhookId, newDeliveryIds } from '../../../src/webhooks/message.ts';
+import { fanOut } from '../../../src/webhooks/outbox.sql.ts';
+import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
+import type { Subscription } from '../../../src/webhooks/webhookTypes.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 
 const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Fix } from '../../../src/engine/fix.ts';
-import { decodePositionUpdates } from '../../../src/flows/feed/positionUpdates.ts';
+import { decodePositionUpdates } from '../../../src/coherence/positionUpdates.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

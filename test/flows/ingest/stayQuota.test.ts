@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { completeDraft } from '../../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { invariant } from '../../../src/base/invariant.ts';
+import { invariant } from '../../../src/lib/invariant.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../../support/ingest/ingestBench.ts';
 import { adminOf } from '../../support/postgres/admin.ts';

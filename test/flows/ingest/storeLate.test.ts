@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { BatchPoint } from '../../../src/engine/evaluateBatch.ts';
-import type { Fix } from '../../../src/engine/fix.ts';
-import { storeLate } from '../../../src/flows/ingest/storeLate.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import type { BatchPoint } from '../../../src/ingest/evaluateBatch.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
+import { storeLate } from '../../../src/ingest/storeLate.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type PointRequest, WaitingPoints } from '../../../src/flows/ingest/waitingPoints.ts';
+import { type PointRequest, WaitingPoints } from '../../../src/ingest/waitingPoints.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 
 const requestOf = (...imeis: readonly string[]): PointRequest => ({

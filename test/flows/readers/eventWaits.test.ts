@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { ServerMark } from '../../../src/feeds/serverMark.ts';
-import { Snapshot } from '../../../src/feeds/snapshot.ts';
-import type { EventsPlace, EventsStep } from '../../../src/flows/readers/eventsPlace.ts';
-import { type EventWaiter, EventWaits, type WaitedEvents } from '../../../src/flows/readers/eventWaits.ts';
-import { UnreadAnswers } from '../../../src/flows/readers/unreadAnswers.ts';
-import type { RecordedEvent } from '../../../src/store/devices/eventFeed.ts';
+import type { ServerMark } from '../../../src/changelog/serverMark.ts';
+import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
+import type { RecordedEvent } from '../../../src/feeds/eventFeed.sql.ts';
+import type { EventsPlace, EventsStep } from '../../../src/feeds/eventsPlace.ts';
+import { type EventWaiter, EventWaits, type WaitedEvents } from '../../../src/feeds/eventWaits.ts';
+import { UnreadAnswers } from '../../../src/feeds/unreadAnswers.ts';
 import { callerOf, WORLD } from '../../support/feeds/memoryFeed.ts';
 import { settle, testRoom } from '../../support/feeds/stepTurns.ts';
 import { runs } from '../../support/torture.ts';

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { firstRead, isCurrent, readDevices } from '../../../src/feeds/readDevices.ts';
 import { SNAPSHOT_MAX_BYTES } from '../../../src/feeds/readerCursor.ts';
-import { Snapshot } from '../../../src/feeds/snapshot.ts';
-import { firstRead, isCurrent, readDevices } from '../../../src/flows/readers/readDevices.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
 
 const WORLD_IDS = [1, 2] as const;
 const DEVICES = 12;

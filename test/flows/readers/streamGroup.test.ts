@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { ServerMark } from '../../../src/changelog/serverMark.ts';
+import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
 import type { EventsRead } from '../../../src/feeds/readerCursor.ts';
-import type { ServerMark } from '../../../src/feeds/serverMark.ts';
-import { Snapshot } from '../../../src/feeds/snapshot.ts';
-import { type GroupPorts, StreamGroup } from '../../../src/flows/readers/streamGroup.ts';
+import { type GroupPorts, StreamGroup } from '../../../src/feeds/streamGroup.ts';
 
 const ALL = { devices: true, events: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];

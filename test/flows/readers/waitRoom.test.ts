@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { WAITS_PER_ACCOUNT, WAITS_PER_KEY, WaitGroup } from '../../../src/flows/readers/waitRoom.ts';
+import { WAITS_PER_ACCOUNT, WAITS_PER_KEY, WaitGroup } from '../../../src/feeds/waitRoom.ts';
 import { settle, testRoom } from '../../support/feeds/stepTurns.ts';
 
 const [ATTACKER, VICTIM] = [1, 2];

@@ -4,10 +4,10 @@ import fc from 'fast-check';
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
 import { clipRing } from '../../../bench/contenders/clipRing.ts';
-import { cutRing } from '../../../src/geometry/antimeridian/cutRing.ts';
-import type { LatLng } from '../../../src/geometry/latLng.ts';
-import { doublePlanarArea } from '../../../src/geometry/ring/planarArea.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
+import { cutRing } from '../../../src/geo/antimeridian/cutRing.ts';
+import type { LatLng } from '../../../src/geo/latLng.ts';
+import { doublePlanarArea } from '../../../src/geo/planarArea.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
 import { runs } from '../../support/torture.ts';
 import { hardRings, starRings } from '../shapes.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { cutLine } from '../../../src/geometry/antimeridian/cutLine.ts';
-import { rejoinLines } from '../../../src/geometry/antimeridian/rejoinLines.ts';
-import { pathLengthM } from '../../../src/geometry/ring/measure.ts';
-import { unwrapLine } from '../../../src/geometry/ring/path.ts';
+import { cutLine } from '../../../src/geo/antimeridian/cutLine.ts';
+import { rejoinLines } from '../../../src/geo/antimeridian/rejoinLines.ts';
+import { pathLengthM } from '../../../src/geo/measure.ts';
+import { unwrapLine } from '../../../src/geo/path.ts';
 import { runs } from '../../support/torture.ts';
 import { assertClose, oneNameOf } from '../sameRings.ts';
 import { exactDegrees, parsePoints } from '../shapes.ts';

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { crossingLat } from '../../../src/geometry/antimeridian/antimeridian.ts';
-import { cutRing } from '../../../src/geometry/antimeridian/cutRing.ts';
-import { rejoinRings } from '../../../src/geometry/antimeridian/rejoinRings.ts';
-import { ringBounds } from '../../../src/geometry/bounds.ts';
-import { ringMeasures } from '../../../src/geometry/ring/measure.ts';
-import { doublePlanarArea } from '../../../src/geometry/ring/planarArea.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { buildRingIndex, ringSide } from '../../../src/geometry/ring/ringSide.ts';
-import { isSelfIntersecting } from '../../../src/geometry/ring/selfIntersection.ts';
-import { isSimpleChain } from '../../../src/geometry/ring/simpleChain.ts';
+import { crossingLat } from '../../../src/geo/antimeridian/antimeridian.ts';
+import { cutRing } from '../../../src/geo/antimeridian/cutRing.ts';
+import { rejoinRings } from '../../../src/geo/antimeridian/rejoinRings.ts';
+import { ringBounds } from '../../../src/geo/bounds.ts';
+import { ringMeasures } from '../../../src/geo/measure.ts';
+import { doublePlanarArea } from '../../../src/geo/planarArea.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
+import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
+import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
+import { isSimpleChain } from '../../../src/geo/simpleChain.ts';
 import { runs } from '../../support/torture.ts';
 import { assertClose, assertSameRings, leftmost, named, oneName, turnedLeft } from '../sameRings.ts';
 import {

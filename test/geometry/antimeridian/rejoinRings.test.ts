@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { rejoinRings } from '../../../src/geometry/antimeridian/rejoinRings.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { isSelfIntersecting } from '../../../src/geometry/ring/selfIntersection.ts';
+import { rejoinRings } from '../../../src/geo/antimeridian/rejoinRings.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
+import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
 import { assertClose, assertSameRings, oneName, sumOfAreas } from '../sameRings.ts';
 import { parsePoints } from '../shapes.ts';
 

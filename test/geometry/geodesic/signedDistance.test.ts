@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { nearestEdgeM } from '../../../src/geometry/geodesic/nearestEdge.ts';
-import {
-  circleDistanceM,
-  corridorDistanceM,
-  ringDistanceM,
-} from '../../../src/geometry/geodesic/signedDistance.ts';
-import type { LatLng } from '../../../src/geometry/latLng.ts';
-import { buildEdgeIndex } from '../../../src/geometry/ring/edgeIndex.ts';
-import { unwrapLine } from '../../../src/geometry/ring/path.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { buildRingIndex, ringSide } from '../../../src/geometry/ring/ringSide.ts';
+import { buildEdgeIndex } from '../../../src/geo/edgeIndex.ts';
+import type { LatLng } from '../../../src/geo/latLng.ts';
+import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
+import { unwrapLine } from '../../../src/geo/path.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
+import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
+import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../../../src/geo/signedDistance.ts';
 import { runs } from '../../support/torture.ts';
 import { assertPromise, geodesicM, nearestBySampling } from '../nearestBySampling.ts';
 import {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import type { LatLng } from '../../../src/geometry/latLng.ts';
-import { ringCentroid } from '../../../src/geometry/ring/centroid.ts';
-import { circleMeasures, pathLengthM, ringMeasures } from '../../../src/geometry/ring/measure.ts';
-import { unwrapLine } from '../../../src/geometry/ring/path.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
+import { ringCentroid } from '../../../src/geo/centroid.ts';
+import type { LatLng } from '../../../src/geo/latLng.ts';
+import { circleMeasures, pathLengthM, ringMeasures } from '../../../src/geo/measure.ts';
+import { unwrapLine } from '../../../src/geo/path.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
 import { runs } from '../../support/torture.ts';
 import {
   missingRealData,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { unwrapLine } from '../../../src/geometry/ring/path.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
+import { unwrapLine } from '../../../src/geo/path.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
 import { parsePoints } from '../shapes.ts';
 
 type Expected = { lngs: number[]; lats?: number[]; pole?: 'north' | 'south'; turns?: number };

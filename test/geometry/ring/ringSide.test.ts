@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ringBounds } from '../../../src/geometry/bounds.ts';
-import type { LatLng } from '../../../src/geometry/latLng.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { buildRingIndex, ringSide, type Side } from '../../../src/geometry/ring/ringSide.ts';
+import { ringBounds } from '../../../src/geo/bounds.ts';
+import type { LatLng } from '../../../src/geo/latLng.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
+import { buildRingIndex, ringSide, type Side } from '../../../src/geo/ringSide.ts';
 import { runs } from '../../support/torture.ts';
 import {
   exactDegrees,

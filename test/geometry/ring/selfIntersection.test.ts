@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { orient2d } from 'robust-predicates';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { isSelfIntersecting } from '../../../src/geometry/ring/selfIntersection.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
+import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
 import { runs } from '../../support/torture.ts';
 import {
   gridPoints,

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { KEY_ERRORS } from '../../../src/access/keyBody.ts';
 import { AREA_ERRORS } from '../../../src/areas/areaErrors.ts';
 import { AREA_WARNINGS } from '../../../src/areas/areaWarning.ts';
 import type { READING_CODES } from '../../../src/areas/import/importError.ts';
-import { ENDPOINT_ERRORS } from '../../../src/delivery/endpoint.ts';
-import { REJECTIONS } from '../../../src/engine/parse/rejection.ts';
-import { ERRORS } from '../../../src/http/answers/errors.ts';
+import { ERRORS } from '../../../src/http/errors.ts';
+import { REJECTIONS } from '../../../src/ingest/formats/rejection.ts';
+import { KEY_ERRORS } from '../../../src/tenants/keyBody.ts';
+import { ENDPOINT_ERRORS } from '../../../src/webhooks/endpoint.ts';
 import {
   BEHIND_PROXY,
   type CallOptions,

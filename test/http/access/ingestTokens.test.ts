@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { WRONG_TOKENS } from '../../../src/flows/access/senderAuthorizer.ts';
+import { WRONG_TOKENS } from '../../../src/access/senderAuthorizer.ts';
 import {
   ingestListener,
   type ListenerAnswer,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { LOGIN_LIMITS } from '../../../src/access/loginLimits.ts';
-import { tidy } from '../../../src/flows/housekeeping.ts';
-import { EventCuts } from '../../../src/store/devices/eventParts.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { EventCuts } from '../../../src/events/eventParts.sql.ts';
+import { tidy } from '../../../src/housekeeping.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { LOGIN_LIMITS } from '../../../src/tenants/loginLimits.ts';
 import {
   BEHIND_PROXY,
   faceOf,

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
-import { HOUR_MS } from '../../../src/base/durations.ts';
-import { tidy } from '../../../src/flows/housekeeping.ts';
-import { EventCuts } from '../../../src/store/devices/eventParts.ts';
-import type { Tx } from '../../../src/store/sql/sql.ts';
+import { EventCuts } from '../../../src/events/eventParts.sql.ts';
+import { tidy } from '../../../src/housekeeping.ts';
+import { HOUR_MS } from '../../../src/lib/durations.ts';
+import type { Tx } from '../../../src/postgres/sql.ts';
 import {
   callApi,
   faceOf,

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { ChangedJson } from '../../../src/http/answers/changedJson.ts';
-import { feedFormat } from '../../../src/http/answers/feedPages.ts';
-import type { Changed } from '../../../src/memory/changes/worldChanges.ts';
-import type { Device } from '../../../src/memory/device.ts';
+import type { Changed } from '../../../src/devices/changes/worldChanges.ts';
+import type { Device } from '../../../src/devices/knownDevice.ts';
+import { ChangedJson } from '../../../src/feeds/changedJson.ts';
+import { feedFormat } from '../../../src/feeds/feedPages.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 
 const NOW_MS = 1_700_000_000_000;

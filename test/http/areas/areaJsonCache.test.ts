@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { AreaJsonCache } from '../../../src/areas/areaJsonCache.ts';
+import { areaView } from '../../../src/areas/areaViews.ts';
 import { areaFeature } from '../../../src/areas/geojsonOut.ts';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';
-import { AreaJsonCache } from '../../../src/http/answers/areaJsonCache.ts';
-import { areaView } from '../../../src/http/answers/areaViews.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';
 
 const LIMITS = { bytes: 40_000, bytesPerWorld: 15_000 };

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { OutOfTime } from '../../../src/base/deadline.ts';
-import { Overloaded } from '../../../src/base/fairSemaphore.ts';
-import { type Steps, WorkTurns } from '../../../src/base/workTurns.ts';
-import { NotBegun } from '../../../src/http/answers/notBegun.ts';
-import { CutAnswer, type StreamedBody } from '../../../src/http/bodies/streamedBody.ts';
-import { BulkCalls } from '../../../src/http/routes/bulk/bulkCalls.ts';
+import { BulkCalls } from '../../../src/http/bulkCalls.ts';
+import { NotBegun } from '../../../src/http/notBegun.ts';
+import { CutAnswer, type StreamedBody } from '../../../src/http/streamedBody.ts';
+import { OutOfTime } from '../../../src/lib/deadline.ts';
+import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import { type Steps, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { spin } from '../../support/spin.ts';
 
 const BUSY = 1;

@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AreaGeometry } from '../../../src/areas/area.ts';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
+import { areasContainingRoutes } from '../../../src/areas/areasContaining.routes.ts';
+import { ContainingAreas } from '../../../src/areas/containingAreas.ts';
+import type { Area } from '../../../src/areas/knownArea.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { AtOnce } from '../../../src/base/work/atOnce.ts';
-import { Pace } from '../../../src/base/work/pace.ts';
-import { inOneGo, WorkTurns } from '../../../src/base/workTurns.ts';
-import { areasContainingRoutes } from '../../../src/http/routes/bulk/areasContaining.ts';
-import { BulkCalls } from '../../../src/http/routes/bulk/bulkCalls.ts';
-import { CONTAINING_MAX } from '../../../src/http/routes/bulk/bulkLimits.ts';
-import { ContainingAreas } from '../../../src/http/routes/bulk/containingAreas.ts';
-import type { Call } from '../../../src/http/routes/route.ts';
-import type { Area } from '../../../src/memory/area.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
+import { BulkCalls } from '../../../src/http/bulkCalls.ts';
+import { CONTAINING_MAX } from '../../../src/http/bulkLimits.ts';
+import type { Call } from '../../../src/http/route.ts';
+import { AtOnce } from '../../../src/lib/atOnce.ts';
+import { Pace } from '../../../src/lib/pace.ts';
+import { inOneGo, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { spin } from '../../support/spin.ts';
 

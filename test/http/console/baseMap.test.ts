@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { northwardAreaM2 } from '../../../src/geometry/geodesic/authalic.ts';
-import { ringAreaM2 } from '../../../src/geometry/ring/measure.ts';
-import { unwrapRing } from '../../../src/geometry/ring/ring.ts';
-import { baseMap, landOf } from '../../../src/http/console/baseMap.ts';
+import { baseMap, landOf } from '../../../src/console/serve/baseMap.ts';
+import { northwardAreaM2 } from '../../../src/geo/authalic.ts';
+import { ringAreaM2 } from '../../../src/geo/measure.ts';
+import { unwrapRing } from '../../../src/geo/ring.ts';
 
 type Ring = readonly (readonly [lng: number, lat: number])[];
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { withoutComments } from '../../../src/http/console/consoleFiles.ts';
+import { withoutComments } from '../../../src/console/serve/consoleFiles.ts';
 import { rawRequest } from '../../support/http/http.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
 import { importTypescript, skipWithoutTools } from '../../tools/tools.ts';

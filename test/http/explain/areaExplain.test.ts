@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS, HOUR_MS } from '../../../src/base/durations.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { DAY_MS, HOUR_MS } from '../../../src/lib/durations.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
 import { callApi } from '../../support/http/application.ts';
 import { gist } from '../../support/http/areas.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/store/sql/partitions.ts';
+import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { denial, webhookOwner } from '../../support/webhooks/webhookOwner.ts';
 
 const WEEK_MS = 7 * 86_400_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import type { TrackPoint } from '../../../src/engine/summary/motionWalk.ts';
+import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
 import { naivePeriod, naiveTrips } from '../../engine/summary/naiveSummary.ts';
 import { readBothVersions } from '../../support/http/readBothVersions.ts';
 import { manualClock } from '../../support/manualClock.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { EXPORT_FORMATS } from '../../../src/http/answers/export/exportFormats.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import { EXPORT_FORMATS } from '../../../src/history/export/exportFormats.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 import { packPoints } from '../../support/history/packPoints.ts';
 import { DATA_FOLDER, endingAt, readRecordings } from '../../support/ingest/recordings.ts';
 import { manualClock } from '../../support/manualClock.ts';

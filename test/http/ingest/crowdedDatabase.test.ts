@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lockExternalIds } from '../../../src/store/areas/areaMakers.ts';
-import type { Tx } from '../../../src/store/sql/sql.ts';
+import { lockExternalIds } from '../../../src/areas/areaMakers.sql.ts';
+import type { Tx } from '../../../src/postgres/sql.ts';
 import { callApi } from '../../support/http/application.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
 import { type Reply, request } from '../../support/pod.ts';

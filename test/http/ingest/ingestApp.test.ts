@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { IngestOverload } from '../../../src/flows/ingest/ingest.ts';
+import { IngestOverload } from '../../../src/ingest/ingest.ts';
+import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
 import { ingestListener, wire } from '../../support/http/ingestListener.ts';
 
 for (const [name, failure, status, code, level] of [

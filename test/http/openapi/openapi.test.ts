@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { scopeNames } from '../../../src/access/scopes.ts';
-import { deliveryHeaders } from '../../../src/delivery/signature.ts';
-import { ERRORS } from '../../../src/http/answers/errors.ts';
+import { ERRORS } from '../../../src/http/errors.ts';
+import { deliveryHeaders } from '../../../src/webhooks/signature.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { StrictApi } from '../../support/http/strictApi.ts';
 

@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, test } from 'node:test';
-import type { Answer } from '../../../src/http/answers/answer.ts';
-import type { Route } from '../../../src/http/routes/route.ts';
-import type { PollingEntry } from '../../../src/http/server/pollingTable.ts';
-import { PollingWriter } from '../../../src/http/server/pollingWriter.ts';
-import { send } from '../../../src/http/server/send.ts';
+import type { Answer } from '../../../src/http/answer.ts';
+import type { PollingEntry } from '../../../src/http/pollingTable.ts';
+import { PollingWriter } from '../../../src/http/pollingWriter.ts';
+import type { Route } from '../../../src/http/route.ts';
+import { send } from '../../../src/http/send.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');

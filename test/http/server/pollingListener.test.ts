@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AppPorts, createApp } from '../../../src/http/server/app.ts';
-import { pollingListener } from '../../../src/http/server/pollingListener.ts';
-import { close } from '../../../src/http/server/server.ts';
+import { type AppPorts, createApp } from '../../../src/http/app.ts';
+import { pollingListener } from '../../../src/http/pollingListener.ts';
+import { close } from '../../../src/http/server.ts';
 import { bareExchange, bareRequest, exchange } from '../../support/http/http.ts';
 import { IMEI, KEYS, keyOf, pollingSide, routerSide, serveSide } from '../../support/http/pollingSides.ts';
 import { runs } from '../../support/torture.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ApiVersion, BOTH_VERSIONS, type Route } from '../../../src/http/routes/route.ts';
-import { PollingTable } from '../../../src/http/server/pollingTable.ts';
+import { PollingTable } from '../../../src/http/pollingTable.ts';
+import { type ApiVersion, BOTH_VERSIONS, type Route } from '../../../src/http/route.ts';
 
 const route = (path: string, versions: readonly ApiVersion[], more: object = {}) =>
   ({

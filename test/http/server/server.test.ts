@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { Agent, get as httpGet, type RequestListener, type Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { close, createHttpServer, listen } from '../../../src/http/server/server.ts';
+import { close, createHttpServer, listen } from '../../../src/http/server.ts';
 import { waitFor } from '../../support/waitFor.ts';
 
 const GRACE_MS = 10_000;

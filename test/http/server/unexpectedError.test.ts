@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { describe, test } from 'node:test';
 import { DatabaseError } from 'pg';
-import { DeadlineExceeded, OutOfTime } from '../../../src/base/deadline.ts';
-import { TooMuchWork } from '../../../src/base/work/processorBudget.ts';
-import { unexpectedErrorAnswer } from '../../../src/http/server/unexpectedError.ts';
-import { PostgresUnreachable } from '../../../src/store/sql/sqlErrors.ts';
+import { unexpectedErrorAnswer } from '../../../src/http/unexpectedError.ts';
+import { DeadlineExceeded, OutOfTime } from '../../../src/lib/deadline.ts';
+import { TooMuchWork } from '../../../src/lib/processorBudget.ts';
+import { PostgresUnreachable } from '../../../src/postgres/sqlErrors.ts';
 
 const request = { method: 'GET' } as IncomingMessage;
 const SECRET = 'relation "of somebody else" with key fk_secret';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
+import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/postgres/partitions.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 import type { Reply } from '../../support/pod.ts';
 import { denial, webhookOwner } from '../../support/webhooks/webhookOwner.ts';
 import type { WebhookApi, WireDelivery } from '../../support/webhooks/webhooks.ts';

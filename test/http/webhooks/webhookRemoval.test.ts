@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { removeWebhooks } from '../../../src/flows/delivery/removeWebhooks.ts';
-import { tidy } from '../../../src/flows/housekeeping.ts';
-import { removeDeliveries, selectRemovedWebhooks } from '../../../src/store/delivery/removedWebhooks.ts';
-import { EventCuts } from '../../../src/store/devices/eventParts.ts';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { EventCuts } from '../../../src/events/eventParts.sql.ts';
+import { tidy } from '../../../src/housekeeping.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
+import { removeDeliveries, selectRemovedWebhooks } from '../../../src/webhooks/removedWebhooks.sql.ts';
+import { removeWebhooks } from '../../../src/webhooks/removeWebhooks.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { webhookOwner } from '../../support/webhooks/webhookOwner.ts';
 import { endpointBody } from '../../support/webhooks/webhooks.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ChangeOrder } from '../../../src/memory/changes/changeOrder.ts';
+import { ChangeOrder } from '../../../src/devices/changes/changeOrder.ts';
 
 interface Entry {
   readonly id: number;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
-import { writeSurfacePoint } from '../../../src/geometry/geodesic/surfacePoint.ts';
-import { arcExcessSlope, arcM, chordOfArc } from '../../../src/memory/positionIndex/arc.ts';
-import { STEPS_PER_M } from '../../../src/memory/positionIndex/lattice.ts';
+import { arcExcessSlope, arcM, chordOfArc } from '../../../src/devices/index/arc.ts';
+import { STEPS_PER_M } from '../../../src/devices/index/lattice.ts';
+import { distanceM } from '../../../src/geo/distance.ts';
+import { writeSurfacePoint } from '../../../src/geo/surfacePoint.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 
 const FROM_STEPS = 300_000 * STEPS_PER_M;

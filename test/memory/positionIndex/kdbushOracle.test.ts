@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { distance } from 'geokdbush';
 import { KdbushPositions, OVER_FETCH } from '../../../bench/contenders/kdbushPositions.ts';
-import type { NearHit } from '../../../src/memory/positionIndex/hitHeap.ts';
-import { PositionIndex } from '../../../src/memory/positionIndex/positionIndex.ts';
+import type { NearHit } from '../../../src/devices/index/hitHeap.ts';
+import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { wrapLng } from '../../geometry/shapes.ts';
 import { runs } from '../../support/torture.ts';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Steps } from '../../../src/base/workTurns.ts';
-import type { DeviceFields, LatestPosition } from '../../../src/engine/device.ts';
-import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
-import type { NearDevice } from '../../../src/memory/device.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import type { NearDevice } from '../../../src/devices/knownDevice.ts';
+import type { DeviceFields, LatestPosition } from '../../../src/devices/motion.ts';
+import { distanceM } from '../../../src/geo/distance.ts';
+import type { Steps } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 

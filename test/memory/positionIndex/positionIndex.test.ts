@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../../src/base/invariant.ts';
-import { distanceM } from '../../../src/geometry/geodesic/distance.ts';
-import type { NearHit } from '../../../src/memory/positionIndex/hitHeap.ts';
-import { PositionIndex } from '../../../src/memory/positionIndex/positionIndex.ts';
+import type { NearHit } from '../../../src/devices/index/hitHeap.ts';
+import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
+import { distanceM } from '../../../src/geo/distance.ts';
+import { InvariantError } from '../../../src/lib/invariant.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 

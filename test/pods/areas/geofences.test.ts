@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { pruneChanges } from '../../../src/store/feed/changes.ts';
+import { pruneChanges } from '../../../src/changelog/changes.sql.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
 import { expectedEvents } from '../../engine/traces/expectedEvents.ts';
 import { TRACES } from '../../engine/traces/traces.ts';
 import { openMemoryPod } from '../../flows/feed/memoryPod.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import { dropNotifications } from '../../support/http/dropNotifications.ts';
 import { castEdits, MAILS, RoadEdits, type TimedEvent } from '../../support/ingest/roadEdits.ts';
 import { NO_LIMITS, startPod } from '../../support/pod.ts';

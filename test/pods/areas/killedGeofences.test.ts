@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { areaApi } from '../../support/http/areas.ts';
 import {
   type PlaceOf,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { castEdits, MAILS, RoadEdits, type RoadStay } from '../../support/ingest/roadEdits.ts';
 import { patienceMs } from '../../support/patience.ts';
 import { type PodAddress, podAt } from '../../support/pod.ts';

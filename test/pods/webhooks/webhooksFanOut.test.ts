@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { patienceMs } from '../../support/patience.ts';
 import { INGEST_TOKEN, request, startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import {
   insertAccount,
   lockForNewTenants,
@@ -7,8 +8,7 @@ import {
   selectPlanNames,
   updateAccount,
   upsertOrganization,
-} from '../../../src/store/access/accounts.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 let sql: Sql;

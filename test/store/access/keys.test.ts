@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { insertAccount } from '../../../src/store/access/accounts.ts';
-import { insertKey, pruneRevokedKeys, revokeKey } from '../../../src/store/access/keys.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { insertKey, pruneRevokedKeys, revokeKey } from '../../../src/access/keys.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { insertAccount } from '../../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 let sql: Sql;

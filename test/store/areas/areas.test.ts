@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { StoredArea } from '../../../src/areas/storedArea.ts';
-import { insertAccount, upsertOrganization } from '../../../src/store/access/accounts.ts';
 import {
   copyAreas,
   insertArea,
@@ -11,9 +9,11 @@ import {
   selectAreasByExternalId,
   selectAreasById,
   updateArea,
-} from '../../../src/store/areas/areas.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/store/areas/areaWorlds.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/areas/areas.sql.ts';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
+import type { StoredArea } from '../../../src/areas/storedArea.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { insertAccount, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
 import { BODIES, CIRCLE, POLYGON, TRACK, validArea } from '../../support/http/areas.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { insertAccount } from '../../../src/store/access/accounts.ts';
-import { claimAnswer, pruneAnswers, storeAnswer } from '../../../src/store/areas/idempotentAnswers.ts';
-import { openSql, type Sql, type Tx } from '../../../src/store/sql/sql.ts';
+import { claimAnswer, pruneAnswers, storeAnswer } from '../../../src/areas/idempotentAnswers.sql.ts';
+import { openSql, type Sql, type Tx } from '../../../src/postgres/sql.ts';
+import { insertAccount } from '../../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { waitFor } from '../../support/waitFor.ts';
 

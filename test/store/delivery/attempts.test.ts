@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClaimBatches } from '../../../src/flows/delivery/claimBatches.ts';
+import type { Sql, Tx } from '../../../src/postgres/sql.ts';
 import {
   type Attempt,
   completeAttempt,
@@ -8,8 +8,9 @@ import {
   type Lease,
   releaseLease,
   selectInterrupted,
-} from '../../../src/store/delivery/attempts.ts';
-import { LEASE_SECONDS } from '../../../src/store/delivery/claimSql.ts';
+} from '../../../src/webhooks/attempts.sql.ts';
+import { ClaimBatches } from '../../../src/webhooks/claimBatches.ts';
+import { LEASE_SECONDS } from '../../../src/webhooks/claimParts.ts';
 import {
   type ClaimedEndpoint,
   type Completed,
@@ -17,9 +18,8 @@ import {
   claimEndpoints,
   completeAndClaim,
   completeAndClaimAll,
-} from '../../../src/store/delivery/claims.ts';
-import { deleteWebhook } from '../../../src/store/delivery/removedWebhooks.ts';
-import type { Sql, Tx } from '../../../src/store/sql/sql.ts';
+} from '../../../src/webhooks/claims.sql.ts';
+import { deleteWebhook } from '../../../src/webhooks/removedWebhooks.sql.ts';
 import { meetLossyServer } from '../../support/postgres/lossyServer.ts';
 import {
   claimEndpoint,

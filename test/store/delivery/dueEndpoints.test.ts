@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { completeAndClaim } from '../../../src/store/delivery/claims.ts';
-import { countWaiting, selectDueEndpoints, selectDueInMs } from '../../../src/store/delivery/dueEndpoints.ts';
+import { completeAndClaim } from '../../../src/webhooks/claims.sql.ts';
+import { countWaiting, selectDueEndpoints, selectDueInMs } from '../../../src/webhooks/dueEndpoints.sql.ts';
 import {
   claimEndpoint,
   type DeliveryDatabase,

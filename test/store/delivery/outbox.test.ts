@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { newDeliveryIds } from '../../../src/delivery/message.ts';
-import { insertAccount, lockForNewTenants } from '../../../src/store/access/accounts.ts';
-import { selectQuotaOwners } from '../../../src/store/delivery/backlogs.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';
+import { selectQuotaOwners } from '../../../src/webhooks/backlogs.sql.ts';
+import { newDeliveryIds } from '../../../src/webhooks/message.ts';
 import {
   countOutbox,
   deleteFinishedBatches,
@@ -10,10 +11,9 @@ import {
   fanOut,
   insertOutbox,
   type OutboxRow,
-} from '../../../src/store/delivery/outbox.ts';
-import { pauseWebhooks } from '../../../src/store/delivery/pauses.ts';
-import { deleteWebhook } from '../../../src/store/delivery/removedWebhooks.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/webhooks/outbox.sql.ts';
+import { pauseWebhooks } from '../../../src/webhooks/pauses.sql.ts';
+import { deleteWebhook } from '../../../src/webhooks/removedWebhooks.sql.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 
 const CHUNK = 1_000;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { selectSubscriptions } from '../../../src/store/delivery/webhooks.ts';
+import { selectSubscriptions } from '../../../src/webhooks/webhooks.sql.ts';
 import { startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 
 test('only active endpoints are subscribed, with the world of their account', async (t) => {

@@ -5,9 +5,9 @@ import {
   finishCommand,
   insertCommand,
   selectCommands,
-} from '../../../src/store/devices/commands.ts';
-import { insertDevices } from '../../../src/store/devices/devices.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/devices/commands.sql.ts';
+import { insertDevices } from '../../../src/devices/devices.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const IMEI = '350000000000017';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { copyDevices, type DeviceRow, selectDevicesById } from '../../../src/store/devices/deviceRows.ts';
+import { copyDevices, type DeviceRow, selectDevicesById } from '../../../src/devices/deviceRows.sql.ts';
 import {
   type DeviceDraft,
   insertDevices,
   selectDevicesForUpdate,
   updateDevices,
-} from '../../../src/store/devices/devices.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/devices/devices.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 let sql: Sql;

@@ -4,17 +4,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { Client } from 'pg';
-import { DAY_MS } from '../../../src/base/durations.ts';
-import { selectEventFeed, selectPresent } from '../../../src/store/devices/eventFeed.ts';
 import {
   advanceEventParts,
   deleteOldEvents,
   dropEventParts,
   EventCuts,
-} from '../../../src/store/devices/eventParts.ts';
-import { insertFleetEvents, selectFleetEvents } from '../../../src/store/devices/fleetEvents.ts';
-import { migrate } from '../../../src/store/sql/migrate.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/events/eventParts.sql.ts';
+import { insertFleetEvents, selectFleetEvents } from '../../../src/events/fleetEvents.sql.ts';
+import { selectEventFeed, selectPresent } from '../../../src/feeds/eventFeed.sql.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
+import { migrate } from '../../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const SQL = new URL('../../../sql/', import.meta.url);

@@ -3,14 +3,14 @@ import { spawn } from 'node:child_process';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { exists } from '../../../src/store/embedded/dataFolder.ts';
+import { exists } from '../../../src/postgres/embedded/dataFolder.ts';
 import {
   connectEmbedded,
   DataDirInUseError,
   type Embedded,
   startEmbedded,
   withEmbedded,
-} from '../../../src/store/embedded/embedded.ts';
+} from '../../../src/postgres/embedded/embedded.ts';
 import { makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import { eventually, processesIn, spawnHolder, withSql } from '../../support/postgres/embedded.ts';
 

@@ -10,9 +10,9 @@ import {
   recordPositions,
   selectChanges,
   selectUnapplied,
-} from '../../../src/store/feed/changes.ts';
-import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/changelog/changes.sql.ts';
+import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
 import {
   countPodsBehind,
   deletePod,
   forgetDeadPods,
   LIVE_SECONDS,
   upsertPod,
-} from '../../../src/store/feed/pods.ts';
-import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/coherence/pods.sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 let sql: Sql;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import { packColumns } from '../../../src/store/history/codec/packedBlob.ts';
-import { emptyColumns, writeColumns } from '../../../src/store/history/codec/pointColumns.ts';
-import { DamagedPoints } from '../../../src/store/history/damagedPoints.ts';
-import { type PackedRow, unpackRowIf } from '../../../src/store/history/packedRows.ts';
+import { packColumns } from '../../../src/history/codec/packedBlob.ts';
+import { emptyColumns, writeColumns } from '../../../src/history/codec/pointColumns.ts';
+import { DamagedPoints } from '../../../src/history/damagedPoints.sql.ts';
+import { type PackedRow, unpackRowIf } from '../../../src/history/packedRows.sql.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 const FIRST_MS = 1_700_000_000_000;
 const COUNT = 20;

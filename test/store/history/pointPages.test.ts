@@ -1,21 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
-import { insertDevices } from '../../../src/store/devices/devices.ts';
-import {
-  insertLatePositions,
-  insertNewPositions,
-  type StoredFix,
-} from '../../../src/store/devices/positions.ts';
+import { insertDevices } from '../../../src/devices/devices.sql.ts';
 import {
   DeviceGone,
   LATENESS,
   PAGE_POINTS,
   type PointPage,
   pointPages,
-} from '../../../src/store/history/pointPages.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/history/pointPages.sql.ts';
+import {
+  insertLatePositions,
+  insertNewPositions,
+  type StoredFix,
+} from '../../../src/ingest/positions.sql.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';

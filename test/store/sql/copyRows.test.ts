@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CopiedRow } from '../../../src/store/sql/copiedRow.ts';
-import { copyRows } from '../../../src/store/sql/copyRows.ts';
-import { openSql, type Sql, type Tx } from '../../../src/store/sql/sql.ts';
-import { isUnavailable, sqlState } from '../../../src/store/sql/sqlErrors.ts';
+import { CopiedRow } from '../../../src/postgres/copiedRow.ts';
+import { copyRows } from '../../../src/postgres/copyRows.ts';
+import { openSql, type Sql, type Tx } from '../../../src/postgres/sql.ts';
+import { isUnavailable, sqlState } from '../../../src/postgres/sqlErrors.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { startPostgresProxy } from '../../support/postgres/postgresProxy.ts';

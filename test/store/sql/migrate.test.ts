@@ -3,8 +3,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { migrate } from '../../../src/store/sql/migrate.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { migrate } from '../../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 type Files = Record<string, string>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../../../src/store/sql/partitions.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const WEEK_MS = 7 * 86_400_000;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { childEnv } from '../../support/childEnv.ts';
 import type { Client, KilledOutcome, Moment } from '../../support/postgres/killedBackend.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { type SeenServer, ServerKnowledge } from '../../../src/store/sql/serverEntry.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { type SeenServer, ServerKnowledge } from '../../../src/postgres/serverEntry.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 
 const PODS = 8;

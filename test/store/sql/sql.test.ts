@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { listen } from '../../../src/store/sql/listen.ts';
-import { openSql, type Sql, type Tx } from '../../../src/store/sql/sql.ts';
-import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
+import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
+import { listen } from '../../../src/postgres/listen.ts';
+import { openSql, type Sql, type Tx } from '../../../src/postgres/sql.ts';
+import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 import { findFreePort } from '../../support/ports.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { waitFor } from '../../support/waitFor.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DatabaseError } from 'pg';
-import { DeadlineExceeded } from '../../../src/base/deadline.ts';
-import { errorFields, PostgresUnreachable, unavailability } from '../../../src/store/sql/sqlErrors.ts';
+import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
+import { errorFields, PostgresUnreachable, unavailability } from '../../../src/postgres/sqlErrors.ts';
 
 test('a server that does not answer is not one that cannot be reached', () => {
   for (const message of ['Query read timeout', 'timeout exceeded when trying to connect'])

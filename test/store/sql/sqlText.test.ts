@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import {
   assignments,
   compileSql,
   identifier,
   insertRows,
   type SqlText,
-} from '../../../src/store/sql/sqlText.ts';
+} from '../../../src/postgres/sqlText.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { recordChange } from '../../../src/store/feed/changes.ts';
-import type { Sql, Tx } from '../../../src/store/sql/sql.ts';
-import { isUnavailable } from '../../../src/store/sql/sqlErrors.ts';
+import { recordChange } from '../../../src/changelog/changes.sql.ts';
+import type { Sql, Tx } from '../../../src/postgres/sql.ts';
+import { isUnavailable } from '../../../src/postgres/sqlErrors.ts';
 
 /** How long a transaction stays open at most: much longer than those of points. */
 const OPEN_MAX_MS = 300;

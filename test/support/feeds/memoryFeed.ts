@@ -1,15 +1,15 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyState } from '../../../src/access/keyState.ts';
-import type { WorkTurns } from '../../../src/base/workTurns.ts';
-import { type LiveServer, ServerStarts } from '../../../src/feeds/serverMark.ts';
-import { Snapshot } from '../../../src/feeds/snapshot.ts';
-import { Cursors } from '../../../src/flows/readers/cursors.ts';
-import { DeviceFeed } from '../../../src/flows/readers/deviceFeed.ts';
-import type { FeedFormat } from '../../../src/flows/readers/feedPage.ts';
-import { UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/flows/readers/unreadAnswers.ts';
-import { ChangedJson } from '../../../src/http/answers/changedJson.ts';
-import { feedFormat } from '../../../src/http/answers/feedPages.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
+import { type LiveServer, ServerStarts } from '../../../src/changelog/serverMark.ts';
+import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { ChangedJson } from '../../../src/feeds/changedJson.ts';
+import { Cursors } from '../../../src/feeds/cursors.ts';
+import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
+import type { FeedFormat } from '../../../src/feeds/feedPage.ts';
+import { feedFormat } from '../../../src/feeds/feedPages.ts';
+import { UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/unreadAnswers.ts';
+import type { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { settle, stepTurns, testRoom } from './stepTurns.ts';
 
 export const WORLD = 7;

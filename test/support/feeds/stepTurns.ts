@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import type { Applied } from '../../../src/flows/feed/follower.ts';
-import { WaitRoom } from '../../../src/flows/readers/waitRoom.ts';
-import { WorldWatch } from '../../../src/memory/worldWatch.ts';
+import { WorldWatch } from '../../../src/changelog/worldWatch.ts';
+import type { Applied } from '../../../src/coherence/follower.ts';
+import { WaitRoom } from '../../../src/feeds/waitRoom.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
 
 /** Turns without a time budget: each runs one step, so that turns can be counted on any machine. */
 export const stepTurns = (): WorkTurns<string | number> => new WorkTurns(0);

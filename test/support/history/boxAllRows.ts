@@ -1,6 +1,6 @@
-import { HOUR_MS } from '../../../src/base/durations.ts';
-import { boxRows } from '../../../src/flows/history/boxRows.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import { boxRows } from '../../../src/history/boxRows.ts';
+import { HOUR_MS } from '../../../src/lib/durations.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 
 /** Makes boxes of all rows from `sinceMs` on that are old enough, as housekeeping does in the course of time. */
 export async function boxAllRows(sql: Sql, sinceMs: number): Promise<void> {

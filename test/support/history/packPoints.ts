@@ -1,6 +1,6 @@
-import { HistoryPacker } from '../../../src/flows/history/packHistory.ts';
-import type { Damage } from '../../../src/store/history/damagedPoints.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import type { Damage } from '../../../src/history/damagedPoints.sql.ts';
+import { HistoryPacker } from '../../../src/history/packHistory.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 import { newTurns } from '../workTurns.ts';
 
 export interface Packed {

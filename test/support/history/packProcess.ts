@@ -1,4 +1,4 @@
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 import { packPoints } from './packPoints.ts';
 
 // Packs what there is in the database of its argument, in a process of its own, until it is killed. Says when it begins.

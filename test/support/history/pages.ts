@@ -1,6 +1,6 @@
-import { inOneGo } from '../../../src/base/workTurns.ts';
-import type { HistoryEncoder } from '../../../src/http/answers/export/historyEncoder.ts';
-import type { PointPage } from '../../../src/store/history/pointPages.ts';
+import type { HistoryEncoder } from '../../../src/history/export/historyEncoder.ts';
+import type { PointPage } from '../../../src/history/pointPages.sql.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 /** A point as the exports show it, times as epoch ms. */
 export interface ExportPoint {

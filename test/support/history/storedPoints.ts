@@ -3,8 +3,8 @@ import {
   packedRowOf,
   type SelectedPacked,
   unpackRow,
-} from '../../../src/store/history/packedRows.ts';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+} from '../../../src/history/packedRows.sql.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 
 export interface StoredPoint {
   readonly imei: string;

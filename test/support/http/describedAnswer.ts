@@ -1,4 +1,4 @@
-import { ERRORS } from '../../../src/http/answers/errors.ts';
+import { ERRORS } from '../../../src/http/errors.ts';
 import { type StrictApi, strictApi } from './strictApi.ts';
 
 /** An answer as it was received. */

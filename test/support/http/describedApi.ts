@@ -1,6 +1,6 @@
 import { apiRoutes, type RoutePorts } from '../../../src/apiRoutes.ts';
 import { type ApiDocument, apiDocument } from '../../../src/http/openapi/document.ts';
-import type { Route } from '../../../src/http/routes/route.ts';
+import type { Route } from '../../../src/http/route.ts';
 
 /** The description as the service makes it, without a service. */
 export function describedApi(): ApiDocument {

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { openSql } from '../../../src/store/sql/sql.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
 
 /**
  * From now on no notification arrives: NOTIFY does nothing in new sessions of the database, and Redis allows no

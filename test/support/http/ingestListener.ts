@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../../src/access/cidrSet.ts';
 import { IngestTokens } from '../../../src/access/ingestTokens.ts';
-import { FairSemaphore } from '../../../src/base/fairSemaphore.ts';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import type { Fix } from '../../../src/engine/fix.ts';
-import { SenderAuthorizer } from '../../../src/flows/access/senderAuthorizer.ts';
-import type { Ingest } from '../../../src/flows/ingest/ingest.ts';
-import { BODY_PLACES, IngestBodies } from '../../../src/http/bodies/ingestBodies.ts';
-import { ingestApp } from '../../../src/http/server/ingestApp.ts';
-import { createHttpServer } from '../../../src/http/server/server.ts';
+import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
+import { createHttpServer } from '../../../src/http/server.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
+import type { Ingest } from '../../../src/ingest/ingest.ts';
+import { ingestApp } from '../../../src/ingest/ingestApp.ts';
+import { BODY_PLACES, IngestBodies } from '../../../src/ingest/ingestBodies.ts';
+import { FairSemaphore } from '../../../src/lib/fairSemaphore.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
 
 export const TOKENS = ['token-for-all-tests', 'another-token-for-tests'] as const;
 

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../../src/access/apiKey.ts';
-import { insertAccount, lockForNewTenants, upsertOrganization } from '../../../src/store/access/accounts.ts';
-import { insertKey } from '../../../src/store/access/keys.ts';
-import { insertDevices } from '../../../src/store/devices/devices.ts';
-import { openSql, type Tx } from '../../../src/store/sql/sql.ts';
+import { insertKey } from '../../../src/access/keys.sql.ts';
+import { insertDevices } from '../../../src/devices/devices.sql.ts';
+import { openSql, type Tx } from '../../../src/postgres/sql.ts';
+import { insertAccount, lockForNewTenants, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
 import type { Trace } from '../../engine/traces/trace.ts';
 
 /** Who plays a story: its accounts and devices as the service knows them, shared with no other story. */

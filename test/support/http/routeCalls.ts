@@ -2,11 +2,11 @@ import { Allowlist } from '../../../src/access/allowlist.ts';
 import { CidrSet } from '../../../src/access/cidrSet.ts';
 import type { KeyState } from '../../../src/access/keyState.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
-import { invariant } from '../../../src/base/invariant.ts';
-import { ok } from '../../../src/base/result.ts';
-import type { Answer } from '../../../src/http/answers/answer.ts';
-import type { Route } from '../../../src/http/routes/route.ts';
-import { answerRoute, mounted, resolveCall } from '../../../src/http/server/answerRoute.ts';
+import type { Answer } from '../../../src/http/answer.ts';
+import { answerRoute, mounted, resolveCall } from '../../../src/http/answerRoute.ts';
+import type { Route } from '../../../src/http/route.ts';
+import { invariant } from '../../../src/lib/invariant.ts';
+import { ok } from '../../../src/lib/result.ts';
 
 /** Calls routes in this process, as an authorized caller, without a server. */
 export class RouteCalls {

@@ -1,4 +1,4 @@
-import type { Fix } from '../../../src/engine/fix.ts';
+import type { Fix } from '../../../src/ingest/fix.ts';
 
 /** A fix at rest near Rome; `values` say what is different. */
 export function fixOf(imei: string, recordedAtMs: number, values: Partial<Fix> = {}): Fix {

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
-import { WorkTurns } from '../../../src/base/workTurns.ts';
-import type { CommitPorts, FixOutcome } from '../../../src/flows/ingest/commitFixes.ts';
-import { Ingest } from '../../../src/flows/ingest/ingest.ts';
-import { AreaCatalog } from '../../../src/memory/areaCatalog.ts';
-import { Fleet } from '../../../src/memory/fleet.ts';
-import { StayCounts } from '../../../src/memory/stayCounts.ts';
-import { Subscriptions } from '../../../src/memory/subscriptions.ts';
-import { Tenancy } from '../../../src/memory/tenancy.ts';
-import { selectFeedCursor } from '../../../src/store/feed/snapshot.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
+import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
+import { Fleet } from '../../../src/devices/fleet.memory.ts';
+import { StayCounts } from '../../../src/devices/stayCounts.ts';
+import type { CommitPorts, FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import { Ingest } from '../../../src/ingest/ingest.ts';
+import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
 import { adminOf } from '../postgres/admin.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 

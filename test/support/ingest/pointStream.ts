@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 import { storedPoints } from '../history/storedPoints.ts';
 import { INGEST_TOKEN, request } from '../pod.ts';
 import { seededRandom } from '../seededRandom.ts';

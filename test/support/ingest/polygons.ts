@@ -1,6 +1,6 @@
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
+import type { Area } from '../../../src/areas/knownArea.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import type { Area } from '../../../src/memory/area.ts';
 
 /** A polygon around a place that follows from its id. */
 export function smallPolygon(id: number, worldId: number, vertices: number): Area {

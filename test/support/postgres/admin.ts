@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { invariant } from '../../../src/base/invariant.ts';
 import { COMMANDS } from '../../../src/cli/commandTable.ts';
 import { runCommand } from '../../../src/cli/runCommand.ts';
 import { withSession } from '../../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../../src/config.ts';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { invariant } from '../../../src/lib/invariant.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 
 /** Runs `fleet` commands in this process, as an administrator beside the pods would; throws when one fails. */
 export interface Admin {

@@ -1,11 +1,11 @@
 import { chmod, mkdtemp, readFile, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { exists } from '../../../src/store/embedded/dataFolder.ts';
-import { startEmbedded } from '../../../src/store/embedded/embedded.ts';
-import { migrate } from '../../../src/store/sql/migrate.ts';
-import { openSql } from '../../../src/store/sql/sql.ts';
-import { identifier } from '../../../src/store/sql/sqlText.ts';
+import { exists } from '../../../src/postgres/embedded/dataFolder.ts';
+import { startEmbedded } from '../../../src/postgres/embedded/embedded.ts';
+import { migrate } from '../../../src/postgres/migrate.ts';
+import { openSql } from '../../../src/postgres/sql.ts';
+import { identifier } from '../../../src/postgres/sqlText.ts';
 
 const TEMPLATE = 'fleet_template';
 const MEMORY_FOLDER = '/dev/shm';

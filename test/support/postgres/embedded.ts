@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { patienceMs } from '../patience.ts';
 
 const HOLDER = join(import.meta.dirname, 'embeddedHolder.ts');
@@ -22,7 +22,7 @@ export interface HolderAnswer {
 
 export interface HolderOptions {
   readonly settings?: Record<string, string>;
-  /** Where src/store/embedded/embedded.ts is taken from; default this project. */
+  /** Where src/postgres/embedded/embedded.ts is taken from; default this project. */
   readonly project?: string;
   readonly uid?: number;
   readonly gid?: number;

@@ -5,7 +5,7 @@
 const [moduleUrl = '', dataDir = '', settings = '{}'] = process.argv.slice(2);
 const { startEmbedded } = (await import(
   moduleUrl
-)) as typeof import('../../../src/store/embedded/embedded.ts');
+)) as typeof import('../../../src/postgres/embedded/embedded.ts');
 
 const logged: string[] = [];
 try {

@@ -1,4 +1,4 @@
-import type { Sql, Tx } from '../../../src/store/sql/sql.ts';
+import type { Sql, Tx } from '../../../src/postgres/sql.ts';
 
 /** Opens a transaction that does `work` and then stays open. Returns the function that commits it. */
 export async function holdTransaction(

@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { waitFor } from '../waitFor.ts';
 
 /** What happens to a client whose backend is ended with pg_terminate_backend. */

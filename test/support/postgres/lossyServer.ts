@@ -1,4 +1,4 @@
-import type { Sql } from '../../../src/store/sql/sql.ts';
+import type { Sql } from '../../../src/postgres/sql.ts';
 
 /** As if a replica had been promoted that lacks what a pod has seen, and that pod were the first to connect to it. */
 export async function meetLossyServer(sql: Sql): Promise<void> {

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { after, type TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
-import { sqlState } from '../../../src/store/sql/sqlErrors.ts';
-import { identifier } from '../../../src/store/sql/sqlText.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
+import { sqlState } from '../../../src/postgres/sqlErrors.ts';
+import { identifier } from '../../../src/postgres/sqlText.ts';
 import { databaseUrl, startTestCluster, type TestCluster } from './cluster.ts';
 
 const COPY_ATTEMPTS = 100;

@@ -4,11 +4,11 @@ import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { DAY_MS } from '../../../src/base/durations.ts';
 import {
   type SelfSignedCertificate,
   selfSignedCertificate,
 } from '../../../src/cli/receive/selfSignedCertificate.ts';
+import { DAY_MS } from '../../../src/lib/durations.ts';
 import { checkDelivery } from './describedDelivery.ts';
 
 const DRIP_EVERY_MS = 50;

@@ -1,4 +1,4 @@
-import { openSql, type Sql } from '../../../src/store/sql/sql.ts';
+import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { type Pod, type Reply, startPod } from '../pod.ts';
 import { type Admin, adminOf } from '../postgres/admin.ts';
 import { createDatabase } from '../postgres/postgres.ts';

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { inOneGo } from '../../../../src/base/workTurns.ts';
 import {
   PACKED_POINTS_MAX,
   type PackedBlob,
   type PackedFacts,
   packColumns,
   unpackColumns,
-} from '../../../../src/store/history/codec/packedBlob.ts';
+} from '../../../../src/history/codec/packedBlob.ts';
 import {
   COLUMN_NAMES,
   type ColumnName,
@@ -16,7 +15,8 @@ import {
   emptyColumns,
   type PointColumns,
   writeColumns,
-} from '../../../../src/store/history/codec/pointColumns.ts';
+} from '../../../../src/history/codec/pointColumns.ts';
+import { inOneGo } from '../../../../src/lib/workTurns.ts';
 import { readTraces } from '../../../support/ingest/readTraces.ts';
 import { readRecordings, skipWithoutData } from '../../../support/ingest/recordings.ts';
 import { runs } from '../../../support/torture.ts';

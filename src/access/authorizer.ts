@@ -1,0 +1,223 @@
+import type { Fleet } from '../devices/fleet.memory.ts';
+import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
+import { MINUTE_MS } from '../lib/durations.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { isUnavailable } from '../postgres/sqlErrors.ts';
+import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
+import type { ShownKey } from './apiKey.ts';
+import type { ClientAddress } from './clientAddress.ts';
+import { denialOf, type KeyDenial } from './denial.ts';
+import type { Keyring } from './keyring.memory.ts';
+import type { KeyState } from './keyState.ts';
+import { selectKeyState } from './keyStates.sql.ts';
+
+/**
+ * Memory counts as current for this long after it was last known to have every write: writers wait for pods that were
+ * seen within LIVE_SECONDS (store/feed/pods). After that (the pod was stopped, or Postgres is lost) each call first tries to
+ * catch up.
+ */
+export const FRESH_MS = 3_000;
+/** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
+export const TRUST_MEMORY_MS = MINUTE_MS;
+/** A call waits this long for Postgres to confirm what Redis could not. */
+const VERIFY_DEADLINE_MS = 2_000;
+const LOAD_TRIES = 10;
+
+export type AccessDecision =
+  | { readonly kind: 'granted'; readonly caller: KeyState }
+  | { readonly kind: 'denied'; readonly code: KeyDenial | 'API_KEY_REQUIRED' | 'API_KEY_INVALID' }
+  | { readonly kind: 'limited'; readonly limit: LimitName };
+
+export interface AuthorizerPorts {
+  readonly sql: Sql;
+  readonly fleet: Fleet;
+  readonly keyring: Keyring;
+  readonly rateLimiter: RateLimiter;
+  readonly follower: {
+    catchUp(): Promise<void>;
+    heldLagMs(): number;
+    writesLagMs(): number;
+    readonly isUnresponsive: boolean;
+  };
+  /** Gives Redis back a version that it lost. */
+  readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
+  /** Called for every authorized call of a key. */
+  readonly noteUse: (keyId: number, nowMs: number) => void;
+}
+
+/** Memory may lack something, and nobody has said what. */
+const UNVERIFIED: LimitVerdict = { kind: 'unverified' };
+const KEY_REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };
+const KEY_INVALID: AccessDecision = { kind: 'denied', code: 'API_KEY_INVALID' };
+
+/**
+ * Decides on each call in the fixed order: IP limit, key present, known, not revoked, owner active, allowlist, key
+ * limits. A polling call costs at most one round trip to Redis and none to Postgres: the rate limiter counts the call
+ * and compares the versions of the key's worlds with those in memory. Where it cannot confirm that memory is current,
+ * memory first catches up with Postgres. Rejects when that is needed and Postgres does not answer.
+ */
+export class Authorizer {
+  readonly #ports: AuthorizerPorts;
+  readonly #loading = new Map<string, Promise<KeyState | undefined>>();
+
+  constructor(ports: AuthorizerPorts) {
+    this.#ports = ports;
+  }
+
+  authorize(shown: ShownKey, client: ClientAddress, nowMs: number): AccessDecision | Promise<AccessDecision> {
+    const ip = client.network;
+    if (shown.kind !== 'key') {
+      return this.#denyKeyless(ip, nowMs, shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID);
+    }
+    const call: PendingCall = { ip, client, nowMs, fingerprint: shown.fingerprint };
+    const key = this.#ports.keyring.get(call.fingerprint);
+    if (key === undefined) return this.#authorizeUnknown(call);
+    return this.#decide(call, key, ip, null);
+  }
+
+  /**
+   * A session that was just read from Postgres, and whose address has been counted: counts its limits, under
+   * `limitId`, and makes sure that memory has what the session may see.
+   */
+  async admitSession(caller: KeyState, limitId: number, ip: string, nowMs: number): Promise<AccessDecision> {
+    const { follower, rateLimiter } = this.#ports;
+    const { worldIds } = caller;
+    const charge = () => ({
+      ip: null,
+      keyId: limitId,
+      refundIp: ip,
+      worldIds,
+      versions: this.#versionsOf(worldIds),
+    });
+    const isFresh = follower.writesLagMs() <= FRESH_MS;
+    const first = isFresh ? await rateLimiter.check({ ...charge(), verified: false }, nowMs) : UNVERIFIED;
+    if (first.kind === 'limited') return first;
+    if (first.kind === 'pass') return { kind: 'granted', caller };
+    await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
+    const verdict = await rateLimiter.check({ ...charge(), verified: true }, nowMs);
+    return verdict.kind === 'limited' ? verdict : { kind: 'granted', caller };
+  }
+
+  /** A call without a usable key costs its address a count. */
+  #denyKeyless(ip: string, nowMs: number, denial: AccessDecision): AccessDecision | Promise<AccessDecision> {
+    return thenAtOnce(this.#count(ip, nowMs), (verdict) => (verdict.kind === 'limited' ? verdict : denial));
+  }
+
+  /** The address is counted before Postgres is asked for the key. */
+  async #authorizeUnknown(call: PendingCall): Promise<AccessDecision> {
+    const counted = await this.#count(call.ip, call.nowMs);
+    if (counted.kind === 'limited') return counted;
+    const key = await this.#load(call.fingerprint);
+    if (key === undefined) return KEY_INVALID;
+    return this.#decide(call, key, null, call.ip);
+  }
+
+  #decide(
+    call: PendingCall,
+    key: KeyState,
+    ip: string | null,
+    refundIp: string | null,
+  ): AccessDecision | Promise<AccessDecision> {
+    const isFresh = this.#ports.follower.writesLagMs() <= FRESH_MS;
+    const denial = denialOf(key, call.client);
+    const keyId = isFresh && denial === null ? key.id : null;
+    const { worldIds } = key;
+    const versions = this.#versionsOf(worldIds);
+    const request = { ip, keyId, refundIp, worldIds, versions, verified: false };
+    return thenAtOnce(this.#ports.rateLimiter.check(request, call.nowMs), (verdict) => {
+      if (verdict.kind === 'limited') return verdict;
+      if (verdict.kind === 'pass' && isFresh) return this.#outcome(call, key, denial);
+      return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
+    });
+  }
+
+  #outcome({ nowMs }: PendingCall, caller: KeyState, denial: KeyDenial | null): AccessDecision {
+    if (denial !== null) return { kind: 'denied', code: denial };
+    this.#ports.noteUse(caller.id, nowMs);
+    return { kind: 'granted', caller };
+  }
+
+  /** Brings memory up to date with Postgres and decides again; the address has been counted. */
+  async #verify(call: PendingCall, worlds: readonly StaleWorld[]): Promise<AccessDecision> {
+    await this.#bringUp(worlds);
+    const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
+    if (key === undefined) return KEY_INVALID;
+    const denial = denialOf(key, call.client);
+    const keyId = denial === null ? key.id : null;
+    const { worldIds } = key;
+    const versions = this.#versionsOf(worldIds);
+    const request = { ip: null, keyId, refundIp: call.ip, worldIds, versions, verified: true };
+    const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
+    return verdict.kind === 'limited' ? verdict : this.#outcome(call, key, denial);
+  }
+
+  async #bringUp(worlds: readonly StaleWorld[]): Promise<void> {
+    const caughtUp = await this.#catchUp(worlds.some((world) => world.state === 'newer'));
+    if (caughtUp) await this.#restore(worlds);
+  }
+
+  /** False when Postgres is lost but nobody knows of anything newer than memory, so memory may answer. */
+  async #catchUp(newerExists: boolean): Promise<boolean> {
+    const { follower } = this.#ports;
+    try {
+      if (follower.isUnresponsive) throw new DeadlineExceeded('Postgres does not answer');
+      await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change feed');
+      return true;
+    } catch (error) {
+      if (newerExists || !isUnavailable(error) || follower.heldLagMs() > TRUST_MEMORY_MS) throw error;
+      return false;
+    }
+  }
+
+  async #restore(worlds: readonly StaleWorld[]): Promise<void> {
+    const { fleet, restoreVersion } = this.#ports;
+    for (const world of worlds) {
+      if (world.state === 'missing') {
+        await restoreVersion(world.worldId, fleet.worldVersion(world.worldId), world.ticket);
+      }
+    }
+  }
+
+  #count(ip: string, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
+    const request = { ip, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
+    return this.#ports.rateLimiter.check(request, nowMs);
+  }
+
+  #versionsOf(worldIds: readonly number[]): number[] {
+    return worldIds.map((worldId) => this.#ports.fleet.worldVersion(worldId));
+  }
+
+  /** Reads a key once for all calls that wait for it; again when a change may have overtaken the read. */
+  #load(fingerprint: string): Promise<KeyState | undefined> {
+    let loading = this.#loading.get(fingerprint);
+    if (loading === undefined) {
+      loading = withDeadline(this.#read(fingerprint), VERIFY_DEADLINE_MS, 'reading a key').finally(() =>
+        this.#loading.delete(fingerprint),
+      );
+      this.#loading.set(fingerprint, loading);
+    }
+    return loading;
+  }
+
+  async #read(fingerprint: string): Promise<KeyState | undefined> {
+    const { sql, keyring } = this.#ports;
+    for (let attempt = 0; attempt < LOAD_TRIES; attempt++) {
+      const epoch = keyring.epoch;
+      const key = await selectKeyState(sql, fingerprint);
+      if (key === undefined || keyring.put(fingerprint, key, epoch)) return key;
+    }
+    throw new DeadlineExceeded('keys change faster than one can be read');
+  }
+}
+
+interface PendingCall {
+  readonly ip: string;
+  readonly client: ClientAddress;
+  readonly nowMs: number;
+  readonly fingerprint: string;
+}
+
+/** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */
+function thenAtOnce<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}

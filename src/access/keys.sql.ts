@@ -1,0 +1,55 @@
+import type { Sql, Tx } from '../postgres/sql.ts';
+
+export interface KeyDraft {
+  readonly name: string | null;
+  /** SHA-256 of the key, hex. */
+  readonly fingerprint: string;
+  /** Its first six characters. */
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+  readonly allowlist: readonly string[];
+}
+
+export interface RevokedKey {
+  readonly id: number;
+  readonly revokedAt: Date;
+  /** The world of its account. */
+  readonly worldId: number;
+}
+
+/** Stores a key of an account and returns its id. The key itself is not stored. */
+export async function insertKey(tx: Tx, accountId: number, draft: KeyDraft): Promise<number> {
+  const [row] = await tx<{ id: number }[]>`
+    insert into api_key (account_id, name, fingerprint, prefix, scopes, allowlist)
+    values (${accountId}, ${draft.name}, decode(${draft.fingerprint}, 'hex'), ${draft.prefix},
+            ${[...draft.scopes]}, ${[...draft.allowlist]})
+    returning id`;
+  if (row === undefined) throw new Error('an insert returns its row');
+  return row.id;
+}
+
+/** Revoked keys are remembered for so long. */
+const REVOKED_DAYS = 90;
+const PRUNED_AT_A_TIME = 1_000;
+
+/** Deletes keys that were revoked long ago, and lets every pod forget them. Returns how many. */
+export async function pruneRevokedKeys(sql: Sql): Promise<number> {
+  const { count } = await sql`
+    with gone as (
+      delete from api_key where id in (
+        select id from api_key where revoked_at < clock_timestamp() - make_interval(days => ${REVOKED_DAYS})
+        order by revoked_at limit ${PRUNED_AT_A_TIME})
+      returning id
+    )
+    insert into change (kind, entity_id) select 'key', id from gone`;
+  return count;
+}
+
+/** Revokes a key. A revoked key keeps its time. Undefined when there is no such key. */
+export async function revokeKey(tx: Tx, id: number): Promise<RevokedKey | undefined> {
+  const [row] = await tx<{ revoked_at: Date; world_id: number }[]>`
+    update api_key k set revoked_at = coalesce(k.revoked_at, clock_timestamp())
+    from account a where a.id = k.account_id and k.id = ${id}
+    returning k.revoked_at, a.world_id`;
+  return row && { id, revokedAt: row.revoked_at, worldId: row.world_id };
+}

@@ -1,0 +1,68 @@
+import { withDeadline } from '../lib/deadline.ts';
+import type { Sql } from '../postgres/sql.ts';
+import type { LimitRequest, LimitVerdict, RateLimiter } from '../redis/rateLimiter.ts';
+import { fingerprint } from './apiKey.ts';
+import type { AccessDecision, Authorizer } from './authorizer.ts';
+import type { ClientAddress } from './clientAddress.ts';
+import { NOBODY, sessionCaller } from './sessionCaller.ts';
+import { selectSession } from './sessions.sql.ts';
+import { bearerToken } from './sessionToken.ts';
+
+/** A call waits this long for Postgres to find its session. */
+const LOOK_UP_DEADLINE_MS = 2_000;
+
+export interface SessionPorts {
+  readonly sql: Sql;
+  readonly rateLimiter: RateLimiter;
+  readonly authorizer: Pick<Authorizer, 'admitSession'>;
+}
+
+/**
+ * Authorizes the calls of the application: those with a session, and logins. The order is that of keys: IP limit,
+ * session, limits. The sessions of an account share the limits of one key, so logging in again brings no new ones.
+ *
+ * A token that is missing, malformed, unknown, ended or expired, or whose account is inactive, is API_KEY_REQUIRED in
+ * each case, so the answer does not show whether a token was ever valid.
+ *
+ * Sessions are not in memory. One read of Postgres per call makes a logout hold at once on every pod; people make few
+ * calls. What they read from memory is as current as for a key. Rejects when Postgres does not answer.
+ */
+export class SessionAuthorizer {
+  readonly #ports: SessionPorts;
+
+  constructor(ports: SessionPorts) {
+    this.#ports = ports;
+  }
+
+  /** @param authorization the Authorization headers of the request, as they came */
+  async authorize(
+    authorization: readonly string[],
+    client: ClientAddress,
+    nowMs: number,
+  ): Promise<AccessDecision> {
+    const ip = client.network;
+    const counted = await this.#ask({ ip }, nowMs);
+    if (counted.kind === 'limited') return counted;
+    const token = bearerToken(authorization);
+    if (token === null) return REQUIRED;
+    const reading = selectSession(this.#ports.sql, fingerprint(token));
+    const session = await withDeadline(reading, LOOK_UP_DEADLINE_MS, 'reading a session');
+    if (session === undefined) return REQUIRED;
+    // Ids of keys are positive, so the negative one of an account stands for all its sessions.
+    return this.#ports.authorizer.admitSession(sessionCaller(session), -session.accountId, ip, nowMs);
+  }
+
+  /** A call that needs no credentials: only its address is counted. */
+  async authorizeAnybody(client: ClientAddress, nowMs: number): Promise<AccessDecision> {
+    const counted = await this.#ask({ ip: client.network }, nowMs);
+    return counted.kind === 'limited' ? counted : { kind: 'granted', caller: NOBODY };
+  }
+
+  /** Before the caller is known, so no version is asked for. */
+  #ask(charge: Partial<LimitRequest>, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
+    const request = { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
+    return this.#ports.rateLimiter.check({ ...request, ...charge }, nowMs);
+  }
+}
+
+const REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };

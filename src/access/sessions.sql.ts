@@ -1,0 +1,93 @@
+import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
+import type { Query, Sql, Tx } from '../postgres/sql.ts';
+import type { SessionState } from './sessionCaller.ts';
+
+/** How long a session lives, counted from the login. */
+const LIFETIME_HOURS = 12;
+/** Sessions of one account at a time. A further login ends the oldest. */
+const MAX_PER_ACCOUNT = 50;
+
+/**
+ * Opens a session and returns when it ends (epoch milliseconds). Undefined when the account has been deactivated or its
+ * password changed since `passwordHash` was read. The row of the account is locked. So a change of the account comes
+ * either before, and no session is opened, or after, and then it finds this session and ends it.
+ */
+export async function insertSession(
+  tx: Tx,
+  accountId: number,
+  passwordHash: string,
+  fingerprint: string,
+): Promise<number | undefined> {
+  const [row] = await tx<{ expires_at: Date }[]>`
+    with owner as (
+      select id from account
+      where id = ${accountId} and active and password_hash = ${passwordHash} for no key update
+    )
+    insert into session (account_id, fingerprint, expires_at)
+    select id, decode(${fingerprint}, 'hex'), clock_timestamp() + make_interval(hours => ${LIFETIME_HOURS}) from owner
+    returning expires_at`;
+  if (row === undefined) return undefined;
+  await tx`
+    with ended as (
+      delete from session where id in (
+        select id from session where account_id = ${accountId} order by id desc offset ${MAX_PER_ACCOUNT})
+      returning id
+    ), ${announced(tx)}`;
+  return row.expires_at.getTime();
+}
+
+/** The live session of an active account with this fingerprint (SHA-256 of its token, hex). */
+export async function selectSession(sql: Sql, fingerprint: string): Promise<SessionState | undefined> {
+  const [row] = await sql<
+    {
+      id: number;
+      account_id: number;
+      account_world: number;
+      organization_world: number | null;
+      history_days: number;
+      expires_at: Date;
+    }[]
+  >`
+    select s.id, s.account_id, s.expires_at, a.world_id as account_world, o.world_id as organization_world, p.history_days
+    from session s
+    join account a on a.id = s.account_id and a.active
+    join plan p on p.name = a.plan
+    left join organization o on o.id = a.organization_id
+    where s.fingerprint = decode(${fingerprint}, 'hex') and s.expires_at > clock_timestamp()`.named(
+    'session',
+  );
+  if (row === undefined) return undefined;
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    worldIds:
+      row.organization_world === null ? [row.account_world] : [row.account_world, row.organization_world],
+    historyDays: row.history_days,
+    endsAtMs: row.expires_at.getTime(),
+  };
+}
+
+export async function deleteSession(sql: Sql, id: number): Promise<void> {
+  await sql`with ended as (delete from session where id = ${id} returning id), ${announced(sql)}`;
+}
+
+/**
+ * Notes the sessions of the CTE `ended` in the change feed, as keys with their callers' ids, so that every pod ends their
+ * streams. No version is raised: whether a session lives is asked of Postgres at each call.
+ */
+function announced(sql: Query) {
+  return sql`
+    announced as (insert into change (kind, entity_id) select 'key', -id from ended)
+    select pg_notify(${CHANGE_CHANNEL}, '') from ended`;
+}
+
+/** Ends every session of an account. Its change is to be recorded in the same transaction. */
+export async function deleteSessionsOf(tx: Tx, accountId: number): Promise<void> {
+  await tx`delete from session where account_id = ${accountId}`;
+}
+
+/** Deletes expired sessions. Returns how many. */
+export async function pruneSessions(sql: Sql): Promise<number> {
+  const removed = await sql`delete from session where expires_at < clock_timestamp()`;
+  return removed.count;
+}

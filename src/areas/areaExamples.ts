@@ -1,0 +1,60 @@
+import { invariant } from '../lib/invariant.ts';
+import { completeDraft } from './mergeDraft.ts';
+import { parseDraft } from './parseDraft.ts';
+import type { StoredArea } from './storedArea.ts';
+
+/** Bodies that create an area, one of each type; the code itself makes the areas of the examples from them. */
+export const EXAMPLE_AREA_BODIES = {
+  circle: {
+    name: 'Depot Rome',
+    type: 'circle',
+    center: { lat: 41.9028, lng: 12.4964 },
+    radius_m: 250,
+    external_id: 'depot/rome',
+    dwell_seconds: 120,
+  },
+  place: { name: 'Customer 4711', type: 'point', center: { lat: 41.8902, lng: 12.4922 }, color: '#16a34a' },
+  polygon: {
+    name: 'Old town',
+    type: 'polygon',
+    points: [
+      { lat: 41.906, lng: 12.47 },
+      { lat: 41.906, lng: 12.485 },
+      { lat: 41.894, lng: 12.485 },
+      { lat: 41.894, lng: 12.47 },
+    ],
+  },
+  track: {
+    name: 'Delivery route 3',
+    type: 'polyline',
+    buffer_m: 80,
+    points: [
+      { lat: 41.9, lng: 12.48 },
+      { lat: 41.91, lng: 12.49 },
+      { lat: 41.915, lng: 12.51 },
+    ],
+  },
+  geojson: {
+    geojson: {
+      type: 'Feature',
+      geometry: { type: 'Point', coordinates: [12.4964, 41.9028] },
+      properties: { name: 'Depot Rome', radius: 250, external_id: 'depot/rome' },
+    },
+    dwell_seconds: 120,
+  },
+} as const;
+
+/** The area that a body creates, as it is stored under this id. */
+export function areaFrom(body: object, id: number): StoredArea {
+  const draft = parseDraft(body);
+  const area = draft.ok ? completeDraft(draft.value) : draft;
+  invariant(area.ok, 'the bodies of the examples are valid');
+  const { definition, measures } = area.value;
+  const createdAtMs = Date.UTC(2026, 0, 15, 10);
+  return { id, worldId: 1, accountId: 1, definition, measures, createdAtMs, revision: 1 };
+}
+
+export const EXAMPLE_CIRCLE = areaFrom(EXAMPLE_AREA_BODIES.circle, 42);
+export const EXAMPLE_POLYGON = areaFrom(EXAMPLE_AREA_BODIES.polygon, 43);
+export const EXAMPLE_TRACK = areaFrom(EXAMPLE_AREA_BODIES.track, 44);
+export const EXAMPLE_PLACE = areaFrom(EXAMPLE_AREA_BODIES.place, 45);

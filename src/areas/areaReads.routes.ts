@@ -1,0 +1,114 @@
+import { scopeMask } from '../access/scopes.ts';
+import { isLatLng } from '../geo/latLng.ts';
+import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { idOf, malformedId } from '../http/id.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { parameterError, readChoice, readLimit } from '../http/parameter.ts';
+import { AREA_FORMAT, AREA_TYPE, COORDINATES_MESSAGE, LIST_LIMIT } from '../http/parameters.ts';
+import { isBlank, offsetOf, parseDecimal } from '../http/query.ts';
+import type { Call, Route } from '../http/route.ts';
+import type { AtOnce } from '../lib/atOnce.ts';
+import type { WorkTurns } from '../lib/workTurns.ts';
+import type { AreaType } from './area.ts';
+import { AreaAnswers } from './areaAnswers.ts';
+import type { AreaCatalog } from './areaCatalog.memory.ts';
+import { AREA_CONTAINS, GET_AREA, LIST_AREAS } from './areaOperations.ts';
+import type { Area } from './knownArea.ts';
+
+export interface AreaReadPorts {
+  readonly areas: AreaCatalog;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+  /** By account. */
+  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
+}
+
+/** Area list, detail and contains: answered from memory. */
+export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[] {
+  const answers = new AreaAnswers(turns);
+  const get = (path: string, describe: Operation, handle: Route['handle']): Route => ({
+    method: 'GET',
+    path,
+    scopes: scopeMask('read_areas'),
+    versions: ['v3'],
+    isPolled: true,
+    describe,
+    handle,
+  });
+  return [
+    get('/areas', LIST_AREAS, (call) => list(areas, answers, call)),
+    get('/areas/:id', GET_AREA, (call) => detail(areas, answers, call)),
+    get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, atOnce, call)),
+  ];
+}
+
+function list(areas: AreaCatalog, answers: AreaAnswers, call: Call): Answer | Promise<Answer> {
+  const { query } = call;
+  const type = readChoice(query, AREA_TYPE);
+  if (type === 'invalid') return parameterError(AREA_TYPE);
+  const format = readChoice(query, AREA_FORMAT);
+  if (format === 'invalid') return parameterError(AREA_FORMAT);
+  const limit = readLimit(query, LIST_LIMIT);
+  const offset = offsetOf(query);
+  const { page, total } = select(areas, call, { type, offset, limit });
+  const meta = { pagination: { limit, offset, count: page.length }, total };
+  return answers.list({ accountId: call.caller.accountId, areas: page, format: format ?? 'json' }, meta);
+}
+
+/** With `external_id` at most one area matches, whatever the page; the type filter holds for it too. */
+function select(
+  areas: AreaCatalog,
+  { caller, query }: Call,
+  filter: { type: AreaType | null; offset: number; limit: number },
+): { page: Area[]; total: number } {
+  const { worldIds, accountId } = caller;
+  const externalId = query['external_id'];
+  if (externalId === undefined || isBlank(externalId)) {
+    return {
+      page: areas.page(worldIds, filter.type, filter.offset, filter.limit),
+      total: areas.count(worldIds, filter.type),
+    };
+  }
+  const area = areas.byExternalId(worldIds, accountId, externalId);
+  const found =
+    area !== undefined && (filter.type ?? area.definition.geometry.type) === area.definition.geometry.type;
+  const matches = found ? [area] : [];
+  return { page: matches.slice(filter.offset, filter.offset + filter.limit), total: matches.length };
+}
+
+function detail(
+  areas: AreaCatalog,
+  answers: AreaAnswers,
+  { caller, params, query }: Call,
+): Answer | Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const format = readChoice(query, AREA_FORMAT);
+  if (format === 'invalid') return parameterError(AREA_FORMAT);
+  const area = areas.area(caller.worldIds, id);
+  if (area === undefined) return errorAnswer('NOT_FOUND');
+  return answers.detail(caller.accountId, area, format ?? 'json');
+}
+
+/** Is the point inside, and how far is it from the edge: negative inside, metres. */
+function contains(
+  areas: AreaCatalog,
+  atOnce: AreaReadPorts['atOnce'],
+  { caller, params, query }: Call,
+): Answer | Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const lat = parseDecimal(query['lat']);
+  const lng = parseDecimal(query['lng']);
+  if (lat === null || lng === null || !isLatLng(lat, lng)) {
+    return errorAnswer('BAD_REQUEST', COORDINATES_MESSAGE);
+  }
+  const area = areas.area(caller.worldIds, id);
+  if (area === undefined) return errorAnswer('NOT_FOUND');
+  return atOnce.run(caller.accountId, () => containsAnswer(area, lat, lng));
+}
+
+function containsAnswer({ shape }: Area, lat: number, lng: number): Answer {
+  const distanceM = shape.signedDistanceM(lat, lng);
+  return jsonAnswer(`{"inside":${distanceM <= 0},"distance_m":${distanceM}}`);
+}

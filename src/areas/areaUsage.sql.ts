@@ -1,0 +1,50 @@
+import { invariant } from '../lib/invariant.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import type { AreaQuota } from './areaQuota.ts';
+
+interface RawQuota {
+  areas: number;
+  vertices: number;
+  max_areas: number;
+  max_area_vertices: number;
+}
+
+/**
+ * What an account has and may have. Locked until the transaction ends, so nobody else adds to it meanwhile.
+ *
+ * Must be called after the locks of areas and before any write that the triggers count, even a deletion or a smaller
+ * shape. Otherwise such a write could need this lock while a creation under the same external id holds it and waits for
+ * the write.
+ */
+export async function lockAreaQuota(tx: Tx, accountId: number): Promise<AreaQuota> {
+  const [row] = await lock(tx, accountId);
+  if (row !== undefined) return quotaOf(row);
+  await tx`insert into area_usage (account_id) values (${accountId}) on conflict do nothing`;
+  const [made] = await lock(tx, accountId);
+  invariant(made, 'an account that writes is there');
+  return quotaOf(made);
+}
+
+function lock(tx: Tx, accountId: number) {
+  return tx<RawQuota[]>`
+    select u.areas, u.vertices, p.max_areas, p.max_area_vertices
+    from area_usage u join account a on a.id = u.account_id join plan p on p.name = a.plan
+    where u.account_id = ${accountId} for update of u`;
+}
+
+/** Like `lockAreaQuota`, without the lock. */
+export async function selectAreaQuota(sql: Sql, accountId: number): Promise<AreaQuota> {
+  const [row] = await sql<RawQuota[]>`
+    select coalesce(u.areas, 0) as areas, coalesce(u.vertices, 0) as vertices, p.max_areas, p.max_area_vertices
+    from account a join plan p on p.name = a.plan left join area_usage u on u.account_id = a.id
+    where a.id = ${accountId}`;
+  invariant(row, 'an account that asks is there');
+  return quotaOf(row);
+}
+
+const quotaOf = (row: RawQuota): AreaQuota => ({
+  areas: row.areas,
+  vertices: row.vertices,
+  maxAreas: row.max_areas,
+  maxVertices: row.max_area_vertices,
+});

@@ -1,0 +1,294 @@
+import type { LatLng } from '../geo/latLng.ts';
+import { invariant } from '../lib/invariant.ts';
+import { numbers } from '../lib/numbers.ts';
+import type { CopiedRow } from '../postgres/copiedRow.ts';
+import { copyRows } from '../postgres/copyRows.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { isUniqueViolation } from '../postgres/sqlErrors.ts';
+import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';
+import type { AreaDefinition, AreaGeometry, AreaType } from './area.ts';
+import type { AreaMeasures } from './areaMeasures.ts';
+import type { StoredArea } from './storedArea.ts';
+
+/** The columns of a geometry. */
+export interface RawGeometry {
+  readonly id: number;
+  readonly type: AreaType;
+  readonly center_lat: number | null;
+  readonly center_lng: number | null;
+  readonly radius_m: number | null;
+  readonly buffer_m: number | null;
+  readonly points: Uint8Array;
+}
+
+interface RawArea extends RawGeometry {
+  world_id: number;
+  account_id: number;
+  name: string;
+  color: string;
+  external_id: string | null;
+  dwell_seconds: number;
+  area_m2: number | null;
+  perimeter_m: number | null;
+  length_m: number | null;
+  south: number;
+  west: number;
+  north: number;
+  east: number;
+  created_at: Date;
+  revision: number;
+}
+
+/** Who makes an area, and where it belongs. */
+export interface AreaOwner {
+  readonly worldId: number;
+  readonly accountId: number;
+}
+
+/** Stores a new area; undefined when its account uses the external id already. */
+export async function insertArea(
+  tx: Tx,
+  owner: AreaOwner,
+  definition: AreaDefinition,
+  measures: AreaMeasures,
+): Promise<StoredArea | undefined> {
+  const [row] = await tx<RawArea[]>`
+    insert into area ${insertRows([{ world_id: owner.worldId, account_id: owner.accountId, ...columns(definition, measures) }])}
+    on conflict (account_id, external_id) do nothing
+    returning *`;
+  return row === undefined ? undefined : storedArea(row);
+}
+
+/**
+ * Stores new areas and returns their ids, in order. Null when one of their external ids exists already: then the caller
+ * must roll back.
+ */
+export async function insertAreas(
+  tx: Tx,
+  owner: AreaOwner,
+  areas: readonly { definition: AreaDefinition; measures: AreaMeasures }[],
+): Promise<number[] | null> {
+  const ids: number[] = [];
+  for (let at = 0; at < areas.length; at += INSERT_CHUNK) {
+    const rows = areas.slice(at, at + INSERT_CHUNK).map(({ definition, measures }) => ({
+      world_id: owner.worldId,
+      account_id: owner.accountId,
+      ...columns(definition, measures),
+    }));
+    const inserted = await tx<{ id: number }[]>`
+      insert into area ${insertRows(rows)} on conflict (account_id, external_id) do nothing returning id`;
+    if (inserted.length < rows.length) return null;
+    ids.push(...inserted.map((row) => row.id));
+  }
+  return ids;
+}
+
+/** Rows of one insert. A row has at most 32 KB of vertices, so a statement has about a megabyte. */
+const INSERT_CHUNK = 25;
+
+/** Replaces an area that the caller has locked. Throws 23505 when its account uses the new external id already. */
+export async function updateArea(
+  tx: Tx,
+  areaId: number,
+  definition: AreaDefinition,
+  measures: AreaMeasures,
+): Promise<StoredArea> {
+  const [row] = await tx<RawArea[]>`
+    update area set ${assignments(columns(definition, measures))}, revision = revision + 1 where id = ${areaId} returning *`;
+  if (row === undefined) throw new Error(`area ${areaId} was locked and is gone`);
+  return storedArea(row);
+}
+
+/** Deletes an area of these worlds and returns its world; undefined when there is none. */
+export async function deleteArea(
+  tx: Tx,
+  worldIds: readonly number[],
+  areaId: number,
+): Promise<number | undefined> {
+  const [row] = await tx<{ world_id: number }[]>`
+    delete from area where id = ${areaId} and world_id = any(${arrayLiteral(worldIds)}::bigint[]) returning world_id`;
+  return row?.world_id;
+}
+
+/** An area of these worlds, locked for the transaction. */
+export async function lockArea(
+  tx: Tx,
+  worldIds: readonly number[],
+  areaId: number,
+): Promise<StoredArea | undefined> {
+  const [row] = await tx<RawArea[]>`
+    select * from area where id = ${areaId} and world_id = any(${arrayLiteral(worldIds)}::bigint[]) for update`;
+  return row === undefined ? undefined : storedArea(row);
+}
+
+/** The areas that an account made under these external ids, locked in ascending order. */
+export async function lockAreasByExternalId(
+  tx: Tx,
+  accountId: number,
+  externalIds: readonly string[],
+): Promise<StoredArea[]> {
+  const rows = await tx<RawArea[]>`
+    select * from area where account_id = ${accountId} and external_id = any(${[...externalIds]}::text[])
+    order by id for update`;
+  return rows.map(storedArea);
+}
+
+/** Like `lockAreasByExternalId`, without the lock. */
+export async function selectAreasByExternalId(
+  sql: Sql,
+  accountId: number,
+  externalIds: readonly string[],
+): Promise<StoredArea[]> {
+  const rows = await sql<RawArea[]>`
+    select * from area where account_id = ${accountId} and external_id = any(${[...externalIds]}::text[])`;
+  return rows.map(storedArea);
+}
+
+/** The areas of these worlds that an account made under an external id, by id. */
+export async function selectExternalIds(
+  sql: Sql,
+  accountId: number,
+  worldIds: readonly number[],
+): Promise<{ id: number; externalId: string; vertices: number }[]> {
+  const rows = await sql<{ id: number; external_id: string; vertices: number }[]>`
+    select id, external_id, coalesce(octet_length(points) / 16, 0) as vertices from area
+    where account_id = ${accountId} and external_id is not null
+      and world_id = any(${arrayLiteral(worldIds)}::bigint[])
+    order by id`;
+  return rows.map(({ id, external_id, vertices }) => ({ id, externalId: external_id, vertices }));
+}
+
+export async function selectAreasById(sql: Sql, ids: readonly number[]): Promise<StoredArea[]> {
+  const rows = await sql<RawArea[]>`select * from area where id = any(${arrayLiteral(ids)}::bigint[])`;
+  return rows.map(storedArea);
+}
+
+/** Gives all areas of all worlds to `use`, in batches. */
+export async function copyAreas(
+  tx: Tx,
+  use: (areas: readonly StoredArea[]) => void | Promise<void>,
+): Promise<void> {
+  const query = tx`
+    select id, world_id, account_id, name, color, type, center_lat, center_lng, radius_m, buffer_m, points,
+      external_id, dwell_seconds, area_m2, perimeter_m, length_m, south, west, north, east, created_at, revision
+    from area`;
+  await copyRows(tx, query, (row) => storedArea(copiedArea(row)), use);
+}
+
+/** Reads the columns above, in their order. */
+function copiedArea(row: CopiedRow): RawArea {
+  return {
+    id: row.int8(),
+    world_id: row.int8(),
+    account_id: row.int8(),
+    name: row.text(),
+    color: row.internedText(),
+    type: row.internedText() as AreaType,
+    center_lat: row.float8OrNull(),
+    center_lng: row.float8OrNull(),
+    radius_m: row.float8OrNull(),
+    buffer_m: row.float8OrNull(),
+    points: row.bytes(),
+    external_id: row.textOrNull(),
+    dwell_seconds: row.int4(),
+    area_m2: row.float8OrNull(),
+    perimeter_m: row.float8OrNull(),
+    length_m: row.float8OrNull(),
+    south: row.float8(),
+    west: row.float8(),
+    north: row.float8(),
+    east: row.float8(),
+    created_at: new Date(row.timestampMs()),
+    revision: row.int8(),
+  };
+}
+
+function columns(
+  { name, color, geometry, externalId, dwellSeconds }: AreaDefinition,
+  measures: AreaMeasures,
+) {
+  const points = 'points' in geometry ? geometry.points : NO_POINTS;
+  return {
+    name,
+    color,
+    type: geometry.type,
+    center_lat: measures.center?.lat ?? null,
+    center_lng: measures.center?.lng ?? null,
+    radius_m: 'radiusM' in geometry ? geometry.radiusM : null,
+    buffer_m: 'bufferM' in geometry ? geometry.bufferM : null,
+    points: Buffer.from(points.buffer, points.byteOffset, points.byteLength),
+    external_id: externalId,
+    dwell_seconds: dwellSeconds,
+    area_m2: measures.areaM2,
+    perimeter_m: measures.perimeterM,
+    length_m: measures.lengthM,
+    south: measures.bounds.south,
+    west: measures.bounds.west,
+    north: measures.bounds.north,
+    east: measures.bounds.east,
+  };
+}
+
+const NO_POINTS = new Float64Array(0);
+
+function storedArea(row: RawArea): StoredArea {
+  return {
+    id: row.id,
+    worldId: row.world_id,
+    accountId: row.account_id,
+    definition: {
+      name: row.name,
+      color: row.color,
+      geometry: geometryOf(row),
+      externalId: row.external_id,
+      dwellSeconds: row.dwell_seconds,
+    },
+    measures: {
+      areaM2: row.area_m2,
+      perimeterM: row.perimeter_m,
+      lengthM: row.length_m,
+      bounds: { south: row.south, west: row.west, north: row.north, east: row.east },
+      center: centerOf(row),
+    },
+    createdAtMs: row.created_at.getTime(),
+    revision: row.revision,
+  };
+}
+
+function centerOf({ center_lat: lat, center_lng: lng }: RawGeometry): LatLng | null {
+  return lat === null || lng === null ? null : { lat, lng };
+}
+
+/** The geometry of an area or of a past form of it. */
+export function geometryOf(row: RawGeometry): AreaGeometry {
+  const center = centerOf(row);
+  switch (row.type) {
+    case 'polygon':
+      return { type: row.type, points: doublesOf(row.points) };
+    case 'polyline':
+      invariant(row.buffer_m !== null, `track ${row.id} is stored without a buffer`);
+      return { type: row.type, points: doublesOf(row.points), bufferM: row.buffer_m };
+    case 'circle':
+    case 'point':
+      invariant(
+        center !== null && row.radius_m !== null,
+        `area ${row.id} is stored without centre or radius`,
+      );
+      return { type: row.type, center, radiusM: row.radius_m };
+  }
+}
+
+/** Copies the bytes, because the driver's buffers begin at any offset. */
+function doublesOf({ buffer, byteOffset, byteLength }: Uint8Array): Float64Array {
+  const view = new DataView(buffer, byteOffset, byteLength);
+  const doubles = numbers(byteLength / DOUBLE_BYTES);
+  for (let i = 0; i < doubles.length; i++) doubles[i] = view.getFloat64(DOUBLE_BYTES * i, true);
+  return doubles;
+}
+
+const DOUBLE_BYTES = Float64Array.BYTES_PER_ELEMENT;
+
+/** True when an update failed because another area of the account has its external id. */
+export function isExternalIdTaken(error: unknown): boolean {
+  return isUniqueViolation(error, 'area_external_id');
+}

@@ -1,0 +1,108 @@
+import { hash } from 'node:crypto';
+import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
+import { canonicalJson } from '../lib/canonicalJson.ts';
+import { invariant } from '../lib/invariant.ts';
+import { KeyedQueue } from '../lib/keyedQueue.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import type { AreaDraft } from './areaDraft.ts';
+import { TOO_MANY_KEYS } from './idempotencyKey.ts';
+import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from './idempotentAnswers.sql.ts';
+import { completeDraft } from './mergeDraft.ts';
+import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
+
+/** A creation that may be repeated. */
+export interface Creation {
+  readonly draft: AreaDraft;
+  /** The Idempotency-Key, or null: every call creates. */
+  readonly key: string | null;
+  /** The body as parsed, by which a repetition is known. */
+  readonly body: unknown;
+}
+
+export type CreateOutcome =
+  | SaveOutcome
+  | { readonly kind: 'replayed'; readonly areaId: number; readonly body: string }
+  | { readonly kind: 'key_mismatch' };
+
+/** Undoes a transaction whose outcome is no success. */
+class Undone extends Error {
+  readonly outcome: SaveOutcome;
+
+  constructor(outcome: SaveOutcome) {
+    super('the creation is undone');
+    this.outcome = outcome;
+  }
+}
+
+/**
+ * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
+ * area are one transaction, and a repetition waits for the first. Only creations are kept; after an error the key
+ * is free. An account that keeps as many keys as its plan allows creates nothing under a new one. `bodyOf` gives the body to repeat.
+ */
+export class CreateOnce {
+  readonly #ports: (accountId: number) => WritePorts;
+  /** Repetitions in this process wait here rather than each with a database connection. */
+  readonly #queue = new KeyedQueue();
+
+  /** @param ports by the account that writes */
+  constructor(ports: (accountId: number) => WritePorts) {
+    this.#ports = ports;
+  }
+
+  async create(
+    writer: AreaWriter,
+    { draft, key, body }: Creation,
+    bodyOf: (saved: SavedArea) => string,
+  ): Promise<CreateOutcome> {
+    const ports = this.#ports(writer.accountId);
+    if (key === null) return writeWorlds(ports, (scope) => createArea(scope, writer, draft));
+    const bodyHash = await ports.turns.run(writer.accountId, bodyHashOf(body));
+    const work = (): Promise<CreateOutcome> =>
+      writeWorlds<CreateOutcome>(ports, async (scope) => {
+        const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
+        if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
+        if (claim.kind === 'answered') return replay(scope, writer, draft, claim.stored, bodyOf);
+        const outcome = await createArea(scope, writer, draft);
+        if (outcome.kind !== 'created') throw new Undone(outcome);
+        // Under the lock of the quota, which the creation took. A key that is not kept would promise what is not so.
+        if (!(await fitsStoredAnswers(scope.tx, writer.accountId))) {
+          throw new Undone({ kind: 'invalid', errors: [TOO_MANY_KEYS] });
+        }
+        await storeAnswer(scope.tx, writer.accountId, key, {
+          areaId: outcome.area.id,
+          createdAtMs: outcome.area.createdAtMs,
+          body: bodyOf(outcome),
+        });
+        return outcome;
+      }).catch((error: unknown) => {
+        if (error instanceof Undone) return error.outcome;
+        throw error;
+      });
+    return this.#queue.run(`${writer.accountId} ${key}`, work);
+  }
+}
+
+/**
+ * The answer of the first call. The body that is repeated is the same, so it makes the same area again, and with its id
+ * and time the same answer.
+ */
+async function replay(
+  { turns }: WriteScope,
+  writer: AreaWriter,
+  draft: AreaDraft,
+  { areaId, createdAtMs, body }: StoredAnswer,
+  bodyOf: (saved: SavedArea) => string,
+): Promise<CreateOutcome> {
+  if (body !== null) return { kind: 'replayed', areaId, body };
+  const valid = await turns.once(writer.accountId, () => completeDraft(draft));
+  if (!valid.ok) return { kind: 'invalid', errors: valid.error };
+  invariant(createdAtMs !== null, 'an answer without its body has the time of its area');
+  const { definition, measures, warnings } = valid.value;
+  const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
+  const area = { id: areaId, ...owner, definition, measures, createdAtMs, revision: 1 };
+  return { kind: 'replayed', areaId, body: bodyOf({ kind: 'created', area, warnings }) };
+}
+
+function* bodyHashOf(body: unknown): Steps<Buffer> {
+  return hash('sha256', yield* canonicalJson(body), 'buffer');
+}

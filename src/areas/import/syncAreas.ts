@@ -1,0 +1,207 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
+import type { FieldError } from '../../lib/fieldError.ts';
+import { invariant } from '../../lib/invariant.ts';
+import { type AreaSize, growthOf } from '../areaQuota.ts';
+import { deleteArea, lockArea, selectAreasByExternalId, selectExternalIds } from '../areas.sql.ts';
+import { lockAreaQuota } from '../areaUsage.sql.ts';
+import { isExternalId } from '../externalId.ts';
+import type { AreaWriter } from '../saveArea.ts';
+import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
+import { fieldImportError, type ImportError } from './importError.ts';
+import { type ImportItem, type ImportPlan, planImport } from './importPlan.ts';
+import { resolveImport } from './resolveImport.ts';
+
+/** A feature of a file, and its place among all of them, from 0. */
+export interface FileFeature {
+  readonly index: number;
+  readonly feature: unknown;
+}
+
+/** What some features of a file did to the areas of an account, or would do. */
+export interface SyncReport {
+  readonly created: number;
+  readonly updated: number;
+  /** Areas that are as the file says already; nothing is written for them. */
+  readonly unchanged: number;
+  /** `index` is that of the file. */
+  readonly errors: readonly ImportError[];
+  /** What the account has more than before. */
+  readonly growth: AreaSize;
+}
+
+const NO_EXTERNAL_ID = {
+  field: 'external_id',
+  code: 'REQUIRED',
+  message: 'external_id is required: without it the area cannot be found again',
+} as const satisfies FieldError;
+
+/** Areas that are deleted in one transaction. */
+const DELETED_AT_A_TIME = 200;
+
+/**
+ * The features whose external id no feature before them has, and an error for each of the others. `seen` has the index
+ * of the first feature of each external id, and takes up those of these features.
+ */
+export function withoutRepeated(
+  features: readonly FileFeature[],
+  seen: Map<string, number>,
+): { readonly fresh: readonly FileFeature[]; readonly errors: readonly ImportError[] } {
+  const errors: ImportError[] = [];
+  const fresh = features.filter(({ index, feature }) => {
+    const id = externalIdOf(feature);
+    if (id === null) return true;
+    const first = seen.get(id);
+    if (first === undefined) seen.set(id, index);
+    else
+      errors.push({ index, code: 'TAKEN', message: `external_id ${id} is that of feature ${first} already` });
+    return first === undefined;
+  });
+  return { fresh, errors };
+}
+
+function externalIdOf(feature: unknown): string | null {
+  const { properties } = (feature ?? {}) as { properties?: { external_id?: unknown } | null };
+  const id = properties?.external_id;
+  return typeof id === 'string' && isExternalId(id) ? id : null;
+}
+
+/**
+ * Brings features into the areas of an account by their external ids, in one transaction of at most
+ * IMPORT_LIMITS.features features. `dryGrowth` makes it a dry run, in an account that has grown by so much before.
+ */
+export async function syncFeatures(
+  ports: WritePorts,
+  writer: AreaWriter,
+  features: readonly FileFeature[],
+  dryGrowth: AreaSize | null,
+): Promise<SyncReport> {
+  const collection = { type: 'FeatureCollection', features: features.map(({ feature }) => feature) };
+  const planned = await ports.turns.run(writer.accountId, planImport(collection));
+  invariant(planned.ok, 'a list of features is a collection');
+  const named = planned.value.items.filter(({ externalId }) => externalId !== null);
+  const nameless = planned.value.items.filter(({ externalId }) => externalId === null);
+  const plan: ImportPlan = { ...planned.value, items: named };
+  const growths = await growthsOf(ports, writer, plan);
+  const isChange = ({ externalId }: ImportItem) => growths.get(externalId as string) !== 'unchanged';
+  const changes: ImportPlan = {
+    ...plan,
+    items: named.filter(isChange),
+    errors: [...plan.errors, ...namelessErrors(nameless)],
+  };
+  const report =
+    dryGrowth !== null
+      ? await dryRunImport(ports, writer, changes, dryGrowth)
+      : await importAreas(ports, writer, changes);
+  return {
+    created: report.created.length,
+    updated: report.updated.length,
+    unchanged: named.length - changes.items.length,
+    errors: report.errors.map((error) => ({ ...error, index: features[error.index]?.index ?? error.index })),
+    growth: sumOf(doneIn(report, named).map((id) => growths.get(id))),
+  };
+}
+
+/** The external ids of what an import created and updated. */
+function doneIn({ created, updated }: ImportReport, items: readonly ImportItem[]): string[] {
+  const idAt = new Map(items.map(({ index, externalId }) => [index, externalId as string]));
+  return [...created, ...updated].map(({ index }) => idAt.get(index) as string);
+}
+
+function sumOf(growths: readonly (Growth | undefined)[]): AreaSize {
+  let [areas, vertices] = [0, 0];
+  for (const growth of growths) {
+    if (growth === undefined || growth === 'unchanged') continue;
+    areas += growth.areas;
+    vertices += growth.vertices;
+  }
+  return { areas, vertices };
+}
+
+/** One error for each feature, whatever the number of its parts. */
+function namelessErrors(items: readonly ImportItem[]): ImportError[] {
+  const indexes = new Set(items.map(({ index }) => index));
+  return [...indexes].map((index) => fieldImportError(index, NO_EXTERNAL_ID));
+}
+
+/** What writing an area adds to those of its account, if there is room. */
+type Growth = AreaSize | 'unchanged';
+
+/** By external id; without those whose feature has an error. */
+async function growthsOf(
+  { sql, turns }: WritePorts,
+  { accountId }: AreaWriter,
+  plan: ImportPlan,
+): Promise<ReadonlyMap<string, Growth>> {
+  const ids = new Set(plan.items.map(({ externalId }) => externalId as string));
+  const stored = new Map(
+    (await selectAreasByExternalId(sql, accountId, [...ids])).map((area) => [
+      area.definition.externalId as string,
+      area.definition,
+    ]),
+  );
+  const { writes } = await turns.run(
+    accountId,
+    resolveImport(plan, (id) => stored.get(id), UNBOUNDED),
+  );
+  return new Map(
+    writes.map(({ area: { definition } }): [string, Growth] => {
+      const id = definition.externalId as string;
+      const before = stored.get(id) ?? null;
+      return [id, isDeepStrictEqual(definition, before) ? 'unchanged' : growthOf(before, definition)];
+    }),
+  );
+}
+
+const UNBOUNDED = {
+  areas: 0,
+  vertices: 0,
+  maxAreas: Number.POSITIVE_INFINITY,
+  maxVertices: Number.POSITIVE_INFINITY,
+};
+
+/** The areas of an account that have an external id which no feature has. */
+export interface Surplus {
+  readonly ids: readonly number[];
+  readonly size: AreaSize;
+}
+
+export async function findSurplus(
+  { sql }: Pick<WritePorts, 'sql'>,
+  { accountId, worldIds }: AreaWriter,
+  isInFile: (externalId: string) => boolean,
+): Promise<Surplus> {
+  const stored = await selectExternalIds(sql, accountId, worldIds);
+  const areas = stored.filter(({ externalId }) => !isInFile(externalId));
+  const vertices = areas.reduce((sum, area) => sum + area.vertices, 0);
+  return { ids: areas.map(({ id }) => id), size: { areas: areas.length, vertices } };
+}
+
+/** Deletes areas, some in each transaction; returns how many there were. */
+export async function pruneAreas(
+  ports: WritePorts,
+  writer: AreaWriter,
+  ids: readonly number[],
+): Promise<number> {
+  let pruned = 0;
+  for (let at = 0; at < ids.length; at += DELETED_AT_A_TIME) {
+    pruned += await deleteAreas(ports, writer, ids.slice(at, at + DELETED_AT_A_TIME));
+  }
+  return pruned;
+}
+
+function deleteAreas(ports: WritePorts, writer: AreaWriter, ids: readonly number[]): Promise<number> {
+  return writeWorlds(ports, async ({ tx, changed }) => {
+    const found: { id: number; worldId: number }[] = [];
+    for (const id of ids) {
+      const area = await lockArea(tx, writer.worldIds, id);
+      if (area !== undefined) found.push({ id, worldId: area.worldId });
+    }
+    await lockAreaQuota(tx, writer.accountId);
+    for (const { id } of found) await deleteArea(tx, writer.worldIds, id);
+    for (const [worldId, areas] of Map.groupBy(found, (area) => area.worldId)) {
+      changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
+    }
+    return found.length;
+  });
+}

@@ -1,0 +1,74 @@
+import { scopeMask } from '../../access/scopes.ts';
+import { type Answer, errorAnswer, jsonAnswer } from '../../http/answer.ts';
+import type { BulkCalls } from '../../http/bulkCalls.ts';
+import { idOf, malformedId } from '../../http/id.ts';
+import type { Route } from '../../http/route.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import type { AreaCatalog } from '../areaCatalog.memory.ts';
+import { AREA_OVERLAPS } from '../bulkOperations.ts';
+import type { Area } from '../knownArea.ts';
+import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
+
+/** Items whose JSON is made between two looks at the clock. */
+const ITEMS_PER_STEP = 100;
+/** More than measuring takes at most, and making the JSON. */
+const DEADLINE_MS = 60_000;
+
+export interface AreaOverlapPorts {
+  readonly areas: AreaCatalog;
+  readonly overlaps: Overlaps;
+  readonly bulkCalls: BulkCalls;
+}
+
+/** The areas whose interiors meet that of one area, largest overlap first. Answered from memory. */
+export function areaOverlapsRoute({ areas, overlaps, bulkCalls }: AreaOverlapPorts): Route {
+  return {
+    method: 'GET',
+    path: '/areas/:id/overlaps',
+    scopes: scopeMask('read_areas'),
+    versions: ['v3'],
+    describe: AREA_OVERLAPS,
+    deadlineMs: DEADLINE_MS,
+    handle: async ({ caller: { accountId, worldIds }, params }) => {
+      const id = idOf(params);
+      if (id === null) return malformedId();
+      const area = areas.area(worldIds, id);
+      if (area === undefined) return errorAnswer('NOT_FOUND');
+      const found = await overlaps.find(accountId, area, areas.meeting(worldIds, area));
+      if (!found.ok) return errorAnswer('TOO_COMPLEX', tooComplexMessage(area, found.error));
+      return bulkCalls.run(accountId, () => answerOverlaps(found.value));
+    },
+  };
+}
+
+function tooComplexMessage(area: Area, { longest }: TooComplex): string {
+  const own = `this area${verticesOf(area)}`;
+  const which =
+    longest === null ? own : `${own} or area ${longest.id}${verticesOf(longest)}, which takes longest`;
+  return `the overlaps take longer to measure than a call may: simplify ${which}; fewer vertices, shorter edges and a wider margin of a track help`;
+}
+
+function verticesOf({ definition: { geometry } }: Area): string {
+  return 'points' in geometry ? ` (${geometry.points.length / 2} vertices)` : '';
+}
+
+/** There may be as many as an account may have areas, so their JSON is made in steps. */
+function* answerOverlaps({ total, overlaps }: FoundOverlaps): Steps<Answer> {
+  const items: string[] = [];
+  for (const overlap of overlaps) {
+    items.push(JSON.stringify(overlapView(overlap)));
+    if (items.length % ITEMS_PER_STEP === 0) yield;
+  }
+  return jsonAnswer(`[${items.join(',')}]`, `{"total":${total}}`);
+}
+
+/** Wire form. */
+export function overlapView({ other: { id, definition }, commonM2, share, shareOfOther }: Overlap) {
+  const { name, geometry, externalId } = definition;
+  return {
+    area: { id, name, type: geometry.type, external_id: externalId },
+    overlap_m2: commonM2,
+    share,
+    share_of_other: shareOfOther,
+  };
+}

@@ -1,0 +1,144 @@
+import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import type { AreaDraft } from './areaDraft.ts';
+import { lockExternalIds, selectAreaMaker } from './areaMakers.sql.ts';
+import { growthOf, quotaErrorOf } from './areaQuota.ts';
+import {
+  deleteArea,
+  insertArea,
+  isExternalIdTaken,
+  lockArea,
+  lockAreasByExternalId,
+  updateArea,
+} from './areas.sql.ts';
+import { lockAreaQuota } from './areaUsage.sql.ts';
+import type { AreaWarning } from './areaWarning.ts';
+import { draftErrors } from './draftErrors.ts';
+import { completeDraft, mergeDraft } from './mergeDraft.ts';
+import { addressDraft } from './parseDraft.ts';
+import type { StoredArea } from './storedArea.ts';
+
+/** Who writes: its account, and the worlds it sees, its own first. */
+export interface AreaWriter {
+  readonly accountId: number;
+  readonly worldIds: readonly number[];
+}
+
+export interface SavedArea {
+  readonly kind: 'created' | 'updated';
+  readonly area: StoredArea;
+  readonly warnings: readonly AreaWarning[];
+}
+
+/** What a write came to. */
+export type SaveOutcome =
+  | SavedArea
+  | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
+  | { readonly kind: 'external_id_taken' }
+  | { readonly kind: 'not_found' };
+
+const TAKEN: SaveOutcome = { kind: 'external_id_taken' };
+const NOT_FOUND: SaveOutcome = { kind: 'not_found' };
+
+/** Creates an area in the writer's own world, inside the caller's write. */
+export async function createArea(
+  scope: WriteScope,
+  writer: AreaWriter,
+  draft: AreaDraft,
+): Promise<SaveOutcome> {
+  const valid = await scope.turns.once(writer.accountId, () => completeDraft(draft));
+  if (!valid.ok) return { kind: 'invalid', errors: valid.error };
+  const { definition, measures, warnings } = valid.value;
+  const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
+  if (definition.externalId !== null) await lockExternalIds(scope.tx, writer.accountId);
+  const excess = quotaErrorOf(await lockAreaQuota(scope.tx, writer.accountId), growthOf(null, definition));
+  if (excess !== null) return { kind: 'invalid', errors: [excess] };
+  const area = await insertArea(scope.tx, owner, definition, measures);
+  if (area === undefined) return TAKEN;
+  scope.changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
+  return { kind: 'created', area, warnings };
+}
+
+/** Changes the sent fields of an area that the writer sees. A draft that no area could take is invalid either way. */
+export function patchArea(
+  ports: WritePorts,
+  writer: AreaWriter,
+  areaId: number,
+  draft: AreaDraft,
+): Promise<SaveOutcome> {
+  return takenAsOutcome(() =>
+    writeWorlds(ports, async (scope) => {
+      if (draft.externalId?.ok && draft.externalId.value !== null) {
+        const makerId = await selectAreaMaker(scope.tx, writer.worldIds, areaId);
+        if (makerId !== undefined) await lockExternalIds(scope.tx, makerId);
+      }
+      const stored = await lockArea(scope.tx, writer.worldIds, areaId);
+      return stored === undefined ? missing(scope, writer, draft) : mergeInto(scope, writer, stored, draft);
+    }),
+  );
+}
+
+async function missing({ turns }: WriteScope, writer: AreaWriter, draft: AreaDraft): Promise<SaveOutcome> {
+  const errors = await turns.run(writer.accountId, draftErrors(draft));
+  return errors.length > 0 ? { kind: 'invalid', errors } : NOT_FOUND;
+}
+
+/**
+ * Creates or updates the area that the writer's account has under `externalId`. An area of this code that the
+ * account made but no longer sees (it stayed with an organization) keeps the code.
+ */
+export async function upsertArea(
+  ports: WritePorts,
+  writer: AreaWriter,
+  externalId: string,
+  sent: AreaDraft,
+): Promise<SaveOutcome> {
+  const draft = addressDraft(sent, externalId);
+  return writeWorlds(ports, async (scope) => {
+    await lockExternalIds(scope.tx, writer.accountId);
+    const [stored] = await lockAreasByExternalId(scope.tx, writer.accountId, [externalId]);
+    if (stored === undefined) return createArea(scope, writer, draft);
+    return writer.worldIds.includes(stored.worldId) ? mergeInto(scope, writer, stored, draft) : TAKEN;
+  });
+}
+
+/** True when there was such an area. */
+export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number): Promise<boolean> {
+  return writeWorlds(ports, async ({ tx, changed }) => {
+    const stored = await lockArea(tx, writer.worldIds, areaId);
+    if (stored === undefined) return false;
+    await lockAreaQuota(tx, stored.accountId);
+    await deleteArea(tx, writer.worldIds, areaId);
+    changed({ kind: 'area', worldId: stored.worldId, entityIds: [areaId] });
+    return true;
+  });
+}
+
+async function mergeInto(
+  { tx, turns, changed }: WriteScope,
+  writer: AreaWriter,
+  stored: StoredArea,
+  draft: AreaDraft,
+): Promise<SaveOutcome> {
+  const valid = await turns.once(writer.accountId, () => mergeDraft(stored.definition, draft));
+  if (!valid.ok) return { kind: 'invalid', errors: valid.error };
+  const { definition, measures, warnings } = valid.value;
+  const growth = growthOf(stored.definition, definition);
+  if (growth.vertices !== 0) {
+    const excess = quotaErrorOf(await lockAreaQuota(tx, stored.accountId), growth);
+    if (excess !== null) return { kind: 'invalid', errors: [excess] };
+  }
+  const area = await updateArea(tx, stored.id, definition, measures);
+  changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
+  return { kind: 'updated', area, warnings };
+}
+
+/** An update that meets a taken code fails in Postgres and takes its transaction along. */
+async function takenAsOutcome(save: () => Promise<SaveOutcome>): Promise<SaveOutcome> {
+  try {
+    return await save();
+  } catch (error) {
+    if (isExternalIdTaken(error)) return TAKEN;
+    throw error;
+  }
+}

@@ -1,0 +1,303 @@
+import { invariant } from '../lib/invariant.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
+import { arrayLiteral } from '../postgres/sqlText.ts';
+
+/**
+ * What a row of the change feed is about. 'positions' carries position updates, 'events' names a world that has new fleet
+ * events; the others name one entity.
+ */
+export type ChangeKind = 'positions' | 'events' | EntityKind;
+
+/** A change that names entities and raises the version of their world. */
+export type EntityKind = 'device' | 'account' | 'key' | 'area' | 'webhook';
+
+/** The changes of one kind and world on a page, or the position updates of one transaction (`payload`). */
+export interface Change {
+  readonly kind: ChangeKind;
+  readonly worldId: number | null;
+  /** The newest of the page. */
+  readonly worldVersion: number | null;
+  /** In any order; an entity that was changed twice may be there twice. */
+  readonly entityIds: readonly number[];
+  readonly payload: Buffer | null;
+  /** What the payload lacks; null where a pod of an earlier version wrote it. */
+  readonly details: Buffer | null;
+  /** The stays that changed with it; null where a pod of an earlier version wrote it. */
+  readonly stays: string | null;
+  /** Of position updates: the transaction that stored them. */
+  readonly xid: number;
+}
+
+/**
+ * A snapshot of Postgres, "xmin:xmax:running transactions". A reader of the feed has applied exactly the changes that
+ * were committed in it. It is not a number, because transactions commit out of order.
+ */
+export type FeedSnapshot = string;
+
+/** How far a reader has come in the feed. The snapshot is meaningful on this server only (`history`, sql/0010). */
+export interface FeedCursor {
+  readonly snapshot: FeedSnapshot;
+  readonly history: string;
+  /** The start of this server (sql/0028). */
+  readonly start: number;
+  /** A position in its write-ahead log up to which all that the cursor sees is on disk, in bytes. */
+  readonly flushedBytes: number;
+}
+
+/** Where the next page of a read begins. */
+export interface PagePosition {
+  /** The snapshot of the first page. Later pages contain nothing that was committed since then. */
+  readonly upTo: FeedSnapshot;
+  readonly afterXid: string;
+  readonly afterId: number;
+}
+
+export interface ChangePage {
+  readonly changes: readonly Change[];
+  /** The snapshot of the cursor once all pages are applied. */
+  readonly upTo: FeedSnapshot;
+  /** Null on the last page. */
+  readonly next: PagePosition | null;
+  /** True when changes after the cursor may have been pruned already. Then `changes` is empty. */
+  readonly pruned: boolean;
+  /** Of the server that answered. */
+  readonly history: string;
+  readonly start: number;
+  readonly flushedBytes: number;
+}
+
+/** NOTIFY on this channel says "look at the feed". It carries nothing and may be lost. */
+export const CHANGE_CHANNEL = 'fleet_change';
+
+/** How long a change stays in the feed. A pod that was away for longer reloads everything. */
+export const FEED_RETENTION_MINUTES = 15;
+
+/**
+ * Raises the version of `worldId` and appends one change for each entity, in the caller's transaction. Returns the new
+ * version. The row lock on the world makes its versions commit in order.
+ */
+export async function recordChange(
+  tx: Tx,
+  change: { kind: EntityKind; worldId: number; entityIds: readonly number[] },
+): Promise<number> {
+  const [row] = await tx<{ version: number }[]>`
+    with raised as (
+      update world set version = version + 1 where id = ${change.worldId} returning version
+    ), appended as (
+      insert into change (kind, world_id, world_version, entity_id)
+      select ${change.kind}, ${change.worldId}, version, entity_id
+      from raised, unnest(${arrayLiteral(change.entityIds)}::bigint[]) as entity_id
+    )
+    select version + version_base() as version from raised`;
+  if (row === undefined) throw new Error(`world ${change.worldId} is missing`);
+  return row.version;
+}
+
+/** Appends the position updates of one ingest transaction; returns its id. They do not raise the version of a world. */
+export async function recordPositions(
+  tx: Tx,
+  payload: Buffer,
+  details: Buffer | null = null,
+  stays: string | null = null,
+): Promise<number> {
+  const [row] = await tx<{ xid: string }[]>`
+    insert into change (kind, payload, details, stays) values ('positions', ${payload}, ${details}, ${stays})
+    returning xid::text as xid`;
+  invariant(row, 'an insert returns its row');
+  return Number(row.xid);
+}
+
+/**
+ * The changes that were committed after `snapshot`, a page at a time. Transactions that stay open, of any database of
+ * the cluster, neither delay changes nor repeat them. Entities are grouped by kind and world in SQL: a row for each of a
+ * million would cost more than all later steps. `kinds` limits the read: 'writes' skips any number of position updates
+ * by an index of its own.
+ *
+ * | CTE     | rows                                                                                           |
+ * |---------|------------------------------------------------------------------------------------------------|
+ * | asked   | one: the snapshot to read up to, the server, and whether changes after `snapshot` were pruned  |
+ * | found   | the changes of the page, with the payload bytes before each                                    |
+ * | page    | those within the byte limit                                                                    |
+ * | last    | the last of the page, if there is another page                                                 |
+ * | grouped | the page by kind and world; position updates each for itself                                   |
+ */
+export async function selectChanges(
+  sql: Sql,
+  snapshot: FeedSnapshot,
+  place: PagePosition | null,
+  kinds: 'all' | 'writes' | 'positions' = 'all',
+): Promise<ChangePage> {
+  const ofKinds = {
+    all: sql``,
+    writes: sql`and kind <> 'positions'`,
+    positions: sql`and kind = 'positions'`,
+  }[kinds];
+  const rows = await sql<ChangeRow[]>`
+    with asked as materialized (
+      select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot()) as up_to, server_history() as history,
+             server_mark() as start, flushed_bytes() as flushed_bytes,
+             version_base() as version_base, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot) as pruned
+      from change_horizon
+    ), found as materialized (
+      select xid, id, kind, world_id, world_version, entity_id, payload, details, stays,
+          sum(octet_length(payload) + coalesce(octet_length(stays), 0)) over (
+          order by xid, id rows between unbounded preceding and 1 preceding) as bytes_before
+      from change
+      where (xid, id) > (${place?.afterXid ?? oldestOf(snapshot)}::xid8, ${place?.afterId ?? 0}::bigint)
+        and not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)
+        and pg_visible_in_snapshot(xid, (select up_to from asked)) and not (select pruned from asked)
+        ${ofKinds}
+      order by xid, id limit ${PAGE_ROWS}
+    ), page as (
+      select * from found where bytes_before is null or bytes_before < ${PAGE_BYTES}
+    ), last as (
+      select xid, id from page order by xid desc, id desc
+      limit (select count(*) = ${PAGE_ROWS} or count(*) > (select count(*) from page) from found)::int
+    ), grouped as (
+      select kind, world_id, max(world_version) as world_version, string_agg(entity_id::text, ',') as ids,
+             null::bytea as payload, null::bytea as details, null::text as stays, null::text as xid
+      from page where kind <> 'positions' group by kind, world_id
+      union all
+      select kind, null, null, null, payload, details, stays, xid::text from page where kind = 'positions'
+    )
+    select asked.up_to::text, asked.history, asked.start, asked.flushed_bytes, asked.pruned, last.xid::text as last_xid,
+           last.id as last_id, grouped.kind, grouped.world_id, grouped.world_version + asked.version_base as world_version,
+           grouped.ids, grouped.payload, grouped.details, grouped.stays, grouped.xid
+    from asked left join last on true left join grouped on true`;
+  const first = rows[0];
+  invariant(first, 'the feed query always returns a row');
+  const { up_to: upTo, last_xid: afterXid, last_id: afterId, pruned, history, start } = first;
+  return {
+    upTo,
+    pruned,
+    history: knownHistory(history),
+    start: start ?? 0,
+    flushedBytes: first.flushed_bytes ?? 0,
+    next: afterXid === null || afterId === null ? null : { upTo, afterXid, afterId },
+    changes: rows.flatMap((row) => (row.kind === null ? [] : [changeOf(row.kind, row)])),
+  };
+}
+
+/** The beginning of a read of all that was committed after one snapshot and up to another. */
+export function pagesBetween(after: FeedSnapshot, upTo: FeedSnapshot): PagePosition {
+  return { upTo, afterXid: oldestOf(after), afterId: 0 };
+}
+
+/**
+ * The xmin of a snapshot: the snapshot contains all older transactions, so reading begins here. The condition must be
+ * `(xid, id) > (xmin, 0)` alone. With `(xid, id) > (0, 0)` beside it Postgres would read its index from the beginning.
+ */
+function oldestOf(snapshot: FeedSnapshot): string {
+  return snapshot.slice(0, snapshot.indexOf(':'));
+}
+
+/** Throws for a replica, which has none: what it does not have yet may exist. */
+export function knownHistory(history: string | null): string {
+  if (history === null) throw new PostgresUnreachable({ code: 'REPLICA' });
+  return history;
+}
+
+/** An empty page is one row without a kind. */
+interface ChangeRow {
+  up_to: FeedSnapshot;
+  history: string | null;
+  start: number | null;
+  flushed_bytes: number | null;
+  pruned: boolean;
+  last_xid: string | null;
+  last_id: number | null;
+  kind: ChangeKind | null;
+  world_id: number | null;
+  world_version: number | null;
+  ids: string | null;
+  payload: Buffer | null;
+  details: Buffer | null;
+  stays: string | null;
+  xid: string | null;
+}
+
+function changeOf(kind: ChangeKind, row: ChangeRow): Change {
+  return {
+    kind,
+    worldId: row.world_id,
+    worldVersion: row.world_version,
+    entityIds: row.ids === null ? [] : row.ids.split(',').map(Number),
+    payload: row.payload,
+    details: row.details,
+    stays: row.stays,
+    xid: Number(row.xid ?? 0),
+  };
+}
+
+/** Rows of one page, and the payload bytes after which it ends. One ingest transaction brings up to 640 kB. */
+const PAGE_ROWS = 10_000;
+const PAGE_BYTES = 1_000_000;
+
+/**
+ * What memory at a cursor does not know yet, of all that points are evaluated against: the worlds with changes of areas
+ * or endpoints. 'anything': it may be any world, because a membership changed, the feed was pruned, or there are too
+ * many changes. 'history': the cursor is from another server.
+ */
+export type Unapplied = ReadonlySet<number> | 'anything' | 'history';
+
+/** Beyond this many transactions and worlds it is not worth listing the worlds. */
+const UNAPPLIED_MAX = 1_000;
+
+/**
+ * Called under the locks of the devices, so it also sees what other pods committed until now. It costs as much for an
+ * import of 10 000 areas as for one area (sql/0013).
+ */
+export async function selectUnapplied(
+  tx: Tx,
+  { snapshot, history }: Pick<FeedCursor, 'snapshot' | 'history'>,
+): Promise<Unapplied> {
+  const rows = await tx<{ kind: ChangeKind | 'pruned' | 'history'; world_id: number | null }[]>`
+    select case when server_history() is distinct from ${history} then 'history' else 'pruned' end as kind,
+      null::bigint as world_id
+    from change_horizon
+    where not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot) or server_history() is distinct from ${history}
+    union all
+    select kind, world_id from unapplied_changes(${snapshot}::pg_snapshot, ${UNAPPLIED_MAX})`;
+  if (rows.some(({ kind }) => kind === 'history')) return 'history';
+  const isAnywhere = rows.some(({ kind }) => kind === 'pruned' || kind === 'account');
+  if (isAnywhere || rows.length >= UNAPPLIED_MAX) return 'anything';
+  return new Set(rows.map((row) => row.world_id as number));
+}
+
+/**
+ * Makes the feed of a restored database usable. Its changes and its horizon have transaction ids of the old cluster,
+ * which may lie in the future of this one. Called before memory is loaded. Does nothing on a feed of this cluster.
+ */
+export async function adoptFeed(sql: Sql): Promise<void> {
+  await sql`
+    with adopted as (
+      update change_horizon set xid = pg_current_xact_id()
+      where xid >= pg_snapshot_xmax(pg_current_snapshot())
+      returning xid
+    )
+    delete from change where exists (select from adopted) or xid >= pg_snapshot_xmax(pg_current_snapshot())`;
+}
+
+/**
+ * Deletes a chunk of the changes older than the retention and raises the horizon to them, in one statement. Returns how
+ * many it deleted. Two pods may prune at once: the horizon only rises.
+ */
+export async function pruneChanges(sql: Sql): Promise<number> {
+  const [row] = await sql<{ removed: number }[]>`
+    with removed as (
+      delete from change
+      where (xid, id) in (
+        select xid, id from change
+        where at < clock_timestamp() - make_interval(mins => ${FEED_RETENTION_MINUTES})
+        order by xid, id limit ${PRUNE_CHUNK})
+      returning xid
+    ), raised as (
+      update change_horizon set xid = greatest(xid, (select max(xid) from removed))
+      where exists (select from removed)
+    )
+    select count(*)::int as removed from removed`;
+  return row?.removed ?? 0;
+}
+
+const PRUNE_CHUNK = 5_000;

@@ -1,0 +1,68 @@
+import type { WorkTurns } from '../lib/workTurns.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { CHANGE_CHANNEL, type EntityKind, recordChange } from './changes.sql.ts';
+
+/** Publishes versions of worlds to the other pods, through Redis if there is one. */
+export interface VersionPublisher {
+  /** Called before the commit. False when the version did not reach the other pods. */
+  publish(worldId: number, version: number): Promise<boolean>;
+  /**
+   * Called after the commit, since Redis may have been emptied meanwhile. False when the version did not reach them.
+   */
+  confirm(worldId: number, version: number): Promise<boolean>;
+}
+
+export interface WritePorts {
+  readonly sql: Sql;
+  readonly versions: VersionPublisher;
+  /** Returns when the write holds on every pod; `published` says whether its versions reached the other pods. */
+  awaitEverywhere(write: { xid: string; published: boolean }): Promise<void>;
+  /** For validating what is written: an area of 2000 points takes some milliseconds. */
+  readonly turns: WorkTurns<number | string>;
+}
+
+export interface WorldChange {
+  readonly kind: EntityKind;
+  readonly worldId: number;
+  readonly entityIds: readonly number[];
+}
+
+/** What a write works with: its transaction, turns for computations, and a function to record what it changed. */
+export interface WriteScope {
+  readonly tx: Tx;
+  readonly turns: WritePorts['turns'];
+  changed(change: WorldChange): void;
+}
+
+/**
+ * One administrative write. When this returns, it holds on every pod. The new versions of the changed worlds are
+ * published before the commit, so no pod answers from older memory once the write is acknowledged. When they could not
+ * be published, `awaitEverywhere` waits until the pods have followed the feed.
+ *
+ * The versions of worlds are raised in ascending order of their ids, so that two writes cannot deadlock.
+ */
+export async function writeWorlds<T>(ports: WritePorts, work: (scope: WriteScope) => Promise<T>): Promise<T> {
+  const { result, xid, versions, published } = await ports.sql.begin(async (tx) => {
+    const changes: WorldChange[] = [];
+    const result = await work({ tx, turns: ports.turns, changed: (change) => void changes.push(change) });
+    const versions = new Map<number, number>();
+    for (const change of changes.toSorted((a, b) => a.worldId - b.worldId)) {
+      versions.set(change.worldId, await recordChange(tx, change));
+    }
+    const [row] = await tx<{ xid: string }[]>`select pg_current_xact_id()::text as xid`;
+    let published = true;
+    for (const [worldId, version] of versions) {
+      published = (await ports.versions.publish(worldId, version)) && published;
+    }
+    if (changes.length > 0) await tx`select pg_notify(${CHANGE_CHANNEL}, '')`;
+    return { result, xid: row?.xid ?? '0', versions, published };
+  });
+  if (versions.size > 0) {
+    let confirmed = published;
+    for (const [worldId, version] of versions) {
+      confirmed = (await ports.versions.confirm(worldId, version)) && confirmed;
+    }
+    await ports.awaitEverywhere({ xid, published: confirmed });
+  }
+  return result as T;
+}

@@ -1,0 +1,139 @@
+import type { Keyring } from '../access/keyring.memory.ts';
+import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { selectAreasById } from '../areas/areas.sql.ts';
+import type { Change } from '../changelog/changes.sql.ts';
+import { selectDevicesById } from '../devices/deviceRows.sql.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
+import { selectRemovalsById } from '../devices/removals.sql.ts';
+import { inTurns } from '../lib/inTurns.ts';
+import type { WorkTurns } from '../lib/workTurns.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { selectMembershipsById } from '../tenants/memberships.sql.ts';
+import type { Tenancy } from '../tenants/tenancy.memory.ts';
+import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
+import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
+import { applyPositionUpdates } from './applyPositionUpdates.ts';
+import { compileAreas } from './compileAreas.ts';
+import { decodePositionUpdates, type PositionUpdate } from './positionUpdates.ts';
+import { putDevices } from './putDevices.ts';
+
+/** Everything that the change feed keeps in step with Postgres. */
+export interface Memory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly keyring: Keyring;
+  readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
+}
+
+/** Awaits the reply to a query for a limited time. A later reply must change nothing. */
+export type AwaitReply = <T>(reply: Promise<T>) => Promise<T>;
+
+/** The pod's budget for long computations. */
+export type Turns = Pick<WorkTurns<string>, 'run'>;
+
+export interface ApplyPorts {
+  readonly sql: Sql;
+  readonly turns: Turns;
+  readonly awaitReply: AwaitReply;
+}
+
+/** Few enough that Postgres replies in time even from a slow disk. */
+const DEVICES_PER_READ = 2_500;
+/** An area has up to 32 KB of vertices, and the rows of a reply are decoded at once: about a millisecond. */
+const AREAS_PER_READ = 25;
+
+/**
+ * Applies a page of the feed to memory, in turns with the requests. The feed names what has changed, and the rows are
+ * read here. So the order of changes does not matter, and a page may be applied twice. Positions are in the feed
+ * itself; an older one never replaces a newer one. Until the page is complete, some of memory is newer than the rest,
+ * as between any two commits. The caller raises the versions of worlds when all their changes are applied.
+ *
+ * It is urgent in the turns: while it lasts, memory counts as older than it is, and after a few seconds of that every
+ * caller would have to be looked up in Postgres.
+ */
+export async function applyChanges(
+  ports: ApplyPorts,
+  { fleet, areas, keyring, tenancy, subscriptions }: Memory,
+  changes: readonly Change[],
+): Promise<void> {
+  const { sql, turns, awaitReply } = ports;
+  const accountIds = idsOf(changes, 'account');
+  keyring.dropKeys(idsOf(changes, 'key'), accountIds);
+  for (const row of await awaitReply(selectMembershipsById(sql, [...accountIds]))) {
+    tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
+    fleet.stays.setLimit(row.accountId, row.maxStays);
+  }
+  await loadDevices(ports, fleet, [...idsOf(changes, 'device')], 'edited');
+  await loadSubscriptions(ports, subscriptions, [...idsOf(changes, 'webhook')]);
+  await loadAreas(ports, areas, [...idsOf(changes, 'area')]);
+  for (const { kind, worldId } of changes) {
+    if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
+  }
+  const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
+  await loadDevices(ports, fleet, [...new Set([...unknown, ...saidInPart(changes)])], 'moved');
+}
+
+function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
+  return new Set(changes.flatMap((change) => (change.kind === kind ? change.entityIds : [])));
+}
+
+function* positionUpdatesOf(changes: readonly Change[]): Generator<PositionUpdate, void> {
+  for (const { payload, details, stays, xid } of changes) {
+    if (payload !== null) yield* decodePositionUpdates(payload, details, stays, xid);
+  }
+}
+
+/** Devices of which a pod of an earlier version says that they moved, but not how, or not into which areas. */
+function saidInPart(changes: readonly Change[]): number[] {
+  return changes.flatMap(({ payload, details, stays }) =>
+    payload === null || (details !== null && stays !== null)
+      ? []
+      : Array.from(decodePositionUpdates(payload), ({ deviceId }) => deviceId),
+  );
+}
+
+async function loadDevices(
+  { sql, turns, awaitReply }: ApplyPorts,
+  fleet: Fleet,
+  ids: readonly number[],
+  kind: 'edited' | 'moved',
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
+    const part = ids.slice(at, at + DEVICES_PER_READ);
+    const rows = await awaitReply(selectDevicesById(sql, part));
+    await inTurns(turns, 'feed', putDevices(fleet, rows), true);
+    if (kind === 'moved') continue;
+    const present = new Set(rows.map(({ fields }) => fields.id));
+    for (const { worldId, ...removal } of await awaitReply(selectRemovalsById(sql, part))) {
+      fleet.putRemoval(worldId, removal, !present.has(removal.deviceId));
+    }
+  }
+}
+
+/** Endpoints that are no longer active are removed. */
+async function loadSubscriptions(
+  { sql, awaitReply }: ApplyPorts,
+  subscriptions: Subscriptions,
+  ids: readonly number[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  const rows = await awaitReply(selectSubscriptions(sql, ids));
+  for (const id of ids) subscriptions.remove(id);
+  for (const row of rows) subscriptions.put(row);
+}
+
+/** Areas that no longer have a row are removed. */
+async function loadAreas(
+  { sql, turns, awaitReply }: ApplyPorts,
+  areas: AreaCatalog,
+  ids: readonly number[],
+): Promise<void> {
+  for (let at = 0; at < ids.length; at += AREAS_PER_READ) {
+    const part = ids.slice(at, at + AREAS_PER_READ);
+    const rows = await awaitReply(selectAreasById(sql, part));
+    const present = new Set(rows.map((row) => row.id));
+    for (const id of part) if (!present.has(id)) areas.remove(id);
+    await inTurns(turns, 'feed', compileAreas(areas, rows), true);
+  }
+}

@@ -1,0 +1,111 @@
+import { type LatestPosition, type Motion, NO_MOTION } from '../devices/motion.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from '../devices/packedStays.ts';
+import { invariant } from '../lib/invariant.ts';
+
+/** The new position of a device and its stays, for memory and for the change feed. */
+export interface PositionUpdate {
+  readonly deviceId: number;
+  readonly position: LatestPosition;
+  readonly motion: Motion;
+  /** Null where they are as they were before. */
+  readonly stays: PackedStays | null;
+}
+
+/** An update is eight little-endian doubles. NaN is an odometer that was never known. */
+const FIELDS = 8;
+const UPDATE_BYTES = FIELDS * 8;
+
+/** Position updates → payload of the feed. */
+export function encodePositionUpdates(
+  updates: readonly Pick<PositionUpdate, 'deviceId' | 'position'>[],
+): Buffer {
+  const bytes = Buffer.alloc(updates.length * UPDATE_BYTES);
+  let at = 0;
+  for (const { deviceId, position } of updates) {
+    for (const value of [
+      deviceId,
+      position.recordedAtMs,
+      position.lat,
+      position.lng,
+      position.altitudeM,
+      position.speedKmh,
+      position.odometerKm ?? Number.NaN,
+      position.movedAtMs,
+    ]) {
+      at = bytes.writeDoubleLE(value, at);
+    }
+  }
+  return bytes;
+}
+
+/** Heading, and revision with ignition, as two doubles: what pods of an earlier version do not read. */
+const DETAIL_BYTES = 16;
+/** Ignition is the rest of the second double by this. */
+const IGNITIONS = [null, false, true] as const;
+
+/** What `encodePositionUpdates` leaves out → bytes of the feed's details. */
+export function encodeDetails(updates: readonly Pick<PositionUpdate, 'motion'>[]): Buffer {
+  const bytes = Buffer.alloc(updates.length * DETAIL_BYTES);
+  let at = 0;
+  for (const { motion } of updates) {
+    at = bytes.writeDoubleLE(motion.headingDeg, at);
+    at = bytes.writeDoubleLE(motion.revision * IGNITIONS.length + IGNITIONS.indexOf(motion.ignition), at);
+  }
+  return bytes;
+}
+
+/** The stays that changed, as JSON: [[deviceId, stays], …] with stays as in the state of the device. */
+export function encodeChangedStays(updates: readonly Pick<PositionUpdate, 'deviceId' | 'stays'>[]): string {
+  let json = '';
+  for (const { deviceId, stays } of updates) {
+    if (stays !== null) json += `${json === '' ? '' : ','}[${deviceId},${encodePackedStays(stays)}]`;
+  }
+  return `[${json}]`;
+}
+
+/**
+ * The inverse of `encodePositionUpdates`, one after the other, of the transaction `xid`. Without details, which a pod of
+ * an earlier version does not write, heading and ignition are not known; without `changedStays` stays are not.
+ */
+export function* decodePositionUpdates(
+  bytes: Buffer,
+  details: Buffer | null = null,
+  changedStays: string | null = null,
+  xid = 0,
+): Generator<PositionUpdate, void> {
+  invariant(
+    details === null || details.length / DETAIL_BYTES === bytes.length / UPDATE_BYTES,
+    'every position update has its details',
+  );
+  const stays = changedStays === null ? null : new StoredStaysReader(changedStays);
+  for (let n = 0; (n + 1) * UPDATE_BYTES <= bytes.length; n++) {
+    const value = (field: number): number => bytes.readDoubleLE(n * UPDATE_BYTES + field * 8);
+    const odometerKm = value(6);
+    const deviceId = value(0);
+    yield {
+      deviceId,
+      position: {
+        recordedAtMs: value(1),
+        lat: value(2),
+        lng: value(3),
+        altitudeM: value(4),
+        speedKmh: value(5),
+        odometerKm: Number.isNaN(odometerKm) ? null : odometerKm,
+        movedAtMs: value(7),
+      },
+      motion: motionAt(details, n, xid),
+      stays: stays?.take(deviceId) ?? null,
+    };
+  }
+}
+
+function motionAt(details: Buffer | null, n: number, xid: number): Motion {
+  if (details === null) return { ...NO_MOTION, xid };
+  const word = details.readDoubleLE(n * DETAIL_BYTES + 8);
+  return {
+    headingDeg: details.readDoubleLE(n * DETAIL_BYTES),
+    ignition: IGNITIONS[word % IGNITIONS.length] ?? null,
+    revision: Math.floor(word / IGNITIONS.length),
+    xid,
+  };
+}

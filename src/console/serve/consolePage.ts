@@ -1,0 +1,102 @@
+import type { Express, RequestHandler } from 'express';
+import type { ConsoleTiles } from '../../envValidators.ts';
+import { errorAnswer } from '../../http/answer.ts';
+import { named } from '../../http/measure.ts';
+import { onlyMethods } from '../../http/methodAnswer.ts';
+import { assetUrl, PAGE_HEADERS } from '../../http/openapi/assets.ts';
+import { send } from '../../http/send.ts';
+import { StaticFile, serveFile } from '../../http/staticFile.ts';
+import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
+import { type PageTiles, readPageTiles } from './consoleTiles.ts';
+import type { TileArchive } from './tileArchive.ts';
+import { tileRoute } from './tileRoute.ts';
+
+export interface ConsolePorts {
+  readonly consoleTiles: ConsoleTiles | null;
+  readonly log: { error(fields: object, message: string): void };
+}
+
+interface ConsolePage {
+  readonly page: RequestHandler;
+  readonly files: ReadonlyMap<string, RequestHandler>;
+  readonly archive: TileArchive | null;
+}
+
+/** By the JSON of the tiles: pods in one process may have different ones. */
+const madeBefore = new Map<string, Promise<ConsolePage>>();
+
+/**
+ * GET /console and the files that the page loads. No key is needed: the page logs in. Everything is read once in a
+ * process, when it is first asked for: a pod whose console nobody opens does not wait for it.
+ */
+export function consoleRoutes(app: Express, ports: ConsolePorts): void {
+  const get = onlyMethods('GET', 'HEAD');
+  const made = () => consolePage(ports);
+  app.all(CONSOLE_PATH, named(CONSOLE_PATH), get, async (request, response, next) =>
+    (await made()).page(request, response, next),
+  );
+  tileRoute(app, get, async () => (await made()).archive);
+  app.all(`${CONSOLE_PATH}/*file`, named(`${CONSOLE_PATH}/*file`), get, async (request, response, next) => {
+    const serve = (await made()).files.get(request.path.slice(CONSOLE_PATH.length + 1));
+    if (serve === undefined) send(response, errorAnswer('NOT_FOUND'), request.method);
+    else await serve(request, response, next);
+  });
+}
+
+function consolePage({ consoleTiles, log }: ConsolePorts): Promise<ConsolePage> {
+  const name = JSON.stringify(consoleTiles);
+  const before = madeBefore.get(name);
+  if (before !== undefined) return before;
+  const onError = (err: unknown): void => log.error({ err }, 'the tiles of CONSOLE_TILES cannot be read');
+  const made = Promise.all([readConsoleFiles(), readPageTiles(consoleTiles, onError)]).then(makePage);
+  madeBefore.set(name, made);
+  return made;
+}
+
+function makePage([console, tiles]: readonly [ConsoleFiles, PageTiles]): ConsolePage {
+  const policy = policyOf(console, tiles);
+  const html = new StaticFile(Buffer.from(pageHtml(console, tiles)), 'text/html; charset=utf-8');
+  // The worker of the map fetches tiles under the policy of its own file.
+  const headersOf = (path: string) => (path === WORKER_PATH ? policy : {});
+  return {
+    page: serveFile(html, policy),
+    files: new Map([...console.files].map(([path, file]) => [path, serveFile(file, headersOf(path))])),
+    archive: tiles.archive,
+  };
+}
+
+function policyOf({ importMapHash }: ConsoleFiles, { origin }: PageTiles): Record<string, string> {
+  const policy = PAGE_HEADERS['Content-Security-Policy'].replace(
+    "script-src 'self'",
+    `script-src 'self' ${importMapHash}`,
+  );
+  const connect = "connect-src 'self'";
+  return {
+    'Content-Security-Policy': origin === null ? policy : policy.replace(connect, `${connect} ${origin}`),
+  };
+}
+
+function pageHtml({ importMap, modules, address }: ConsoleFiles, { json }: PageTiles): string {
+  const preloads = modules.map((module) => `<link rel="modulepreload" href="${module}">`).join('\n');
+  const tiles =
+    json === null ? '' : ` data-tiles="${json.replace(/[&"<]/g, (sign) => `&#${sign.charCodeAt(0)};`)}"`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Fleet console</title>
+<link rel="icon" type="image/png" href="${assetUrl('favicon-32x32.png')}">
+<link rel="stylesheet" href="${address('console.css')}">
+<script type="importmap">${importMap}</script>
+${preloads}
+</head>
+<body>
+<noscript>The console needs JavaScript. Everything that it shows is in the API, too.</noscript>
+<div id="console"${tiles}></div>
+<script type="module" src="${address('main.ts')}"></script>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,168 @@
+import { distanceM } from '../../geo/distance.ts';
+import { HitHeap, type NearHit, type Precedes } from './hitHeap.ts';
+import { STEPS_PER_M } from './lattice.ts';
+import { maxChordM } from './maxChord.ts';
+import { maxGeodesicM } from './maxGeodesic.ts';
+
+/**
+ * The nearest devices that one search has met so far. Squared chords are in lattice steps.
+ *
+ * `distanceM` costs more than the rest of a search, so it is called for hardly more devices than are found. At first
+ * devices are candidates, gathered by their chords alone: nearby, chords bound geodesics from below and from above
+ * within millimetres (`maxChordM`, `maxGeodesicM`). From `measureCandidates` on every device is measured as it is met.
+ *
+ * Where thousands are equally far, all of them would have to be measured. So a search ends after a limited amount of
+ * work and is then `isCut`.
+ */
+export class NearestHits {
+  /** Nothing beyond this squared chord can be a hit. */
+  reachSq = 0;
+  /** The search ended early: what it found is there, but devices that are nearer may be missing. */
+  isCut = false;
+  private readonly heap = new HitHeap();
+  /** Squared chords of the best candidates: the worst of them bounds the search until devices are measured. */
+  private readonly chords = new HitHeap();
+  private readonly candidates = new Int32Array(MAX_CANDIDATES);
+  private readonly candidateChordsSq = new Float64Array(MAX_CANDIDATES);
+  private candidateCount = 0;
+  /** Devices are no longer gathered: each is measured as it is met. */
+  private isMeasuring = false;
+  private positions = new Float64Array(0);
+  private lat = 0;
+  private lng = 0;
+  /** From there, longitudes make no difference at all: see distanceM. */
+  private isAtPole = false;
+  private measuredLat = 0;
+  private measuredLng = 0;
+  private measuredM = 0;
+  /** In units of one distance on the ellipsoid, 0.2 to 0.5 µs. */
+  private work = 0;
+
+  /** Starts over for a query at (lat, lng). `positions` holds lat and lng of slot s at 2s and 2s + 1. */
+  reset(
+    positions: Float64Array<ArrayBuffer>,
+    lat: number,
+    lng: number,
+    limit: number,
+    maxM: number,
+    precedes: Precedes,
+    isMeasuring: boolean,
+  ): void {
+    this.heap.reset(limit, maxM, precedes);
+    this.chords.reset(limit, Infinity, anyOrder);
+    this.candidateCount = 0;
+    this.isMeasuring = isMeasuring;
+    this.positions = positions;
+    this.lat = lat;
+    this.lng = lng;
+    this.isAtPole = Math.abs(lat) === 90;
+    this.measuredLat = Number.NaN;
+    this.work = 0;
+    this.isCut = false;
+    this.reachSq = reachSqOf(maxM);
+  }
+
+  /** No device farther away than this can be a hit any more. */
+  get reachM(): number {
+    return this.heap.reach;
+  }
+
+  /** The hits, nearest first. Call it once, at the end of the search. */
+  drain(): NearHit[] {
+    this.measureCandidates();
+    return this.heap.drain();
+  }
+
+  /** Takes a device that is within reach by its chord. */
+  meet(slot: number, chordSq: number): void {
+    if (this.candidateCount === MAX_CANDIDATES) this.measureCandidates();
+    if (this.isMeasuring) {
+      this.measure(slot);
+      return;
+    }
+    this.candidates[this.candidateCount] = slot;
+    this.candidateChordsSq[this.candidateCount++] = chordSq;
+    const worstSq = this.chords.reach;
+    this.chords.offer(chordSq, slot);
+    if (this.chords.reach === worstSq) return;
+    // `limit` devices are at most this far away, so nothing farther can be a hit.
+    const farthestM = maxGeodesicM((Math.sqrt(this.chords.reach) + 1) / STEPS_PER_M);
+    this.reachSq = Math.min(this.reachSq, reachSqOf(farthestM));
+  }
+
+  /** Measures the candidates that are still within reach. From then on every device is measured. */
+  measureCandidates(): void {
+    if (this.isMeasuring) return;
+    this.isMeasuring = true;
+    for (let i = 0; i < this.candidateCount; i++) {
+      if (this.candidateChordsSq[i]! <= this.reachSq) this.measure(this.candidates[i]!);
+    }
+  }
+
+  /** Narrows the reach by chord for a part of the search; `widen` ends that. */
+  narrow(chord: number): void {
+    this.reachSq = Math.min(this.reachSq, chord * chord);
+  }
+
+  /** Goes back to the reach before `narrow`, or what the hits found since have made of it. */
+  widen(beforeSq: number): void {
+    this.reachSq = this.isCut ? NOTHING_SQ : Math.min(beforeSq, reachSqOf(this.heap.reach));
+  }
+
+  /** Counts work. Once all is spent nothing is within reach any more, which ends the search. */
+  spend(work: number): void {
+    this.work += work;
+    if (this.work > MAX_WORK) this.cut();
+  }
+
+  private measure(slot: number): void {
+    const lat = this.positions[2 * slot]!;
+    const lng = this.positions[2 * slot + 1]!;
+    // Thousands of devices may report the same position, or be on one parallel around a pole.
+    if (lat !== this.measuredLat || (lng !== this.measuredLng && !this.isAtPole)) {
+      this.measuredLat = lat;
+      this.measuredLng = lng;
+      this.measuredM = distanceM(this.lat, this.lng, lat, lng);
+      this.spend(workOfDistance(this.measuredM));
+    } else {
+      this.spend(KNOWN_WORK);
+    }
+    const reachM = this.heap.reach;
+    this.heap.offer(this.measuredM, slot);
+    if (this.heap.reach < reachM) this.reachSq = Math.min(this.reachSq, reachSqOf(this.heap.reach));
+  }
+
+  private cut(): void {
+    this.isCut = true;
+    this.reachSq = NOTHING_SQ;
+    this.heap.reach = NOTHING_M;
+  }
+}
+
+/** The work of one distance. Near the antipode it is computed in another way, which takes longer. */
+export function workOfDistance(geodesicM: number): number {
+  return geodesicM > NEARLY_ANTIPODAL_M ? 6 : 1;
+}
+
+const NEARLY_ANTIPODAL_M = 19_700_000;
+/** A reach that excludes everything. */
+const NOTHING_M = -1;
+const NOTHING_SQ = -1;
+/** Of a device whose distance is known already. */
+const KNOWN_WORK = 0.4;
+/** About a millisecond. An ordinary search takes a hundredth of it. */
+const MAX_WORK = 2_000;
+/** More devices than this within reach are measured as they are met. */
+const MAX_CANDIDATES = 4096;
+
+/**
+ * The squared chord beyond which nothing is within this geodesic distance. The step allows for the rounding to the
+ * lattice (0.9 steps), the factor for the error of distanceM (1e-9).
+ */
+function reachSqOf(geodesicM: number): number {
+  const reach = maxChordM(geodesicM) * (1 + 1e-7) * STEPS_PER_M + 1;
+  return reach * reach;
+}
+
+/** Candidates with equal chords need no order: it says nothing about which is a hit. */
+const anyOrder: Precedes = () => false;

@@ -1,0 +1,113 @@
+import { NEAREST_BATCH } from '../areas/bulkOperations.ts';
+import { isLatLng } from '../geo/latLng.ts';
+import { validationAnswer } from '../http/answer.ts';
+import { type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
+import type { BulkCalls } from '../http/bulkCalls.ts';
+import { BATCH_DEVICES_MAX } from '../http/bulkLimits.ts';
+import { MAX_KM, NEAREST_LIMIT } from '../http/parameters.ts';
+import { JSON_BODY_BYTES, type Route } from '../http/route.ts';
+import type { TextPieces } from '../http/textPieces.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { isMissing, type JsonObject } from '../lib/jsonObject.ts';
+import { Pace } from '../lib/pace.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import { nearDeviceJson } from './deviceJson.ts';
+import type { Fleet } from './fleet.memory.ts';
+import type { NearDevice } from './knownDevice.ts';
+import { maxMetres, NEAREST_SCOPES } from './nearest.routes.ts';
+
+export const TOO_MANY_DEVICES = {
+  field: 'points',
+  code: 'LIMIT_REACHED',
+  message: `the limits of all points together are more than ${BATCH_DEVICES_MAX} devices; ask for fewer, or in several calls`,
+} as const satisfies FieldError;
+
+export interface NearestBatchPorts {
+  readonly fleet: Fleet;
+  readonly bulkCalls: BulkCalls;
+}
+
+/** The devices nearest to each of up to 1 000 coordinates: for each exactly what the single route answers. */
+export function nearestBatchRoute({ fleet, bulkCalls }: NearestBatchPorts): Route {
+  return {
+    method: 'POST',
+    path: '/devices/nearest/batch',
+    scopes: NEAREST_SCOPES,
+    versions: ['v3'],
+    maxBodyBytes: JSON_BODY_BYTES,
+    describe: NEAREST_BATCH,
+    handle: ({ caller, body, nowMs }) => {
+      const points = readBatchPoints(body);
+      if (!points.ok) return points.error;
+      const questions = points.value.map(readQuestion);
+      const devices = questions.reduce((sum, { limit }) => sum + limit, 0);
+      if (devices > BATCH_DEVICES_MAX) return validationAnswer([TOO_MANY_DEVICES]);
+      return bulkCalls.answer(caller.accountId, (json) =>
+        writeAll(json, fleet, caller.worldIds, questions, nowMs),
+      );
+    },
+  };
+}
+
+/** `limit` is 0 where nothing is asked because of an error. */
+type Question = { readonly refJson: string; readonly limit: number } & (
+  | { readonly lat: number; readonly lng: number; readonly maxM: number }
+  | { readonly errorJson: string }
+);
+
+/** Reads a point by the rules of the single route: see nearest.ts. */
+function readQuestion(point: BatchPoint): Question {
+  const { refJson } = point;
+  if ('errorJson' in point) return { refJson, limit: 0, errorJson: point.errorJson };
+  const { lat, lng, limit, max_km: maxKm } = point.sent;
+  const wrong = (json: string): Question => ({ refJson, limit: 0, errorJson: json });
+  if (isMissing(lat) || isMissing(lng)) return wrong(errorJson('COORDINATES_REQUIRED'));
+  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) {
+    return wrong(errorJson('INVALID_COORDINATES'));
+  }
+  const hasReach = !isMissing(maxKm);
+  if (hasReach && !(typeof maxKm === 'number' && maxKm > 0 && Number.isFinite(maxKm))) {
+    return wrong(errorJson('BAD_REQUEST', MAX_KM.errorMessage));
+  }
+  return { refJson, limit: limitOf(limit), lat, lng, maxM: maxMetres(hasReach ? (maxKm as number) : null) };
+}
+
+function limitOf(sent: JsonObject[string]): number {
+  const { min, max, fallback } = NEAREST_LIMIT;
+  return typeof sent === 'number' ? Math.min(max, Math.max(min, Math.trunc(sent))) : fallback;
+}
+
+function* writeAll(
+  json: TextPieces,
+  fleet: Fleet,
+  worldIds: readonly number[],
+  questions: readonly Question[],
+  nowMs: number,
+): Steps<void> {
+  const pace = new Pace();
+  json.add('{"data":[');
+  let seen = 0;
+  for (const question of questions) {
+    json.add(`${seen === 0 ? '' : ','}{"ref":${question.refJson},`);
+    if ('errorJson' in question) {
+      json.add(`"error":${question.errorJson}}`);
+    } else {
+      const { lat, lng, limit, maxM } = question;
+      const found =
+        fleet.near(worldIds, lat, lng, limit, maxM) ??
+        (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
+      json.add(`"devices":${listJson(found, nowMs)}}`);
+    }
+    seen++;
+    if (pace.isDue()) yield* pace.pause();
+  }
+  json.add(CLOSING);
+}
+
+const CLOSING = '],"meta":{"distance":"straight_line_km"}}';
+
+function listJson(found: readonly NearDevice[], nowMs: number): string {
+  let json = '';
+  for (const near of found) json += `${json === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
+  return json === '' ? '[]' : `${json}]`;
+}

@@ -1,0 +1,103 @@
+import type { Steps } from '../lib/workTurns.ts';
+import { type Removal, WorldChanges } from './changes/worldChanges.ts';
+import type { LongSearch } from './index/longSearch.ts';
+import { PositionIndex } from './index/positionIndex.ts';
+import type { Device, NearDevice, OccupyingDevice } from './knownDevice.ts';
+import { type Motion, NO_MOTION } from './motion.ts';
+import { Occupants } from './occupants.memory.ts';
+import { SortedList } from './sortedList.ts';
+import type { StayCounts } from './stayCounts.ts';
+
+/** The version of a world in which nothing was ever written. Memory need not know such a world. */
+export const FIRST_VERSION = 1;
+
+/** The devices of one tenant, an account's private ones or an organization's, with their indexes. */
+export class World {
+  /** The version of the world's keys, owners, devices and areas that this memory holds. */
+  version = FIRST_VERSION;
+  readonly devices = new SortedList<Device, string>((device) => device.fields.imei);
+  /**
+   * Ranked by IMEI, since slots differ from pod to pod: devices at the same position have the same order on every pod.
+   */
+  readonly positions = new PositionIndex((slot) => (this.#bySlot[slot] as Device).fields.imei);
+  /** What happened to its devices last, for those who follow them. */
+  readonly changes = new WorldChanges((slot) => this.#bySlot[slot] as Device);
+  /** Which of its devices are in which areas, of this world or of another that watches it. */
+  readonly occupants: Occupants;
+  readonly #bySlot: (OccupyingDevice | undefined)[] = [];
+  readonly #freeSlots: number[] = [];
+  /** Searches in progress, with the slots whose devices were added, moved or removed since they began. */
+  readonly #searches = new Map<LongSearch, Set<number>>();
+
+  constructor(counts: StayCounts) {
+    this.occupants = new Occupants((slot) => this.#bySlot[slot] as OccupyingDevice, counts);
+  }
+
+  /** Adds a device and returns its slot in the position index. */
+  add(device: OccupyingDevice, editedXid = 0, motion: Motion = NO_MOTION): number {
+    this.devices.put(device);
+    const removed = this.changes.dropRemoval(device.fields.imei);
+    if (removed !== null) this.#freeSlots.push(removed);
+    const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
+    this.#bySlot[slot] = device;
+    this.changes.enter(slot, editedXid, motion);
+    for (const changed of this.#searches.values()) changed.add(slot);
+    return slot;
+  }
+
+  /** Takes a device out. Its slot goes to the removal, for those who follow this world. */
+  remove(device: Device, slot: number, removal: Removal): void {
+    this.willMove(device, slot);
+    this.devices.remove(device.fields.imei);
+    this.positions.remove(slot);
+    this.#bySlot[slot] = undefined;
+    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
+  }
+
+  /** Remembers a device that left before this memory knew of it. */
+  putRemoval(removal: Removal): void {
+    const known = this.changes.removalOf(removal.imei);
+    if (known !== undefined && known.xid >= removal.xid) return;
+    const slot = this.changes.dropRemoval(removal.imei) ?? this.#freeSlots.pop() ?? this.#bySlot.length;
+    this.#bySlot[slot] = undefined;
+    this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
+  }
+
+  forgetRemovals(beforeMs: number): void {
+    this.#freeSlots.push(...this.changes.forgetRemovals(beforeMs));
+  }
+
+  /** Must be called before the position of a device changes: searches in progress use the old one. */
+  willMove(device: Device, slot: number): void {
+    for (const [search, changed] of this.#searches) {
+      if (changed.has(slot)) continue;
+      changed.add(slot);
+      search.offerPresent(device);
+    }
+  }
+
+  /** The nearest devices of this world, nearest first; null when that would take too long. See Fleet.near. */
+  near(lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
+    const hits = this.positions.near(lat, lng, limit, maxM);
+    return hits === null
+      ? null
+      : hits.map((hit) => ({ device: this.#bySlot[hit.slot] as Device, distanceM: hit.distanceM }));
+  }
+
+  /** From here on the search uses this world as it is now. */
+  begin(search: LongSearch): void {
+    this.#searches.set(search, new Set());
+  }
+
+  end(search: LongSearch): void {
+    this.#searches.delete(search);
+  }
+
+  /** Offers to a search that has begun all devices that may be among the nearest, in steps. */
+  nearInSteps(search: LongSearch): Steps<void> {
+    const changed = this.#searches.get(search) as ReadonlySet<number>;
+    return this.positions.nearInSteps(search, changed, (hits) => {
+      for (const { slot, distanceM } of hits) search.offer(this.#bySlot[slot] as Device, distanceM);
+    });
+  }
+}

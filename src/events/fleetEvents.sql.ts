@@ -1,0 +1,211 @@
+import type { LatLng } from '../geo/latLng.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral, integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
+import type { EventCuts } from './eventParts.sql.ts';
+import { EVENT_TYPES, type EventType } from './eventTypes.ts';
+
+/** An event about to be stored, in the world that may read it. `data` is as on the wire. */
+export interface NewFleetEvent {
+  readonly worldId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  readonly type: EventType;
+  readonly message: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly occurredAtMs: number;
+  /** Of geofence events. */
+  readonly area?: { readonly id: number; readonly direction: Direction };
+}
+
+const DIRECTIONS = ['entry', 'exit'] as const;
+
+export type Direction = (typeof DIRECTIONS)[number];
+
+export interface FleetEvent {
+  readonly id: number;
+  readonly type: EventType;
+  readonly message: string;
+  readonly imei: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly read: boolean;
+  readonly occurredAtMs: number;
+}
+
+/** Stores events and returns their ids, which rise in the order given. */
+export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]): Promise<number[]> {
+  if (events.length === 0) return [];
+  const rows = await tx<{ id: number }[]>`
+    insert into fleet_event
+      (world_id, device_id, device_imei, type, message, data, occurred_at, area_id, direction)
+    select world_id, device_id, imei, type, message, data::jsonb, to_timestamp(occurred / 1000), area, direction
+    from unnest(
+      ${arrayLiteral(events.map((e) => e.worldId))}::bigint[], ${arrayLiteral(events.map((e) => e.deviceId))}::bigint[],
+      ${events.map((e) => e.imei)}::text[], ${events.map((e) => e.type)}::text[],
+      ${events.map((e) => e.message)}::text[], ${events.map((e) => JSON.stringify(e.data))}::text[],
+      ${arrayLiteral(events.map((e) => e.occurredAtMs))}::float8[],
+      ${arrayLiteral(events.map((e) => e.area?.id ?? null))}::bigint[],
+      ${events.map((e) => e.area?.direction ?? null)}::text[]
+    ) with ordinality as e (world_id, device_id, imei, type, message, data, occurred, area, direction, n)
+    order by n returning id`;
+  return rows.map((row) => row.id);
+}
+
+/** The page of a list. */
+interface Page {
+  readonly limit: number;
+  readonly offset: number;
+}
+
+export interface EventFilter {
+  readonly type: EventType | null;
+  /** Geofence events of one direction only. */
+  readonly direction: Direction | null;
+  readonly imei: string | null;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+}
+
+/**
+ * Events of the given worlds, newest first (equal times: higher id first). Costs index walks of limit + offset keys: each
+ * walk reads one index at one value of all its leading columns, and the walks are merged.
+ */
+export async function selectFleetEvents(
+  sql: Sql,
+  worldIds: readonly number[],
+  filter: EventFilter,
+  page: Page,
+  cuts: EventCuts,
+): Promise<FleetEvent[]> {
+  const walks = worldIds.flatMap((worldId) => {
+    const inWorld = sql`
+      world_id = ${worldId}
+      ${filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`}
+      ${during(sql, filter)}`;
+    if (filter.imei === null) {
+      // A direction has an index of its own, without the type.
+      const isTyped = filter.type !== null && filter.direction === null;
+      return [sql`${inWorld} ${isTyped ? sql`and type = ${filter.type}` : sql``}`];
+    }
+    const types = filter.type === null ? EVENT_TYPES : [filter.type];
+    return types.map((type) => sql`${inWorld} and device_imei = ${filter.imei} and type = ${type}`);
+  });
+  const columns = sql`id, type, message, device_imei, data, read, occurred_at`;
+  const rows = await selectNewest<{
+    id: number;
+    type: EventType;
+    message: string;
+    device_imei: string;
+    data: Record<string, unknown>;
+    read: boolean;
+    occurred_at: Date;
+  }>(sql, cuts, columns, walks, page, shapeName(`fleet_events_${worldIds.length}`, filter));
+  return rows.map((row) => ({
+    id: row.id,
+    type: row.type,
+    message: row.message,
+    imei: row.device_imei,
+    data: row.data,
+    read: row.read,
+    occurredAtMs: row.occurred_at.getTime(),
+  }));
+}
+
+/** A geofence event as the list of its area shows it. */
+export interface AreaEvent {
+  readonly id: number;
+  readonly areaId: number;
+  readonly imei: string;
+  readonly direction: Direction;
+  readonly position: LatLng;
+  readonly occurredAtMs: number;
+}
+
+export interface AreaEventFilter {
+  readonly direction: Direction | null;
+  readonly imei: string | null;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+}
+
+/**
+ * Entries and exits of one area that may be read in the given worlds, newest first. The same cost; for one device, the
+ * cost of walking its geofence events.
+ */
+export async function selectAreaEvents(
+  sql: Sql,
+  worldIds: readonly number[],
+  areaId: number,
+  filter: AreaEventFilter,
+  page: Page,
+  cuts: EventCuts,
+): Promise<AreaEvent[]> {
+  const directions = filter.direction === null ? DIRECTIONS : [filter.direction];
+  const walks = worldIds.flatMap((worldId) => {
+    const inWorld = sql`area_id = ${areaId} and world_id = ${worldId} ${during(sql, filter)}`;
+    if (filter.imei === null)
+      return directions.map((direction) => sql`${inWorld} and direction = ${direction}`);
+    const narrowed = filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`;
+    return [sql`${inWorld} and device_imei = ${filter.imei} and type = 'geofence' ${narrowed}`];
+  });
+  const columns = sql`id, device_imei, direction, data->'position' as position, occurred_at`;
+  const rows = await selectNewest<{
+    id: number;
+    device_imei: string;
+    direction: Direction;
+    position: LatLng;
+    occurred_at: Date;
+  }>(sql, cuts, columns, walks, page, shapeName(`area_events_${worldIds.length}`, filter));
+  return rows.map((row) => ({
+    id: row.id,
+    areaId,
+    imei: row.device_imei,
+    direction: row.direction,
+    position: row.position,
+    occurredAtMs: row.occurred_at.getTime(),
+  }));
+}
+
+/**
+ * The second limit as a pair, in the order of every index: of two plain limits that it does not know Postgres assumes that
+ * they select one event in 200, and takes any index for so few.
+ */
+const during = (sql: Sql, { fromMs, toMs }: { fromMs: number | null; toMs: number | null }) => sql`
+  ${fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(fromMs)}`}
+  ${toMs === null ? sql`` : sql`and (occurred_at, id) <= (${new Date(toMs)}, ${Number.MAX_SAFE_INTEGER})`}`;
+
+/** Plans of pages that end within so many events are kept. */
+const REACHES = [50, 100, 200];
+
+/**
+ * A page of all events that any of the conditions selects: reads only ids until the page is found. Each condition is
+ * walked in every partition, and the walks are merged. To plan that takes longer than to run it, so the plans of near
+ * pages are kept. Postgres keeps a plan only where it knows the limits: so there are three, and what was read beyond the
+ * page is dropped here.
+ */
+async function selectNewest<Row extends object>(
+  sql: Sql,
+  cuts: EventCuts,
+  columns: SqlText,
+  walks: readonly SqlText[],
+  { limit, offset }: Page,
+  name: string,
+): Promise<readonly Row[]> {
+  const near = REACHES.find((rows) => limit + offset <= rows);
+  const reach = integers([near ?? limit + offset]);
+  const merged = unionAll(
+    walks.flatMap((condition) =>
+      cuts.ranges(sql).map(
+        (range) => sql`(
+        select id, occurred_at from fleet_event where ${condition} and ${range}
+        order by occurred_at desc, id desc limit ${reach})`,
+      ),
+    ),
+  );
+  const ofPage = near === undefined ? sql`limit ${limit} offset ${offset}` : sql`limit ${reach}`;
+  const page = sql<Row[]>`
+    select ${columns}
+    from (select id from (${merged}) w order by occurred_at desc, id desc ${ofPage}) k join fleet_event using (id)
+    order by occurred_at desc, id desc`;
+  if (near === undefined) return page;
+  return (await page.named(`${name}_${near}_${cuts.name}`)).slice(offset, offset + limit);
+}

@@ -1,0 +1,163 @@
+import type { KeyState } from '../../access/keyState.ts';
+import { scopeMask } from '../../access/scopes.ts';
+import type { AreaDefinition } from '../../areas/area.ts';
+import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
+import type { AreaWarning } from '../../areas/areaWarning.ts';
+import type { Area } from '../../areas/knownArea.ts';
+import { completeDraft } from '../../areas/mergeDraft.ts';
+import { parseDraft } from '../../areas/parseDraft.ts';
+import { compileShape, type Shape } from '../../areas/shape.ts';
+import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../../http/answer.ts';
+import { jsonBody } from '../../http/jsonBody.ts';
+import type { Call, Route } from '../../http/route.ts';
+import { DAY_MS } from '../../lib/durations.ts';
+import type { FieldError } from '../../lib/fieldError.ts';
+import { formatIso } from '../../lib/isoTime.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import type { WorkTurns } from '../../lib/workTurns.ts';
+import { backtestJson } from './backtestJson.ts';
+import {
+  areaChanged,
+  areaDidNotExist,
+  type BacktestNote,
+  historyTrimmed,
+  NOT_RECORDED,
+} from './backtestNotes.ts';
+import { BACKTEST_AREA } from './backtestOperation.ts';
+import { BACKTEST_LIMIT_MS, BACKTESTS_PER_ACCOUNT, type Backtests } from './backtests.ts';
+import { type BacktestBody, readBacktest, tooManyPoints, tooMuchWork } from './readBacktest.ts';
+
+export const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account are running on this pod; try again when one of them is answered`;
+const MAX_BODY_BYTES = 1024 * 1024;
+/** More than a backtest may take, so that it is ended before its answer is given up. */
+const ANSWER_LIMIT_MS = BACKTEST_LIMIT_MS + 5_000;
+const FIRST_REVISION = 1;
+
+export interface BacktestRoutePorts {
+  readonly areas: AreaCatalog;
+  readonly turns: WorkTurns<string | number>;
+  readonly backtests: Backtests;
+}
+
+/** Stored points replayed against an area that exists, or against one that does not exist yet. Changes nothing. */
+export function areaBacktestRoute(ports: BacktestRoutePorts): Route {
+  return {
+    method: 'POST',
+    path: '/areas/backtest',
+    scopes: scopeMask('read_areas', 'read_history'),
+    needsAllScopes: true,
+    versions: ['v3'],
+    maxBodyBytes: MAX_BODY_BYTES,
+    deadlineMs: ANSWER_LIMIT_MS,
+    describe: BACKTEST_AREA,
+    handle: (call) => backtest(ports, call),
+  };
+}
+
+/** What points are replayed against. */
+interface Subject {
+  readonly definition: AreaDefinition;
+  readonly shape: Shape;
+  /** Of a draft. */
+  readonly warnings: readonly AreaWarning[];
+  /** Null: a draft. */
+  readonly area: Area | null;
+}
+
+async function backtest(ports: BacktestRoutePorts, call: Call): Promise<Answer> {
+  const { caller, nowMs } = call;
+  const json = jsonBody(call.body);
+  if (!json.ok) return json.error;
+  const read = readBacktest(json.value);
+  const draft = read.ok ? read.value.area : read.error.area;
+  const drafted = draft === null ? null : await draftSubject(ports.turns, caller, draft);
+  const errors = [...(drafted?.ok === false ? drafted.error : []), ...(read.ok ? [] : read.error.errors)];
+  if (!read.ok || drafted?.ok === false) return validationAnswer(errors);
+  const body = read.value;
+  const subject = drafted?.value ?? storedSubject(ports.areas, caller, body.areaId);
+  if (subject === null) return errorAnswer('NOT_FOUND');
+
+  const { area, shape, definition } = subject;
+  const retainedFromMs = nowMs - caller.historyDays * DAY_MS;
+  const fromMs = Math.max(body.fromMs, retainedFromMs);
+  const dwellSeconds = body.dwellSeconds ?? [definition.dwellSeconds];
+  const outcome = await ports.backtests.run({
+    accountId: caller.accountId,
+    worldIds: caller.worldIds,
+    shape,
+    areaId: area?.id ?? null,
+    oldestMs: engineBeganMs(area, fromMs),
+    imeis: body.imeis,
+    fromMs,
+    toMs: body.toMs,
+    dwellSeconds: [...new Set(dwellSeconds)],
+    hasLeft: call.hasLeft ?? NEVER,
+  });
+  switch (outcome.kind) {
+    case 'busy':
+      return errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_BACKTESTS);
+    case 'too_many':
+      return validationAnswer([tooManyPoints(outcome.points, outcome.devices, ports.backtests.sizes.points)]);
+    case 'too_much_work':
+      return validationAnswer([tooMuchWork(ports.backtests.sizes.workMs)]);
+    case 'left':
+      return errorAnswer('SERVICE_UNAVAILABLE', 'the caller has hung up');
+    case 'done': {
+      const meta = {
+        window: { from: formatIso(fromMs), to: formatIso(body.toMs) },
+        points: outcome.points,
+        devices: outcome.devices,
+        notes: notesOf(caller, subject, body, fromMs, outcome.hasUnmarked),
+        ...(subject.warnings.length === 0 ? {} : { warnings: subject.warnings }),
+      };
+      const steps = backtestJson(outcome, dwellSeconds, area?.id ?? null);
+      return jsonAnswer(await ports.turns.run(caller.accountId, steps), JSON.stringify(meta));
+    }
+  }
+}
+
+const NEVER = () => false;
+
+/**
+ * An area that was there when the window began knows nothing of what came before it was made. Of one that was made
+ * later, or is a draft, the question is what it would have seen.
+ */
+function engineBeganMs(area: Area | null, fromMs: number): number {
+  return area !== null && area.createdAtMs <= fromMs ? area.createdAtMs : 0;
+}
+
+/** The draft as it would be saved, or what POST /areas would say of it. */
+async function draftSubject(
+  turns: WorkTurns<string | number>,
+  { accountId }: KeyState,
+  sent: unknown,
+): Promise<Result<Subject, readonly FieldError[]>> {
+  const draft = parseDraft(sent);
+  if (!draft.ok) return draft;
+  const valid = await turns.once(accountId, () => completeDraft(draft.value));
+  if (!valid.ok) return fail(valid.error);
+  const { definition, warnings } = valid.value;
+  const shape = await turns.once(accountId, () => compileShape(definition));
+  return ok({ definition, shape, warnings, area: null });
+}
+
+function storedSubject(areas: AreaCatalog, { worldIds }: KeyState, areaId: number | null): Subject | null {
+  const area = areaId === null ? undefined : areas.area(worldIds, areaId);
+  return area === undefined ? null : { definition: area.definition, shape: area.shape, warnings: [], area };
+}
+
+function notesOf(
+  { historyDays }: KeyState,
+  { area }: Subject,
+  body: BacktestBody,
+  fromMs: number,
+  hasUnmarked: boolean,
+): BacktestNote[] {
+  const notes: BacktestNote[] = [];
+  if (body.fromMs < fromMs) notes.push(historyTrimmed(fromMs, historyDays));
+  if (hasUnmarked) notes.push(NOT_RECORDED);
+  if (area !== null && area.createdAtMs > fromMs) notes.push(areaDidNotExist(area.createdAtMs));
+  if (area !== null && area.revision > FIRST_REVISION)
+    notes.push(areaChanged(area.revision - FIRST_REVISION));
+  return notes;
+}

@@ -1,0 +1,129 @@
+import type { Shape } from '../../areas/shape.ts';
+import type { Stay } from '../../devices/stays.ts';
+import { stepStay } from '../../ingest/geofenceStep.ts';
+import type { GeofenceEvent } from '../../ingest/geofences.ts';
+import { Pace } from '../../lib/pace.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import { DwellTally } from './dwellTally.ts';
+
+/** Points column by column. */
+export interface PointColumns {
+  readonly recordedAtMs: Float64Array;
+  readonly lats: Float64Array;
+  readonly lngs: Float64Array;
+}
+
+/** Recorded events of one device and one area, by eventKey. */
+export type RecordedEvents = ReadonlySet<number>;
+
+/** Of one device and one area a point produces one event at most. */
+export function eventKey(direction: GeofenceEvent['direction'], occurredAtMs: number): number {
+  return 2 * occurredAtMs + (direction === 'entry' ? 0 : 1);
+}
+
+/** Points outside the box of the area between two pauses: a tenth of a millisecond. */
+const POINTS_PER_STEP = 4_096;
+
+/** An area as stepStay takes it. */
+interface Threshold {
+  readonly id: number;
+  readonly definition: { readonly dwellSeconds: number };
+}
+
+/**
+ * Replays stored points of devices against one area, for several minimum stays at once, by the step that also decides
+ * on new points (stepStay). Points before `fromMs` only show who was inside already. For each device: `begin`, its
+ * points in the order of their times by one or more `take`, then `end`.
+ */
+export class AreaReplay {
+  readonly tallies: readonly DwellTally[];
+  readonly #shape: Pick<Shape, 'contains' | 'boxes'>;
+  readonly #fromMs: number;
+  readonly #thresholds: readonly Threshold[];
+  readonly #stays: (Stay | null)[];
+  readonly #isVisitor: boolean[];
+  /** How many points were in the window. */
+  points = 0;
+  readonly #pace = new Pace();
+  #untilPause = POINTS_PER_STEP;
+  #imei = '';
+  #isInside = false;
+  #lastMs = Number.NEGATIVE_INFINITY;
+
+  /** `dwellSeconds`: each value once. */
+  constructor(shape: Pick<Shape, 'contains' | 'boxes'>, dwellSeconds: readonly number[], fromMs: number) {
+    this.#shape = shape;
+    this.#fromMs = fromMs;
+    this.tallies = dwellSeconds.map((each) => new DwellTally(each));
+    this.#thresholds = dwellSeconds.map((each) => ({ id: 0, definition: { dwellSeconds: each } }));
+    this.#stays = dwellSeconds.map(() => null);
+    this.#isVisitor = dwellSeconds.map(() => false);
+  }
+
+  begin(imei: string): void {
+    this.#imei = imei;
+    this.#isInside = false;
+    this.#lastMs = Number.NEGATIVE_INFINITY;
+    this.#stays.fill(null);
+    this.#isVisitor.fill(false);
+  }
+
+  /** The points from `start` up to `end`; `recorded`: what the same points produced when they came. */
+  *take(points: PointColumns, start: number, end: number, recorded: RecordedEvents): Steps<void> {
+    const { recordedAtMs, lats, lngs } = points;
+    this.#pace.begin();
+    for (let n = start; n < end; n++) {
+      const atMs = recordedAtMs[n]!;
+      const lat = lats[n]!;
+      const lng = lngs[n]!;
+      const isNear = this.#isNear(lat, lng);
+      if (isNear || this.#isInside) {
+        const isInside = isNear && this.#shape.contains(lat, lng);
+        if (isInside || this.#isInside) this.#step(isInside, atMs, lat, lng, recorded);
+        this.#isInside = isInside;
+        if (this.#pace.isDue()) yield* this.#pace.pause();
+      }
+      if (atMs >= this.#fromMs) this.points++;
+      if (--this.#untilPause <= 0) {
+        this.#untilPause = POINTS_PER_STEP;
+        yield* this.#pace.pause();
+      }
+    }
+    if (end > start) this.#lastMs = recordedAtMs[end - 1]!;
+  }
+
+  /** A stay that is not over counts up to the last point. */
+  end(): void {
+    if (!this.#isInside || this.#lastMs < this.#fromMs) return;
+    this.#stays.forEach((stay, n) => {
+      if (stay !== null && stay.confirmedAtMs !== null) this.#count(n, stay, this.#lastMs);
+    });
+  }
+
+  #isNear(lat: number, lng: number): boolean {
+    for (const { minX, minY, maxX, maxY } of this.#shape.boxes) {
+      if (lat >= minY && lat <= maxY && lng >= minX && lng <= maxX) return true;
+    }
+    return false;
+  }
+
+  #step(isInside: boolean, atMs: number, lat: number, lng: number, recorded: RecordedEvents): void {
+    for (let n = 0; n < this.#stays.length; n++) {
+      const before = this.#stays[n]!;
+      const { stay, transition } = stepStay(before, this.#thresholds[n]!, isInside, atMs);
+      this.#stays[n] = stay;
+      if (transition === null || atMs < this.#fromMs) continue;
+      const tally = this.tallies[n]!;
+      tally.add({ imei: this.#imei, direction: transition, lat, lng, occurredAtMs: atMs });
+      if (recorded.has(eventKey(transition, atMs))) tally.same++;
+      if (transition === 'exit' && before !== null) this.#count(n, before, atMs);
+    }
+  }
+
+  #count(n: number, stay: Stay, untilMs: number): void {
+    const tally = this.tallies[n]!;
+    tally.insideMs += untilMs - Math.max(stay.insideSinceMs, this.#fromMs);
+    if (!this.#isVisitor[n]) tally.devices++;
+    this.#isVisitor[n] = true;
+  }
+}

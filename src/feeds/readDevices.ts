@@ -1,0 +1,177 @@
+import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import type { ChangeXids } from '../devices/changes/firstChanges.ts';
+import type { Changed } from '../devices/changes/worldChanges.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
+import { ALSO_MAX, type DevicesRead } from './readerCursor.ts';
+
+/** Memory, and which transactions it holds. */
+export interface HeldFleet {
+  readonly fleet: Fleet;
+  readonly followed: Snapshot;
+  /** Transactions of this pod that it holds as well. */
+  isOwn(xid: number): boolean;
+}
+
+export interface DevicesPage {
+  readonly items: readonly Changed[];
+  /** Where the next page begins. */
+  readonly read: DevicesRead;
+  /** Where it begins again for who has been sent only a part of it. */
+  readonly begun: DevicesRead;
+  readonly hasMore: boolean;
+  /** Something was left out, because it is of more transactions than a cursor has room for: memory must follow first. */
+  readonly isCut: boolean;
+}
+
+/** Before every IMEI. */
+const BEFORE_ALL = '0';
+
+/** A reader who knows nothing yet. */
+export function firstRead({ followed }: HeldFleet): DevicesRead {
+  return { seen: followed, listedTo: BEFORE_ALL, open: null, also: [] };
+}
+
+/** Everything up to a snapshot was sent. */
+export function readUpTo(seen: Snapshot): DevicesRead {
+  return { seen, listedTo: null, open: null, also: [] };
+}
+
+/** Whether memory is at least as new as what the reader was sent: an answer is never older than its cursor. */
+export function isCurrent(held: Omit<HeldFleet, 'fleet'>, { seen, open, also }: DevicesRead): boolean {
+  const { followed } = held;
+  return (
+    followed.contains(seen) &&
+    (open === null || followed.contains(open.upTo)) &&
+    also.every((xid) => followed.sees(xid) || held.isOwn(xid))
+  );
+}
+
+/**
+ * The next page of devices for a reader.
+ *
+ * First come all devices by IMEI; what changes meanwhile comes after that. Then follow rounds: a round sends what memory
+ * has at its beginning and the reader has not seen, by transaction and id. What changes during a round and is not sent
+ * in it belongs to the next, so a round ends. Since a device is sent as it is now and sent again if a transaction of it
+ * is missing in what the reader has seen, a change may come twice and is never left out.
+ */
+export function readDevices(
+  held: HeldFleet,
+  worldIds: readonly number[],
+  read: DevicesRead,
+  limit: number,
+): DevicesPage {
+  return read.listedTo === null
+    ? nextChanges(held, worldIds, read, limit)
+    : nextListed(held, worldIds, read, limit);
+}
+
+function nextListed(
+  held: HeldFleet,
+  worldIds: readonly number[],
+  read: DevicesRead,
+  limit: number,
+): DevicesPage {
+  const { followed } = held;
+  const found = held.fleet.listed(worldIds, read.listedTo ?? '', limit + 1);
+  const later = new LaterXids(followed, read.also);
+  const items = found.slice(0, limit);
+  const cutAt = items.findIndex((item) => !later.take(item));
+  if (cutAt !== -1) items.length = cutAt;
+  // What was sent is as new as this, so what follows must be; the round that comes after the list begins with it.
+  const open = { upTo: followed, place: FIRST_PLACE };
+  const isLast = cutAt === -1 && found.length <= limit;
+  const listedTo = isLast ? null : (items.at(-1)?.device.fields.imei ?? read.listedTo);
+  const also = later.all;
+  const begun = { ...read, open, also };
+  const next = { ...begun, listedTo };
+  if (!isLast) return { items, read: next, begun, hasMore: true, isCut: cutAt !== -1 };
+  if (hasChanges(held, worldIds, next)) return { items, read: next, begun, hasMore: true, isCut: false };
+  return { items, read: { ...readUpTo(followed), also }, begun, hasMore: false, isCut: false };
+}
+
+function nextChanges(
+  held: HeldFleet,
+  worldIds: readonly number[],
+  read: DevicesRead,
+  limit: number,
+): DevicesPage {
+  const { fleet, followed } = held;
+  const { seen, open } = read;
+  // Only where more transactions run than a cursor has room for.
+  if (!followed.contains(seen)) return { items: [], read, begun: read, hasMore: false, isCut: false };
+  const upTo = open?.upTo ?? followed;
+  const isHeld = (xid: number): boolean => upTo.sees(xid) || held.isOwn(xid);
+  const found = fleet.changed(worldIds, {
+    fromXid: seen.xmin,
+    after: open?.place ?? null,
+    limit,
+    isWanted: (moved, edited) => !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited),
+  });
+  const later = new LaterXids(upTo, read.also);
+  const page = found.slice(0, limit);
+  // What is left out is of later transactions, and so it belongs to the next round anyway.
+  const sent = page.filter((item) => later.take(item));
+  const isCut = sent.length < page.length;
+  const items = sentOnce(sent.filter((item) => item.device !== null || !isBack(fleet, worldIds, item.imei)));
+  const also = later.all;
+  const begun = { ...read, open: { upTo, place: open?.place ?? FIRST_PLACE }, also };
+  const last = page.at(-1);
+  if (found.length > limit && last !== undefined) {
+    const place = { xid: last.xid, id: last.id };
+    return { items, read: { ...begun, open: { upTo, place } }, begun, hasMore: true, isCut };
+  }
+  const next = { ...readUpTo(upTo), also };
+  const hasMore = open !== null && hasChanges(held, worldIds, next);
+  return { items, read: next, begun, hasMore, isCut };
+}
+
+const FIRST_PLACE = { xid: 0, id: 0 };
+
+/** The transactions behind a snapshot of which something is sent. */
+class LaterXids {
+  readonly #upTo: Snapshot;
+  readonly #xids: Set<number>;
+
+  constructor(upTo: Snapshot, before: readonly number[]) {
+    this.#upTo = upTo;
+    this.#xids = new Set(before.filter((xid) => !upTo.sees(xid)));
+  }
+
+  /** Whether it can be sent: false when there is no room for its transactions. */
+  take({ movedXid, editedXid }: ChangeXids): boolean {
+    // Nearly all are seen.
+    if (this.#upTo.sees(movedXid) && this.#upTo.sees(editedXid)) return true;
+    const added = [movedXid, editedXid].filter((xid) => !this.#upTo.sees(xid) && !this.#xids.has(xid));
+    if (this.#xids.size + new Set(added).size > ALSO_MAX) return false;
+    for (const xid of added) this.#xids.add(xid);
+    return true;
+  }
+
+  get all(): number[] {
+    return [...this.#xids].sort((a, b) => a - b);
+  }
+}
+
+/** Whether memory holds something that the reader has not seen. */
+export function hasChanges(held: HeldFleet, worldIds: readonly number[], { seen }: DevicesRead): boolean {
+  const isHeld = (xid: number): boolean => held.followed.sees(xid) || held.isOwn(xid);
+  const isWanted = (moved: number, edited: number) =>
+    !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited);
+  return held.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted }).length > 0;
+}
+
+/** Without what is removed twice: from one of the worlds, and then from the other. */
+function sentOnce(items: Changed[]): Changed[] {
+  const removed = new Set<string>();
+  return items.filter((item) => {
+    if (item.device !== null) return true;
+    const isNew = !removed.has(item.imei);
+    removed.add(item.imei);
+    return isNew;
+  });
+}
+
+/** It left one of the worlds and lies in the other, or was made anew. */
+function isBack(fleet: Fleet, worldIds: readonly number[], imei: string): boolean {
+  return fleet.device(worldIds, imei) !== undefined;
+}

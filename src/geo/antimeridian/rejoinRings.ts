@@ -1,0 +1,150 @@
+import type { LatLng } from '../latLng.ts';
+import { ringAreaM2, ringMeasures } from '../measure.ts';
+import { doublePlanarArea } from '../planarArea.ts';
+import { type Ring, unwrapRing } from '../ring.ts';
+import { crossesAntimeridian } from './antimeridian.ts';
+import { buildCrossingGraph, type Crossing, type CrossingGraph, findCrossings } from './crossingGraph.ts';
+
+export interface RejoinedRings {
+  readonly rings: readonly (readonly LatLng[])[];
+  /** Whether the joined parts enclose something that is not part of the area. It is filled. */
+  readonly holesDropped: boolean;
+}
+
+/**
+ * Undoes cutRing. The exterior rings of a GeoJSON (Multi)Polygon, without their closing repetition, are joined where a
+ * side on 180 lies against one on -180, of another ring or of the same. Points that only the cut has added are removed.
+ *
+ * Rings that meet no other come back as they are. So do all rings when joining would change the area: where parts
+ * overlap, and for a band around the Earth, which no single ring can bound.
+ */
+export function rejoinRings(parts: readonly (readonly LatLng[])[]): RejoinedRings {
+  const untouched = { rings: parts, holesDropped: false };
+  const graph = buildCrossingGraph(parts);
+  const crossings = findCrossings(graph);
+  if (!crossings || crossings.length === 0) return untouched;
+
+  const touched = new Set(
+    crossings.flatMap(({ westSouth, eastSouth }) => [graph.part[westSouth]!, graph.part[eastSouth]!]),
+  );
+  const joined = walkRings(graph, crossings, touched);
+  const areaAfter = joined.reduce((sum, ring) => sum + ring.areaM2, 0);
+  if (
+    !isSameArea(
+      [...touched].map((part) => unwrapRing(parts[part]!)),
+      areaAfter,
+    )
+  )
+    return untouched;
+
+  const outer = joined.filter((ring) => ring.areaM2 > 0);
+  const others = parts.map((points, part) => ({ points, part })).filter(({ part }) => !touched.has(part));
+  const rings = [...others, ...outer].sort((a, b) => a.part - b.part).map(({ points }) => points);
+  return { rings, holesDropped: outer.length < joined.length };
+}
+
+/**
+ * Whether the rings have this area together, within the accuracy of their measures and of their vertices: rounding
+ * moves a boundary by some nanometres, which counts where a ring is long and thin.
+ */
+function isSameArea(rings: readonly Ring[], areaM2: number): boolean {
+  let sumM2 = 0;
+  let toleranceM2 = 0;
+  for (const ring of rings) {
+    const measures = ringMeasures(ring);
+    sumM2 += measures.areaM2;
+    toleranceM2 += AREA_TOLERANCE * measures.areaM2 + ROUNDING_M * measures.perimeterM;
+  }
+  return Math.abs(areaM2 - sumM2) <= toleranceM2;
+}
+
+const AREA_TOLERANCE = 1e-9;
+/** 180 degrees are rounded to 3 nm, and so may be each vertex and each crossing. */
+const ROUNDING_M = 1e-8;
+
+interface JoinedRing {
+  readonly points: readonly LatLng[];
+  /** The first of the parts from which it is made. */
+  readonly part: number;
+  /** Negative for a hole. */
+  readonly areaM2: number;
+}
+
+/** Follows the rings. At each crossing the walk changes to the other side of the antimeridian. */
+function walkRings(
+  graph: CrossingGraph,
+  crossings: readonly Crossing[],
+  touched: ReadonlySet<number>,
+): JoinedRing[] {
+  const across = new Map<number, number>();
+  for (const { westSouth, eastSouth, westNorth, eastNorth } of crossings) {
+    across.set(westSouth, eastSouth);
+    across.set(eastNorth, westNorth);
+  }
+  const seen = new Set<number>();
+  const rings: JoinedRing[] = [];
+  for (const [start, point] of graph.points.entries()) {
+    if (Math.abs(point.lng) === 180 || seen.has(start) || !touched.has(graph.part[start]!)) continue;
+    const corners: Corner[] = [];
+    let part = graph.part[start]!;
+    for (let reached = start, left = start; !seen.has(left); ) {
+      seen.add(left);
+      part = Math.min(part, graph.part[left]!);
+      corners.push({ reached: graph.points[reached]!, left: graph.points[left]! });
+      reached = graph.next[left]!;
+      left = reached;
+      // Two crossings can meet in a point.
+      for (let other = across.get(left); other !== undefined; other = across.get(left)) left = other;
+    }
+    const points = withoutCuts(corners);
+    // What remains of a cut that ran along the pole.
+    if (points.every(({ lat }) => Math.abs(lat) === 90 && lat === point.lat)) continue;
+    rings.push({ points, part, areaM2: signedAreaM2(points) });
+  }
+  return rings;
+}
+
+/**
+ * A vertex as the end of the edge that reaches it, and as the start of the edge that leaves it. At a crossing one is
+ * written with 180 and the other with -180.
+ */
+interface Corner {
+  readonly reached: LatLng;
+  readonly left: LatLng;
+}
+
+/** The vertices of a ring, without those that only lie on an edge across the antimeridian or repeat a pole. */
+function withoutCuts(corners: readonly Corner[]): LatLng[] {
+  const points: LatLng[] = [];
+  for (const [i, { reached, left }] of corners.entries()) {
+    const before = corners[(i + corners.length - 1) % corners.length]!.left;
+    const after = corners[(i + 1) % corners.length]!.reached;
+    if (reached.lng === left.lng || !isCut(before, reached, left, after)) {
+      // The longitudes of an edge of exactly 180° decide which way it goes, so the vertex is written as on its longer
+      // edge.
+      points.push(Math.abs(reached.lng - before.lng) > Math.abs(after.lng - left.lng) ? reached : left);
+    }
+  }
+  return points.filter(({ lat, lng }, i) => lat !== points.at(i - 1)!.lat || lng !== points.at(i - 1)!.lng);
+}
+
+function isCut(before: LatLng, reached: LatLng, left: LatLng, after: LatLng): boolean {
+  if (Math.abs(left.lat) === 90) {
+    // Between other vertices on the pole, or a repetition of one of them.
+    if (before.lat === left.lat && after.lat === left.lat) return true;
+    if (isTurnedFrom(before, reached) || isTurnedFrom(after, left)) return true;
+  }
+  return reached.lng > 0
+    ? crossesAntimeridian(before, left.lat, after)
+    : crossesAntimeridian(after, left.lat, before);
+}
+
+function isTurnedFrom(a: LatLng, b: LatLng): boolean {
+  return a.lat === b.lat && Math.abs(a.lng - b.lng) === 360;
+}
+
+function signedAreaM2(points: readonly LatLng[]): number {
+  const ring = unwrapRing(points);
+  const areaM2 = ringAreaM2(ring);
+  return ring.pole || doublePlanarArea(ring.lngs, ring.lats) > 0 ? areaM2 : -areaM2;
+}

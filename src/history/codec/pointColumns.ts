@@ -1,0 +1,172 @@
+import { invariant } from '../../lib/invariant.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import { ByteReader, ByteWriter } from './bytes.ts';
+import { readNumbers, writeNumbers } from './numberColumn.ts';
+
+interface ColumnForm {
+  /** A point without a value has NaN there. */
+  readonly nullable: boolean;
+  /** The column whose values are subtracted: what is left is smaller. */
+  readonly above: ColumnName | null;
+}
+
+const PLAIN: ColumnForm = { nullable: false, above: null };
+
+/** The columns of a stored point in the order of their bytes. `lates`: 1 is true, 0 is false. */
+const COLUMNS = {
+  recordedAtMs: PLAIN,
+  lats: PLAIN,
+  lngs: PLAIN,
+  altitudesM: PLAIN,
+  speedsKmh: PLAIN,
+  headings: PLAIN,
+  satellites: PLAIN,
+  odometersKm: { nullable: true, above: null },
+  receivedAtMs: { nullable: true, above: 'recordedAtMs' },
+  lates: { nullable: true, above: null },
+} as const;
+
+export type ColumnName = keyof typeof COLUMNS;
+const EMPTY = new Float64Array(0);
+const FORMS = Object.entries(COLUMNS) as [ColumnName, ColumnForm][];
+export const COLUMN_NAMES = FORMS.map(([name]) => name);
+
+/** Points of one device, oldest first, column by column: the first `count` places of each. */
+export type PointColumns = { readonly count: number } & Readonly<Record<ColumnName, Float64Array>>;
+
+/** Places for `count` points, in the columns of these names. */
+export function emptyColumns(count: number, names: readonly ColumnName[] = COLUMN_NAMES): PointColumns {
+  const columns = Object.fromEntries(
+    COLUMN_NAMES.map((name) => [name, names.includes(name) ? new Float64Array(count) : EMPTY]),
+  );
+  return { count, ...(columns as Record<ColumnName, Float64Array>) };
+}
+
+/** The points from `start` on and before `end`, in the same memory. */
+export function sliceColumns(points: PointColumns, start: number, end: number): PointColumns {
+  const columns = COLUMN_NAMES.map((name) => [name, points[name].subarray(start, end)]);
+  return { count: end - start, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
+}
+
+/** How long the bytes of the columns may be: all of them raw, and every other value missing. */
+export const columnBytesMax = (count: number): number => 64 + FORMS.length * (16 + 10 * count);
+
+/** The columns as bytes, before they are compressed. A step is one column. */
+export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
+  const { count } = points;
+  const writer = new ByteWriter();
+  writer.varint(count);
+  writer.varint(FORMS.length);
+  for (const [name, { nullable, above }] of FORMS) {
+    const column = new ByteWriter();
+    let values = points[name].subarray(0, count);
+    if (above !== null) values = values.map((value, n) => value - (points[above][n] as number));
+    if (nullable) values = writeNulls(column, values);
+    if (values.length > 0) writeNumbers(column, values, values.length);
+    writer.varint(column.length);
+    writer.append(column.written());
+    yield;
+  }
+  return writer.written();
+}
+
+/** Writes how many values follow each other, are missing, follow again, and so on. Returns those that are there. */
+function writeNulls(writer: ByteWriter, values: Float64Array): Float64Array<ArrayBuffer> {
+  const present = new Float64Array(values.length);
+  const runs: number[] = [];
+  let at = 0;
+  let isRunMissing = false;
+  let run = 0;
+  for (const value of values) {
+    const isMissing = Number.isNaN(value);
+    if (isMissing !== isRunMissing) {
+      runs.push(run);
+      run = 0;
+      isRunMissing = isMissing;
+    }
+    run++;
+    if (!isMissing) present[at++] = value;
+  }
+  writer.varint(runs.length);
+  for (const length of runs) writer.varint(length);
+  return present.subarray(0, at);
+}
+
+/** The columns of points that were packed, each read when it is first asked for. */
+export class PackedColumns {
+  readonly count: number;
+  readonly #bytes = new Map<ColumnName, Uint8Array>();
+  readonly #read = new Map<ColumnName, Float64Array>();
+
+  /** Throws RangeError where the bytes are no columns. */
+  constructor(bytes: Uint8Array) {
+    const reader = new ByteReader(bytes);
+    this.count = reader.varint();
+    // Points that were packed before a column was added do not have it.
+    const columns = reader.varint();
+    for (const name of COLUMN_NAMES.slice(0, columns)) this.#bytes.set(name, reader.take(reader.varint()));
+    if (!reader.isAtEnd) throw new RangeError('there are more columns than are known');
+  }
+
+  /** All values of a column. They are kept, and not to be changed. Throws RangeError. */
+  column(name: ColumnName): Float64Array {
+    let values = this.#read.get(name);
+    if (values === undefined) {
+      values = this.#readColumn(name, COLUMNS[name]);
+      this.#read.set(name, values);
+    }
+    return values;
+  }
+
+  /** Those of these names; the others are empty. */
+  columns(names: readonly ColumnName[] = COLUMN_NAMES): PointColumns {
+    const columns = COLUMN_NAMES.map((name) => [name, names.includes(name) ? this.column(name) : EMPTY]);
+    return { count: this.count, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
+  }
+
+  #readColumn(name: ColumnName, { nullable, above }: ColumnForm): Float64Array {
+    const { count } = this;
+    const bytes = this.#bytes.get(name);
+    if (bytes === undefined) {
+      invariant(nullable, 'a column that was added later may be missing');
+      return new Float64Array(count).fill(Number.NaN);
+    }
+    const values = new Float64Array(count);
+    const reader = new ByteReader(bytes);
+    if (nullable) readNullable(reader, values);
+    else if (count > 0) readNumbers(reader, values, count);
+    if (!reader.isAtEnd) throw new RangeError('a column is longer than its values');
+    if (above !== null) {
+      const base = this.column(above);
+      for (let n = 0; n < count; n++) values[n] = (values[n] as number) + (base[n] as number);
+    }
+    return values;
+  }
+}
+
+function readNullable(reader: ByteReader, values: Float64Array): void {
+  const runs = Array.from({ length: Math.min(reader.varint(), values.length) }, () => reader.varint());
+  let there = values.length;
+  let covered = 0;
+  for (const [n, run] of runs.entries()) {
+    covered += run;
+    if (n % 2 === 1) there -= run;
+  }
+  // The last run goes on to the end.
+  if (runs.length % 2 === 1) there -= values.length - covered;
+  if (covered > values.length || there < 0) throw new RangeError('a column has more values than points');
+  if (there > 0) readNumbers(reader, values, there);
+  if (there === values.length) return;
+  runs.push(values.length - covered);
+  let from = there;
+  let to = values.length;
+  for (let n = runs.length - 1; n >= 0; n--) {
+    const run = runs[n] as number;
+    to -= run;
+    if (n % 2 === 1) values.fill(Number.NaN, to, to + run);
+    else {
+      from -= run;
+      values.copyWithin(to, from, from + run);
+    }
+  }
+}

@@ -1,0 +1,112 @@
+import { scopeMask } from '../../access/scopes.ts';
+import type { Fleet } from '../../devices/fleet.memory.ts';
+import { type Answer, errorAnswer } from '../../http/answer.ts';
+import { NotBegun } from '../../http/notBegun.ts';
+import { parameterError, readChoice } from '../../http/parameter.ts';
+import type { Query } from '../../http/query.ts';
+import type { Call, Route } from '../../http/route.ts';
+import { CutAnswer, type StreamedBody } from '../../http/streamedBody.ts';
+import { MINUTE_MS } from '../../lib/durations.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import type { WorkTurns } from '../../lib/workTurns.ts';
+import { EXPORT_HISTORY } from '../historyOperations.ts';
+import { EXPORT_FORMAT, TOO_MANY_EXPORTS } from '../historyParameters.ts';
+import { DeviceGone } from '../pointPages.sql.ts';
+import { readHistoryCall } from '../readHistoryCall.ts';
+import { EXPORT_TYPES, type ExportFormat, encoderOf } from './exportFormats.ts';
+import type { HistoryExports, OpenExport } from './exportHistory.ts';
+import type { HistoryEncoder } from './historyEncoder.ts';
+
+/** How long a reader may take for what was sent: at most two megabytes. */
+const STALL_LIMIT_MS = MINUTE_MS;
+
+export interface HistoryExportPorts {
+  readonly fleet: Fleet;
+  readonly exports: HistoryExports;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+}
+
+/** All points of a device in a time, as a file that is made while it is read. */
+export function historyExportRoute(ports: HistoryExportPorts): Route {
+  return {
+    method: 'GET',
+    path: '/devices/:imei/history/export',
+    scopes: scopeMask('read_history'),
+    versions: ['v3'],
+    describe: EXPORT_HISTORY,
+    handle: (call) => exported(ports, call),
+  };
+}
+
+function exported({ fleet, exports, turns }: HistoryExportPorts, call: Call): Answer {
+  const { caller } = call;
+  const asked = readHistoryCall(fleet, call, readFormat);
+  if (!asked.ok) return asked.error;
+  const { device, window, own: format } = asked.value;
+  const { id, imei, name } = device.fields;
+  const body = new ExportBody({
+    open: () => exports.open(caller, id, window),
+    encoder: () => encoderOf(format, { imei, name }),
+    turns,
+    accountId: caller.accountId,
+  });
+  return { status: 200, body, headers: headersOf(format, imei) };
+}
+
+function readFormat(query: Query): Result<ExportFormat, Answer> {
+  const format = readChoice(query, EXPORT_FORMAT) ?? 'ndjson';
+  return format === 'invalid' ? fail(parameterError(EXPORT_FORMAT)) : ok(format);
+}
+
+function headersOf(format: ExportFormat, imei: string): Record<string, string> {
+  const type = EXPORT_TYPES[format];
+  return {
+    'Content-Type': format === 'csv' ? `${type}; charset=utf-8; header=present` : type,
+    'Content-Disposition': `attachment; filename="${imei}.${format}"`,
+    'Cache-Control': 'no-store',
+  };
+}
+
+interface ExportSource {
+  readonly open: () => Promise<OpenExport | 'too_many' | 'gone'>;
+  readonly encoder: () => HistoryEncoder;
+  readonly turns: WorkTurns<string | number>;
+  readonly accountId: number;
+}
+
+/** The file of an export. Begins when its first page is there, so what fails before has a status of its own. */
+class ExportBody implements StreamedBody {
+  readonly bytes = null;
+  readonly stallLimitMs = STALL_LIMIT_MS;
+  readonly #source: ExportSource;
+  #opened: { readonly points: OpenExport; readonly encoder: HistoryEncoder } | null = null;
+
+  constructor(source: ExportSource) {
+    this.#source = source;
+  }
+
+  async open(): Promise<void> {
+    const points = await this.#source.open();
+    if (points === 'too_many') throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
+    if (points === 'gone') throw new NotBegun(errorAnswer('DEVICE_NOT_FOUND'));
+    this.#opened = { points, encoder: this.#source.encoder() };
+  }
+
+  async next(take: (piece: Buffer) => void): Promise<boolean> {
+    if (this.#opened === null) return false;
+    const { points, encoder } = this.#opened;
+    const { turns, accountId } = this.#source;
+    const page = await points.next().catch(cutWhenGone);
+    await turns.run(accountId, page === null ? encoder.finish(take) : encoder.encode(page, take));
+    return page !== null;
+  }
+
+  close(): void {
+    this.#opened?.points.close();
+  }
+}
+
+function cutWhenGone(error: unknown): never {
+  throw error instanceof DeviceGone ? new CutAnswer() : error;
+}

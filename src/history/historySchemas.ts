@@ -1,0 +1,60 @@
+import { LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
+import {
+  choice,
+  integer,
+  nullable,
+  number,
+  type Schema,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
+import type { periodView, summaryMeta } from './historyViews.ts';
+import { SUMMARY_PERIODS } from './summary/summary.ts';
+
+type PeriodView = ReturnType<typeof periodView>;
+type SummaryQuery = ReturnType<typeof summaryMeta>['query'];
+
+const PASSAGE: Schema = shapeOf<NonNullable<PeriodView['first']>>({
+  latitude: LATITUDE,
+  longitude: LONGITUDE,
+  recorded_at: time('The GPS time of the point.'),
+});
+
+const seconds = (description: string) => number(description, { minimum: 0 });
+
+export const HISTORY_SCHEMAS = {
+  HistoryPeriod: shapeOf<PeriodView>({
+    from: {
+      ...nullable(time()),
+      description:
+        'Where the period begins, but not before `from` of the call. Of a total: `from` of the call, else the first point, else null.',
+    },
+    to: {
+      ...nullable(time()),
+      description:
+        'Where the next period begins, or a trip ends, but not after `to` of the call. Of a total: `to` of the call, else the last point, else null.',
+    },
+    points: integer(undefined, { minimum: 0 }),
+    distance_km: number('The way while the vehicle was moving, from point to point.', { minimum: 0 }),
+    moving_seconds: seconds('Neither parked nor a gap. Includes stops under 120 seconds.'),
+    parked_seconds: seconds('In parkings of 120 seconds or more, without their gaps.'),
+    gap_seconds: seconds('In gaps: more than 10 minutes without a point.'),
+    max_speed_kmh: nullable(number('The highest speed of a point.', { minimum: 0 })),
+    average_speed_kmh: nullable(number('`distance_km` over `moving_seconds`.', { minimum: 0 })),
+    first: { ...nullable(PASSAGE), description: 'The first point; null when there is none.' },
+    last: { ...nullable(PASSAGE), description: 'The last point; null when there is none.' },
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;
+
+export const SUMMARY_META: Schema = shapeOf<{ query: SummaryQuery }>({
+  query: shapeOf<SummaryQuery>(
+    {
+      from: nullable(time('Not earlier than the plan retains; null when it was left out.')),
+      to: nullable(time('null when it was left out.')),
+      by: choice(SUMMARY_PERIODS),
+      tz: text(),
+    },
+    { description: 'The parameters as they were used.' },
+  ),
+});

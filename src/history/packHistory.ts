@@ -1,0 +1,261 @@
+import { randomUUID } from 'node:crypto';
+import { selectNowMs } from '../changelog/snapshot.sql.ts';
+import { DAY_MS, HOUR_MS } from '../lib/durations.ts';
+import type { WorkTurns } from '../lib/workTurns.ts';
+import {
+  ensureWeeks,
+  PACKED_POINTS,
+  POSITIONS,
+  selectEmptiedWeeks,
+  truncateWeek,
+  weekStartMs,
+} from '../postgres/partitions.ts';
+import { isOlderConnected } from '../postgres/sessionName.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
+import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
+import { type Damage, DamagedPoints } from './damagedPoints.sql.ts';
+import { mergeColumns } from './mergeColumns.sql.ts';
+import { type PackedRow, unpackRow } from './packedRows.sql.ts';
+import {
+  type PackedPoints,
+  replaceRows,
+  selectNextRowMs,
+  selectPackedRow,
+  selectPackedSpans,
+  selectRows,
+  selectUnpackedDays,
+  selectUnpackedDevices,
+  selectWorldsOfDevices,
+  type UnpackedDevice,
+} from './packing.sql.ts';
+import { endPackingPass, keepPackingLease, takePackingLease } from './packingLease.sql.ts';
+import { PackingRests } from './packingRests.ts';
+import { isWorthPacking, planPacking } from './planPacking.ts';
+
+/** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
+const HOT_MS = 48 * HOUR_MS;
+/** How long one round may take. The rest waits for the next round. */
+const ROUND_MS = 45_000;
+/** How long the devices of one world are packed before those of another have their turn. */
+const WORLD_TURN_MS = 1_000;
+/** Between two passes over all devices: a day is closed once a day, and late points may wait. */
+const PASS_PAUSE_SECONDS = 3_600;
+const DEVICES_AT_A_TIME = 200;
+
+export interface PackPorts {
+  readonly sql: Sql;
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
+  readonly log: { info(fields: object, message: string): void };
+  readonly rest: (ms: number) => Promise<unknown>;
+  /** How long few late points to a packed day wait for more. */
+  readonly lateWaitMs: number;
+  readonly onPacked: (points: number) => void;
+  readonly onDamaged: (damage: Damage) => void;
+  /** Takes how many closed days of an average device are not packed. */
+  readonly onUnpackedDays: (days: number) => void;
+}
+
+/** What became of a round: the pass over all devices goes on, has ended, or must not be done now. */
+type Round = 'more' | 'done' | 'elsewhere' | 'older';
+
+/** How far a pass has come in one world. */
+interface WorldPlace {
+  readonly worldId: number;
+  /** All devices up to this one are done. */
+  readonly afterImei: string;
+  /** Of the next device, points before this time are done. */
+  readonly fromMs: number;
+}
+
+/**
+ * Packs the points of closed days, device by device; worlds take turns. Every step is a transaction of its own, so a pass
+ * that was cut off goes on from there. One pod packs at a time, and none while a pod is connected that could not read what
+ * is packed.
+ */
+export class HistoryPacker {
+  readonly #ports: PackPorts;
+  readonly #rests: PackingRests;
+  readonly #holder = randomUUID();
+  /** The worlds of the pass that is under way, the next one first. */
+  #worlds: WorldPlace[] | null = null;
+  /** Weeks that had no row at the end of the pass before. */
+  #emptied: ReadonlySet<number> = new Set();
+
+  constructor(ports: PackPorts) {
+    this.#ports = ports;
+    this.#rests = new PackingRests(ports.rest);
+  }
+
+  /**
+   * Works for less than a minute. `isUrgent`: also when the next pass is not due, or another pod is packing, which then
+   * leaves it to this one.
+   */
+  async round(isStopping: () => boolean, isUrgent = false): Promise<Round> {
+    const { sql, log, onUnpackedDays } = this.#ports;
+    const untilMs = performance.now() + ROUND_MS;
+    const isOver = (): boolean => isStopping() || performance.now() > untilMs;
+    const nowMs = await selectNowMs(sql);
+    const beforeMs = Math.floor((nowMs - HOT_MS) / DAY_MS) * DAY_MS;
+    const unpackedDays = await selectUnpackedDays(sql, beforeMs);
+    onUnpackedDays(unpackedDays);
+    if (!(await takePackingLease(sql, this.#holder, isUrgent))) {
+      this.#worlds = null;
+      return 'elsewhere';
+    }
+    this.#rests.begin(unpackedDays);
+    const times = { nowMs, beforeMs, weeks: new Set<number>() };
+    this.#worlds ??= (await selectWorldsOfDevices(sql)).map((worldId) => ({
+      worldId,
+      ...{ afterImei: '', fromMs: 0 },
+    }));
+    const worlds = this.#worlds;
+    while (!isOver()) {
+      const world = worlds.shift();
+      if (world === undefined) {
+        this.#worlds = null;
+        await endPackingPass(sql, this.#holder, PASS_PAUSE_SECONDS);
+        await this.#giveBackSpace(beforeMs);
+        return 'done';
+      }
+      if (await isOlderConnected(sql)) {
+        worlds.unshift(world);
+        log.info({}, 'history is not packed while a pod of the version before is connected');
+        return 'older';
+      }
+      const place = await this.#packWorld(world, times, isOver);
+      if (place !== null) worlds.push(place);
+      if (!(await keepPackingLease(sql, this.#holder))) {
+        this.#worlds = null;
+        return 'elsewhere';
+      }
+    }
+    return 'more';
+  }
+
+  /** Packs devices of a world until its turn is over. Returns how far it has come; null: to the end. */
+  async #packWorld(world: WorldPlace, times: Times, isOver: () => boolean): Promise<WorldPlace | null> {
+    const { worldId } = world;
+    const untilMs = performance.now() + WORLD_TURN_MS;
+    const isTurnOver = (): boolean => isOver() || performance.now() > untilMs;
+    let { afterImei, fromMs } = world;
+    for (;;) {
+      const { beforeMs } = times;
+      const devices = await selectUnpackedDevices(this.#ports.sql, {
+        ...{ worldId, afterImei, fromMs, beforeMs },
+        limit: DEVICES_AT_A_TIME,
+      });
+      await this.#rests.take();
+      for (const device of devices) {
+        const reachedMs = await this.#packDevice(device, times, isTurnOver);
+        if (reachedMs !== null) return { worldId, afterImei, fromMs: reachedMs };
+        afterImei = device.imei;
+        fromMs = 0;
+      }
+      if (devices.length < DEVICES_AT_A_TIME) return null;
+      if (isTurnOver()) return { worldId, afterImei, fromMs: 0 };
+    }
+  }
+
+  /**
+   * Packs the rows of a device. Those that cannot be packed now are left for the next pass. Returns the time up to which
+   * it has come when the turn was over; null: to the end.
+   */
+  async #packDevice(
+    { deviceId, firstMs }: UnpackedDevice,
+    { nowMs, beforeMs, weeks }: Times,
+    isTurnOver: () => boolean,
+  ): Promise<number | null> {
+    const { sql } = this.#ports;
+    let fromMs = firstMs;
+    while (fromMs !== null && fromMs < beforeMs) {
+      const dayEndMs = (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS;
+      const wanted = { fromMs, beforeMs: dayEndMs, limit: PACKED_POINTS_MAX };
+      const rows = await selectRows(sql, deviceId, wanted, this.#rests.take);
+      if (rows.count === 0) {
+        fromMs = await selectNextRowMs(sql, deviceId, dayEndMs, beforeMs);
+        continue;
+      }
+      const weekMs = weekStartMs(fromMs);
+      if (!weeks.has(weekMs)) await ensureWeeks(sql, PACKED_POINTS, [weekMs]);
+      weeks.add(weekMs);
+      const taken = await this.#packRows(deviceId, rows, nowMs);
+      const isDayOver = taken.count === rows.count && rows.count < PACKED_POINTS_MAX;
+      fromMs = isDayOver ? dayEndMs : (taken.recordedAtMs[taken.count - 1] as number) + 1;
+      await this.#rests.take();
+      if (isTurnOver()) return fromMs;
+    }
+    return null;
+  }
+
+  /** Packs the first of these rows, and returns those that need not be looked at again in this pass. */
+  async #packRows(deviceId: number, rows: PointColumns, nowMs: number): Promise<PointColumns> {
+    const { sql, lateWaitMs, onPacked, onDamaged } = this.#ports;
+    const weekMs = weekStartMs(rows.recordedAtMs[0] as number);
+    const spans = await selectPackedSpans(sql, deviceId, weekMs, weekMs + 7 * DAY_MS);
+    const plan = planPacking(rows.recordedAtMs, spans);
+    const { count, into } = plan;
+    const taken = sliceColumns(rows, 0, count);
+    if (!isWorthPacking(rows.receivedAtMs, plan, nowMs, lateWaitMs)) return taken;
+    try {
+      const replaced = into === null ? null : await selectPackedRow(sql, deviceId, into.firstMs);
+      if (await this.#pack(deviceId, taken, replaced)) onPacked(count);
+    } catch (error) {
+      if (!(error instanceof DamagedPoints)) throw error;
+      onDamaged(error.damage);
+    }
+    return taken;
+  }
+
+  async #pack(deviceId: number, rows: PointColumns, replaced: PackedRow | null): Promise<boolean> {
+    const { sql, turns } = this.#ports;
+    const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
+    const packed: PackedPoints[] = [];
+    for (const part of partsOf(points)) {
+      const blob = await packColumns(await turns.run('packing', writeColumns(part)));
+      packed.push({ points: part, blob });
+    }
+    await this.#rests.take();
+    const replacement = { deviceId, rows, replaced, packed };
+    try {
+      await sql.begin(async (tx) => {
+        if (!(await replaceRows(tx, replacement, this.#rests.takeLocked))) throw new Changed();
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof Changed) return false;
+      throw error;
+    }
+  }
+
+  /** A week that had no row for a whole pass has none that a transaction could still want. */
+  async #giveBackSpace(beforeMs: number): Promise<void> {
+    const { sql } = this.#ports;
+    const emptied = await selectEmptiedWeeks(sql, POSITIONS, beforeMs);
+    for (const mondayMs of emptied) {
+      if (this.#emptied.has(mondayMs)) await truncateWeek(sql, POSITIONS, mondayMs);
+    }
+    this.#emptied = new Set(emptied);
+  }
+}
+
+/** Of a round: the time of Postgres, up to when days are closed, and the weeks that are known to have a partition. */
+interface Times {
+  readonly nowMs: number;
+  readonly beforeMs: number;
+  readonly weeks: Set<number>;
+}
+
+/** Somebody else has changed what was to be replaced. */
+class Changed extends Error {
+  override name = 'Changed';
+}
+
+/** As few parts of about the same size as may be, none too large for one blob. */
+function partsOf(points: PointColumns): PointColumns[] {
+  const parts = Math.ceil(points.count / PACKED_POINTS_MAX);
+  const size = Math.ceil(points.count / parts);
+  return Array.from({ length: parts }, (_, n) =>
+    sliceColumns(points, n * size, Math.min((n + 1) * size, points.count)),
+  );
+}

@@ -1,0 +1,228 @@
+import { DAY_MS } from '../lib/durations.ts';
+import { CopiedRow } from '../postgres/copiedRow.ts';
+import type { Query, Sql, Tx } from '../postgres/sql.ts';
+import { instant, integers } from '../postgres/sqlText.ts';
+import type { PackedBlob } from './codec/packedBlob.ts';
+import { emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.sql.ts';
+import {
+  PACKED_LIST,
+  type PackedRow,
+  type PackedSpan,
+  packedRowOf,
+  type SelectedPacked,
+} from './packedRows.sql.ts';
+import { pointBounds } from './pointBounds.ts';
+
+/** A device and the time of its oldest point that is stored as a row. */
+export interface UnpackedDevice {
+  readonly deviceId: number;
+  readonly imei: string;
+  /** Null: it has none in the time asked for. */
+  readonly firstMs: number | null;
+}
+
+/** The worlds that have devices. */
+export async function selectWorldsOfDevices(sql: Query): Promise<number[]> {
+  const rows = await sql<{ world_id: number }[]>`
+    select world_id from device_usage where devices > 0 order by world_id`;
+  return rows.map((row) => row.world_id);
+}
+
+/** The next devices of a world by IMEI, with their oldest rows before `beforeMs`; of the first, from `fromMs` on. */
+export async function selectUnpackedDevices(
+  sql: Query,
+  asked: {
+    readonly worldId: number;
+    readonly afterImei: string;
+    readonly fromMs: number;
+    readonly beforeMs: number;
+    readonly limit: number;
+  },
+): Promise<UnpackedDevice[]> {
+  const { worldId, afterImei, fromMs, beforeMs, limit } = asked;
+  const rows = await sql<{ id: number; imei: string; first: Date | null }[]>`
+    select d.id, d.imei, (
+      select recorded_at from position
+      where device_id = d.id and recorded_at < ${instant(beforeMs)}
+        and recorded_at >= case when n = 1 then ${instant(fromMs)} else '-infinity'::timestamptz end
+      order by recorded_at limit 1) as first
+    from (
+      select id, imei, row_number() over (order by imei) as n from device
+      where world_id = ${worldId} and imei > ${afterImei} order by imei limit ${limit}
+    ) d order by d.imei`;
+  return rows.map(({ id, imei, first }) => ({ deviceId: id, imei, firstMs: first?.getTime() ?? null }));
+}
+
+/** Devices that are looked at, and the days of each. */
+const SAMPLED_DEVICES = 30;
+const SAMPLED_DAYS = 60;
+/** A day with fewer rows has only late points. */
+const DAY_ROWS = 10;
+
+/**
+ * How many days before `beforeMs` have rows that are not packed, up to 60: the mean of some devices that stand together
+ * anywhere in the table. One index probe for each device and day.
+ */
+export async function selectUnpackedDays(sql: Query, beforeMs: number): Promise<number> {
+  const [row] = await sql<{ days: number }[]>`
+    with sampled as materialized (
+      select device_id as id from device_state
+      where device_id >= (select floor(random() * max(device_id)) from device_state) and recorded_at is not null
+      order by device_id limit ${SAMPLED_DEVICES}
+    )
+    select coalesce((
+        select count(*) from sampled cross join generate_series(1, ${SAMPLED_DAYS}::int) as day
+        where exists (
+          select from position
+          where device_id = sampled.id and recorded_at < ${instant(beforeMs)}
+            and recorded_at >= ${instant(beforeMs - SAMPLED_DAYS * DAY_MS)}
+            and recorded_at >= ${instant(beforeMs)} - make_interval(hours => 24 * day)
+            and recorded_at < ${instant(beforeMs)} - make_interval(hours => 24 * (day - 1))
+          offset ${DAY_ROWS - 1} limit 1)
+      )::float8 / nullif((select count(*) from sampled), 0), 0) as days`;
+  return row?.days ?? 0;
+}
+
+/** The time of the first point of a device that is stored as a row, from `fromMs` on and before `beforeMs`. */
+export async function selectNextRowMs(
+  sql: Query,
+  deviceId: number,
+  fromMs: number,
+  beforeMs: number,
+): Promise<number | null> {
+  const [row] = await sql<{ recorded_at: Date }[]>`
+    select recorded_at from position
+    where device_id = ${deviceId} and recorded_at >= ${instant(fromMs)} and recorded_at < ${instant(beforeMs)}
+    order by recorded_at limit 1`;
+  return row?.recorded_at.getTime() ?? null;
+}
+
+/** Rows that are read and deleted at a time: what waits for this pod or a processor of Postgres waits for half a millisecond. */
+const READ_AT_A_TIME = 400;
+const DELETED_AT_A_TIME = 200;
+
+/** Called between two parts of a work: lets others go first. */
+export type Rest = () => Promise<void>;
+
+/** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
+export async function selectRows(
+  sql: Sql,
+  deviceId: number,
+  { fromMs, beforeMs, limit }: { fromMs: number; beforeMs: number; limit: number },
+  rest: Rest,
+): Promise<PointColumns> {
+  const points = emptyColumns(limit);
+  let count = 0;
+  for (let hasMore = true; hasMore; ) {
+    const atOnce = Math.min(READ_AT_A_TIME, limit - count);
+    const nextMs = count === 0 ? fromMs : (points.recordedAtMs[count - 1] as number) + 1;
+    const query = sql`
+      select ${POINT_LIST}, ${MARK_LIST}
+      from position
+      where device_id = ${integers([deviceId])} and recorded_at >= ${instant(nextMs)} and recorded_at < ${instant(beforeMs)}
+      order by recorded_at limit ${integers([atOnce])}`;
+    const before = count;
+    const row = new CopiedRow();
+    await sql.copy(query, (bytes) => {
+      row.feed(bytes);
+      for (; row.next(); count++) {
+        readPoint(row, row.timestampMs(), points, count);
+        readMarks(row, points, count);
+      }
+    });
+    hasMore = count - before === atOnce && count < limit;
+    if (hasMore) await rest();
+  }
+  return sliceColumns(points, 0, count);
+}
+
+/** The packed points of a device that begin in a time, in order, without the points. `toMs` is not included. */
+export async function selectPackedSpans(
+  sql: Query,
+  deviceId: number,
+  fromMs: number,
+  toMs: number,
+): Promise<PackedSpan[]> {
+  const rows = await sql<{ first_at: Date; last_at: Date; count: number }[]>`
+    select first_at, last_at, count from packed_points
+    where device_id = ${deviceId} and first_at >= ${new Date(fromMs)} and first_at < ${new Date(toMs)}
+    order by first_at`;
+  return rows.map(({ first_at, last_at, count }) => ({
+    deviceId,
+    firstMs: first_at.getTime(),
+    lastMs: last_at.getTime(),
+    count,
+  }));
+}
+
+/** The row of packed points that begins at this time, if it is there. */
+export async function selectPackedRow(
+  sql: Query,
+  deviceId: number,
+  firstMs: number,
+): Promise<PackedRow | null> {
+  const [row] = await sql<SelectedPacked[]>`
+    select ${PACKED_LIST} from packed_points where device_id = ${deviceId} and first_at = ${new Date(firstMs)}`;
+  return row === undefined ? null : packedRowOf(deviceId, row);
+}
+
+/** Points and what they became. */
+export interface PackedPoints {
+  readonly points: PointColumns;
+  readonly blob: PackedBlob;
+}
+
+/** What takes the place of rows. */
+export interface Replacement {
+  readonly deviceId: number;
+  /** The times of all rows of the device from the first to the last of them. */
+  readonly rows: Pick<PointColumns, 'recordedAtMs' | 'count'>;
+  /** Points that were packed before and are in `packed` as well. */
+  readonly replaced: PackedRow | null;
+  readonly packed: readonly PackedPoints[];
+}
+
+/**
+ * Puts packed points in the place of rows. False: the device, its rows or what was packed are not the same any more, and
+ * the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of what
+ * moves.
+ */
+export async function replaceRows(
+  tx: Tx,
+  { deviceId, rows, replaced, packed }: Replacement,
+  rest: Rest,
+): Promise<boolean> {
+  const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
+  if (locked.count === 0) return false;
+  let deleted = 0;
+  for (let n = 0; n < rows.count; n += DELETED_AT_A_TIME) {
+    const lastMs = rows.recordedAtMs[Math.min(n + DELETED_AT_A_TIME, rows.count) - 1] as number;
+    const { count } = await tx`
+      delete from position where device_id = ${integers([deviceId])}
+        and recorded_at >= ${instant(rows.recordedAtMs[n] as number)} and recorded_at < ${instant(lastMs + 1)}`;
+    deleted += count;
+    await rest();
+  }
+  if (deleted !== rows.count) return false;
+  if (replaced !== null) {
+    const { count } = await tx`
+      delete from packed_points where device_id = ${deviceId} and first_at = ${new Date(replaced.firstMs)}
+        and checksum = ${replaced.checksum} and count = ${replaced.count}`;
+    if (count !== 1) return false;
+  }
+  for (const { points, blob } of packed) await insertPacked(tx, deviceId, points, blob);
+  return true;
+}
+
+async function insertPacked(tx: Tx, deviceId: number, points: PointColumns, blob: PackedBlob): Promise<void> {
+  const { count, recordedAtMs, lats, lngs } = points;
+  const { south, west, north, east } = pointBounds(lats, lngs);
+  const firstAt = new Date(recordedAtMs[0] as number);
+  const lastAt = new Date(recordedAtMs[count - 1] as number);
+  await tx`
+    insert into packed_points
+      (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
+    values (${deviceId}, ${firstAt}, ${lastAt}, ${south}, ${west}, ${north}, ${east}, ${count}, ${blob.checksum},
+      ${blob.codec}, ${blob.bytes})`;
+}

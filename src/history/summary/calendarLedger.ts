@@ -1,0 +1,141 @@
+import { distanceM } from '../../geo/distance.ts';
+import type { Day } from './localDays.ts';
+import type { Ledger, Motion, TrackPoint, Way } from './motionWalk.ts';
+import { addPoint, type OpenPeriod, openPeriod, type Period } from './period.ts';
+
+/** What ways add to a period when their motion is known. */
+interface Share {
+  readonly period: OpenPeriod;
+  ms: number;
+  distanceM: number;
+}
+
+export interface CalendarPorts {
+  /** What is looked at: no period begins before it or ends after it. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The period that an instant lies in. */
+  readonly periodOf: (ms: number) => Day;
+}
+
+/**
+ * Adds up a track by periods that follow each other without a space between, from that of the first point to that of the
+ * last. A way over the border of two is divided by time, its distance likewise, so the sums of all periods are those of
+ * the track.
+ */
+export class CalendarLedger implements Ledger<Share[]> {
+  readonly #periods: OpenPeriod[] = [];
+  readonly #ports: CalendarPorts;
+
+  constructor(ports: CalendarPorts) {
+    this.#ports = ports;
+  }
+
+  /** The periods that were entered so far. */
+  get count(): number {
+    return this.#periods.length;
+  }
+
+  /** To be called when the walk has finished. The last period ends with what is looked at. */
+  result(): readonly Period[] {
+    const last = this.#periods.at(-1);
+    if (last !== undefined) last.toMs = Math.min(last.toMs, this.#ports.toMs);
+    return this.#periods;
+  }
+
+  addPoint(point: TrackPoint): void {
+    const period = this.#periods.at(-1) ?? this.#enter(point.recordedAtMs, this.#ports.fromMs);
+    addPoint(period, point);
+  }
+
+  noSums(): Share[] {
+    return [];
+  }
+
+  hold(shares: Share[], way: Way): void {
+    const wayM = way.isGap ? 0 : lengthM(way);
+    const period = this.#periodAround(way);
+    if (period !== null) {
+      const ms = way.to.recordedAtMs - way.from.recordedAtMs;
+      if (way.isGap) period.gapMs += ms;
+      else shareOf(shares, period, ms, wayM);
+      return;
+    }
+    this.#divide(way, (part, ms, share) => {
+      if (way.isGap) part.gapMs += ms;
+      else shareOf(shares, part, ms, wayM * share);
+    });
+  }
+
+  join(shares: Share[], later: readonly Share[]): void {
+    for (const { period, ms, distanceM } of later) shareOf(shares, period, ms, distanceM);
+  }
+
+  book(shares: readonly Share[], motion: Motion): void {
+    for (const { period, ms, distanceM } of shares) add(period, motion, ms, distanceM);
+  }
+
+  bookWay(way: Way, motion: Motion): void {
+    // A parked vehicle makes no way, whatever its receiver says.
+    const wayM = motion === 'moving' && !way.isGap ? lengthM(way) : 0;
+    const period = this.#periodAround(way);
+    if (period !== null)
+      add(period, way.isGap ? 'gap' : motion, way.to.recordedAtMs - way.from.recordedAtMs, wayM);
+    else this.#divide(way, (part, ms, share) => add(part, way.isGap ? 'gap' : motion, ms, wayM * share));
+  }
+
+  /** The period that the whole way lies in, as nearly all do; null: it leads into another. */
+  #periodAround({ from, to }: Way): OpenPeriod | null {
+    const period = this.#periods.at(-1);
+    const isInside =
+      period !== undefined && from.recordedAtMs >= period.fromMs && to.recordedAtMs < period.toMs;
+    return isInside ? period : null;
+  }
+
+  /** Enters every period that the way leads into. */
+  #divide({ from, to }: Way, take: (period: OpenPeriod, ms: number, part: number) => void): void {
+    const wholeMs = to.recordedAtMs - from.recordedAtMs;
+    let period = this.#periods.at(-1) ?? this.#enter(from.recordedAtMs, this.#ports.fromMs);
+    let fromMs = from.recordedAtMs;
+    while (period.toMs <= to.recordedAtMs) {
+      if (period.toMs > fromMs) take(period, period.toMs - fromMs, (period.toMs - fromMs) / wholeMs);
+      fromMs = period.toMs;
+      period = this.#enter(fromMs, fromMs);
+    }
+    if (to.recordedAtMs > fromMs)
+      take(period, to.recordedAtMs - fromMs, (to.recordedAtMs - fromMs) / wholeMs);
+  }
+
+  #enter(ms: number, notBeforeMs: number): OpenPeriod {
+    const { fromMs, toMs } = this.#ports.periodOf(ms);
+    const period = openPeriod(Math.max(fromMs, notBeforeMs), toMs);
+    this.#periods.push(period);
+    return period;
+  }
+}
+
+function add(period: OpenPeriod, what: Motion | 'gap', ms: number, wayM: number): void {
+  if (what === 'gap') {
+    period.gapMs += ms;
+  } else if (what === 'parked') {
+    period.parkedMs += ms;
+  } else {
+    period.movingMs += ms;
+    period.distanceM += wayM;
+  }
+}
+
+function lengthM({ from, to }: Way): number {
+  return distanceM(from.lat, from.lng, to.lat, to.lng);
+}
+
+/** The newest period is the last of the list, and nearly always the one that is looked for. */
+function shareOf(shares: Share[], period: OpenPeriod, ms: number, distanceM: number): void {
+  const share = shares.at(-1);
+  if (share?.period !== period) {
+    shares.push({ period, ms, distanceM });
+  } else {
+    share.ms += ms;
+    share.distanceM += distanceM;
+  }
+}

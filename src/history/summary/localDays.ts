@@ -1,0 +1,96 @@
+import { DAY_MS, HOUR_MS } from '../../lib/durations.ts';
+import { invariant } from '../../lib/invariant.ts';
+
+/** From its first instant to that of the next day. */
+export interface Day {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+/** What names of zones consist of. Intl takes offsets as well, which are no zones. */
+const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/;
+/** No two midnights are further apart, even where a zone has left out a day. */
+const LONGEST_DAY_MS = 3 * DAY_MS;
+
+/** The days of one time zone. */
+export class LocalDays {
+  /** Made with the module: the first format of a process takes some 25 ms, for which no call should stop the others. */
+  static readonly UTC = new LocalDays(formatOf('UTC'));
+
+  readonly #format: Intl.DateTimeFormat;
+
+  private constructor(format: Intl.DateTimeFormat) {
+    this.#format = format;
+  }
+
+  /** Of a zone of the IANA database, such as Europe/Rome; null when there is none of this name. */
+  static of(timeZone: string): LocalDays | null {
+    if (!ZONE_NAME.test(timeZone)) return null;
+    try {
+      return new LocalDays(formatOf(timeZone));
+    } catch (error) {
+      if (error instanceof RangeError) return null;
+      throw error;
+    }
+  }
+
+  /** The day that an instant lies in. It begins with the first instant that has its date, at midnight or after it. */
+  dayOf(ms: number): Day {
+    const date = this.#clock(ms).dateMs;
+    return { fromMs: this.#firstWithDate(date, ms), toMs: this.#firstAfterDate(date, ms) };
+  }
+
+  #firstWithDate(date: number, ms: number): number {
+    return this.#border(date - 1, ms - LONGEST_DAY_MS, ms, ms - this.#timeOfDayMs(ms));
+  }
+
+  #firstAfterDate(date: number, ms: number): number {
+    return this.#border(date, ms, ms + LONGEST_DAY_MS, ms - this.#timeOfDayMs(ms) + DAY_MS);
+  }
+
+  /** The first instant in (fromMs, toMs] whose date is later than `dateMs`. `guess` is where it is on most days. */
+  #border(dateMs: number, fromMs: number, toMs: number, guess: number): number {
+    const isAfter = (ms: number) => this.#clock(ms).dateMs > dateMs;
+    if (guess > fromMs && guess <= toMs && isAfter(guess) && !isAfter(guess - 1)) return guess;
+    let before = fromMs;
+    let after = toMs;
+    invariant(isAfter(after) && !isAfter(before), 'a day ends within three');
+    while (after - before > 1) {
+      const middle = Math.floor((before + after) / 2);
+      if (isAfter(middle)) after = middle;
+      else before = middle;
+    }
+    return after;
+  }
+
+  #timeOfDayMs(ms: number): number {
+    return this.#clock(ms).timeMs;
+  }
+
+  /** What a calendar and a clock show there: the date as its midnight in UTC. */
+  #clock(ms: number): { dateMs: number; timeMs: number } {
+    const at: Record<string, number> = {};
+    for (const { type, value } of this.#format.formatToParts(ms)) at[type] = Number(value);
+    const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = at;
+    const inSecondMs = ms - Math.floor(ms / 1_000) * 1_000;
+    return {
+      dateMs: Date.UTC(year, month - 1, day),
+      timeMs: hour * HOUR_MS + (minute * 60 + second) * 1_000 + inSecondMs,
+    };
+  }
+}
+
+/** Throws RangeError where there is no such zone. */
+function formatOf(timeZone: string): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat('en', {
+    timeZone,
+    calendar: 'iso8601',
+    hourCycle: 'h23',
+    year: 'numeric',
+    month: 'numeric',
+    day: 'numeric',
+    hour: 'numeric',
+    minute: 'numeric',
+    second: 'numeric',
+  });
+}

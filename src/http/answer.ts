@@ -1,0 +1,56 @@
+import type { StreamSink } from '../feeds/streamReader.ts';
+import type { Handover } from '../feeds/unreadAnswers.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { ERRORS, type ErrorCode } from './errors.ts';
+import type { StreamedBody } from './streamedBody.ts';
+
+/** What a request is answered with. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
+export interface Answer {
+  readonly status: number;
+  readonly body: string | Buffer | StreamedBody | LiveBody | null;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How it is handed over where it is large, or one of many at once. */
+  readonly handover?: Handover;
+}
+
+/** A body that goes on until one side ends it. */
+export interface LiveBody {
+  /** Begins to write; the answer's headers are sent. */
+  attach(sink: StreamSink): { close(): void };
+}
+
+/** An answer whose body is there. */
+export interface TextAnswer extends Answer {
+  readonly body: string;
+}
+
+/** `{ data, meta }` with status 200. */
+export function dataAnswer(data: unknown, meta: Readonly<Record<string, unknown>> = {}): TextAnswer {
+  return { status: 200, body: JSON.stringify({ data, meta }) };
+}
+
+/** `{ data, meta }` with status 200 from JSON text: for polled routes, which write it straight from memory. */
+export function jsonAnswer(dataJson: string, metaJson = '{}'): TextAnswer {
+  return { status: 200, body: `{"data":${dataJson},"meta":${metaJson}}` };
+}
+
+/** A page of a list with `meta.pagination`. */
+export function listAnswer(items: readonly unknown[], page: { limit: number; offset: number }): TextAnswer {
+  return dataAnswer(items, { pagination: { limit: page.limit, offset: page.offset, count: items.length } });
+}
+
+/** `{ error: { code, message } }` with the code's status. */
+export function errorAnswer(code: ErrorCode, message: string = ERRORS[code][1]): TextAnswer {
+  return { status: ERRORS[code][0], body: JSON.stringify({ error: { code, message } }) };
+}
+
+/** `{ error: <string> }`: how v2 says that a permission is missing or a limit exceeded. */
+export function plainErrorAnswer(status: number, message: string): TextAnswer {
+  return { status, body: JSON.stringify({ error: message }) };
+}
+
+/** `{ error: { code: VALIDATION_ERROR, message, details } }` with every invalid field, status 422. */
+export function validationAnswer(details: readonly FieldError[]): TextAnswer {
+  const [status, message] = ERRORS.VALIDATION_ERROR;
+  return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http';
+import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
+import type { CidrSet } from '../access/cidrSet.ts';
+import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
+import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
+import { callerHeaders } from './callerHeaders.ts';
+import { callerOf } from './callerOf.ts';
+import type { ApiVersion } from './route.ts';
+
+export interface AuthorizePorts {
+  readonly authorizer: Authorizer;
+  readonly trustedProxies: CidrSet;
+}
+
+/** Who calls, and whether the call may go on. Rejects when Postgres had to be asked and could not. */
+export function authorizeRequest(
+  { authorizer, trustedProxies }: AuthorizePorts,
+  request: IncomingMessage,
+  nowMs: number,
+): AccessDecision | Promise<AccessDecision> {
+  const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
+  return authorizer.authorize(shown, client, nowMs);
+}
+
+/** Where a call comes from. */
+export function clientOf(
+  { trustedProxies }: Pick<AuthorizePorts, 'trustedProxies'>,
+  request: IncomingMessage,
+): ClientAddress {
+  const { forwardedFor } = callerHeaders(request.rawHeaders);
+  return clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
+}
+
+/** Where a session of the application counts as well as a key. */
+export function takesSessions(version: ApiVersion): boolean {
+  return version === 'v1' || version === 'webhooks';
+}
+
+/** The answer to a call that was not let in. */
+export function deniedAnswer(
+  decision: Exclude<AccessDecision, { kind: 'granted' }>,
+  version: ApiVersion,
+): Answer {
+  if (decision.kind === 'denied') {
+    return decision.code === 'API_KEY_REQUIRED' && takesSessions(version)
+      ? errorAnswer(
+          decision.code,
+          'an API key in X-API-Key, or a session in Authorization: Bearer, is required',
+        )
+      : errorAnswer(decision.code);
+  }
+  const message = limitMessage(decision.limit);
+  return version === 'v2' ? plainErrorAnswer(429, message) : errorAnswer('TOO_MANY_REQUESTS', message);
+}
+
+type LimitName = Extract<AccessDecision, { kind: 'limited' }>['limit'];
+
+const LIMIT_NAMES: Readonly<Record<LimitName, string>> = {
+  ip_minute: 'requests per IP address per minute',
+  key_minute: 'requests per key per minute',
+  key_hour: 'requests per key per hour',
+};
+
+/** Names the limit that is exceeded. */
+export function limitMessage(limit: LimitName): string {
+  return `rate limit exceeded: ${LIMIT_NAMES[limit]}`;
+}
+
+/** The header X-API-Version belongs to v1: v2 accepts no other value in it, v3 does not look at it. */
+export function rejectApiVersion(request: IncomingMessage, version: ApiVersion): Answer | null {
+  if (version !== 'v2') return null;
+  const { apiVersion } = callerHeaders(request.rawHeaders);
+  return apiVersion === undefined || apiVersion === 'v1'
+    ? null
+    : errorAnswer('BAD_REQUEST', 'the header X-API-Version must not be set');
+}

@@ -1,0 +1,186 @@
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { Server as NetServer, type Socket } from 'node:net';
+import { MINUTE_MS } from '../lib/durations.ts';
+import { errorAnswer } from './answer.ts';
+import type { ErrorCode } from './errors.ts';
+import { send } from './send.ts';
+
+/** Bounds against slow clients. Keep-alive lasts longer than the idle time-out of common load balancers, 60 s. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = MINUTE_MS;
+const KEEP_ALIVE_TIMEOUT_MS = 75_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+const CHECK_INTERVAL_MS = 5_000;
+/** Nothing sent or taken on a connection for this long, such as an answer that is never read. */
+const SILENCE_TIMEOUT_MS = 150_000;
+/** How long a client whose request cannot be read has to read why. */
+const LINGER_MS = 1_000;
+/** While closing: how often connections that became idle are looked for. */
+const SWEEP_INTERVAL_MS = 50;
+
+/** An HTTP server with time-outs set against slow clients; what is no HTTP gets the error envelope too. */
+export function createHttpServer(listener: RequestListener): Server {
+  const inOriginForm: RequestListener = (request, response) => {
+    request.url = originForm(request.url ?? '/');
+    const hosts = countHosts(request.rawHeaders);
+    if (hosts === 1 || (hosts === 0 && request.httpVersion === '1.0')) listener(request, response);
+    else answerBadHost(request, response, hosts === 0 ? 'is missing' : 'is given twice');
+  };
+  const server = createServer(
+    {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      requestTimeout: REQUEST_TIMEOUT_MS,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      connectionsCheckingInterval: CHECK_INTERVAL_MS,
+      optimizeEmptyRequests: true,
+      // Node would answer without a word: see answerBadHost.
+      requireHostHeader: false,
+    },
+    inOriginForm,
+  );
+  // Only their bytes are limited: Node ignores headers beyond a count, and one of those could be the X-Forwarded-For
+  // that the proxy has added after the caller's own.
+  server.maxHeadersCount = 0;
+  server.setTimeout(SILENCE_TIMEOUT_MS);
+  server.on('clientError', answerUnreadable);
+  // RFC 9110 section 10.1.1 leaves it to the server whether an expectation that it does not know matters.
+  server.on('checkExpectation', inOriginForm);
+  return server;
+}
+
+/** Listens and returns the port that was taken. The error says which it could not have. */
+export function listen(server: Server, port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const giveUp = (cause: NodeJS.ErrnoException) =>
+      reject(
+        new Error(
+          `cannot listen on ${host}, port ${port}: ${LISTEN_PROBLEMS[cause.code ?? ''] ?? cause.code}`,
+          { cause },
+        ),
+      );
+    server.once('error', giveUp);
+    server.listen(port, host, () => {
+      server.off('error', giveUp);
+      const address = server.address();
+      resolve(typeof address === 'object' && address !== null ? address.port : port);
+    });
+  });
+}
+
+const LISTEN_PROBLEMS: Readonly<Record<string, string>> = {
+  EADDRINUSE: 'another process listens there',
+  EACCES: 'this user may not',
+  EADDRNOTAVAIL: 'this machine does not have that address',
+  ENOTFOUND: 'there is no such host',
+};
+
+/**
+ * Stops accepting, lets requests in flight finish for at most `graceMs`, then closes all connections. Idle connections
+ * are kept for `idleMs`: a proxy may be sending on one at this moment, and a request on a closed connection is lost
+ * unless its method is idempotent (RFC 9112 section 9.3.1). Requests in that time are answered.
+ */
+export async function close(server: Server, graceMs: number, idleMs = 0): Promise<void> {
+  if (!server.listening) return;
+  // What still comes on an open connection is answered, as its last request.
+  server.prependListener('request', (_request, response) => {
+    response.shouldKeepAlive = false;
+  });
+  const closed = new Promise<void>((resolve) => server.once('close', resolve));
+  // Not the close of HTTP servers, which begins by cutting idle connections.
+  NetServer.prototype.close.call(server);
+  let sweep: NodeJS.Timeout | undefined;
+  const idle = setTimeout(() => {
+    server.close(); // cuts them, and ends the timer that looks for slow clients
+    sweep = setInterval(() => server.closeIdleConnections(), SWEEP_INTERVAL_MS);
+  }, idleMs);
+  const cut = setTimeout(() => server.closeAllConnections(), graceMs);
+  await closed;
+  server.close(); // for its timer, when all had left before
+  clearTimeout(idle);
+  clearInterval(sweep);
+  clearTimeout(cut);
+}
+
+/**
+ * The target of a request as path and query. A proxy may send the absolute form, "http://host/path" (RFC 9112 section
+ * 3.2.2), which Express partly answers in HTML. Clients do not send fragments, so a plain # is a character that was not
+ * encoded, as in an external id: without the rest the path would name another area.
+ */
+function originForm(target: string): string {
+  const whole = target.includes('#') ? target.replaceAll('#', '%23') : target;
+  if (whole.startsWith('/')) return whole;
+  const rest = whole.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?]*/i, '');
+  return rest.startsWith('/') ? rest : `/${rest}`;
+}
+
+/** How often a request names its host: of several, `headers` shows the first and passes over the others. */
+function countHosts(rawHeaders: readonly string[]): number {
+  let hosts = 0;
+  for (let n = 0; n < rawHeaders.length; n += 2) {
+    const name = rawHeaders[n] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts++;
+  }
+  return hosts;
+}
+
+/**
+ * A request of HTTP/1.1 has to name its host, and no request may name two, since two readers could then choose
+ * differently (RFC 9112 section 3.2).
+ */
+function answerBadHost(request: IncomingMessage, response: ServerResponse, reason: string): void {
+  response.shouldKeepAlive = false;
+  if (V3.test(request.url ?? '')) response.setHeader('X-API-Status', 'beta');
+  send(response, errorAnswer('BAD_REQUEST', `the header Host ${reason}`), request.method);
+}
+
+const V3 = /^\/api\/v3(?:[/?]|$)/;
+
+/** Node could not read a request: answer on the bare socket and hang up. */
+function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const [status, code, message] = unreadableAnswerOf(error.code);
+  const body = errorAnswer(code, message).body ?? '';
+  const [, target = ''] = error.rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
+  const beta = V3.test(target) ? 'X-API-Status: beta\r\n' : '';
+  socket.end(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  // Whoever does not hang up then would keep what his request holds, such as the beginning of a large body.
+  setTimeout(() => socket.destroy(), LINGER_MS).unref();
+}
+
+interface UnreadableRequest extends NodeJS.ErrnoException {
+  /** What came last, which mostly begins with the request line. */
+  readonly rawPacket?: Buffer;
+}
+
+/** Enough for a method and the beginning of the target. */
+const TARGET_BYTES = 32;
+
+function unreadableAnswerOf(
+  code: string | undefined,
+): readonly [status: string, code: ErrorCode, message: string] {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return [
+        '431 Request Header Fields Too Large',
+        'HEADERS_TOO_LARGE',
+        'the request headers are too large',
+      ];
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return ['408 Request Timeout', 'BAD_REQUEST', 'the request was not complete in time'];
+    default:
+      return ['400 Bad Request', 'BAD_REQUEST', 'the request is not valid HTTP'];
+  }
+}

@@ -1,0 +1,233 @@
+import {
+  type FeedCursor,
+  recordPositions,
+  selectUnapplied,
+  type Unapplied,
+} from '../changelog/changes.sql.ts';
+import type { Memory } from '../coherence/applyChanges.ts';
+import {
+  encodeChangedStays,
+  encodeDetails,
+  encodePositionUpdates,
+  type PositionUpdate,
+} from '../coherence/positionUpdates.ts';
+import { packStays } from '../devices/packedStays.ts';
+import { StayBudget } from '../devices/stayRoom.ts';
+import type { Stay } from '../devices/stays.ts';
+import type { OnDamaged } from '../history/packedLookup.sql.ts';
+import { invariant } from '../lib/invariant.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
+import type { DeviceState } from './deviceEvents.ts';
+import {
+  type LockedState,
+  lockDeviceStates,
+  updateDeviceStates,
+  updateOwed,
+  updateRefused,
+  updateRepeated,
+} from './deviceStates.sql.ts';
+import type { BatchEvaluation, BatchPoint } from './evaluateBatch.ts';
+import { type EvaluatePorts, evaluateFixes } from './evaluateFixes.ts';
+import type { RefusedStays } from './evaluateGeofences.ts';
+import { fixEvents } from './fixEvents.ts';
+import { beyondRate } from './keepToRate.ts';
+import type { KnownInside } from './knownInside.ts';
+import { owedAfter, type RateExceeded } from './pointRate.ts';
+import { insertNewPositions } from './positions.sql.ts';
+import { storeEvents } from './storeEvents.ts';
+import { storedFix, storeLate } from './storeLate.ts';
+
+/** What became of one point of a batch. */
+export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | 'too_complex' | RateExceeded;
+
+/** One point on its way through a transaction. */
+export interface CommitPoint extends BatchPoint {
+  /** Null until the transaction has decided; it stays null when the point is left for a later one. */
+  outcome: FixOutcome | null;
+}
+
+export interface CommittedFixes {
+  /** Devices left out because another transaction has locked them. */
+  readonly lockedElsewhere: ReadonlySet<number>;
+  /**
+   * Devices left out because memory does not know yet what they are evaluated against: it must follow the feed first.
+   */
+  readonly awaitingMemory: ReadonlySet<number>;
+  /** Devices left out because they are too much work to be committed together with others. */
+  readonly oversized: ReadonlySet<number>;
+  /** The new position of every device that moved, and of every one that said something new about its position. */
+  readonly positionUpdates: readonly PositionUpdate[];
+  /** The transaction, when there are position updates. */
+  readonly xid: number | null;
+  readonly eventCount: number;
+  /** Points at which stays did not begin. */
+  readonly refusedStays: readonly RefusedStays[];
+  /** How many deliveries were made at once, by webhook endpoint. */
+  readonly queuedFor: ReadonlyMap<number, number>;
+  /** True when the outbox has events whose deliveries are not made yet. */
+  readonly isOutboxFilled: boolean;
+}
+
+export interface CommitPorts {
+  readonly sql: Sql;
+  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>;
+  /** What ids of webhook events are made from, of the server that the transaction is on. */
+  readonly server: { readonly eventScope: string };
+  /** How much of the change feed memory holds, and a way to wait for more. */
+  readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
+  readonly turns: EvaluatePorts['turns'];
+  readonly onDamaged: OnDamaged;
+}
+
+/**
+ * Commits points in one transaction. It locks the devices, evaluates the points against the locked states and against
+ * areas at least as new as any acknowledged write, and stores points, states, events, deliveries and the feed entry. At
+ * the end it fills in the outcome of each point. The partitions of all points exist already. `nowMs` becomes the time
+ * at which the devices moved.
+ *
+ * It leaves out the points of some devices (see CommittedFixes), so that nobody waits with devices locked: neither for
+ * other transactions nor for the feed nor for a device with very much work. Only a transaction that is exclusive to one
+ * device, for which it is `known` where its points lie, takes on an oversized one, as many of its first points as fit. The
+ * caller sends again what was left out.
+ * Each point is in one transaction with everything that it causes.
+ */
+export async function commitFixes(
+  ports: CommitPorts,
+  points: readonly CommitPoint[],
+  nowMs: number,
+  known: KnownInside | null = null,
+  budget = new StayBudget(),
+): Promise<CommittedFixes> {
+  const { sql, memory, follower } = ports;
+  // Read first: device ids mean nothing on another server, and memory may have been loaded from another one meanwhile.
+  const { history } = follower.cursor;
+  return sql.begin(async (tx) => {
+    const deviceIds = [...new Set(points.map((point) => point.deviceId))];
+    const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds);
+    const unapplied = await selectUnapplied(tx, { ...follower.cursor, history });
+    if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
+    const awaitingMemory = devicesAwaitingMemory(unapplied, memory.tenancy, locked);
+    const ready = points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
+    const beyond = await beyondRate(tx, ready, locked, nowMs, ports.onDamaged);
+    const within = beyond.size === 0 ? ready : ready.filter((point) => !beyond.has(point));
+    const evaluated = await evaluateFixes(ports, within, locked, nowMs, known, budget);
+    const { evaluation, geofences, oversized } = evaluated;
+    const { inOrder, late, repeats, moved, amended } = evaluation;
+
+    await insertNewPositions(
+      tx,
+      inOrder.map(({ point, speedKmh }) => storedFix(point, speedKmh)),
+    );
+    const isNew = await storeLate(tx, late, nowMs, ports.onDamaged);
+    const stored = [...inOrder.map(({ point }) => point), ...late.filter((_, n) => isNew[n])];
+    const owedMs = owedBy(stored, locked);
+    await updateDeviceStates(tx, moved, geofences.stays, owedMs, nowMs);
+    await updateOwed(tx, new Map([...owedMs].filter(([deviceId]) => !moved.has(deviceId))));
+    await updateRepeated(tx, amended);
+    await updateRefused(tx, geofences.refused);
+    const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);
+    const { count: eventCount, queuedFor, isOutboxFilled } = await storeEvents(tx, ports, events, nowMs);
+    const updates = positionUpdatesOf(evaluation, geofences.stays, locked, nowMs);
+    const xid =
+      updates.length === 0
+        ? null
+        : await recordPositions(
+            tx,
+            encodePositionUpdates(updates),
+            encodeDetails(updates),
+            encodeChangedStays(updates),
+          );
+    const positionUpdates =
+      xid === null ? [] : updates.map((update) => ({ ...update, motion: { ...update.motion, xid } }));
+
+    for (const point of points) {
+      const exists = locked.has(point.deviceId) || lockedElsewhere.has(point.deviceId);
+      if (!exists) point.outcome = 'unknown_device';
+    }
+    for (const [point, exceeded] of beyond) point.outcome = exceeded;
+    for (const { point } of inOrder) point.outcome = 'accepted';
+    for (const point of repeats) point.outcome = 'duplicate';
+    for (const [n, point] of late.entries()) point.outcome = isNew[n] === true ? 'late' : 'duplicate';
+    return {
+      lockedElsewhere,
+      awaitingMemory,
+      oversized,
+      positionUpdates,
+      xid,
+      eventCount,
+      refusedStays: [...geofences.refused.values()],
+      queuedFor,
+      isOutboxFilled,
+    };
+  });
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+/** The devices watched from a world (see Tenancy) that has changes which memory does not know yet. */
+function devicesAwaitingMemory(
+  unapplied: Exclude<Unapplied, 'history'>,
+  tenancy: Memory['tenancy'],
+  locked: ReadonlyMap<number, LockedState>,
+): ReadonlySet<number> {
+  if (unapplied === 'anything') return new Set(locked.keys());
+  if (unapplied.size === 0) return NONE;
+  const isChanged = (worldId: number) =>
+    tenancy.watchersOf(worldId).some((watcher) => unapplied.has(watcher));
+  return new Set([...locked].flatMap(([deviceId, { worldId }]) => (isChanged(worldId) ? [deviceId] : [])));
+}
+
+/** What the devices of these points owe for them, and for those before. */
+function owedBy(
+  stored: readonly BatchPoint[],
+  locked: ReadonlyMap<number, LockedState>,
+): ReadonlyMap<number, number> {
+  const owedMs = new Map<number, number>();
+  for (const { deviceId } of stored) {
+    const before = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
+    owedMs.set(deviceId, owedAfter(before, 1));
+  }
+  return owedMs;
+}
+
+/** A repeat that changes the ignition makes an entry in the change feed as well: its device stays where it is, and did not move. */
+function positionUpdatesOf(
+  { moved, amended }: Pick<BatchEvaluation<CommitPoint>, 'moved' | 'amended'>,
+  stays: ReadonlyMap<number, readonly Stay[]>,
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+): PositionUpdate[] {
+  const stateBefore = (deviceId: number): LockedState => {
+    const before = locked.get(deviceId);
+    invariant(before, 'a device that was evaluated was locked');
+    return before;
+  };
+  const updates = [...moved].map(([deviceId, state]) =>
+    positionUpdateOf(deviceId, state, stays.get(deviceId) ?? null, stateBefore(deviceId).revision + 1, nowMs),
+  );
+  for (const [deviceId, state] of amended) {
+    const { state: before, revision, movedAtMs } = stateBefore(deviceId);
+    if (state.ignition !== before.ignition) {
+      updates.push(positionUpdateOf(deviceId, state, null, revision + 1, movedAtMs));
+    }
+  }
+  return updates;
+}
+
+function positionUpdateOf(
+  deviceId: number,
+  state: DeviceState,
+  stays: readonly Stay[] | null,
+  revision: number,
+  movedAtMs: number,
+): PositionUpdate {
+  const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, heading, ignition } = state;
+  invariant(recordedAtMs !== null, 'a device that moved has a time');
+  return {
+    deviceId,
+    position: { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs },
+    motion: { headingDeg: heading, ignition, revision, xid: 0 },
+    stays: stays === null ? null : packStays(stays),
+  };
+}

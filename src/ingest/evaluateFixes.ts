@@ -1,0 +1,115 @@
+import type { Memory } from '../coherence/applyChanges.ts';
+import type { StayBudget } from '../devices/stayRoom.ts';
+import { inTurns } from '../lib/inTurns.ts';
+import type { Steps, WorkTurns } from '../lib/workTurns.ts';
+import type { LockedState } from './deviceStates.sql.ts';
+import { type BatchEvaluation, type BatchPoint, evaluateBatch } from './evaluateBatch.ts';
+import {
+  type DeferredPoints,
+  EVENT_WORK,
+  evaluateGeofences,
+  type GeofenceEvaluation,
+  type GeofenceLimits,
+} from './evaluateGeofences.ts';
+import { askShape, type WatchedAreas } from './geofences.ts';
+import type { KnownInside } from './knownInside.ts';
+import { watchedAreas } from './watchedAreas.ts';
+
+export interface EvaluatePorts {
+  readonly memory: Pick<Memory, 'areas' | 'tenancy'>;
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
+}
+
+/** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */
+const WORK_MAX = 500_000;
+/** One device beside others: four hundred events, or as many areas as take some milliseconds. */
+const SHARED_LIMITS = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK };
+/** A point among ten areas takes some ten microseconds. `overdueMs` is far below what Postgres lets a transaction idle. */
+const SHARED_TIMES = { baseMs: 10, perPointMs: 0.05, ofBatchMs: 250, overdueMs: 3_000 };
+const EXCLUSIVE_LIMITS = { ofBatch: WORK_MAX, ofDevice: null };
+/** What the areas contain is known, but for those that were changed since it was found out. */
+const EXCLUSIVE_TIMES = {
+  baseMs: 1_000,
+  perPointMs: 0.05,
+  ofBatchMs: Number.POSITIVE_INFINITY,
+  overdueMs: 5_000,
+};
+
+/** The points that this transaction commits, evaluated. What it defers is in neither evaluation. */
+export interface EvaluatedFixes<Point extends BatchPoint> {
+  readonly evaluation: BatchEvaluation<Point>;
+  readonly geofences: GeofenceEvaluation<Point>;
+  /** Devices that are too much work to be committed together with others. */
+  readonly oversized: ReadonlySet<number>;
+}
+
+/**
+ * Evaluates points of locked devices and defers what is too much for one transaction: whole devices or, when the
+ * transaction is exclusive to one device and it is `known` where its points lie, the last points of that device.
+ */
+export async function evaluateFixes<Point extends BatchPoint>(
+  { memory, turns }: EvaluatePorts,
+  points: readonly Point[],
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+  known: KnownInside | null,
+  budget: StayBudget,
+): Promise<EvaluatedFixes<Point>> {
+  const key = known === null ? 'points' : 'points of one device';
+  // The devices are locked: this is urgent.
+  const run = <T>(steps: Steps<T>): Promise<T> => inTurns(turns, key, steps, true);
+  const evaluation = await run(evaluateBatch(points, locked, nowMs, WORK_MAX / EVENT_WORK));
+  const limits = { ...limitsOf(known), stays: budget };
+  const contains = known === null ? askShape : known.contains.bind(known);
+  const geofences = await run(
+    evaluateGeofences(evaluation.inOrder, locked, watchOf(memory, locked), limits, contains),
+  );
+  if (geofences.deferred.size === 0 && evaluation.deferred.length === 0) {
+    return { evaluation, geofences, oversized: NONE };
+  }
+
+  const oversized = new Set<number>();
+  for (const [deviceId, { isOversized }] of geofences.deferred) if (isOversized) oversized.add(deviceId);
+  const unevaluated = new Set(evaluation.deferred);
+  const committed = points.filter(
+    (point) => !unevaluated.has(point) && !isDeferred(point, geofences.deferred.get(point.deviceId)),
+  );
+  // States are those after the last committed point. Geofences need no second evaluation: theirs end there already.
+  return {
+    evaluation: await run(evaluateBatch(committed, locked, nowMs)),
+    geofences,
+    oversized,
+  };
+}
+
+const NONE: ReadonlySet<number> = new Set();
+
+function limitsOf(known: KnownInside | null): GeofenceLimits {
+  const { overdueMs, ...times } = known === null ? SHARED_TIMES : EXCLUSIVE_TIMES;
+  const untilMs = performance.now() + overdueMs;
+  const isOverdue = () => performance.now() > untilMs;
+  return { ...(known === null ? SHARED_LIMITS : EXCLUSIVE_LIMITS), times: { ...times, isOverdue } };
+}
+
+/** Nothing of a device that is left out whole is committed, late points included. */
+function isDeferred({ fix }: BatchPoint, deferred: DeferredPoints | undefined): boolean {
+  if (deferred === undefined) return false;
+  return deferred.fromMs === null || fix.recordedAtMs >= deferred.fromMs;
+}
+
+/** The areas that watch each device, looked up once for each world of the batch. */
+function watchOf(
+  { areas, tenancy }: EvaluatePorts['memory'],
+  locked: ReadonlyMap<number, LockedState>,
+): (deviceId: number) => WatchedAreas {
+  const byWorld = new Map<number, WatchedAreas>();
+  return (deviceId) => {
+    const { worldId } = locked.get(deviceId) as LockedState;
+    let watch = byWorld.get(worldId);
+    if (watch === undefined) {
+      watch = watchedAreas(areas, tenancy, worldId);
+      byWorld.set(worldId, watch);
+    }
+    return watch;
+  };
+}

@@ -1,0 +1,70 @@
+import { fail, type Result } from '../../lib/result.ts';
+import { KMH_PER_KNOT } from './knots.ts';
+import type { OsmandName, OsmandParams } from './osmandParams.ts';
+import { type ParsedPoint, parsePoint } from './parsePoint.ts';
+import { NO_FIX, type Rejection } from './rejection.ts';
+
+/** Below this a timestamp is in seconds (until the year 5138), from it on in milliseconds (since March 1973). */
+const FIRST_TIMESTAMP_IN_MS = 1e11;
+
+/**
+ * The parameters of /osmand → a fix, under the rules of parsePoint; `ignored` uses the names of /positions.
+ *
+ *   id | deviceid            the IMEI
+ *   lat, lon | location      decimal degrees | "lat,lon" (read when both lat and lon are missing)
+ *   timestamp                seconds, milliseconds or ISO 8601; missing: `nowMs`
+ *   speed                    knots
+ *   bearing | heading, altitude (m), driverUniqueId (→ rfid), alarm (the SOS button of Traccar Client)
+ *   valid                    false or 0: INVALID_COORDINATES
+ *
+ * A blank parameter counts as missing. hdop, batt and whatever else a client sends is accepted and not stored.
+ */
+export function parseOsmand(
+  params: OsmandParams,
+  nowMs: number,
+  oldestMs: number,
+): Result<ParsedPoint, Rejection> {
+  if (/^(?:false|0)$/i.test(param(params, 'valid') ?? '')) return fail(NO_FIX);
+  const [latitude, longitude] = coordinates(params);
+  const speedKnots = decimal(param(params, 'speed'));
+  const point = {
+    imei: param(params, 'id') ?? param(params, 'deviceid'),
+    recorded_at: timestamp(param(params, 'timestamp'), nowMs),
+    latitude,
+    longitude,
+    altitude_m: decimal(param(params, 'altitude')),
+    speed_kmh: typeof speedKnots === 'number' ? speedKnots * KMH_PER_KNOT : speedKnots,
+    heading: decimal(param(params, 'bearing') ?? param(params, 'heading')),
+    alarm: param(params, 'alarm'),
+    rfid: param(params, 'driverUniqueId'),
+  };
+  return parsePoint(point, nowMs, oldestMs);
+}
+
+function param(params: OsmandParams, name: OsmandName): string | undefined {
+  const text = params[name]?.trim();
+  return text === '' ? undefined : text;
+}
+
+function coordinates(params: OsmandParams): readonly unknown[] {
+  const lat = param(params, 'lat');
+  const lon = param(params, 'lon');
+  const location = param(params, 'location');
+  if (lat !== undefined || lon !== undefined || location === undefined) return [decimal(lat), decimal(lon)];
+  const parts = location.split(',', 3);
+  return parts.length === 2 ? parts.map((part) => decimal(part.trim())) : [];
+}
+
+function timestamp(text: string | undefined, nowMs: number): unknown {
+  if (text === undefined) return nowMs;
+  const value = decimal(text);
+  return typeof value === 'number' && value < FIRST_TIMESTAMP_IN_MS ? Math.round(value * 1_000) : value;
+}
+
+/** With an exponent, because Java prints a latitude within 100 m of the equator as "4.5E-4". No hex, no Infinity. */
+const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
+
+/** A number where the text is one; other text goes on as it is, for parsePoint to reject. */
+function decimal(text: string | undefined): number | string | undefined {
+  return text !== undefined && DECIMAL.test(text) ? Number(text) : text;
+}

@@ -1,0 +1,160 @@
+import { isImei } from '../../devices/imei.ts';
+import { isLatLng } from '../../geo/latLng.ts';
+import { parseIsoMs } from '../../lib/isoTime.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import type { Fix } from '../fix.ts';
+import { FUTURE_TOLERANCE_MS, REJECTIONS, type Rejection, SECONDS_FOR_MS } from './rejection.ts';
+
+export interface ParsedPoint {
+  readonly fix: Fix;
+  /** Wire names of the optional fields whose value was impossible and is treated as missing. */
+  readonly ignored: readonly string[];
+}
+
+/** The point of POST /positions; the other wire formats are translated into it. */
+interface WirePoint {
+  imei?: unknown;
+  recorded_at?: unknown;
+  latitude?: unknown;
+  longitude?: unknown;
+  altitude_m?: unknown;
+  speed_kmh?: unknown;
+  heading?: unknown;
+  satellites?: unknown;
+  odometer_km?: unknown;
+  ignition?: unknown;
+  alarm?: unknown;
+  rfid?: unknown;
+}
+
+// No sensor measures values beyond these, and every column and message has room for the others.
+const MAX_ALTITUDE_M = 100_000;
+const MAX_SPEED_KMH = 10_000;
+const MAX_SATELLITES = 1_000;
+const MAX_ODOMETER_KM = 100_000_000;
+const MAX_TEXT_LENGTH = 200;
+
+/**
+ * One point of any origin → a fix, or the first reason against it: body, IMEI, coordinates, timestamp.
+ * Never throws. `oldestMs` is the oldest instant that any plan keeps.
+ *
+ * - The IMEI is text: as a number it would have lost its leading zeros.
+ * - `recorded_at` is ISO 8601 text (see parseIsoMs) or a number of epoch milliseconds, cut to whole ones.
+ *   Digits in a string are neither: "20260314" is a date to some and a number to others.
+ * - null is a missing field. An optional field with an impossible value is missing too, and named in `ignored`.
+ * - `alarm` is a comma list; `alarm` and `rfid` are trimmed, and empty text is a missing field.
+ */
+export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Result<ParsedPoint, Rejection> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return REJECTED.INVALID_BODY;
+  const point: WirePoint = value;
+  const { imei, latitude, longitude } = point;
+  if (typeof imei !== 'string' || !isImei(imei)) return REJECTED.INVALID_IMEI;
+  if (typeof latitude !== 'number' || typeof longitude !== 'number' || !isLatLng(latitude, longitude)) {
+    return REJECTED.INVALID_COORDINATES;
+  }
+  if (latitude === 0 && longitude === 0) return REJECTED.INVALID_COORDINATES;
+  const recordedAtMs = parseInstantMs(point.recorded_at);
+  if (recordedAtMs === null) return REJECTED.INVALID_TIMESTAMP;
+  const latestMs = nowMs + FUTURE_TOLERANCE_MS;
+  if (recordedAtMs > latestMs) return REJECTED.FUTURE_TIMESTAMP;
+  if (recordedAtMs < oldestMs) {
+    const inSecondsMs = typeof point.recorded_at === 'number' ? point.recorded_at * 1_000 : Number.NaN;
+    return inSecondsMs >= oldestMs && inSecondsMs <= latestMs ? REJECTED.SECONDS : REJECTED.TOO_OLD;
+  }
+
+  const ignored: string[] = [];
+  const fix: Fix = {
+    imei,
+    recordedAtMs,
+    sentAtMs: null,
+    lat: latitude + 0, // -0 becomes 0
+    lng: longitude + 0,
+    altitudeM: numberWithin(point.altitude_m, -MAX_ALTITUDE_M, MAX_ALTITUDE_M, 'altitude_m', ignored) ?? 0,
+    speedKmh: numberWithin(point.speed_kmh, 0, MAX_SPEED_KMH, 'speed_kmh', ignored),
+    heading: numberWithin(point.heading, 0, 360, 'heading', ignored) ?? 0,
+    satellites: parseSatellites(point.satellites, ignored),
+    odometerKm: numberWithin(point.odometer_km, 0, MAX_ODOMETER_KM, 'odometer_km', ignored),
+    ignition: parseIgnition(point.ignition, ignored),
+    alarms: parseAlarms(point.alarm, ignored),
+    rfid: parseText(point.rfid, 'rfid', ignored),
+  };
+  return ok({ fix, ignored });
+}
+
+/** One shared answer per code: a batch of bad points allocates nothing. */
+const REJECTED = {
+  INVALID_BODY: fail(REJECTIONS.INVALID_BODY),
+  INVALID_IMEI: fail(REJECTIONS.INVALID_IMEI),
+  INVALID_COORDINATES: fail(REJECTIONS.INVALID_COORDINATES),
+  INVALID_TIMESTAMP: fail(REJECTIONS.INVALID_TIMESTAMP),
+  FUTURE_TIMESTAMP: fail(REJECTIONS.FUTURE_TIMESTAMP),
+  TOO_OLD: fail(REJECTIONS.TOO_OLD),
+  SECONDS: fail(SECONDS_FOR_MS),
+};
+
+/** ISO 8601 text or a number of epoch milliseconds → whole milliseconds; null for anything else. */
+export function parseInstantMs(value: unknown): number | null {
+  if (typeof value === 'string') return parseIsoMs(value);
+  return typeof value === 'number' && Number.isFinite(value) ? Math.trunc(value) : null;
+}
+
+function numberWithin(
+  value: unknown,
+  min: number,
+  max: number,
+  field: string,
+  ignored: string[],
+): number | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number' && value >= min && value <= max) return value + 0;
+  ignored.push(field);
+  return null;
+}
+
+function parseSatellites(value: unknown, ignored: string[]): number {
+  const count = numberWithin(value, 0, MAX_SATELLITES, 'satellites', ignored) ?? 0;
+  if (Number.isInteger(count)) return count;
+  ignored.push('satellites');
+  return 0;
+}
+
+function parseIgnition(value: unknown, ignored: string[]): boolean | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'boolean') return value;
+  ignored.push('ignition');
+  return null;
+}
+
+const NO_ALARMS: readonly string[] = [];
+
+function parseAlarms(value: unknown, ignored: string[]): readonly string[] {
+  const text = parseText(value, 'alarm', ignored);
+  if (text === null) return NO_ALARMS;
+  const names = text.split(',').map((name) => name.trim());
+  return [...new Set(names.filter((name) => name !== ''))];
+}
+
+function parseText(value: unknown, field: string, ignored: string[]): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'string' && value.length <= MAX_TEXT_LENGTH) {
+    const text = value.trim();
+    if (text === '') return null;
+    if (isPrintable(text)) return text;
+  }
+  ignored.push(field);
+  return null;
+}
+
+/**
+ * No control characters (Postgres refuses NUL, a terminal obeys those of C1), no bidirectional embeddings, overrides
+ * and isolates (they would turn round what stands beside them), and no lone surrogates (they would come back as another
+ * text).
+ */
+function isPrintable(text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20 || (code >= 0x7f && code < 0xa0)) return false;
+    if ((code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069)) return false;
+  }
+  return text.isWellFormed();
+}

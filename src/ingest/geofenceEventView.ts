@@ -1,0 +1,33 @@
+import type { LatLng } from '../geo/latLng.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import type { GeofenceEvent } from './geofences.ts';
+
+/** `data` of a geofence event on the wire, in the keys of v3. */
+export type GeofenceEventData = {
+  readonly position: LatLng;
+  readonly areaId: number;
+  readonly areaName: string;
+  readonly event: GeofenceEvent['direction'];
+  readonly enteredAt: string;
+  readonly dwellSeconds: number;
+  /** On exits only. */
+  readonly staySeconds?: number;
+};
+
+/** A geofence event → its `data` on the wire. */
+export function geofenceEventData(event: GeofenceEvent): GeofenceEventData {
+  const data = {
+    position: event.position,
+    areaId: event.areaId,
+    areaName: event.areaName,
+    event: event.direction,
+    enteredAt: formatIso(event.enteredAtMs),
+    dwellSeconds: event.dwellSeconds,
+  };
+  return event.direction === 'exit' ? { ...data, staySeconds: event.staySeconds } : data;
+}
+
+/** One sentence for a person; `deviceLabel` is the device's name, or its plate or IMEI when it has none. */
+export function geofenceEventMessage(event: GeofenceEvent, deviceLabel: string): string {
+  return `${deviceLabel} ${event.direction === 'entry' ? 'entered' : 'left'} ${event.areaName}`;
+}

@@ -1,0 +1,271 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { applyPositionUpdates } from '../coherence/applyPositionUpdates.ts';
+import { putDevices } from '../coherence/putDevices.ts';
+import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
+import type { Clock } from '../lib/clock.ts';
+import { inTurns } from '../lib/inTurns.ts';
+import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
+import { isUnavailable } from '../postgres/sqlErrors.ts';
+import { BlockedParts } from './blockedParts.ts';
+import {
+  type CommitPoint,
+  type CommitPorts,
+  type CommittedFixes,
+  commitFixes,
+  type FixOutcome,
+} from './commitFixes.ts';
+import type { RefusedStays } from './evaluateGeofences.ts';
+import type { Fix } from './fix.ts';
+import { MAX_POINTS } from './formats/batchReader.ts';
+import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './heavyParts.ts';
+import type { KnownInside } from './knownInside.ts';
+import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
+
+/** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
+const TRANSACTIONS_MAX = 3;
+/** So many devices cost several milliseconds even before their transaction begins. */
+const LARGE_PARTS = 2_000;
+
+export interface IngestPorts extends CommitPorts {
+  readonly clock: Clock;
+  /** Takes each transaction that moved devices, when this pod's memory already knows. */
+  readonly onMoved: (xid: number) => void;
+  /** Called after each commit that queued deliveries, with how many by endpoint. */
+  readonly onQueued: (made: ReadonlyMap<number, number>) => void;
+  /** Called after each commit that put events into the outbox. */
+  readonly onOutboxFilled: () => void;
+  readonly onOutcomes: (
+    outcomes: readonly FixOutcome[],
+    eventCount: number,
+    refusedStays: readonly RefusedStays[],
+  ) => void;
+}
+
+/** Too many points are waiting for the database; nothing was stored. */
+export class IngestOverload extends Error {
+  override name = 'IngestOverload';
+}
+
+/** A point in a transaction, and where its outcome goes. */
+interface IngestPoint extends CommitPoint {
+  readonly request: PointRequest;
+  readonly index: number;
+}
+
+/**
+ * Takes points to the database and into memory. Requests that arrive while transactions are open share the next one
+ * (group commit), so many small requests cost little more than one large one. The promise of `store` settles after the
+ * commit, with one outcome for each fix in order.
+ *
+ * The points of one device are stored in the order in which they came. Points of different devices never wait for each
+ * other, not even those of one request:
+ * - A device that another transaction has locked is left out and taken up when it is free.
+ * - A device that is evaluated against something which memory does not know yet waits until memory has caught up.
+ * - A device with too much work is evaluated apart (see HeavyParts) and gets a transaction to itself; one such transaction
+ *   is open at a time.
+ *
+ * A request is answered after its last part.
+ */
+export class Ingest {
+  readonly #ports: IngestPorts;
+  readonly #knownWeeks = new Set<number>();
+  readonly #waiting = new WaitingPoints();
+  #openTransactions = 0;
+  #isExclusiveOpen = false;
+  readonly #blocked: BlockedParts;
+  readonly #heavy: HeavyParts;
+  /** Parts that can be committed alone. */
+  readonly #found: FoundPart[] = [];
+
+  constructor(ports: IngestPorts, heavyLimits: HeavyLimits = HEAVY_LIMITS) {
+    this.#ports = ports;
+    const onFree = (parts: readonly Part[]): void => {
+      for (const part of parts) this.#waiting.unblock(part);
+      this.#start();
+    };
+    this.#blocked = new BlockedParts({ ...ports, onFree });
+    const onFound = (found: FoundPart): void => {
+      this.#found.push(found);
+      this.#start();
+    };
+    const onRefused = (part: Part): void => {
+      this.#count([part], null);
+      this.#advance(this.#waiting.takeBlocked(part), null);
+      this.#start();
+    };
+    this.#heavy = new HeavyParts(ports, heavyLimits, onFound, onRefused);
+  }
+
+  get waitingPoints(): number {
+    return this.#waiting.count;
+  }
+
+  store(fixes: readonly Fix[]): Promise<FixOutcome[]> {
+    if (fixes.length === 0) return Promise.resolve([]);
+    const { fleet } = this.#ports.memory;
+    return new Promise((resolve, reject) => {
+      const request: PointRequest = {
+        fixes,
+        outcomes: fixes.map(() => null),
+        arrivedAtMs: performance.now(),
+        resolve,
+        reject,
+        openParts: 0,
+        isRejected: false,
+        isShared: false,
+      };
+      if (!this.#waiting.add(request, (imei) => fleet.anyDevice(imei)?.fields.worldId ?? 0)) {
+        reject(new IngestOverload('too many points are waiting for the database'));
+      }
+      this.#start();
+    });
+  }
+
+  /** Opens as many transactions as there are points for. */
+  #start(): void {
+    while (this.#openTransactions < TRANSACTIONS_MAX) {
+      const found = (this.#isExclusiveOpen ? undefined : this.#found.shift()) ?? null;
+      const parts = found === null ? this.#waiting.take(MAX_POINTS) : [this.#waiting.takeBlocked(found.part)];
+      if (parts.length === 0) return;
+      this.#openTransactions++;
+      if (found !== null) this.#isExclusiveOpen = true;
+      this.#run(parts, found).finally(() => {
+        this.#openTransactions--;
+        if (found !== null) this.#isExclusiveOpen = false;
+        found?.close();
+        this.#start();
+      });
+    }
+  }
+
+  /** Never rejects: every error goes to the requests that it concerns. */
+  async #run(parts: readonly Part[], found: FoundPart | null): Promise<void> {
+    try {
+      await this.#commit(parts, found);
+    } catch (error) {
+      const requests = new Set(parts.map((part) => part.request));
+      if (requests.size === 1 || isUnavailable(error)) {
+        for (const part of parts) {
+          rejectRequest(part.request, error);
+          this.#waiting.finish(part);
+        }
+        return;
+      }
+      // Something in the shared transaction failed. Each request is tried alone, so that one does not cost the others
+      // theirs.
+      for (const request of requests) {
+        const own = parts.filter((part) => part.request === request);
+        // What comes after a part of another request goes on waiting for that part.
+        for (const part of own) if (part.previous !== null) this.#waiting.putBack(part, 'ready');
+        const first = own.filter((part) => part.previous === null);
+        if (first.length > 0) await this.#run(first, found);
+      }
+    }
+  }
+
+  /** `found`: the only part, and which of its points. */
+  async #commit(parts: readonly Part[], found: FoundPart | null): Promise<void> {
+    const { memory } = this.#ports;
+    // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
+    if (parts.length >= LARGE_PARTS) await nextTurn();
+    const fixes: Fix[] = [];
+    for (const { request, indexes } of parts) {
+      for (const index of indexes) fixes.push(request.fixes[index] as Fix);
+    }
+    await this.#loadUnknownDevices(fixes);
+    await this.#ensurePartitions(fixes);
+    const points: IngestPoint[] = [];
+    for (const { request, imei, indexes } of parts) {
+      const deviceId = memory.fleet.anyDevice(imei)?.fields.id;
+      for (const index of found?.indexes ?? indexes) {
+        const fix = request.fixes[index] as Fix;
+        if (deviceId === undefined) request.outcomes[index] = 'unknown_device';
+        else points.push({ deviceId, fix, outcome: null, request, index });
+      }
+    }
+    if (parts.length >= LARGE_PARTS) await nextTurn();
+    const committed = points.length === 0 ? null : await this.#commitPoints(points, found?.known ?? null);
+    this.#count(parts, committed);
+    for (const part of parts) this.#advance(part, committed, found !== null);
+  }
+
+  #count(parts: readonly Part[], committed: CommittedFixes | null): void {
+    const outcomes: FixOutcome[] = [];
+    for (const { request, indexes } of parts) {
+      for (const index of indexes) {
+        const outcome = request.outcomes[index] ?? null;
+        if (outcome !== null) outcomes.push(outcome);
+      }
+    }
+    this.#ports.onOutcomes(outcomes, committed?.eventCount ?? 0, committed?.refusedStays ?? []);
+  }
+
+  /** Returns when memory has what was committed: until then the budget stands for the stays that begin. */
+  async #commitPoints(points: readonly IngestPoint[], known: KnownInside | null): Promise<CommittedFixes> {
+    const { memory, clock } = this.#ports;
+    const { stays } = memory.fleet;
+    const budget = stays.openBudget();
+    try {
+      const committed = await commitFixes(this.#ports, points, clock(), known, budget);
+      for (const { request, index, outcome } of points) request.outcomes[index] = outcome;
+      await this.#publish(committed);
+      return committed;
+    } finally {
+      stays.closeBudget(budget);
+    }
+  }
+
+  /** Brings a commit into memory and calls the listeners. In turns with the requests: thousands of devices may move. */
+  async #publish({ positionUpdates, xid, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
+    const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
+    await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
+    if (xid !== null) onMoved(xid);
+    if (queuedFor.size > 0) onQueued(queuedFor);
+    if (isOutboxFilled) onOutboxFilled();
+  }
+
+  /** After a commit: ends a part that was stored whole, and puts any other back with the points that remain. */
+  #advance(part: Part, committed: CommittedFixes | null, isHeavy = false): void {
+    const { request, imei } = part;
+    part.indexes = part.indexes.filter((index) => request.outcomes[index] === null);
+    if (part.indexes.length === 0) {
+      this.#waiting.finish(part);
+      request.openParts--;
+      if (request.openParts === 0) request.resolve(request.outcomes as FixOutcome[]);
+      return;
+    }
+    const deviceId = this.#ports.memory.fleet.anyDevice(imei)?.fields.id ?? 0;
+    if (part.previous === null && committed?.lockedElsewhere.has(deviceId)) {
+      this.#waiting.putBack(part, 'blocked');
+      this.#blocked.awaitLock(part);
+    } else if (part.previous === null && committed?.awaitingMemory.has(deviceId)) {
+      this.#waiting.putBack(part, 'blocked');
+      this.#blocked.awaitMemory(part);
+    } else if (part.previous === null && (isHeavy || committed?.oversized.has(deviceId))) {
+      this.#waiting.putBack(part, 'blocked');
+      void this.#heavy.add(part);
+    } else this.#waiting.putBack(part, 'ready');
+  }
+
+  /** A device may have been created on another pod a moment ago, so only Postgres can say that it is unknown. */
+  async #loadUnknownDevices(fixes: readonly Fix[]): Promise<void> {
+    const { sql, memory, turns } = this.#ports;
+    const { fleet } = memory;
+    const unknown = new Set<string>();
+    for (const fix of fixes) if (fleet.anyDevice(fix.imei) === undefined) unknown.add(fix.imei);
+    if (unknown.size === 0) return;
+    const rows = await selectDevicesByImei(sql, [...unknown]);
+    await inTurns(turns, 'positions', putDevices(fleet, rows));
+  }
+
+  async #ensurePartitions(fixes: readonly Fix[]): Promise<void> {
+    const missing = new Set<number>();
+    for (const fix of fixes) {
+      const mondayMs = weekStartMs(fix.recordedAtMs);
+      if (!this.#knownWeeks.has(mondayMs)) missing.add(mondayMs);
+    }
+    if (missing.size === 0) return;
+    await ensureWeeks(this.#ports.sql, POSITIONS, [...missing]);
+    for (const mondayMs of missing) this.#knownWeeks.add(mondayMs);
+  }
+}

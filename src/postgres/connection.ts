@@ -1,0 +1,162 @@
+import { DatabaseError, Pool, type PoolClient, type QueryConfig, type QueryResult, types } from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { MINUTE_MS } from '../lib/durations.ts';
+import { invariant } from '../lib/invariant.ts';
+import { enterServer, type ServerKnowledge } from './serverEntry.ts';
+import { PostgresUnreachable } from './sqlErrors.ts';
+import { compileSql, type SqlText } from './sqlText.ts';
+import { isSqlText, type Rows } from './statement.ts';
+
+/**
+ * How long one statement may run, wait for a lock, or leave its transaction idle. A pod that stalls in the middle of a
+ * transaction must not keep a device locked.
+ */
+const STATEMENT_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 10_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** An idle connection is kept for this long, because a new one costs a process of Postgres and some milliseconds. */
+const IDLE_TIMEOUT_MS = MINUTE_MS;
+/**
+ * After this time without an answer the connection is closed: Postgres would have ended the statement long before. Its
+ * machine has vanished, and the system would go on sending to it for a quarter of an hour.
+ */
+const SILENCE_LIMIT_MS = STATEMENT_TIMEOUT_MS + 10_000;
+
+export interface SqlOptions {
+  readonly maxConnections: number;
+  readonly name: string;
+  /** How long one statement may run, if that is less than usual. */
+  readonly statementLimitMs?: number;
+  /** Further settings of each session, as options of Postgres' command line. */
+  readonly settings?: string;
+  /** What the pod knows of the server. */
+  readonly server?: ServerKnowledge;
+}
+
+export type UseBytes = (bytes: Buffer) => void | Promise<void>;
+
+/** A pool of connections, each of which has entered its server. It opens none before the first statement. */
+export function openPool(url: string, options: SqlOptions): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max: options.maxConnections,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    application_name: options.name,
+    statement_timeout: options.statementLimitMs ?? STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: `-c TimeZone=UTC ${options.settings ?? ''}`,
+    keepAlive: true,
+    types: { getTypeParser },
+    onConnect: (client) => enterServer(client, options.server ?? null),
+  });
+  // An idle connection was lost. The pool has dropped it and opens another when one is needed.
+  pool.on('error', () => undefined);
+  // A connection may also be lost at the moment it is lent, when neither the pool nor the borrower listens. An error
+  // without a listener would end the process. The next statement on the connection fails with it anyway.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+/** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
+export async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect().catch((error: unknown) => {
+    const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
+    throw isKnown ? error : new PostgresUnreachable(error);
+  });
+  let lost: Error | undefined;
+  // The connection was lost between two statements. The next statement fails.
+  const onError = (error: Error) => {
+    lost = error;
+  };
+  client.on('error', onError);
+  try {
+    return await work(client);
+  } catch (error) {
+    if (error instanceof PostgresUnreachable || endsSession(error)) lost = error;
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(lost);
+  }
+}
+
+/** After such an error the session closes its connection, perhaps only when it has been lent again. */
+function endsSession(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && (error.severity === 'FATAL' || error.severity === 'PANIC');
+}
+
+/** Runs one statement, which gets an answer within `SILENCE_LIMIT_MS` or rejects. */
+export function query(client: PoolClient, text: string, values: readonly unknown[] = [], name?: string) {
+  return rowsOf(client.query<object>(limited(text, values, name)));
+}
+
+/** Runs statements that may take as long as the setting `statement_timeout` of the session allows. */
+export function queryUnlimited(client: PoolClient, text: string) {
+  return rowsOf(client.query<object>(text));
+}
+
+/** Commits. Rejects when Postgres rolled back instead, because a statement had failed and its error was ignored. */
+export async function commit(client: PoolClient): Promise<void> {
+  const end = await client.query(limited('commit', [])).catch(rethrow);
+  if (end.command !== 'COMMIT') {
+    throw new Error('an error of a statement was ignored; the transaction was rolled back');
+  }
+}
+
+/** Gives all that a query without parameters selects to `use`, in the binary format of COPY. */
+export async function copyOut(client: PoolClient, query: SqlText, use: UseBytes): Promise<void> {
+  const { text, values } = compileSql(query, isSqlText);
+  invariant(values.length === 0, 'a copy takes no parameters');
+  const stream = client.query(copyTo(`copy (${text}) to stdout (format binary)`));
+  const silence = setTimeout(() => stream.destroy(new Error('Postgres fell silent')), SILENCE_LIMIT_MS);
+  let rejection: { readonly error: unknown } | null = null;
+  try {
+    for await (const bytes of stream) {
+      silence.refresh();
+      // All of it must be read: a copy that is stopped half way makes the connection unusable.
+      if (rejection !== null) continue;
+      try {
+        await use(bytes);
+      } catch (error) {
+        rejection = { error };
+      }
+    }
+  } catch (error) {
+    rethrow(error);
+  } finally {
+    clearTimeout(silence);
+  }
+  if (rejection !== null) throw rejection.error;
+}
+
+function limited(text: string, values: readonly unknown[], name?: string): QueryConfig {
+  const statement: QueryConfig & { query_timeout: number } = {
+    text,
+    ...(name !== undefined && { name }),
+    ...(values.length > 0 && { values: [...values] }),
+    query_timeout: SILENCE_LIMIT_MS,
+  };
+  return statement;
+}
+
+async function rowsOf(answer: Promise<QueryResult<object>>): Promise<Rows<readonly object[]>> {
+  const result = await answer.catch(rethrow);
+  // Several statements without parameters give several results. The last one counts.
+  const last = Array.isArray(result) ? (result.at(-1) as typeof result) : result;
+  return Object.assign(last.rows, { count: last.rowCount ?? 0 });
+}
+
+/** Any error that is not an answer of Postgres means that the connection was lost. */
+function rethrow(error: unknown): never {
+  throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+}
+
+const INT8 = 20;
+
+/** int8 as number: every id of this service is far below 2^53. */
+function getTypeParser(...[oid, format]: Parameters<typeof types.getTypeParser>) {
+  return oid === INT8 ? Number : types.getTypeParser(oid, format as 'text');
+}

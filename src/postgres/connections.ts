@@ -1,0 +1,91 @@
+import type { ServerKnowledge } from './serverEntry.ts';
+import { sessionName } from './sessionName.ts';
+import { openSql, type Sql } from './sql.ts';
+import { SqlShares } from './sqlShares.ts';
+
+/**
+ * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the feed is
+ * followed, callers are authorized and points are stored whatever anybody reads. With the one that listens for notifications
+ * they are 33.
+ */
+const CONNECTIONS = {
+  follower: 2,
+  access: 3,
+  ingest: 6,
+  delivery: 4,
+  reads: 6,
+  writes: 4,
+  logins: 2,
+  service: 4,
+  probes: 1,
+} as const;
+
+/** What a pod reports of itself need not reach a synchronous replica: a replica that hangs must not end the following. */
+const FOLLOWER_SETTINGS = '-c synchronous_commit=local';
+/** A read that takes longer is given up: it has an index for what it asks, or asks for too much. */
+const READ_LIMIT_MS = 5_000;
+/** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
+const READ_SETTINGS = '-c max_parallel_workers_per_gather=0 -c jit=off';
+/** Of one account, or of one network that logs in: as many as either may call in a minute. */
+const WAITING_PER_KEY = 120;
+const WAITING = 10_000;
+
+/** Connections of a pod, apart by what must not wait for what. */
+export interface Connections {
+  /** Follows the change feed. */
+  readonly follower: Sql;
+  /** Reads keys and sessions. */
+  readonly access: Sql;
+  readonly ingest: Sql;
+  readonly delivery: Sql;
+  /** Reads of callers, by account: two at once for each. */
+  readonly reads: SqlShares<number>;
+  /** Writes of callers, by account: one after the other, so that none waits for another's lock with a connection. */
+  readonly writes: SqlShares<number>;
+  /** Counts attempts to log in, by network (see addressNetwork). */
+  readonly logins: SqlShares<string>;
+  /** What nobody waits for: migrations, housekeeping, the last use of keys. */
+  readonly service: Sql;
+  /** Tries whether writes are taken. */
+  readonly probes: Sql;
+  end(): Promise<void>;
+}
+
+/** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
+export function openConnections(url: string, server: ServerKnowledge): Connections {
+  const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service' | 'probes', settings = '') =>
+    openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings, server });
+  const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, server };
+  const all = {
+    follower: open('follower', FOLLOWER_SETTINGS),
+    access: open('access'),
+    ingest: open('ingest'),
+    delivery: open('delivery'),
+    service: open('service'),
+    probes: open('probes'),
+    reads: new SqlShares<number>(url, {
+      ...fairly,
+      maxConnections: CONNECTIONS.reads,
+      perKey: 2,
+      name: sessionName('reads'),
+      statementLimitMs: READ_LIMIT_MS,
+      settings: READ_SETTINGS,
+    }),
+    writes: new SqlShares<number>(url, {
+      ...fairly,
+      maxConnections: CONNECTIONS.writes,
+      perKey: 1,
+      name: sessionName('writes'),
+    }),
+    logins: new SqlShares<string>(url, {
+      ...fairly,
+      maxConnections: CONNECTIONS.logins,
+      perKey: 1,
+      name: sessionName('logins'),
+    }),
+  };
+  const end = async (): Promise<void> => {
+    await Promise.all(Object.values(all).map((pool) => pool.end()));
+  };
+  return { ...all, end };
+}

@@ -1,0 +1,206 @@
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral, RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
+import { selectRemovedOf } from './removedWebhooks.sql.ts';
+import type { DeliveryCounts } from './summary.ts';
+import type { DeliveryStatus } from './transition.ts';
+import type { WebhookType } from './webhookTypes.ts';
+
+/** A delivery about to be queued. */
+export interface NewDelivery {
+  readonly id: string;
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly eventType: WebhookType;
+  readonly body: string;
+}
+
+/** A delivery as its owner sees it. */
+export interface Delivery {
+  readonly id: string;
+  readonly webhookId: number;
+  readonly eventId: string;
+  readonly eventType: WebhookType;
+  readonly status: DeliveryStatus;
+  readonly attempts: number;
+  readonly nextAttemptAtMs: number | null;
+  readonly lastStatusCode: number | null;
+  readonly lastError: string | null;
+  readonly lastDurationMs: number | null;
+  readonly createdAtMs: number;
+  readonly deliveredAtMs: number | null;
+}
+
+interface RawDelivery {
+  id: string;
+  webhook_id: number;
+  event_id: string;
+  event_type: WebhookType;
+  status: DeliveryStatus;
+  attempts: number;
+  next_attempt_at: Date | null;
+  last_status_code: number | null;
+  last_error: string | null;
+  last_duration_ms: number | null;
+  created_at: Date;
+  delivered_at: Date | null;
+}
+
+/**
+ * Queues deliveries in the transaction that produced their events, and returns those it queued. It skips endpoints that
+ * are gone and endpoints of deactivated accounts. Unless this is a test, it also skips endpoints that are inactive or
+ * paused. Deliveries of new events must not overtake those in the outbox, so accounts with events there are skipped too.
+ * The endpoints are locked against deletion until the transaction ends. The partitions must exist.
+ *
+ * A delivery carries the time at which the transaction began. The unique index includes that time, because the table is
+ * partitioned by it. So the index rejects a second delivery of an event to an endpoint within one transaction. Another
+ * transaction cannot produce the same event.
+ */
+export async function insertDeliveries(
+  tx: Tx,
+  deliveries: readonly NewDelivery[],
+  of: 'new_events' | 'left_out' | 'pause' | 'test',
+): Promise<Delivery[]> {
+  if (deliveries.length === 0) return [];
+  const rows = await tx<RawDelivery[]>`
+    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, created_at)
+    select d.id, w.id, w.account_id, d.event_id, d.event_type, d.body, transaction_timestamp()
+    from unnest(
+      ${deliveries.map((d) => d.id)}::text[], ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[],
+      ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
+      ${deliveries.map((d) => d.body)}::text[]
+    ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
+    join webhook w on w.id = d.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
+    join account a on a.id = w.account_id and a.active
+    where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
+    order by d.n
+    for key share of w
+    returning *`;
+  return rows.map(deliveryOf);
+}
+
+/** A page of a list, limited to a range of creation times: both ends included, in milliseconds as shown. */
+export interface DeliveryPage {
+  readonly limit: number;
+  readonly offset: number;
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+}
+
+/** Deliveries of one endpoint, newest first. Costs an index walk of limit + offset keys. */
+export async function selectDeliveries(
+  sql: Sql,
+  webhookId: number,
+  status: DeliveryStatus | null,
+  page: DeliveryPage,
+): Promise<Delivery[]> {
+  const inState = status === null ? sql`` : sql`and status = ${status}`;
+  const name = status === null ? 'deliveries' : 'deliveries_of_status';
+  return selectNewest(sql, name, sql`webhook_id = ${webhookId} ${inState}`, page);
+}
+
+/** Exhausted deliveries of all endpoints of an account, newest first. The same cost. */
+export async function selectDeadLetters(
+  sql: Sql,
+  accountId: number,
+  page: DeliveryPage,
+): Promise<Delivery[]> {
+  const removed = await selectRemovedOf(sql, accountId);
+  const gone = without(sql, removed);
+  const name = removed.length === 0 ? 'dead_letters' : 'dead_letters_without_removed';
+  return selectNewest(sql, name, sql`account_id = ${accountId} and status = 'exhausted' ${gone}`, page);
+}
+
+/** Reads only ids until the page is found. */
+async function selectNewest(
+  sql: Sql,
+  name: string,
+  condition: SqlText,
+  { limit, offset, fromMs, toMs }: DeliveryPage,
+): Promise<Delivery[]> {
+  const statement = sql<RawDelivery[]>`
+    select d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at,
+      d.last_status_code, d.last_error, d.last_duration_ms, d.created_at, d.delivered_at
+    from (
+      select id, created_at from webhook_delivery where ${condition}
+        ${fromMs === null ? sql`` : sql`and created_at >= ${new Date(fromMs)}`}
+        ${toMs === null ? sql`` : sql`and created_at < ${new Date(toMs + 1)}`}
+      order by created_at desc, id desc limit ${limit} offset ${offset}) k
+    join webhook_delivery d on d.id = k.id and d.created_at = k.created_at
+    order by d.created_at desc, d.id desc`;
+  // Without a range of times, a plan that does not know the values would read whole partitions.
+  const isPrepared = fromMs !== null || toMs !== null;
+  const rows = await (isPrepared ? statement.named(shapeName(name, { fromMs, toMs })) : statement);
+  return rows.map(deliveryOf);
+}
+
+/** Locks a delivery of this account, and says whether an attempt is in flight. */
+export async function lockDelivery(
+  tx: Tx,
+  accountId: number,
+  id: string,
+): Promise<{ delivery: Delivery; inFlight: boolean } | undefined> {
+  const [row] = await tx<(RawDelivery & { attempt_token: number | null })[]>`
+    select * from webhook_delivery d
+    where id = ${id} and account_id = ${accountId} and ${ITS_ENDPOINT_IS_THERE} for update`;
+  return row === undefined ? undefined : { delivery: deliveryOf(row), inFlight: row.attempt_token !== null };
+}
+
+/** Gives a locked delivery a fresh budget, with an attempt due now. */
+export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
+  const [row] = await tx<RawDelivery[]>`
+    update webhook_delivery set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
+    where id = ${id} returning *`;
+  if (row === undefined) throw new Error('a locked delivery is gone');
+  return deliveryOf(row);
+}
+
+/** Excludes deleted endpoints by id. There are hardly ever any, and an index-only scan cannot check if one exists. */
+const without = (sql: Sql, removed: readonly number[]) =>
+  removed.length === 0 ? sql`` : sql`and webhook_id <> all(${arrayLiteral(removed)}::bigint[])`;
+
+/** For their owner, deliveries of a deleted endpoint are gone at once, though their rows are deleted later. */
+const ITS_ENDPOINT_IS_THERE = new RawSql('exists (select from webhook w where w.id = d.webhook_id)');
+
+/**
+ * The deliveries of an account created within the last `hours`, counted by status and also by duration. An index-only
+ * scan, as long as no deleted endpoint has deliveries left. It compares with statement_timestamp(), because Postgres
+ * cannot use an index with clock_timestamp().
+ */
+export async function countDeliveries(sql: Sql, accountId: number, hours: number): Promise<DeliveryCounts> {
+  const gone = without(sql, await selectRemovedOf(sql, accountId));
+  const rows = await sql<
+    { status: DeliveryStatus | null; duration_ms: number | null; count: number; attempts: number }[]
+  >`
+    select status, last_duration_ms as duration_ms, count(*)::int as count, sum(attempts)::int as attempts
+    from webhook_delivery
+    where account_id = ${accountId} and created_at > statement_timestamp() - make_interval(hours => ${hours})
+      ${gone}
+    group by grouping sets ((status), (last_duration_ms))`;
+  const byStatus: Partial<Record<DeliveryStatus, number>> = {};
+  const durations: { durationMs: number; count: number }[] = [];
+  let attempts = 0;
+  for (const { status, duration_ms: durationMs, count, attempts: made } of rows) {
+    if (status !== null) {
+      byStatus[status] = count;
+      attempts += made;
+    } else if (durationMs !== null) durations.push({ durationMs, count });
+  }
+  return { byStatus, attempts, durations };
+}
+
+function deliveryOf(row: RawDelivery): Delivery {
+  return {
+    id: row.id,
+    webhookId: row.webhook_id,
+    eventId: row.event_id,
+    eventType: row.event_type,
+    status: row.status,
+    attempts: row.attempts,
+    nextAttemptAtMs: row.next_attempt_at?.getTime() ?? null,
+    lastStatusCode: row.last_status_code,
+    lastError: row.last_error,
+    lastDurationMs: row.last_duration_ms,
+    createdAtMs: row.created_at.getTime(),
+    deliveredAtMs: row.delivered_at?.getTime() ?? null,
+  };
+}

@@ -1,0 +1,159 @@
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
+import type { EndpointChange, EndpointDraft } from './endpoint.ts';
+import type { PauseReason } from './pause.ts';
+import type { RetryPolicy } from './retrySchedule.ts';
+import type { Subscription } from './webhookTypes.ts';
+
+/** An endpoint as its owner sees it. The secret is not among it. */
+export interface Webhook {
+  readonly id: number;
+  readonly url: string;
+  readonly description: string | null;
+  readonly events: readonly Subscription[];
+  readonly retryPolicy: RetryPolicy;
+  readonly maxRetries: number;
+  readonly active: boolean;
+  /** Null unless it gets no new deliveries. */
+  readonly paused: { readonly reason: PauseReason; readonly sinceMs: number } | null;
+  readonly signatureVersion: string;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+interface RawWebhook {
+  id: number;
+  url: string;
+  description: string | null;
+  events: Subscription[];
+  retry_policy: RetryPolicy;
+  max_retries: number;
+  active: boolean;
+  paused_at: Date | null;
+  paused_reason: PauseReason | null;
+  signature_version: string;
+  created_at: Date;
+  updated_at: Date;
+}
+
+/** Who receives what: what memory holds of an endpoint. */
+export interface SubscriptionRow {
+  readonly id: number;
+  readonly worldId: number;
+  readonly events: readonly Subscription[];
+}
+
+/** Stores a new endpoint unless its account has `limit` already; then undefined. The account's row is locked. */
+export async function insertWebhook(
+  tx: Tx,
+  accountId: number,
+  draft: EndpointDraft,
+  sealedSecret: Buffer,
+  limit: number,
+): Promise<Webhook | undefined> {
+  await tx`select from account where id = ${accountId} for update`;
+  const [row] = await tx<RawWebhook[]>`
+    insert into webhook (account_id, url, description, events, retry_policy, max_retries, active, secret)
+    select ${accountId}, ${draft.url}, ${draft.description}, ${[...draft.events]}::text[], ${draft.retryPolicy},
+           ${draft.maxRetries}, ${draft.active}, ${sealedSecret}
+    where (select count(*) from webhook where account_id = ${accountId}) < ${limit}
+    returning *`;
+  return row === undefined ? undefined : webhookOf(row);
+}
+
+/** Endpoints of an account, by id. */
+export async function selectWebhooks(
+  sql: Sql,
+  accountId: number,
+  page: { limit: number; offset: number },
+): Promise<Webhook[]> {
+  const rows = await sql<RawWebhook[]>`
+    select * from webhook where account_id = ${accountId} order by id limit ${page.limit} offset ${page.offset}`;
+  return rows.map(webhookOf);
+}
+
+export async function selectWebhook(
+  sql: Sql | Tx,
+  accountId: number,
+  id: number,
+): Promise<Webhook | undefined> {
+  const [row] = await sql<RawWebhook[]>`select * from webhook where id = ${id} and account_id = ${accountId}`;
+  return row === undefined ? undefined : webhookOf(row);
+}
+
+/** Changes what was sent; undefined when the account has no such endpoint. */
+export async function updateWebhook(
+  tx: Tx,
+  accountId: number,
+  id: number,
+  change: EndpointChange,
+): Promise<Webhook | undefined> {
+  const sent = Object.entries({
+    url: change.url,
+    description: change.description,
+    events: change.events === undefined ? undefined : [...change.events],
+    retry_policy: change.retryPolicy,
+    max_retries: change.maxRetries,
+    active: change.active,
+    updated_at: new RawSql('clock_timestamp()'),
+  }).filter(([, value]) => value !== undefined);
+  const [row] = await tx<RawWebhook[]>`
+    update webhook set ${assignments(Object.fromEntries(sent))} where id = ${id} and account_id = ${accountId}
+    returning *`;
+  return row === undefined ? undefined : webhookOf(row);
+}
+
+/** Replaces the secret; the old one goes on signing for `overlapHours` where both may. */
+export async function rotateSecret(
+  tx: Tx,
+  accountId: number,
+  id: number,
+  sealedSecret: Buffer,
+  overlapHours: number,
+): Promise<Webhook | undefined> {
+  const [row] = await tx<RawWebhook[]>`
+    update webhook set previous_secret = secret, secret = ${sealedSecret}, updated_at = clock_timestamp(),
+      previous_secret_until = clock_timestamp() + make_interval(hours => ${overlapHours})
+    where id = ${id} and account_id = ${accountId} returning *`;
+  return row === undefined ? undefined : webhookOf(row);
+}
+
+/** Whose these endpoints are; those that are gone are missing. */
+export async function selectWebhookAccounts(
+  sql: Sql,
+  ids: readonly number[],
+): Promise<{ webhookId: number; accountId: number }[]> {
+  const rows = await sql<{ id: number; account_id: number }[]>`
+    select id, account_id from webhook where id = any(${arrayLiteral(ids)}::bigint[])`;
+  return rows.map((row) => ({ webhookId: row.id, accountId: row.account_id }));
+}
+
+/** The endpoints among these, or all, that events are queued for: those that are active and not paused. */
+export async function selectSubscriptions(
+  sql: Sql | Tx,
+  ids: readonly number[] | null,
+): Promise<SubscriptionRow[]> {
+  const rows = await sql<{ id: number; world_id: number; events: Subscription[] }[]>`
+    select w.id, a.world_id, w.events from webhook w join account a on a.id = w.account_id
+    where w.active and w.paused_at is null ${ids === null ? sql`` : sql`and w.id = any(${arrayLiteral(ids)}::bigint[])`}`;
+  return rows.map((row) => ({ id: row.id, worldId: row.world_id, events: row.events }));
+}
+
+function webhookOf(row: RawWebhook): Webhook {
+  return {
+    id: row.id,
+    url: row.url,
+    description: row.description,
+    events: row.events,
+    retryPolicy: row.retry_policy,
+    maxRetries: row.max_retries,
+    active: row.active,
+    paused:
+      row.paused_at === null || row.paused_reason === null
+        ? null
+        : { reason: row.paused_reason, sinceMs: row.paused_at.getTime() },
+    signatureVersion: row.signature_version,
+    createdAtMs: row.created_at.getTime(),
+    updatedAtMs: row.updated_at.getTime(),
+  };
+}
