@@ -1,17 +1,55 @@
 import { scopeMask } from '../access/scopes.ts';
+import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
 import { deviceNamesJson } from '../devices/deviceJson.ts';
+import { statusOf } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Occupant } from '../devices/knownDevice.ts';
-import { dwellLeftSeconds } from '../devices/occupants.memory.ts';
+import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { idOf, malformedId } from '../http/id.ts';
-import { parameterError, readChoice, readLimit } from '../http/parameter.ts';
-import { LIST_LIMIT } from '../http/parameters.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { integer, list, ref } from '../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
+import { LIST_LIMIT, OFFSET } from '../http/parameters.ts';
 import { offsetOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { AREA_DEVICES, OCCUPANT_STATE } from './occupancyOperation.ts';
+import { ONE_AREA } from './areaOperations.ts';
+import { dwellSeconds, ENTERED, PAGE_META, PENDING } from './occupancyOperation.ts';
+
+export const OCCUPANT_STATE = choiceParameter(
+  'state',
+  OCCUPANT_STATES,
+  '`inside`: only devices whose entry is made. `pending`: only those that have not stayed for `dwell_seconds` yet.',
+  'all',
+);
+
+export const AREA_DEVICES: Operation = {
+  id: 'listAreaDevices',
+  tag: 'Areas',
+  summary: 'List the devices that are in an area',
+  description:
+    'By the stays that produce entries and exits: GPS points and the minimum stay, so a device is in the area until its next point says otherwise. Those that the key can see, longest stay first, then by IMEI. `meta.total` counts all of the state.',
+  parameters: [OCCUPANT_STATE, LIST_LIMIT, OFFSET],
+  answers: [
+    answered(
+      200,
+      'A page of devices.',
+      envelope(
+        list(ref('AreaDevice')),
+        pageMeta({ total: integer('How many devices there are in this state.', { minimum: 0 }) }),
+      ),
+      {
+        inside: dataBody([occupantView(ENTERED, dwellSeconds, EXAMPLE_NOW_MS)], PAGE_META),
+        pending: dataBody([occupantView(PENDING, 120, EXAMPLE_NOW_MS)], PAGE_META),
+      },
+    ),
+  ],
+  errors: [...ONE_AREA, ['BAD_REQUEST', OCCUPANT_STATE.errorMessage]],
+};
 
 export interface AreaDevicesPorts {
   readonly areas: AreaCatalog;
@@ -58,4 +96,17 @@ function occupantJson(occupant: Occupant, dwellSeconds: number, nowMs: number): 
     `{"device":${deviceNamesJson(device, nowMs)},"since":"${formatIso(insideSinceMs)}","entered_at":${entered}` +
     `,"dwell_left_seconds":${dwellLeftSeconds(occupant, dwellSeconds)},"last_point_at":"${formatIso(lastMs)}"}`
   );
+}
+
+/** A device in an area, whose minimum stay is `dwellSeconds`. */
+export function occupantView(occupant: Occupant, dwellSeconds: number, nowMs: number) {
+  const { device, insideSinceMs, confirmedAtMs } = occupant;
+  const { imei, name, plate } = device.fields;
+  return {
+    device: { id: imei, imei, name, plate, status: statusOf(device, nowMs) },
+    since: formatIso(insideSinceMs),
+    entered_at: confirmedAtMs === null ? null : formatIso(confirmedAtMs),
+    dwell_left_seconds: dwellLeftSeconds(occupant, dwellSeconds),
+    last_point_at: formatIso(device.position?.recordedAtMs ?? insideSinceMs),
+  };
 }

@@ -1,19 +1,105 @@
 import { scopeMask } from '../access/scopes.ts';
+import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { idOf, malformedId } from '../http/id.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { parameterError, readChoice, readLimit } from '../http/parameter.ts';
-import { AREA_FORMAT, AREA_TYPE, COORDINATES_MESSAGE, LIST_LIMIT } from '../http/parameters.ts';
+import { list, patternOf, ref } from '../http/openapi/schema.ts';
+import { choiceParameter, type Parameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
+import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/parameters.ts';
 import { isBlank, offsetOf, parseDecimal } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { AtOnce } from '../lib/atOnce.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
+import { AREA_TYPES } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { AREA_CONTAINS, GET_AREA, LIST_AREAS } from './areaOperations.ts';
+import { EXAMPLE_POLYGON } from './areaExamples.ts';
+import { ALL_TYPES, CIRCLE, ONE_AREA, PAGE_META, TOTAL } from './areaOperations.ts';
+import { areaView } from './areaViews.ts';
+import { EXTERNAL_ID } from './externalId.ts';
+import { areaFeature } from './geojsonOut.ts';
+
 import type { Area } from './knownArea.ts';
+
+export const AREA_TYPE = choiceParameter('type', AREA_TYPES, 'Only areas of this type.');
+
+export const AREA_FORMAT = choiceParameter(
+  'format',
+  ['json', 'geojson'],
+  'The form of `data`: as below, or GeoJSON (RFC 7946).',
+  'json',
+);
+
+export const EXTERNAL_ID_FILTER: Parameter = {
+  name: 'external_id',
+  in: 'query',
+  required: false,
+  description: 'The area with exactly this code: one or none.',
+  schema: { type: 'string', pattern: patternOf(EXTERNAL_ID) },
+};
+
+export const LIST_AREAS: Operation = {
+  id: 'listAreas',
+  tag: 'Areas',
+  summary: 'List areas',
+  description: 'Every area that the key can see, by id. `meta.total` counts what the filters leave.',
+  parameters: [LIST_LIMIT, OFFSET, AREA_TYPE, AREA_FORMAT, EXTERNAL_ID_FILTER],
+  answers: [
+    answered(
+      200,
+      'A page of areas, as a list or as a FeatureCollection.',
+      envelope({ oneOf: [list(ref('Area')), ref('AreaFeatureCollection')] }, pageMeta(TOTAL)),
+      {
+        json: dataBody(ALL_TYPES.map(areaView), PAGE_META),
+        geojson: dataBody({ type: 'FeatureCollection', features: ALL_TYPES.map(areaFeature) }, PAGE_META),
+      },
+    ),
+  ],
+  errors: [
+    ['BAD_REQUEST', AREA_TYPE.errorMessage],
+    ['BAD_REQUEST', AREA_FORMAT.errorMessage],
+  ],
+};
+
+export const GET_AREA: Operation = {
+  id: 'getArea',
+  tag: 'Areas',
+  summary: 'Read one area',
+  parameters: [AREA_FORMAT],
+  answers: [
+    answered(
+      200,
+      'The area, or a Feature with `format=geojson`.',
+      envelope({ oneOf: [ref('Area'), ref('AreaFeature')] }),
+      {
+        json: dataBody(areaView(EXAMPLE_POLYGON)),
+        geojson: dataBody(areaFeature(EXAMPLE_POLYGON)),
+      },
+    ),
+  ],
+  errors: [...ONE_AREA, ['BAD_REQUEST', AREA_FORMAT.errorMessage]],
+};
+
+export const AREA_CONTAINS: Operation = {
+  id: 'areaContains',
+  tag: 'Areas',
+  summary: 'Check whether a point is inside an area',
+  description: 'By the same rule that produces entries and exits.',
+  parameters: [LAT, LNG],
+  answers: [
+    answered(200, 'Inside or not.', envelope(ref('Containment')), {
+      inside: dataBody({
+        inside: CIRCLE.contains(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
+        distance_m: CIRCLE.signedDistanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
+      }),
+    }),
+  ],
+  errors: [...ONE_AREA, ['BAD_REQUEST', COORDINATES_MESSAGE]],
+};
 
 export interface AreaReadPorts {
   readonly areas: AreaCatalog;
@@ -36,13 +122,13 @@ export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[]
     handle,
   });
   return [
-    get('/areas', LIST_AREAS, (call) => list(areas, answers, call)),
+    get('/areas', LIST_AREAS, (call) => listAreas(areas, answers, call)),
     get('/areas/:id', GET_AREA, (call) => detail(areas, answers, call)),
     get('/areas/:id/contains', AREA_CONTAINS, (call) => contains(areas, atOnce, call)),
   ];
 }
 
-function list(areas: AreaCatalog, answers: AreaAnswers, call: Call): Answer | Promise<Answer> {
+function listAreas(areas: AreaCatalog, answers: AreaAnswers, call: Call): Answer | Promise<Answer> {
   const { query } = call;
   const type = readChoice(query, AREA_TYPE);
   if (type === 'invalid') return parameterError(AREA_TYPE);

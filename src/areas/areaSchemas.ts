@@ -1,3 +1,4 @@
+import { AREA_EVENT } from '../events/areaEvents.routes.ts';
 import { ID, LAT_LNG, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
@@ -12,7 +13,6 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { AREA_EVENT } from '../http/parameters.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { AREA_TYPES } from './area.ts';
 import { AREA_ERRORS } from './areaErrors.ts';

@@ -1,17 +1,15 @@
-import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
 import { choice, list, ref, type Schema, shapeOf } from '../http/openapi/schema.ts';
-import { DRY_RUN, EXTERNAL_ID_MESSAGE, IDEMPOTENCY_KEY_HEADER } from '../http/parameters.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './areaExamples.ts';
 import { ONE_AREA } from './areaOperations.ts';
 import { areaView } from './areaViews.ts';
 import { AREA_WARNINGS } from './areaWarning.ts';
+import { EXTERNAL_ID_MESSAGE, IDEMPOTENCY_KEY_HEADER } from './areaWrites.routes.ts';
 import { KEY_MISMATCH, TOO_MANY_KEYS } from './idempotencyKey.ts';
-import { importAnswer } from './import/importAnswer.ts';
 import type { ImportReport } from './import/importAreas.ts';
-import { IMPORT_LIMITS } from './import/importPlan.ts';
 
 const WARNINGS = list(ref('AreaWarning'), { minItems: 1, description: 'Only there when there are any.' });
 const SAVED_META = shapeOf<{ warnings: unknown }>({ warnings: WARNINGS }, { optional: ['warnings'] });
@@ -137,45 +135,16 @@ export const DELETE_AREA: Operation = {
   errors: ONE_AREA,
 };
 
-const COLLECTION = {
+export const COLLECTION = {
   type: 'FeatureCollection',
   features: [
     { type: 'Feature', geometry: geojson.geojson.geometry, properties: { name: 'Depot Rome', radius: 250 } },
     { type: 'Feature', geometry: { type: 'Point', coordinates: [12.5, 95] }, properties: { name: 'Typo' } },
   ],
 };
-const REPORT: ImportReport = {
+export const REPORT: ImportReport = {
   created: [],
   updated: [],
   errors: [{ index: 1, code: 'errCoordinates' }],
   warnings: [],
-};
-
-export const IMPORT_AREAS: Operation = {
-  id: 'importAreas',
-  tag: 'Areas',
-  summary: 'Import areas from GeoJSON',
-  description: `At most ${IMPORT_LIMITS.features} features. An invalid one does not block the others; Multi* geometries become one area per part. A feature with properties.external_id updates the area that has this code. What the plan of the account has no room for is LIMIT_REACHED in errors, once for each feature; the others are saved, in their order.`,
-  parameters: [DRY_RUN],
-  body: {
-    contentTypes: ['application/geo+json'],
-    schema: ref('ImportInput'),
-    examples: { collection: COLLECTION, 'dry run': { geojson: COLLECTION, dry_run: true } },
-    fieldError: ref('AreaFieldError'),
-    errorExamples: { 'no GeoJSON': [AREA_ERRORS.importInvalid] },
-    report: {
-      description:
-        '`VALIDATION_ERROR`: the body is not GeoJSON, or no feature made a valid area. In the second case `details` is empty, and `data` reports on each feature.',
-      schema: ref('ImportReport'),
-      examples: { 'nothing valid': { value: bodyOf(importAnswer(REPORT, false)) } },
-    },
-  },
-  answers: [
-    answered(200, 'A dry run, or only updates.', envelope(ref('ImportReport')), {
-      'dry run': bodyOf(importAnswer({ ...REPORT, created: [{ index: 0 }] }, true)),
-    }),
-    answered(201, 'At least one area was created.', envelope(ref('ImportReport')), {
-      created: bodyOf(importAnswer({ ...REPORT, created: [{ index: 0, id: 42 }] }, false)),
-    }),
-  ],
 };

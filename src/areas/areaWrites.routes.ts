@@ -2,7 +2,8 @@ import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { idOf, malformedId } from '../http/id.ts';
 import { jsonBody } from '../http/jsonBody.ts';
-import { EXTERNAL_ID_MESSAGE, IDEMPOTENCY_KEY_HEADER } from '../http/parameters.ts';
+import { patternOf } from '../http/openapi/schema.ts';
+import type { Parameter } from '../http/parameter.ts';
 import type { ChangePorts } from '../http/ports.ts';
 import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
@@ -12,9 +13,22 @@ import { areaView } from './areaViews.ts';
 import { CREATE_AREA, DELETE_AREA, PATCH_AREA, UPSERT_AREA } from './areaWriteOperations.ts';
 import type { CreateOnce } from './createOnce.ts';
 import { isExternalId } from './externalId.ts';
-import { isIdempotencyKey, KEY_MISMATCH } from './idempotencyKey.ts';
+import { IDEMPOTENCY_KEY, isIdempotencyKey, KEY_MISMATCH } from './idempotencyKey.ts';
 import { parseDraft } from './parseDraft.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from './saveArea.ts';
+
+/** What the path of the upsert route answers to a code in another form. */
+export const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';
+
+export const IDEMPOTENCY_KEY_HEADER = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description:
+    'Repeating the call with the same key and body within 24 hours gives the first answer again instead of another area.',
+  schema: { type: 'string', pattern: patternOf(IDEMPOTENCY_KEY) },
+  errorMessage: 'an Idempotency-Key has 1 to 200 letters, digits and . _ : -',
+} as const satisfies Parameter & { errorMessage: string };
 
 export interface AreaWritePorts extends ChangePorts {
   readonly createOnce: CreateOnce;

@@ -1,10 +1,16 @@
 import { scopeMask } from '../access/scopes.ts';
+import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
+import { BATCH_LIMITS, type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
 import type { BulkCalls } from '../http/bulkCalls.ts';
+import { CONTAINING_MAX } from '../http/bulkLimits.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { integer, list, ref, shapeOf } from '../http/openapi/schema.ts';
 import { parameterError, readChoice } from '../http/parameter.ts';
-import { AREA_TYPE, COORDINATES_MESSAGE } from '../http/parameters.ts';
+import { COORDINATES_MESSAGE, LAT, LNG } from '../http/parameters.ts';
 import { parseDecimal } from '../http/query.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import type { TextPieces } from '../http/textPieces.ts';
@@ -13,8 +19,62 @@ import type { JsonObject } from '../lib/jsonObject.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { AREAS_CONTAINING, AREAS_CONTAINING_BATCH } from './bulkOperations.ts';
+import { AREA_TYPE } from './areaReads.routes.ts';
+import {
+  BATCH_BODY,
+  DISTANCE_M,
+  external_id,
+  id,
+  name,
+  OUT_OF_RANGE,
+  READ_PROMPTLY,
+  type,
+} from './bulkOperations.ts';
+
 import { ContainingAreas } from './containingAreas.ts';
+
+export const AREAS_CONTAINING: Operation = {
+  id: 'areasContaining',
+  tag: 'Areas',
+  summary: 'Find the areas that contain a point',
+  description: `Deepest inside first, then by id, at most ${CONTAINING_MAX}; \`meta.total\` counts all. By the same rule that produces entries and exits.`,
+  parameters: [LAT, LNG, AREA_TYPE],
+  answers: [
+    answered(
+      200,
+      'The areas.',
+      envelope(
+        list(ref('ContainingArea')),
+        shapeOf<{ total: number }>({ total: integer('How many areas contain the point.', { minimum: 0 }) }),
+      ),
+      {
+        one: dataBody([{ area: { id, name, type, external_id }, distance_m: DISTANCE_M }], { total: 1 }),
+        none: dataBody([], { total: 0 }),
+      },
+    ),
+  ],
+  errors: [['BAD_REQUEST', COORDINATES_MESSAGE], ['BAD_REQUEST', AREA_TYPE.errorMessage], 'TOO_COMPLEX'],
+};
+
+export const AREAS_CONTAINING_BATCH: Operation = {
+  id: 'areasContainingBatch',
+  tag: 'Areas',
+  summary: 'Find the areas that contain each of many points',
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Areas are in the order of the single route, at most ${CONTAINING_MAX} for each point. ${READ_PROMPTLY}`,
+  body: {
+    ...BATCH_BODY,
+    schema: ref('ContainingBatchInput'),
+    examples: { positions: { points: [{ ref: 'van 12', ...EXAMPLE_POINT }, OUT_OF_RANGE] } },
+  },
+  answers: [
+    answered(200, 'One item for each point, in the order sent.', envelope(list(ref('ContainingBatchItem'))), {
+      positions: dataBody([
+        { ref: 'van 12', areas: [{ id, external_id, distance_m: DISTANCE_M }] },
+        { ref: OUT_OF_RANGE.ref, error: { code: 'BAD_REQUEST', message: COORDINATES_MESSAGE } },
+      ]),
+    }),
+  ],
+};
 
 export interface AreasContainingPorts {
   readonly areas: AreaCatalog;

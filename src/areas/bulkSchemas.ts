@@ -1,5 +1,5 @@
 import { DEVICE_NAMES } from '../devices/deviceSchemas.ts';
-import type { occupantView } from '../devices/deviceViews.ts';
+import { NEAREST_LIMIT } from '../devices/nearest.routes.ts';
 import { BATCH_LIMITS } from '../http/batchPoints.ts';
 import { CONTAINING_MAX } from '../http/bulkLimits.ts';
 import type { ErrorCode } from '../http/errors.ts';
@@ -16,7 +16,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { NEAREST_LIMIT } from '../http/parameters.ts';
+import type { occupantView } from './areaDevices.routes.ts';
 import { AREA_FACTS } from './areaSchemas.ts';
 import type { areaView } from './areaViews.ts';
 import type { overlapView } from './overlap/areaOverlaps.routes.ts';

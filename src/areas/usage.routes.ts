@@ -1,11 +1,39 @@
 import { scopeMask } from '../access/scopes.ts';
-import { usageView } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { type Answer, dataAnswer } from '../http/answer.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { shapeOf } from '../http/openapi/schema.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import type { Call, Route } from '../http/route.ts';
+import type { AreaQuota } from './areaQuota.ts';
 import { selectAreaQuota } from './areaUsage.sql.ts';
-import { USAGE } from './occupancyOperation.ts';
+import { EXAMPLE_QUOTA, usedOf } from './occupancyOperation.ts';
+
+export const USAGE: Operation = {
+  id: 'getUsage',
+  tag: 'Areas',
+  summary: 'Show how much the account has of what its plan allows',
+  description:
+    'Beyond `areas` and `vertices` nothing is created (422 `LIMIT_REACHED`). Beyond `stays` a device that comes into one more area begins no stay there, so there is no entry, until there is room again.',
+  parameters: [],
+  answers: [
+    answered(
+      200,
+      'The counts with their limits.',
+      envelope(
+        shapeOf<ReturnType<typeof usageView>>({
+          areas: usedOf('Areas that the account made, shared ones too.'),
+          vertices: usedOf('Their vertices; circles and places have none.'),
+          stays: usedOf('Devices in these areas, one for each device and area, pending ones too.'),
+        }),
+      ),
+      { some: dataBody(usageView(EXAMPLE_QUOTA, { used: 31, limit: 2_000_000 })) },
+    ),
+  ],
+  errors: [],
+};
 
 export interface UsagePorts extends ReadPorts {
   readonly fleet: Fleet;
@@ -27,4 +55,18 @@ async function usage({ reads, fleet }: UsagePorts, { caller: { accountId } }: Ca
   const quota = await selectAreaQuota(reads(accountId), accountId);
   const { stays } = fleet;
   return dataAnswer(usageView(quota, { used: stays.ofAccount(accountId), limit: stays.limitOf(accountId) }));
+}
+
+/** How much there is, and may be. */
+export interface Used {
+  readonly used: number;
+  readonly limit: number;
+}
+
+export function usageView({ areas, vertices, maxAreas, maxVertices }: AreaQuota, stays: Used) {
+  return {
+    areas: { used: areas, limit: maxAreas },
+    vertices: { used: vertices, limit: maxVertices },
+    stays,
+  };
 }

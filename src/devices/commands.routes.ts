@@ -1,15 +1,52 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
-import { parameterError, readLimit } from '../http/parameter.ts';
-import { COMMAND_STATUS, COMMANDS_LIMIT } from '../http/parameters.ts';
+import { answered, bodyOf } from '../http/openapi/body.ts';
+import { page } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
+import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameter.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import { isBlank } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import type { Command } from './commands.sql.ts';
 import { COMMAND_STATUSES, type CommandStatus, selectCommands } from './commands.sql.ts';
-import { LIST_COMMANDS } from './deviceOperations.ts';
-import { commandView } from './deviceViews.ts';
+import { EXAMPLE_COMMANDS } from './deviceExamples.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError } from './imeiParameter.ts';
+import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
+
+export const COMMANDS_LIMIT = limitParameter(100, 50);
+
+const DEFAULT_COMMAND_STATUSES: readonly CommandStatus[] = ['pending', 'sent'];
+
+export const COMMAND_STATUS = {
+  name: 'status',
+  in: 'query',
+  required: false,
+  explode: false,
+  description: 'Only commands in one of these states, separated by commas.',
+  schema: {
+    type: 'array',
+    items: { type: 'string', enum: COMMAND_STATUSES },
+    default: DEFAULT_COMMAND_STATUSES,
+  },
+  fallback: DEFAULT_COMMAND_STATUSES,
+  errorMessage: `status must be a comma-separated subset of ${COMMAND_STATUSES.join(', ')}`,
+} as const satisfies Parameter & { fallback: readonly CommandStatus[]; errorMessage: string };
+
+export const LIST_COMMANDS: Operation = {
+  id: 'listCommands',
+  tag: 'Devices',
+  summary: 'Read the command queue of a device',
+  description: 'Newest first. The queue can only be read: no route sends a command.',
+  parameters: [COMMAND_STATUS, COMMANDS_LIMIT],
+  answers: [
+    answered(200, 'Commands.', page(ref('Command')), {
+      queue: bodyOf(listAnswer(EXAMPLE_COMMANDS.map(commandView), { limit: 50, offset: 0 })),
+    }),
+  ],
+  errors: [...ONE_DEVICE, ['BAD_REQUEST', COMMAND_STATUS.errorMessage]],
+};
 
 interface CommandPorts extends ReadPorts {
   readonly fleet: Fleet;
@@ -49,4 +86,14 @@ function statusesOf(text: string | undefined): readonly CommandStatus[] | null {
     statuses.push(status);
   }
   return statuses;
+}
+
+export function commandView(command: Command) {
+  return {
+    id: command.id,
+    type: command.type,
+    status: command.status,
+    queued_at: formatIso(command.queuedAtMs),
+    sent_at: command.sentAtMs === null ? null : formatIso(command.sentAtMs),
+  };
 }

@@ -1,3 +1,4 @@
+import type { historyView } from '../history/history.routes.ts';
 import { ID, LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
@@ -11,9 +12,10 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
+import type { commandView } from './commands.routes.ts';
 import { COMMAND_STATUSES } from './commands.sql.ts';
 import { DEVICE_STATUSES } from './deviceStatus.ts';
-import type { commandView, deviceView, historyView, latestLocationView, nearestView } from './deviceViews.ts';
+import type { deviceView, latestLocationView, nearestView } from './deviceViews.ts';
 import { IMEI } from './imei.ts';
 
 const IMEI_TEXT: Schema = text('14 to 17 digits.', { pattern: patternOf(IMEI) });

@@ -1,14 +1,62 @@
 import { scopeMask } from '../access/scopes.ts';
-import { errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { errorAnswer, jsonAnswer, listAnswer } from '../http/answer.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
+import { envelope, page } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
 import { readLimit } from '../http/parameter.ts';
-import { LIST_LIMIT } from '../http/parameters.ts';
+import { LIST_LIMIT, OFFSET } from '../http/parameters.ts';
 import { offsetOf } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_SILENT_DEVICE, EXAMPLE_VAN } from './deviceExamples.ts';
 import { deviceJson, latestLocationJson } from './deviceJson.ts';
 import { DeviceJsonCache } from './deviceJsonCache.ts';
-import { GET_DEVICE, GET_LOCATION, LIST_DEVICES } from './deviceOperations.ts';
+import { deviceView, latestLocationView } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError } from './imeiParameter.ts';
+import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
+
+export const LIST_DEVICES: Operation = {
+  id: 'listDevices',
+  tag: 'Devices',
+  summary: 'List devices',
+  description: 'Every device that the key can see, by IMEI.',
+  parameters: [LIST_LIMIT, OFFSET],
+  answers: [
+    answered(200, 'A page of devices.', page(ref('Device')), {
+      devices: bodyOf(
+        listAnswer(
+          [EXAMPLE_VAN, EXAMPLE_SILENT_DEVICE].map((device) => deviceView(device, EXAMPLE_NOW_MS)),
+          { limit: 50, offset: 0 },
+        ),
+      ),
+    }),
+  ],
+};
+
+export const GET_DEVICE: Operation = {
+  id: 'getDevice',
+  tag: 'Devices',
+  summary: 'Read one device',
+  answers: [
+    answered(200, 'The device.', envelope(ref('Device')), {
+      'on its way': dataBody(deviceView(EXAMPLE_VAN, EXAMPLE_NOW_MS)),
+      'never heard of': dataBody(deviceView(EXAMPLE_SILENT_DEVICE, EXAMPLE_NOW_MS)),
+    }),
+  ],
+  errors: ONE_DEVICE,
+};
+
+export const GET_LOCATION: Operation = {
+  id: 'getLatestLocation',
+  tag: 'Devices',
+  summary: 'Read the latest position of a device',
+  answers: [
+    answered(200, 'The position.', envelope(ref('LatestLocation')), {
+      position: dataBody(latestLocationView(EXAMPLE_VAN.position)),
+    }),
+  ],
+  errors: [...ONE_DEVICE, 'LOCATION_NOT_FOUND'],
+};
 
 /** Device list, detail and latest location: answered from memory. */
 export function deviceRoutes(fleet: Fleet): Route[] {

@@ -1,6 +1,17 @@
 import { type Answer, errorAnswer } from '../http/answer.ts';
+import type { DescribedError } from '../http/openapi/operation.ts';
+import { patternOf } from '../http/openapi/schema.ts';
+import type { Parameter } from '../http/parameter.ts';
 import { isBlank } from '../http/query.ts';
-import { isImei } from './imei.ts';
+import { IMEI, isImei } from './imei.ts';
+
+export const DEVICE: Parameter = {
+  name: 'device',
+  in: 'query',
+  required: false,
+  description: 'The IMEI of one device. An unknown one gives an empty list.',
+  schema: { type: 'string', pattern: patternOf(IMEI) },
+};
 
 /** The error of a malformed IMEI, before any lookup; null when it is well formed. */
 export function imeiError(imei: string): Answer | null {
@@ -10,3 +21,10 @@ export function imeiError(imei: string): Answer | null {
 
 /** What is answered to an IMEI in another form. */
 export const IMEI_MESSAGE = 'an IMEI has 14 to 17 digits';
+
+/** The errors of a route about one device. */
+export const ONE_DEVICE: readonly DescribedError[] = [
+  ['BAD_REQUEST', IMEI_MESSAGE],
+  'IMEI_REQUIRED',
+  'DEVICE_NOT_FOUND',
+];

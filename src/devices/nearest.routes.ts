@@ -1,17 +1,75 @@
 import { scopeMask } from '../access/scopes.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { readLimit } from '../http/parameter.ts';
-import { MAX_KM, NEAREST_LIMIT } from '../http/parameters.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { choice, integer, list, nullable, number, ref, shapeOf } from '../http/openapi/schema.ts';
+import { limitParameter, type Parameter, readLimit } from '../http/parameter.ts';
+import { LAT, LNG } from '../http/parameters.ts';
 import { isBlank, parseDecimal } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { AtOnce } from '../lib/atOnce.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceExamples.ts';
 import { nearDeviceJson } from './deviceJson.ts';
-import { NEAREST_DEVICES } from './deviceOperations.ts';
+import { nearestView } from './deviceViews.ts';
+
 import type { Fleet } from './fleet.memory.ts';
 import type { NearDevice } from './knownDevice.ts';
+
+export const NEAREST_LIMIT = limitParameter(50, 1);
+
+export const MAX_KM = {
+  name: 'max_km',
+  in: 'query',
+  required: false,
+  description: 'Only devices within so many kilometres.',
+  schema: { type: 'number', minimum: 0, exclusiveMinimum: true },
+  errorMessage: 'max_km must be a positive number',
+} as const satisfies Parameter & { errorMessage: string };
+
+export const NEAREST_DEVICES: Operation = {
+  id: 'nearestDevices',
+  tag: 'Devices',
+  summary: 'Find the devices nearest to a coordinate',
+  description:
+    'Nearest first, by straight-line distance on the ellipsoid. Devices without a position are left out. When there is none within reach, `data` is empty.',
+  parameters: [LAT, LNG, NEAREST_LIMIT, MAX_KM],
+  answers: [
+    answered(
+      200,
+      'The nearest devices.',
+      envelope(
+        list(ref('NearDevice')),
+        shapeOf<{ query: object; distance: string }>({
+          query: shapeOf<{ lat: number; lng: number; limit: number; max_km: number | null }>(
+            {
+              lat: LATITUDE,
+              lng: LONGITUDE,
+              limit: integer(undefined, { minimum: NEAREST_LIMIT.min, maximum: NEAREST_LIMIT.max }),
+              max_km: nullable(number()),
+            },
+            { description: 'The parameters as they were used.' },
+          ),
+          distance: choice(['straight_line_km']),
+        }),
+      ),
+      {
+        one: dataBody([nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)], {
+          query: { ...EXAMPLE_POINT, limit: 1, max_km: null },
+          distance: 'straight_line_km',
+        }),
+        'none within max_km': dataBody([], {
+          query: { ...EXAMPLE_POINT, limit: 1, max_km: 0.5 },
+          distance: 'straight_line_km',
+        }),
+      },
+    ),
+  ],
+  errors: ['COORDINATES_REQUIRED', 'INVALID_COORDINATES', ['BAD_REQUEST', MAX_KM.errorMessage]],
+};
 
 /** No two points on Earth are farther apart than half its circumference: a wider radius is none at all. */
 const HALF_CIRCUMFERENCE_KM = 20_038;

@@ -1,20 +1,62 @@
-import { NEAREST_BATCH } from '../areas/bulkOperations.ts';
+import { BATCH_BODY, OUT_OF_RANGE, READ_PROMPTLY } from '../areas/bulkOperations.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { validationAnswer } from '../http/answer.ts';
-import { type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
+import { BATCH_LIMITS, type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
 import type { BulkCalls } from '../http/bulkCalls.ts';
 import { BATCH_DEVICES_MAX } from '../http/bulkLimits.ts';
-import { MAX_KM, NEAREST_LIMIT } from '../http/parameters.ts';
+import { ERRORS } from '../http/errors.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import { envelope } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { choice, list, ref, shapeOf } from '../http/openapi/schema.ts';
 import { JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import type { TextPieces } from '../http/textPieces.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { isMissing, type JsonObject } from '../lib/jsonObject.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceExamples.ts';
 import { nearDeviceJson } from './deviceJson.ts';
+import { nearestView } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
 import type { NearDevice } from './knownDevice.ts';
-import { maxMetres, NEAREST_SCOPES } from './nearest.routes.ts';
+import { MAX_KM, maxMetres, NEAREST_LIMIT, NEAREST_SCOPES } from './nearest.routes.ts';
+
+export const NEAREST_BATCH: Operation = {
+  id: 'nearestDevicesBatch',
+  tag: 'Devices',
+  summary: 'Find the devices nearest to each of many coordinates',
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Each item is exactly what the single route answers for its point, or its error. The limits of all points together are at most ${BATCH_DEVICES_MAX} devices. ${READ_PROMPTLY}`,
+  body: {
+    ...BATCH_BODY,
+    schema: ref('NearestBatchInput'),
+    examples: {
+      stops: { points: [{ ref: 'stop 17', ...EXAMPLE_POINT, limit: 1, max_km: 25 }, OUT_OF_RANGE] },
+    },
+  },
+  answers: [
+    answered(
+      200,
+      'One item for each point, in the order sent.',
+      envelope(
+        list(ref('NearestBatchItem')),
+        shapeOf<{ distance: string }>({ distance: choice(['straight_line_km']) }),
+      ),
+      {
+        stops: dataBody(
+          [
+            { ref: 'stop 17', devices: [nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)] },
+            {
+              ref: OUT_OF_RANGE.ref,
+              error: { code: 'INVALID_COORDINATES', message: ERRORS.INVALID_COORDINATES[1] },
+            },
+          ],
+          { distance: 'straight_line_km' },
+        ),
+      },
+    ),
+  ],
+};
 
 export const TOO_MANY_DEVICES = {
   field: 'points',

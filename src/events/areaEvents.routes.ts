@@ -1,17 +1,61 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { LIST_AREA_EVENTS } from '../areas/areaOperations.ts';
+import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
+import { ONE_AREA } from '../areas/areaOperations.ts';
 import { areaEventView } from '../areas/areaViews.ts';
-import { imeiError } from '../devices/imeiParameter.ts';
-import { type Answer, errorAnswer } from '../http/answer.ts';
+import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceExamples.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
+import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { idOf, malformedId } from '../http/id.ts';
-import { listPageAnswer } from '../http/listPageAnswer.ts';
-import { parameterError, readChoice, readLimit } from '../http/parameter.ts';
-import { AREA_EVENT, LIST_LIMIT, WINDOW_MESSAGE } from '../http/parameters.ts';
+import { listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
+import { answered, bodyOf } from '../http/openapi/body.ts';
+import { page } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
+import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import type { EventPorts } from '../http/ports.ts';
 import { offsetOf, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { selectAreaEvents } from './fleetEvents.sql.ts';
+
+export const AREA_EVENT = choiceParameter('event', ['entry', 'exit'], 'Only entries, or only exits.');
+
+export const LIST_AREA_EVENTS: Operation = {
+  id: 'listAreaEvents',
+  tag: 'Areas',
+  summary: 'List the entries and exits of one area',
+  description:
+    "Newest first. An entry is there once the device has stayed for the area's dwell_seconds of GPS time; passing through leaves nothing.",
+  parameters: [AREA_EVENT, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
+  answers: [
+    answered(200, 'A page of entries and exits.', page(ref('AreaEvent')), {
+      entry: bodyOf(
+        listAnswer(
+          [
+            areaEventView({
+              id: 9041,
+              areaId: EXAMPLE_CIRCLE.id,
+              imei: EXAMPLE_IMEI,
+              direction: 'entry',
+              position: EXAMPLE_POINT,
+              occurredAtMs: EXAMPLE_NOW_MS,
+            }),
+          ],
+          { limit: 50, offset: 0 },
+        ),
+      ),
+    }),
+  ],
+  errors: [
+    ...ONE_AREA,
+    ['BAD_REQUEST', AREA_EVENT.errorMessage],
+    ['BAD_REQUEST', WINDOW_MESSAGE],
+    ['BAD_REQUEST', OFFSET_MESSAGE],
+    ['BAD_REQUEST', IMEI_MESSAGE],
+    'IMEI_REQUIRED',
+  ],
+};
 
 export interface AreaEventPorts extends EventPorts {
   readonly areas: AreaCatalog;

@@ -1,16 +1,29 @@
 import { scopeMask } from '../access/scopes.ts';
-import { eventView } from '../devices/deviceViews.ts';
-import { imeiError } from '../devices/imeiParameter.ts';
-import { type Answer, errorAnswer } from '../http/answer.ts';
-import { listPageAnswer } from '../http/listPageAnswer.ts';
-import { parameterError, readLimit } from '../http/parameter.ts';
-import { EVENT_TYPE, LIST_LIMIT, WINDOW_MESSAGE } from '../http/parameters.ts';
+import { EXAMPLE_EVENTS } from '../devices/deviceExamples.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
+import type { RecordedEvent } from '../feeds/eventFeed.sql.ts';
+import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
+import { listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
+import { answered, bodyOf } from '../http/openapi/body.ts';
+import { page } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readLimit } from '../http/parameter.ts';
+import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import type { EventPorts } from '../http/ports.ts';
 import { isBlank, offsetOf, windowOf } from '../http/query.ts';
+import type { ApiVersion } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import { LIST_EVENTS } from './eventOperations.ts';
-import { type EventTypeFilter, parseEventTypeFilter } from './eventTypes.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import { EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './eventTypes.ts';
+import type { FleetEvent } from './fleetEvents.sql.ts';
 import { selectFleetEvents } from './fleetEvents.sql.ts';
+
+export const EVENT_TYPE = choiceParameter(
+  'type',
+  EVENT_TYPE_FILTERS,
+  'Only events of this type. `geofence` is every entry and exit; `geofence_enter` and `geofence_entry` are the entries alone, `geofence_exit` the exits.',
+);
 
 /** Fleet events of everything the caller may see, newest first. */
 export function eventsRoute(ports: EventPorts): Route {
@@ -50,4 +63,51 @@ async function events({ reads, eventCuts }: EventPorts, { caller, query, version
 export function eventTypeOf(text: string | undefined): EventTypeFilter | null | 'invalid' {
   if (text === undefined || isBlank(text)) return null;
   return parseEventTypeFilter(text) ?? 'invalid';
+}
+
+const LIST_EVENTS: Operation = {
+  id: 'listEvents',
+  tag: 'Events',
+  summary: 'List fleet events',
+  description: 'Of everything that the key can see, newest first.',
+  parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
+  answers: [
+    answered(200, 'A page of events.', page(ref('FleetEvent')), {
+      'one of each type': bodyOf(
+        listAnswer(
+          EXAMPLE_EVENTS.map((event) => eventView(event, 'v3')),
+          { limit: 50, offset: 0 },
+        ),
+      ),
+    }),
+  ],
+  errors: [
+    ['BAD_REQUEST', EVENT_TYPE.errorMessage],
+    ['BAD_REQUEST', WINDOW_MESSAGE],
+    ['BAD_REQUEST', OFFSET_MESSAGE],
+    ['BAD_REQUEST', IMEI_MESSAGE],
+    'IMEI_REQUIRED',
+  ],
+};
+
+/** v2 shows the area of a geofence event under its older key, geofenceId. */
+export function eventView(event: FleetEvent, version: ApiVersion) {
+  return {
+    id: event.id,
+    type: event.type,
+    message: event.message,
+    device_imei: event.imei,
+    data: version === 'v2' && event.type === 'geofence' ? geofenceDataV2(event.data) : event.data,
+    read: event.read,
+    occurred_at: formatIso(event.occurredAtMs),
+  };
+}
+
+/** As the feed of events shows it. */
+export function recordedEventView(event: RecordedEvent) {
+  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
+}
+
+function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['data'] {
+  return { ...rest, geofenceId: areaId };
 }

@@ -1,27 +1,51 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { ONE_AREA } from '../areas/areaOperations.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { imeiError } from '../devices/imeiParameter.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { idOf, malformedId } from '../http/id.ts';
 import { NotBegun } from '../http/notBegun.ts';
-import { parameterError, readChoice } from '../http/parameter.ts';
-import { WINDOW_MESSAGE } from '../http/parameters.ts';
+import { answered } from '../http/openapi/body.ts';
+import { envelope } from '../http/openapi/commonSchemas.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
+import { choiceParameter, type Parameter, parameterError, readChoice } from '../http/parameter.ts';
+import { FROM, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
+import { type Query, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
-import { DAY_MS } from '../lib/durations.ts';
+import { DAY_MS, formatDuration } from '../lib/durations.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import { ExplainBody, type OpenAnswer } from './explainBody.ts';
-import { EXPLAIN_AREA } from './explainOperation.ts';
-import {
-  explainWindowOf,
-  STEPS,
-  TOO_MUCH_EXPLAIN_WORK,
-  tooManyPoints,
-  windowTooLong,
-} from './explainParameters.ts';
+import { EXAMPLE_EXPLANATIONS } from './explainExamples.ts';
+import { explanationJson } from './explainJson.ts';
 import type { ExplainRequest } from './explainRequest.ts';
-import type { Explanations } from './explanations.ts';
+import { EXPLAIN_META } from './explainSchemas.ts';
+import { EXPLAIN_POINTS_MAX, EXPLAIN_WORK_MS, type Explanations } from './explanations.ts';
+
+const EXPLAIN_WINDOW_DAYS = 31;
+const WINDOW_MS = EXPLAIN_WINDOW_DAYS * DAY_MS;
+
+const EXPLAIN_DEVICE: Parameter = {
+  ...DEVICE,
+  required: true,
+  description: 'The IMEI of the device.',
+};
+
+const EXPLAIN_FROM: Parameter = {
+  ...FROM,
+  description: `${FROM.description} Without it ${EXPLAIN_WINDOW_DAYS} days before \`to\`.`,
+};
+
+const EXPLAIN_TO: Parameter = { ...TO, description: `${TO.description} Without it now.` };
+
+const STEPS = {
+  ...choiceParameter('steps', ['true', 'false'], 'With every point of the window and what became of it.'),
+  schema: { type: 'boolean', default: false },
+} as const;
+
+const TOO_MUCH_EXPLAIN_WORK = `the explanation takes more than ${formatDuration(EXPLAIN_WORK_MS)} of processor time; narrow from or to, or give the area fewer points`;
 
 export interface AreaExplainPorts {
   readonly areas: AreaCatalog;
@@ -94,4 +118,56 @@ async function open(explanations: Explanations, request: ExplainRequest): Promis
     case 'too_much_work':
       throw new NotBegun(errorAnswer('BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK));
   }
+}
+
+const exampleBody = ({ explanation, meta }: (typeof EXAMPLE_EXPLANATIONS)['tooShort']): unknown =>
+  JSON.parse([...explanationJson(explanation, meta)].join(''));
+
+const EXPLAIN_AREA: Operation = {
+  id: 'explainArea',
+  tag: 'Areas',
+  summary: 'Say why an area reported what it did of a device, or why it did not',
+  description: `Replays the stored points of a device, as they came, by the rule that decided on them, against the shape, the minimum stay and the owners that were in force when each came. \`event_ids\` are those of GET /areas/{id}/events in the same window. What cannot be known is a note, and is not guessed. Nothing is stored, sent or counted.
+
+A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points and ${formatDuration(EXPLAIN_WORK_MS)} of processor time; an account has one at a time on a pod, others wait. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,
+  parameters: [EXPLAIN_DEVICE, EXPLAIN_FROM, EXPLAIN_TO, STEPS],
+  answers: [
+    answered(200, 'The explanation.', envelope(ref('Explanation'), EXPLAIN_META), {
+      'passed through': exampleBody(EXAMPLE_EXPLANATIONS.tooShort),
+      'entered and left, with steps': exampleBody(EXAMPLE_EXPLANATIONS.left),
+    }),
+  ],
+  errors: [
+    ...ONE_AREA,
+    'DEVICE_NOT_FOUND',
+    'IMEI_REQUIRED',
+    ['BAD_REQUEST', IMEI_MESSAGE],
+    ['BAD_REQUEST', WINDOW_MESSAGE],
+    ['BAD_REQUEST', STEPS.errorMessage],
+    ['BAD_REQUEST', windowTooLong(14 * DAY_MS)],
+    ['BAD_REQUEST', tooManyPoints()],
+    ['BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK],
+  ],
+};
+
+/** What a window that is so much too long is answered with. */
+function windowTooLong(excessMs: number): string {
+  return `from and to are ${formatDuration(excessMs)} more than ${EXPLAIN_WINDOW_DAYS} days apart; narrow from or to`;
+}
+
+function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
+  return `the device has more than ${pointsMax} points between from and to; narrow from or to`;
+}
+
+/** The window of a query, both ends included, not longer than is allowed; else what is wrong with it. */
+function explainWindowOf(
+  query: Query,
+  nowMs: number,
+): { readonly fromMs: number; readonly toMs: number } | 'invalid' | { readonly excessMs: number } {
+  const window = windowOf(query);
+  if (window === 'invalid') return 'invalid';
+  const toMs = window.toMs ?? nowMs;
+  const fromMs = window.fromMs ?? toMs - WINDOW_MS;
+  const excessMs = toMs - fromMs - WINDOW_MS;
+  return excessMs > 0 ? { excessMs } : { fromMs, toMs };
 }

@@ -1,15 +1,54 @@
 import { scopeMask } from '../access/scopes.ts';
-import { imeiError } from '../devices/imeiParameter.ts';
-import { eventTypeOf } from '../events/events.routes.ts';
+import { EXAMPLE_EVENTS } from '../devices/deviceExamples.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
+import { EVENT_TYPE, eventTypeOf, recordedEventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
+import { answered, dataBody } from '../http/openapi/body.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
 import { parameterError, readLimit } from '../http/parameter.ts';
-import { EVENT_TYPE } from '../http/parameters.ts';
 import { windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { EventFeed } from './eventFeed.ts';
-import { READ_EVENT_FEED } from './feedOperations.ts';
+import { CURSOR_ERRORS, EXAMPLE_CURSOR, RECORDED_AT_MS } from './feedOperations.ts';
 import { feedAnswer } from './feedPages.ts';
-import { EVENT_FEED_LIMIT, FROM_MESSAGE, readCursor, readWaitMs } from './feedParameters.ts';
+import {
+  CURSOR,
+  EVENT_FEED_LIMIT,
+  FROM_MESSAGE,
+  PRODUCED_FROM,
+  readCursor,
+  readWaitMs,
+  WAIT,
+} from './feedParameters.ts';
+import { feedPage } from './feedSchemas.ts';
+
+export const READ_EVENT_FEED: Operation = {
+  id: 'readEventFeed',
+  tag: 'Events',
+  summary: 'Read every event that was produced since the last call',
+  description:
+    'In the order in which the events became visible, each exactly once along the cursors, however late its point came. Without `cursor` and `from` it begins now, with an empty page. A page of a narrowed feed may be empty while `has_more` is true.',
+  parameters: [CURSOR, PRODUCED_FROM, EVENT_TYPE, DEVICE, EVENT_FEED_LIMIT, WAIT],
+  answers: [
+    answered(200, 'Events.', feedPage(ref('RecordedEvent')), {
+      'one of each type': dataBody(
+        EXAMPLE_EVENTS.map((event, n) =>
+          recordedEventView({ ...event, xid: 1, recordedAtMs: RECORDED_AT_MS + n }),
+        ),
+        { cursor: EXAMPLE_CURSOR, has_more: false },
+      ),
+      'nothing new': dataBody([], { cursor: EXAMPLE_CURSOR, has_more: false }),
+    }),
+  ],
+  errors: [
+    ...CURSOR_ERRORS,
+    ['BAD_REQUEST', FROM_MESSAGE],
+    ['BAD_REQUEST', EVENT_TYPE.errorMessage],
+    ['BAD_REQUEST', IMEI_MESSAGE],
+    'IMEI_REQUIRED',
+  ],
+};
 
 export interface EventFeedPorts {
   readonly readers: { readonly eventFeed: EventFeed };

@@ -1,4 +1,4 @@
-import { recordedEventView } from '../devices/deviceViews.ts';
+import { recordedEventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangedJson } from './changedJson.ts';

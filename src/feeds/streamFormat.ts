@@ -1,4 +1,4 @@
-import { recordedEventView } from '../devices/deviceViews.ts';
+import { recordedEventView } from '../events/events.routes.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { ChangedJson } from './changedJson.ts';
 import type { StreamFormat } from './streamGroup.ts';

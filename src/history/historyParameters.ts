@@ -1,10 +1,12 @@
-import { choiceParameter, type Parameter } from '../http/parameter.ts';
+import { choiceParameter, limitParameter, type Parameter } from '../http/parameter.ts';
 import { isBlank, type Query } from '../http/query.ts';
 import { EXPORT_FORMATS } from './export/exportFormats.ts';
 import { EXPORTS_PER_ACCOUNT } from './export/exportHistory.ts';
 import { LocalDays } from './summary/localDays.ts';
 import { SUMMARY_POINTS_MAX, SUMMARY_TRIPS_MAX } from './summary/summarizeHistory.ts';
 import { SUMMARY_PERIODS } from './summary/summary.ts';
+
+export const HISTORY_LIMIT = limitParameter(1000, 500);
 
 export const SUMMARY_BY = choiceParameter(
   'by',

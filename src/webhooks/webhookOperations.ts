@@ -1,22 +1,117 @@
+import { EXAMPLE_EVENTS, EXAMPLE_VAN } from '../devices/deviceExamples.ts';
 import { listAnswer } from '../http/answer.ts';
 import { ID_MESSAGE } from '../http/id.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
 import { envelope, page } from '../http/openapi/commonSchemas.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
-import { choice, nullable, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
+import { choice, ref, shapeOf, text } from '../http/openapi/schema.ts';
 import { LIST_LIMIT, OFFSET } from '../http/parameters.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS } from './endpoint.ts';
-import { REPLAY_ERRORS } from './replayRequest.ts';
+import { fleetEventBody, pauseBody, pingBody } from './message.ts';
+import { deliveryHeaders } from './signature.ts';
 import { urlErrorMessage } from './urlSafety.ts';
-import { DELIVERY_CALLBACK } from './webhookCallback.ts';
 import {
-  EXAMPLE_LEFT_OUT,
+  EXAMPLE_DELIVERY,
   EXAMPLE_PAUSED,
   EXAMPLE_SECRET,
   EXAMPLE_WEBHOOK,
   EXAMPLE_WEBHOOK_BODY,
 } from './webhookExamples.ts';
-import { leftOutView, webhookView } from './webhookViews.ts';
+import { webhookTypeOf } from './webhookTypes.ts';
+import { webhookView } from './webhookViews.ts';
+
+const { imei, name, plate } = EXAMPLE_VAN.fields;
+
+/** A body of every type, written by the code that writes them. */
+const BODIES: readonly string[] = [
+  ...EXAMPLE_EVENTS.map((event) =>
+    fleetEventBody({
+      id: EXAMPLE_DELIVERY.eventId,
+      type: webhookTypeOf(event.type, event.direction),
+      createdAtMs: EXAMPLE_DELIVERY.createdAtMs,
+      fleetEventId: event.id,
+      occurredAtMs: event.occurredAtMs,
+      device: { imei, name, plate },
+      data: event.data,
+    }),
+  ),
+  pauseBody(
+    EXAMPLE_DELIVERY.eventId,
+    { webhookId: EXAMPLE_WEBHOOK.id, reason: 'failing' },
+    EXAMPLE_DELIVERY.createdAtMs,
+  ),
+  pingBody(EXAMPLE_DELIVERY.eventId, EXAMPLE_WEBHOOK.id, EXAMPLE_DELIVERY.createdAtMs),
+];
+
+/** The headers of the delivery of the first body. */
+const HEADERS = deliveryHeaders({
+  endpointId: EXAMPLE_WEBHOOK.id,
+  eventId: EXAMPLE_DELIVERY.eventId,
+  deliveryId: EXAMPLE_DELIVERY.id,
+  attempt: 1,
+  body: BODIES[0] as string,
+  secret: EXAMPLE_SECRET,
+  previousSecret: null,
+  nowMs: EXAMPLE_DELIVERY.createdAtMs,
+});
+
+const HEADER_NOTES: Readonly<Record<string, string>> = {
+  'X-Service-Signature':
+    'sha256= and the lower-case hexadecimal HMAC-SHA256 of the raw body, keyed with the whole signing secret as text.',
+  'X-Service-Signature-Version': 'The scheme of X-Service-Signature.',
+  'X-Service-Timestamp': 'Epoch milliseconds of the attempt.',
+  'X-Service-Delivery-Id': 'The same for every attempt of one delivery.',
+  'X-Service-Delivery-Attempt': '1, 2, 3 …',
+  'Idempotency-Key': 'The id of the endpoint and of the event, the same for every attempt.',
+  'webhook-id': 'Standard Webhooks: the id of the event.',
+  'webhook-timestamp': 'Standard Webhooks: epoch seconds of the attempt.',
+  'webhook-signature':
+    'Standard Webhooks: v1, and the base64 HMAC-SHA256 of `id.timestamp.body`, keyed with the 32 bytes of the secret; two of them, separated by a blank, for 24 hours after a rotation.',
+};
+
+/** What the service sends to an endpoint: one event, signed. */
+const DELIVERY_CALLBACK = {
+  '{$request.body#/url}': {
+    post: {
+      operationId: 'receiveDelivery',
+      tags: ['Webhooks'],
+      // The endpoint is the receiver's: it proves the sender by the signature.
+      security: [],
+      summary: 'An event is sent to the endpoint',
+      description:
+        'Verify the signature on the raw bytes of the body before reading them, compare in constant time, and answer 401 when it does not match. Any 2xx within 10 seconds is a delivery; no redirect is followed. Deliveries to one endpoint never run in parallel.',
+      parameters: Object.keys(HEADERS)
+        .filter((header) => header !== 'Content-Type')
+        .map((header) => ({
+          name: header,
+          in: 'header',
+          required: true,
+          description: HEADER_NOTES[header],
+          schema: { type: 'string' },
+          example: HEADERS[header],
+        })),
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: ref('DeliveryBody'),
+            examples: Object.fromEntries(
+              BODIES.map((body) => JSON.parse(body) as { type: string }).map((value) => [
+                value.type,
+                { value },
+              ]),
+            ),
+          },
+        },
+      },
+      responses: {
+        '2XX': { description: 'Delivered.' },
+        '401': { description: 'The signature does not match.' },
+        default: { description: 'Not delivered: tried again as the retry policy says.' },
+      },
+    },
+  },
+};
 
 /** The errors of a route about one endpoint. */
 export const ONE_WEBHOOK: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
@@ -34,7 +129,7 @@ const WEBHOOK_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'>
   },
 };
 
-const VIEW = webhookView(EXAMPLE_WEBHOOK);
+export const VIEW = webhookView(EXAMPLE_WEBHOOK);
 
 export const CREATE_WEBHOOK: Operation = {
   id: 'createWebhook',
@@ -132,49 +227,8 @@ export const ROTATE_SECRET: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-export const COUNT_LEFT_OUT: Operation = {
-  id: 'countLeftOut',
-  tag: 'Webhooks',
-  summary: 'Count what a paused endpoint lacks',
-  description:
-    'Events since the service paused the endpoint, and those whose deliveries are still being made after it was resumed. An event of the minute before the pause may be counted although it was delivered.',
-  answers: [
-    answered(200, 'How many events, by the hour.', envelope(ref('LeftOut')), {
-      'two hours': dataBody(leftOutView(EXAMPLE_LEFT_OUT)),
-    }),
-  ],
-  errors: ONE_WEBHOOK,
-};
-
-const RESUME_ERROR = shapeOf<{ field: string | null; code: string; message: string }>({
+export const RESUME_ERROR = shapeOf<{ field: string | null; code: string; message: string }>({
   field: { ...choice(['from']), nullable: true, enum: ['from', null] },
   code: choice(['INVALID', 'INVALID_BODY']),
   message: text(),
 });
-
-export const RESUME_WEBHOOK: Operation = {
-  id: 'resumeWebhook',
-  tag: 'Webhooks',
-  summary: 'Resume a paused endpoint',
-  description:
-    'It gets new deliveries at once. Those that were left out are made again from the events, oldest first, while fewer than 5 000 wait. Nothing changes when the endpoint is not paused.',
-  body: {
-    schema: shapeOf<{ from: string }>(
-      { from: nullable(time('Events recorded earlier stay left out. Now: all of them do.')) },
-      { optional: ['from'] },
-    ),
-    examples: {
-      'with everything that was left out': {},
-      'from a time on': { from: '2026-03-02T09:00:00.000Z' },
-    },
-    fieldError: RESUME_ERROR,
-    errorExamples: {
-      'not a time': [REPLAY_ERRORS.fromInvalid],
-      'not a JSON object': [REPLAY_ERRORS.bodyInvalid],
-    },
-  },
-  answers: [
-    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), { resumed: dataBody(VIEW) }),
-  ],
-  errors: ONE_WEBHOOK,
-};

@@ -1,16 +1,59 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../../http/answer.ts';
 import { notJsonAnswer } from '../../http/jsonBody.ts';
-import { parameterError, readChoice } from '../../http/parameter.ts';
-import { DRY_RUN } from '../../http/parameters.ts';
+import { answered, bodyOf } from '../../http/openapi/body.ts';
+import { envelope } from '../../http/openapi/commonSchemas.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { ref } from '../../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readChoice } from '../../http/parameter.ts';
 import type { ChangePorts } from '../../http/ports.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { IMPORT_AREAS } from '../areaWriteOperations.ts';
+import { AREA_ERRORS } from '../areaErrors.ts';
+import { COLLECTION, REPORT } from '../areaWriteOperations.ts';
 import { importAnswer } from './importAnswer.ts';
 import { dryRunImport, importAreas } from './importAreas.ts';
+import { IMPORT_LIMITS } from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
 import { MAX_IMPORT_VALUES, type PlanReply } from './planBody.ts';
+
+export const DRY_RUN = {
+  ...choiceParameter(
+    'dry_run',
+    ['true', 'false'],
+    'Says what would happen, without saving anything. `dry_run: true` in the body does the same.',
+  ),
+  schema: { type: 'boolean', default: false },
+} as const;
+
+export const IMPORT_AREAS: Operation = {
+  id: 'importAreas',
+  tag: 'Areas',
+  summary: 'Import areas from GeoJSON',
+  description: `At most ${IMPORT_LIMITS.features} features. An invalid one does not block the others; Multi* geometries become one area per part. A feature with properties.external_id updates the area that has this code. What the plan of the account has no room for is LIMIT_REACHED in errors, once for each feature; the others are saved, in their order.`,
+  parameters: [DRY_RUN],
+  body: {
+    contentTypes: ['application/geo+json'],
+    schema: ref('ImportInput'),
+    examples: { collection: COLLECTION, 'dry run': { geojson: COLLECTION, dry_run: true } },
+    fieldError: ref('AreaFieldError'),
+    errorExamples: { 'no GeoJSON': [AREA_ERRORS.importInvalid] },
+    report: {
+      description:
+        '`VALIDATION_ERROR`: the body is not GeoJSON, or no feature made a valid area. In the second case `details` is empty, and `data` reports on each feature.',
+      schema: ref('ImportReport'),
+      examples: { 'nothing valid': { value: bodyOf(importAnswer(REPORT, false)) } },
+    },
+  },
+  answers: [
+    answered(200, 'A dry run, or only updates.', envelope(ref('ImportReport')), {
+      'dry run': bodyOf(importAnswer({ ...REPORT, created: [{ index: 0 }] }, true)),
+    }),
+    answered(201, 'At least one area was created.', envelope(ref('ImportReport')), {
+      created: bodyOf(importAnswer({ ...REPORT, created: [{ index: 0, id: 42 }] }, false)),
+    }),
+  ],
+};
 
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const DEADLINE_MS = 120_000;

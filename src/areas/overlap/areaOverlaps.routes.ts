@@ -2,12 +2,50 @@ import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../http/answer.ts';
 import type { BulkCalls } from '../../http/bulkCalls.ts';
 import { idOf, malformedId } from '../../http/id.ts';
+import { answered, dataBody } from '../../http/openapi/body.ts';
+import { envelope } from '../../http/openapi/commonSchemas.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { integer, list, ref, shapeOf } from '../../http/openapi/schema.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaCatalog } from '../areaCatalog.memory.ts';
-import { AREA_OVERLAPS } from '../bulkOperations.ts';
+import { ONE_AREA } from '../areaOperations.ts';
+
 import type { Area } from '../knownArea.ts';
 import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
+
+export const AREA_OVERLAPS: Operation = {
+  id: 'areaOverlaps',
+  tag: 'Areas',
+  summary: 'Find the areas that overlap an area',
+  description:
+    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, places and tracks within 0.1 %. An account has one of these calls at a time on a pod, further ones wait up to 15 seconds, and each has two seconds of computing: beyond that the answer is 422 `TOO_COMPLEX`, whose message names what to simplify.',
+  answers: [
+    answered(
+      200,
+      'The overlaps.',
+      envelope(
+        list(ref('AreaOverlap')),
+        shapeOf<{ total: number }>({ total: integer('How many there are.', { minimum: 0 }) }),
+      ),
+      {
+        one: dataBody(
+          [
+            {
+              area: { id: 43, name: 'City', type: 'polygon', external_id: null },
+              overlap_m2: 196_349.54,
+              share: 1,
+              share_of_other: 0.0021,
+            },
+          ],
+          { total: 1 },
+        ),
+        none: dataBody([], { total: 0 }),
+      },
+    ),
+  ],
+  errors: [...ONE_AREA, 'TOO_COMPLEX'],
+};
 
 /** Items whose JSON is made between two looks at the clock. */
 const ITEMS_PER_STEP = 100;

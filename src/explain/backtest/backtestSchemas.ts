@@ -1,6 +1,7 @@
 import { AREA_ERRORS } from '../../areas/areaErrors.ts';
 import { AREA_LIMITS } from '../../areas/areaLimits.ts';
 import { IMEI } from '../../devices/imei.ts';
+import { AREA_EVENT } from '../../events/areaEvents.routes.ts';
 import { ID } from '../../http/openapi/commonSchemas.ts';
 import {
   choice,
@@ -15,7 +16,6 @@ import {
   text,
   time,
 } from '../../http/openapi/schema.ts';
-import { AREA_EVENT } from '../../http/parameters.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
 import type { dwellView, replayedEventView } from './backtestJson.ts';
 import { BACKTEST_NOTE_CODES, type BacktestNote } from './backtestNotes.ts';

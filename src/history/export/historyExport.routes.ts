@@ -1,21 +1,44 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
+import { ONE_DEVICE } from '../../devices/imeiParameter.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
 import { NotBegun } from '../../http/notBegun.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { text } from '../../http/openapi/schema.ts';
 import { parameterError, readChoice } from '../../http/parameter.ts';
+import { FROM, TO, WINDOW_MESSAGE } from '../../http/parameters.ts';
 import type { Query } from '../../http/query.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { CutAnswer, type StreamedBody } from '../../http/streamedBody.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
-import { EXPORT_HISTORY } from '../historyOperations.ts';
+import { ndjson, OTHER_TYPES } from '../historyOperations.ts';
 import { EXPORT_FORMAT, TOO_MANY_EXPORTS } from '../historyParameters.ts';
 import { DeviceGone } from '../pointPages.sql.ts';
 import { readHistoryCall } from '../readHistoryCall.ts';
 import { EXPORT_TYPES, type ExportFormat, encoderOf } from './exportFormats.ts';
 import type { HistoryExports, OpenExport } from './exportHistory.ts';
+import { EXPORTS_PER_ACCOUNT } from './exportHistory.ts';
 import type { HistoryEncoder } from './historyEncoder.ts';
+
+export const EXPORT_HISTORY: Operation = {
+  id: 'exportPositionHistory',
+  tag: 'Devices',
+  summary: 'Read all points of a device in a time as a file',
+  description: `Oldest first, without a limit, made while it is read. A file that ends early is not whole: its connection is cut. Who takes less than two megabytes a minute is cut off. An account has ${EXPORTS_PER_ACCOUNT} exports at a time on a pod; the next is ${'`'}429${'`'}. What lies further back than the plan of the account retains is left out.`,
+  parameters: [EXPORT_FORMAT, FROM, TO],
+  answers: [
+    {
+      status: 200,
+      description: 'The file.',
+      contentType: ndjson,
+      fileTypes: Object.values(OTHER_TYPES),
+      schema: text(undefined, { format: 'binary' }),
+    },
+  ],
+  errors: [...ONE_DEVICE, ['BAD_REQUEST', WINDOW_MESSAGE], ['BAD_REQUEST', EXPORT_FORMAT.errorMessage]],
+};
 
 /** How long a reader may take for what was sent: at most two megabytes. */
 const STALL_LIMIT_MS = MINUTE_MS;

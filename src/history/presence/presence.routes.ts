@@ -1,31 +1,77 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import { shapeOf } from '../../areas/shape.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceExamples.ts';
 import { distanceM } from '../../geo/distance.ts';
 import { isLatLng } from '../../geo/latLng.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
 import { parseId } from '../../http/id.ts';
-import { readLimit } from '../../http/parameter.ts';
-import { COORDINATES_MESSAGE, WINDOW_MESSAGE } from '../../http/parameters.ts';
+import { answered, dataBody } from '../../http/openapi/body.ts';
+import { envelope } from '../../http/openapi/commonSchemas.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { list, ref } from '../../http/openapi/schema.ts';
+import { limitParameter, type Parameter, readLimit } from '../../http/parameter.ts';
+import { COORDINATES_MESSAGE, FROM, LAT, LNG, TO, WINDOW_MESSAGE } from '../../http/parameters.ts';
 import { isBlank, parseDecimal, type Query } from '../../http/query.ts';
 import type { Call, Route } from '../../http/route.ts';
+import { DAY_MS, formatDuration, HOUR_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { historyWindowOf } from '../historyWindow.ts';
 import { presenceMeta, presenceView } from '../presenceViews.ts';
-import { PRESENCE_LIMIT_MS, type Presences } from './findPresence.ts';
+import { PRESENCE_LIMIT_MS, PRESENCE_WORK_MS, type Presences } from './findPresence.ts';
 import type { Place } from './presence.ts';
-import { FIND_PRESENCE } from './presenceOperation.ts';
-import {
-  AREA_ID_MESSAGE,
-  PLACE_MESSAGE,
-  PRESENCE_LIMIT,
-  PRESENCE_SPAN_MAX_MS,
-  PRESENCE_SPAN_MS,
-  RADIUS_M,
-  SPAN_MESSAGE,
-  TOO_MANY_PRESENCE_POINTS,
-  TOO_MUCH_PRESENCE_WORK,
-} from './presenceParameters.ts';
+import { PRESENCE_META } from './presenceSchemas.ts';
+import { PRESENCE_POINTS_MAX } from './presenceSearch.ts';
+
+const PRESENCE_LIMIT = limitParameter(200, 50);
+
+const PRESENCE_LAT: Parameter = {
+  ...LAT,
+  required: false,
+  description: 'The centre of a circle, in degrees north. With `lng` and `radius_m`, or `area_id` instead.',
+};
+
+const PRESENCE_LNG: Parameter = { ...LNG, required: false, description: 'The same in degrees east.' };
+
+const RADIUS_MAX_M = 100_000;
+
+const RADIUS_M = {
+  name: 'radius_m',
+  in: 'query',
+  required: false,
+  description: 'The radius of the circle in metres.',
+  schema: { type: 'number', minimum: 1, maximum: RADIUS_MAX_M },
+  example: 500,
+  max: RADIUS_MAX_M,
+  errorMessage: `radius_m must be a number from 1 to ${RADIUS_MAX_M}`,
+} as const satisfies Parameter & { max: number; errorMessage: string };
+
+const AREA_ID: Parameter = {
+  name: 'area_id',
+  in: 'query',
+  required: false,
+  description: 'An area instead of a circle, in its present shape.',
+  schema: { type: 'integer', minimum: 1 },
+};
+
+/** How far back a call without `from` looks. */
+const PRESENCE_SPAN_MS = 24 * HOUR_MS;
+const PRESENCE_SPAN_MAX_MS = 31 * DAY_MS;
+
+const PRESENCE_FROM: Parameter = {
+  ...FROM,
+  description: `${FROM.description} Without it 24 hours before \`to\`.`,
+};
+const PRESENCE_TO: Parameter = {
+  ...TO,
+  description: `${TO.description} Without it now. At most 31 days after \`from\`.`,
+};
+
+const PLACE_MESSAGE = 'send either lat, lng and radius_m, or area_id';
+const AREA_ID_MESSAGE = 'area_id must be a positive integer';
+const SPAN_MESSAGE = 'from and to are more than 31 days apart; narrow them';
+const TOO_MANY_PRESENCE_POINTS = `more than ${PRESENCE_POINTS_MAX} points must be looked at; narrow from and to, or the place`;
+const TOO_MUCH_PRESENCE_WORK = `the call takes more than ${formatDuration(PRESENCE_WORK_MS)} of processor time; narrow from and to, or the place, or take an area of fewer points`;
 
 /** For the pages that are on their way when the search gives up. */
 const GRACE_MS = 5_000;
@@ -110,3 +156,41 @@ function placeOfArea(areas: AreaCatalog, worldIds: readonly number[], areaId: nu
     boxes: shape.boxes,
   };
 }
+
+const LAST_MS = EXAMPLE_VAN.position.recordedAtMs;
+const EXAMPLE = {
+  device: EXAMPLE_VAN,
+  firstMs: LAST_MS - 420_000,
+  lastMs: LAST_MS - 60_000,
+  points: 13,
+  insideMs: 360_000,
+  closestM: 42.5,
+  closestMs: LAST_MS - 240_000,
+};
+const META = presenceMeta({ fromMs: LAST_MS - 86_400_000, toMs: LAST_MS, limit: PRESENCE_LIMIT.fallback }, 1);
+
+const FIND_PRESENCE: Operation = {
+  id: 'findPresence',
+  tag: 'Devices',
+  summary: 'Find which devices were at a place in a time',
+  description:
+    'By the stored points of all devices that the key can see: within a circle, or inside an area in its present shape. The earliest first, then by IMEI. What lies further back than the plan of the account retains is left out. An account has two of these calls at a time on a pod; others wait.',
+  parameters: [PRESENCE_LAT, PRESENCE_LNG, RADIUS_M, AREA_ID, PRESENCE_FROM, PRESENCE_TO, PRESENCE_LIMIT],
+  answers: [
+    answered(200, 'The devices.', envelope(list(ref('DevicePresence')), PRESENCE_META), {
+      'a van': dataBody([presenceView(EXAMPLE, EXAMPLE_NOW_MS)], META),
+      nobody: dataBody([], { ...META, total: 0 }),
+    }),
+  ],
+  errors: [
+    ['BAD_REQUEST', PLACE_MESSAGE],
+    ['BAD_REQUEST', COORDINATES_MESSAGE],
+    ['BAD_REQUEST', RADIUS_M.errorMessage],
+    ['BAD_REQUEST', AREA_ID_MESSAGE],
+    ['BAD_REQUEST', WINDOW_MESSAGE],
+    ['BAD_REQUEST', SPAN_MESSAGE],
+    ['BAD_REQUEST', TOO_MANY_PRESENCE_POINTS],
+    ['BAD_REQUEST', TOO_MUCH_PRESENCE_WORK],
+    'NOT_FOUND',
+  ],
+};
