@@ -1,7 +1,7 @@
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields } from '../postgres/sqlErrors.ts';
-import { updateLastUsed } from '../tenants/keySettings.sql.ts';
+import { updateLastUsed } from './keys.sql.ts';
 
 /** The times are for people who look for keys that nobody uses: a minute is exact enough. */
 const NOTED_EVERY_MS = MINUTE_MS;

@@ -1,4 +1,5 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral } from '../postgres/sqlText.ts';
 
 export interface KeyDraft {
   readonly name: string | null;
@@ -52,4 +53,16 @@ export async function revokeKey(tx: Tx, id: number): Promise<RevokedKey | undefi
     from account a where a.id = k.account_id and k.id = ${id}
     returning k.revoked_at, a.world_id`;
   return row && { id, revokedAt: row.revoked_at, worldId: row.world_id };
+}
+
+/**
+ * Records that these keys have just been used. Skips locked rows: the other transaction records the same, or the next
+ * use will be recorded.
+ */
+export async function updateLastUsed(sql: Sql, ids: readonly number[]): Promise<void> {
+  await sql`
+    with free as (
+      select id from api_key where id = any(${arrayLiteral(ids)}::bigint[]) for no key update skip locked
+    )
+    update api_key k set last_used_at = clock_timestamp() from free where k.id = free.id`;
 }

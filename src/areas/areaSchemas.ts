@@ -1,3 +1,4 @@
+import type { areaEventView } from '../events/areaEvents.routes.ts';
 import { AREA_EVENT } from '../events/areaEvents.routes.ts';
 import { ID, LAT_LNG, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
 import {
@@ -17,7 +18,7 @@ import type { FieldError } from '../lib/fieldError.ts';
 import { AREA_TYPES } from './area.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 import { AREA_LIMITS as LIMITS } from './areaLimits.ts';
-import type { areaEventView, areaView } from './areaViews.ts';
+import type { areaView } from './areaViews.ts';
 import { AREA_WARNINGS, type AreaWarning, type WarningCode } from './areaWarning.ts';
 import { COLOR } from './sentFields.ts';
 

@@ -1,4 +1,3 @@
-import type { AreaEvent } from '../events/fleetEvents.sql.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { toLatLngs } from './area.ts';
 import type { StoredArea } from './storedArea.ts';
@@ -20,17 +19,5 @@ export function areaView({ id, definition, measures, createdAtMs }: StoredArea) 
     metrics: { area_m2: measures.areaM2, perimeter_m: measures.perimeterM, length_m: measures.lengthM },
     bounds: measures.bounds,
     created_at: formatIso(createdAtMs),
-  };
-}
-
-/** An entry or exit of one area. */
-export function areaEventView(event: AreaEvent) {
-  return {
-    id: event.id,
-    area_id: event.areaId,
-    device: event.imei,
-    event: event.direction,
-    position: event.position,
-    timestamp: formatIso(event.occurredAtMs),
   };
 }

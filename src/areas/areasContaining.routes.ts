@@ -2,7 +2,15 @@ import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { BATCH_LIMITS, type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
+import {
+  BATCH_BODY,
+  BATCH_LIMITS,
+  type BatchPoint,
+  errorJson,
+  OUT_OF_RANGE,
+  READ_PROMPTLY,
+  readBatchPoints,
+} from '../http/batchPoints.ts';
 import type { BulkCalls } from '../http/bulkCalls.ts';
 import { CONTAINING_MAX } from '../http/bulkLimits.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
@@ -19,17 +27,8 @@ import type { JsonObject } from '../lib/jsonObject.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
+import { DISTANCE_M, external_id, id, name, type } from './areaOperations.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
-import {
-  BATCH_BODY,
-  DISTANCE_M,
-  external_id,
-  id,
-  name,
-  OUT_OF_RANGE,
-  READ_PROMPTLY,
-  type,
-} from './bulkOperations.ts';
 
 import { ContainingAreas } from './containingAreas.ts';
 

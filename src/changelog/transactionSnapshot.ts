@@ -1,6 +1,9 @@
 import { invariant } from '../lib/invariant.ts';
 import { type VarintReader, VarintWriter } from '../lib/varints.ts';
 
+/** Of each snapshot in a cursor: at most three different ones have room in 500 characters. */
+export const SNAPSHOT_MAX_BYTES = 60;
+
 /** A snapshot that ends further behind another than this counts as lacking something. */
 const GAP_MAX = 256;
 

@@ -1,8 +1,7 @@
 import type { FeedCursor } from '../changelog/changes.sql.ts';
 import { type LiveServer, ServerStarts, serverMark } from '../changelog/serverMark.ts';
 import { selectServerStarts } from '../changelog/serverStarts.sql.ts';
-import { Snapshot } from '../changelog/transactionSnapshot.ts';
-import { SNAPSHOT_MAX_BYTES } from '../feeds/readerCursor.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../changelog/transactionSnapshot.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { ReplyMonitor } from './replyMonitor.ts';
 

@@ -11,9 +11,21 @@ import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { Command } from './commands.sql.ts';
 import { COMMAND_STATUSES, type CommandStatus, selectCommands } from './commands.sql.ts';
-import { EXAMPLE_COMMANDS } from './deviceExamples.ts';
+import { EXAMPLE_NOW_MS } from './deviceExamples.ts';
+
 import type { Fleet } from './fleet.memory.ts';
 import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
+
+export const EXAMPLE_COMMANDS: readonly Command[] = [
+  { id: 18, type: 'position_request', status: 'pending', queuedAtMs: EXAMPLE_NOW_MS, sentAtMs: null },
+  {
+    id: 17,
+    type: 'configuration',
+    status: 'sent',
+    queuedAtMs: EXAMPLE_NOW_MS - 90_000,
+    sentAtMs: EXAMPLE_NOW_MS - 60_000,
+  },
+];
 
 export const COMMANDS_LIMIT = limitParameter(100, 50);
 

@@ -1,4 +1,8 @@
 import { DAY_MS, MINUTE_MS } from '../lib/durations.ts';
+
+/** How long a device stands still, by GPS time, before it counts as parked. */
+export const PARKING_MS = 120_000;
+
 export const DEVICE_STATUSES = ['moving', 'parked', 'offline', 'unknown'] as const;
 
 export type DeviceStatus = (typeof DEVICE_STATUSES)[number];

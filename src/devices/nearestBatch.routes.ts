@@ -1,7 +1,14 @@
-import { BATCH_BODY, OUT_OF_RANGE, READ_PROMPTLY } from '../areas/bulkOperations.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { validationAnswer } from '../http/answer.ts';
-import { BATCH_LIMITS, type BatchPoint, errorJson, readBatchPoints } from '../http/batchPoints.ts';
+import {
+  BATCH_BODY,
+  BATCH_LIMITS,
+  type BatchPoint,
+  errorJson,
+  OUT_OF_RANGE,
+  READ_PROMPTLY,
+  readBatchPoints,
+} from '../http/batchPoints.ts';
 import type { BulkCalls } from '../http/bulkCalls.ts';
 import { BATCH_DEVICES_MAX } from '../http/bulkLimits.ts';
 import { ERRORS } from '../http/errors.ts';

@@ -2,7 +2,6 @@ import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
 import { ONE_AREA } from '../areas/areaOperations.ts';
-import { areaEventView } from '../areas/areaViews.ts';
 import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
@@ -14,9 +13,11 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { ref } from '../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
 import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
-import type { EventPorts } from '../http/ports.ts';
 import { offsetOf, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import type { EventPorts } from './events.routes.ts';
+import type { AreaEvent } from './fleetEvents.sql.ts';
 import { selectAreaEvents } from './fleetEvents.sql.ts';
 
 export const AREA_EVENT = choiceParameter('event', ['entry', 'exit'], 'Only entries, or only exits.');
@@ -93,4 +94,16 @@ async function events({ reads, areas, eventCuts }: AreaEventPorts, call: Call): 
     (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
     areaEventView,
   );
+}
+
+/** An entry or exit of one area. */
+export function areaEventView(event: AreaEvent) {
+  return {
+    id: event.id,
+    area_id: event.areaId,
+    device: event.imei,
+    event: event.direction,
+    position: event.position,
+    timestamp: formatIso(event.occurredAtMs),
+  };
 }

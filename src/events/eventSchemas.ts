@@ -1,9 +1,9 @@
 import { ID, LAT_LNG } from '../http/openapi/commonSchemas.ts';
 import { choice, integer, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
-import type { DeviceEventData } from '../ingest/deviceEventView.ts';
-import type { GeofenceEventData } from '../ingest/geofenceEventView.ts';
+import type { DeviceEventData } from './deviceEvent.ts';
 import type { eventView } from './events.routes.ts';
 import type { EventType } from './eventTypes.ts';
+import type { GeofenceEventData } from './geofenceEvent.ts';
 
 type DataOf<Key extends string> = Extract<DeviceEventData, { readonly [K in Key]: unknown }>;
 

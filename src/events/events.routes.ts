@@ -1,7 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_EVENTS } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
-import type { RecordedEvent } from '../feeds/eventFeed.sql.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
 import { answered, bodyOf } from '../http/openapi/body.ts';
@@ -10,11 +8,13 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { ref } from '../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readLimit } from '../http/parameter.ts';
 import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
-import type { EventPorts } from '../http/ports.ts';
+import type { ReadPorts } from '../http/ports.ts';
 import { isBlank, offsetOf, windowOf } from '../http/query.ts';
 import type { ApiVersion } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
+import { EXAMPLE_EVENTS } from './eventExamples.ts';
+import type { EventCuts } from './eventParts.sql.ts';
 import { EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './eventTypes.ts';
 import type { FleetEvent } from './fleetEvents.sql.ts';
 import { selectFleetEvents } from './fleetEvents.sql.ts';
@@ -103,11 +103,12 @@ export function eventView(event: FleetEvent, version: ApiVersion) {
   };
 }
 
-/** As the feed of events shows it. */
-export function recordedEventView(event: RecordedEvent) {
-  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
-}
-
 function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['data'] {
   return { ...rest, geofenceId: areaId };
+}
+
+/** Reads of an account's calls, on its share of the connections: nobody else waits for them. */
+/** The same for its events. */
+export interface EventPorts extends ReadPorts {
+  readonly eventCuts: EventCuts;
 }

@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_EVENTS } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
-import { EVENT_TYPE, eventTypeOf, recordedEventView } from '../events/events.routes.ts';
+import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
+import { EVENT_TYPE, eventTypeOf, eventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import type { Operation } from '../http/openapi/operation.ts';
@@ -9,6 +9,8 @@ import { ref } from '../http/openapi/schema.ts';
 import { parameterError, readLimit } from '../http/parameter.ts';
 import { windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import type { RecordedEvent } from './eventFeed.sql.ts';
 import type { EventFeed } from './eventFeed.ts';
 import { CURSOR_ERRORS, EXAMPLE_CURSOR, RECORDED_AT_MS } from './feedOperations.ts';
 import { feedAnswer } from './feedPages.ts';
@@ -86,4 +88,9 @@ async function feed({ readers }: EventFeedPorts, { caller, query, whenLeft }: Ca
     whenLeft,
   });
   return feedAnswer(page);
+}
+
+/** As the feed of events shows it. */
+export function recordedEventView(event: RecordedEvent) {
+  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
 }

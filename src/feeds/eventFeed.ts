@@ -2,6 +2,7 @@ import type { KeyState } from '../access/keyState.ts';
 import { knownHistory } from '../changelog/changes.sql.ts';
 import { isSameServer, type LiveServer, serverMark } from '../changelog/serverMark.ts';
 import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import { SNAPSHOT_MAX_BYTES } from '../changelog/transactionSnapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';
@@ -13,7 +14,7 @@ import { type EventFeedPage, selectEventFeed, selectPresent, selectSeenBefore } 
 import type { EventFeedRequest, EventFilters, EventsPlace, EventsStep } from './eventsPlace.ts';
 import { type EventGroup, EventWaits } from './eventWaits.ts';
 import { type FeedAnswer, type FeedFormat, SharedPage } from './feedPage.ts';
-import { type EventsRead, SNAPSHOT_MAX_BYTES } from './readerCursor.ts';
+import type { EventsRead } from './readerCursor.ts';
 import type { UnreadAnswers } from './unreadAnswers.ts';
 import type { WaitRoom } from './waitRoom.ts';
 

@@ -1,7 +1,8 @@
 import type { Changed } from '../devices/changes/worldChanges.ts';
+import type { Handover } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
-import type { Handover, HeldBytes, UnreadAnswers } from './unreadAnswers.ts';
+import type { HeldBytes, UnreadAnswers } from './unreadAnswers.ts';
 
 /** Where a page ends. */
 export interface PageEnd {

@@ -1,7 +1,7 @@
-import { recordedEventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangedJson } from './changedJson.ts';
+import { recordedEventView } from './eventFeed.routes.ts';
 import type { FeedAnswer, FeedFormat } from './feedPage.ts';
 import { CURSOR_MESSAGE, TOO_MANY_WAITS, TOO_MUCH_UNREAD } from './feedParameters.ts';
 

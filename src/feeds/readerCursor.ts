@@ -46,9 +46,6 @@ export interface ReaderCursor {
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
 }
-
-/** Of each snapshot in a cursor: at most three different ones have room in 500 characters. */
-export const SNAPSHOT_MAX_BYTES = 60;
 export const ALSO_MAX = 8;
 
 const VERSION = 3;

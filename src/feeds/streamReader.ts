@@ -1,21 +1,10 @@
+import type { StreamSink } from '../http/answer.ts';
 import type { DevicesRead, EventsRead } from './readerCursor.ts';
 
 /** What a reader has been sent; a part that they do not want is null. */
 export interface StreamPlace {
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
-}
-
-/** Where a stream is written to. */
-export interface StreamSink {
-  write(bytes: Buffer): void;
-  /** Bytes that were written and not yet taken by the reader. */
-  readonly pendingBytes: number;
-  /** Calls `listener` when the reader has taken everything, once. */
-  onDrained(listener: () => void): void;
-  end(last: string): void;
-  /** Cuts the connection: whoever does not read would not see an end. */
-  destroy(): void;
 }
 
 /** Beyond it a reader is left behind until it has taken what was written. With one piece more this stays under 1 MB. */

@@ -3,6 +3,7 @@ import type { Keyring } from '../access/keyring.memory.ts';
 import type { KeyState } from '../access/keyState.ts';
 import { isSameServer, type LiveServer } from '../changelog/serverMark.ts';
 import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import type { StreamSink } from '../http/answer.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
@@ -10,7 +11,7 @@ import { StreamCounts } from './streamCounts.ts';
 import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
 import { StreamGroups } from './streamGroups.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
-import { type StreamPlace, StreamReader, type StreamSink } from './streamReader.ts';
+import { type StreamPlace, StreamReader } from './streamReader.ts';
 import type { Touched, WaitRoom } from './waitRoom.ts';
 
 /** What comes within this time goes out together. */

@@ -1,15 +1,8 @@
+import type { Handover } from '../http/answer.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 
 /** Of the answers of one account that their readers have not taken: beyond it no further page is made for it. */
 export const UNREAD_MAX_BYTES = 64 * 1024 * 1024;
-
-/** How an answer is handed to its connection: in its turn among many, and counted until it was taken. */
-export interface Handover {
-  /** Calls `write` when it is this answer's turn. */
-  inTurn(write: () => void): void;
-  /** To be called when the reader has taken all of it, or has gone. Further calls do nothing. */
-  done(): void;
-}
 
 /** Bytes that several answers consist of. They are counted once, until `release` and the end of each handover. */
 export interface HeldBytes {

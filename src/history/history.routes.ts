@@ -1,5 +1,4 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_HISTORY } from '../devices/deviceExamples.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../devices/imeiParameter.ts';
 import { type Answer, listAnswer } from '../http/answer.ts';
@@ -13,6 +12,7 @@ import type { ReadPorts } from '../http/ports.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { ok } from '../lib/result.ts';
+import { EXAMPLE_HISTORY } from './historyExamples.ts';
 import { HISTORY_LIMIT } from './historyParameters.ts';
 import type { HistoryPoint } from './newestPoints.sql.ts';
 

@@ -1,9 +1,19 @@
 import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
+import type { HistoryPoint } from './newestPoints.sql.ts';
 import { emptyPeriod, type Period } from './summary/period.ts';
 
 const FROM_MS = Date.UTC(2026, 1, 28, 23);
 const TO_MS = Date.UTC(2026, 2, 1, 23);
 const { lat, lng, speedKmh } = EXAMPLE_VAN.position;
+
+export const EXAMPLE_HISTORY: HistoryPoint = {
+  lat,
+  lng,
+  speedKmh: EXAMPLE_VAN.position.speedKmh,
+  heading: 214,
+  satellites: 11,
+  recordedAtMs: EXAMPLE_VAN.position.recordedAtMs,
+};
 
 /** A day in Rome. */
 export const EXAMPLE_SUMMARY = { fromMs: FROM_MS, toMs: TO_MS, by: 'day', tz: 'Europe/Rome' } as const;

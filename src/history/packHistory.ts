@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { selectNowMs } from '../changelog/snapshot.sql.ts';
+import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import {
@@ -14,7 +15,6 @@ import { isOlderConnected } from '../postgres/sessionName.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
 import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
-import { type Damage, DamagedPoints } from './damagedPoints.sql.ts';
 import { mergeColumns } from './mergeColumns.sql.ts';
 import { type PackedRow, unpackRow } from './packedRows.sql.ts';
 import {

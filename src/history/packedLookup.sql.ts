@@ -1,9 +1,9 @@
+import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Query } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import type { PackedColumns } from './codec/pointColumns.ts';
-import { type Damage, DamagedPoints } from './damagedPoints.sql.ts';
 import { earliestOf, type PackedWindow } from './packedOf.sql.ts';
 import {
   PACKED_LIST,

@@ -1,8 +1,8 @@
+import { DamagedPoints } from '../lib/damagedPoints.ts';
 import type { CopiedRow } from '../postgres/copiedRow.ts';
 import { RawSql } from '../postgres/sqlText.ts';
 import { checkTimes, openColumns, type PackedBlob, unpackColumns } from './codec/packedBlob.ts';
 import type { PackedColumns } from './codec/pointColumns.ts';
-import { DamagedPoints } from './damagedPoints.sql.ts';
 
 /** The points of a packed row, without the points. */
 export interface PackedSpan {

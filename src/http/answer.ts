@@ -1,5 +1,3 @@
-import type { StreamSink } from '../feeds/streamReader.ts';
-import type { Handover } from '../feeds/unreadAnswers.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import type { StreamedBody } from './streamedBody.ts';
@@ -53,4 +51,24 @@ export function plainErrorAnswer(status: number, message: string): TextAnswer {
 export function validationAnswer(details: readonly FieldError[]): TextAnswer {
   const [status, message] = ERRORS.VALIDATION_ERROR;
   return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
+}
+
+/** Where a stream is written to. */
+export interface StreamSink {
+  write(bytes: Buffer): void;
+  /** Bytes that were written and not yet taken by the reader. */
+  readonly pendingBytes: number;
+  /** Calls `listener` when the reader has taken everything, once. */
+  onDrained(listener: () => void): void;
+  end(last: string): void;
+  /** Cuts the connection: whoever does not read would not see an end. */
+  destroy(): void;
+}
+
+/** How an answer is handed to its connection: in its turn among many, and counted until it was taken. */
+export interface Handover {
+  /** Calls `write` when it is this answer's turn. */
+  inTurn(write: () => void): void;
+  /** To be called when the reader has taken all of it, or has gone. Further calls do nothing. */
+  done(): void;
 }

@@ -2,8 +2,11 @@ import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../lib/jsonObject.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { type Answer, validationAnswer } from './answer.ts';
+import { TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 import { jsonBody } from './jsonBody.ts';
+import type { RequestBodyDescription } from './openapi/operation.ts';
+import { ref } from './openapi/schema.ts';
 import type { RequestBody } from './route.ts';
 
 export const BATCH_LIMITS = { points: 1_000, refMaxChars: 100 } as const;
@@ -17,6 +20,20 @@ export const BATCH_ERRORS = {
     message: `points has more than ${BATCH_LIMITS.points} points; send them in several calls`,
   },
 } as const satisfies Readonly<Record<string, FieldError>>;
+
+export const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> = {
+  fieldError: ref('BatchFieldError'),
+  errorExamples: {
+    'no points': [BATCH_ERRORS.pointsRequired],
+    'too many points': [BATCH_ERRORS.tooManyPoints],
+    'too much work': [TOO_MUCH_BULK_WORK],
+  },
+};
+
+export const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
+
+export const READ_PROMPTLY =
+  'An account has two batches at a time on a pod, until their answers are read; further ones wait up to 15 seconds, then they are a 503. Each has eight seconds of computing. An answer must be read within a minute.';
 
 const NO_OBJECT = 'a point must be a JSON object';
 const REF_INVALID = `ref must be text of at most ${BATCH_LIMITS.refMaxChars} characters, or a number`;

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { StreamSink } from '../feeds/streamReader.ts';
-import type { LiveBody } from './answer.ts';
+import type { LiveBody, StreamSink } from './answer.ts';
 
 /** Hands the connection to a body that writes until one side ends it. The headers are set, and are sent at once. */
 export function sendLive(response: ServerResponse, body: LiveBody): void {

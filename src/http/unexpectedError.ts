@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type Damage, DamagedPoints } from '../history/damagedPoints.sql.ts';
+import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import { TooMuchWork } from '../lib/processorBudget.ts';

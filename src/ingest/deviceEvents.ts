@@ -1,5 +1,5 @@
-import { MOVING_FROM_KMH } from '../devices/deviceStatus.ts';
-import type { LatLng } from '../geo/latLng.ts';
+import { MOVING_FROM_KMH, PARKING_MS } from '../devices/deviceStatus.ts';
+import type { DeviceEvent } from '../events/deviceEvent.ts';
 import { invariant } from '../lib/invariant.ts';
 import { derivedSpeedKmh } from './derivedSpeed.ts';
 import type { Fix } from './fix.ts';
@@ -48,22 +48,11 @@ export const NO_STATE: DeviceState = {
   parkedAtMs: null,
 };
 
-/** Something that one point shows about its device; `position` is the point's. */
-export type DeviceEvent = { readonly position: LatLng } & (
-  | { readonly type: 'ignition_on' | 'ignition_off' }
-  | { readonly type: 'parking_start' | 'parking_end'; readonly parkedAtMs: number }
-  | { readonly type: 'tamper_alert' | 'alarm'; readonly alarm: string }
-  | { readonly type: 'rfid'; readonly rfid: string }
-);
-
 export interface DeviceStep {
   readonly state: DeviceState;
   /** In the order of the table below. */
   readonly events: readonly DeviceEvent[];
 }
-
-/** How long a device stands still, by GPS time, before it counts as parked. */
-export const PARKING_MS = 120_000;
 
 const TAMPER_ALARMS: ReadonlySet<string> = new Set(['tampering', 'tamper', 'removing']);
 

@@ -1,5 +1,6 @@
+import type { DeviceEvent } from '../events/deviceEvent.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import { type DeviceEvent, type DeviceState, stepDevice, stepRepeat } from './deviceEvents.ts';
+import { type DeviceState, stepDevice, stepRepeat } from './deviceEvents.ts';
 import type { Fix } from './fix.ts';
 import { FUTURE_TOLERANCE_MS } from './formats/rejection.ts';
 

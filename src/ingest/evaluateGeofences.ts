@@ -1,16 +1,11 @@
 import { StayBudget, type StayLimit, StayRoom } from '../devices/stayRoom.ts';
 import { NO_STAYS, type Stay } from '../devices/stays.ts';
+import type { GeofenceEvent } from '../events/geofenceEvent.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { BatchPoint, InOrderPoint } from './evaluateBatch.ts';
 import { EvaluationTime, type EvaluationTimes, UNLIMITED } from './evaluationTime.ts';
-import {
-  askShape,
-  type GeofenceEvent,
-  type GeofenceRun,
-  geofenceSteps,
-  type WatchedAreas,
-} from './geofences.ts';
+import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
 
 /** A geofence event and the point that produced it. */
 export interface GeofenceEventAt<Point extends BatchPoint = BatchPoint> {

@@ -1,12 +1,12 @@
 import type { Fleet } from '../devices/fleet.memory.ts';
+import type { DeviceEvent } from '../events/deviceEvent.ts';
+import { deviceEventData, deviceEventMessage } from '../events/deviceEvent.ts';
 import type { NewFleetEvent } from '../events/fleetEvents.sql.ts';
-import type { DeviceEvent } from './deviceEvents.ts';
-import { deviceEventData, deviceEventMessage } from './deviceEventView.ts';
+import type { GeofenceEvent } from '../events/geofenceEvent.ts';
+import { geofenceEventData, geofenceEventMessage } from '../events/geofenceEvent.ts';
 import type { LockedState } from './deviceStates.sql.ts';
 import type { BatchPoint, DeviceEventAt } from './evaluateBatch.ts';
 import type { GeofenceEventAt } from './evaluateGeofences.ts';
-import { geofenceEventData, geofenceEventMessage } from './geofenceEventView.ts';
-import type { GeofenceEvent } from './geofences.ts';
 
 /** An event of either kind, with what it is sorted by. */
 type AnyEvent = { readonly point: BatchPoint; readonly occurredAtMs: number } & (

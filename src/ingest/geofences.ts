@@ -2,7 +2,7 @@ import type { AreaDefinition } from '../areas/area.ts';
 import type { Shape } from '../areas/shape.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../devices/stayRoom.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../devices/stays.ts';
-import type { LatLng } from '../geo/latLng.ts';
+import type { GeofenceEvent } from '../events/geofenceEvent.ts';
 import { Pace } from '../lib/pace.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import type { Fix } from './fix.ts';
@@ -28,25 +28,6 @@ export interface WatchedAreas {
   /** True for the world of an organization. */
   isShared(worldId: number): boolean;
 }
-
-/** A device entered or left an area, as one of its points shows. */
-export type GeofenceEvent = {
-  /** The world that may read it. */
-  readonly worldId: number;
-  readonly areaId: number;
-  readonly areaName: string;
-  /** The first inside point of the stay. */
-  readonly enteredAtMs: number;
-  /** The area's threshold at this point. */
-  readonly dwellSeconds: number;
-  /** Of the point that confirmed the entry, or of the first one outside; so is the time. */
-  readonly position: LatLng;
-  readonly occurredAtMs: number;
-} & (
-  | { readonly direction: 'entry' }
-  /** staySeconds: from the first point inside to the first outside, to the millisecond. */
-  | { readonly direction: 'exit'; readonly staySeconds: number }
-);
 
 export interface GeofenceStep {
   /** The very list that was given when the point changed nothing. */

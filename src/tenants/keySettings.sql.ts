@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral, assignments } from '../postgres/sqlText.ts';
+import { assignments } from '../postgres/sqlText.ts';
 import type { KeySettings } from './keyBody.ts';
 
 /** A key as its owner sees it: never the key, nor its fingerprint. */
@@ -66,18 +66,6 @@ export async function countUsableKeys(tx: Tx, accountId: number): Promise<number
   const [row] = await tx<{ count: number }[]>`
     select count(*)::int as count from api_key where account_id = ${accountId} and revoked_at is null`;
   return row?.count ?? 0;
-}
-
-/**
- * Records that these keys have just been used. Skips locked rows: the other transaction records the same, or the next
- * use will be recorded.
- */
-export async function updateLastUsed(sql: Sql, ids: readonly number[]): Promise<void> {
-  await sql`
-    with free as (
-      select id from api_key where id = any(${arrayLiteral(ids)}::bigint[]) for no key update skip locked
-    )
-    update api_key k set last_used_at = clock_timestamp() from free where k.id = free.id`;
 }
 
 function keyRecord(row: RawKey): KeyRecord {

@@ -1,4 +1,5 @@
-import { EXAMPLE_EVENTS, EXAMPLE_VAN } from '../devices/deviceExamples.ts';
+import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
+import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
 import { listAnswer } from '../http/answer.ts';
 import { ID_MESSAGE } from '../http/id.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { geofenceEventData, geofenceEventMessage } from '../../src/ingest/geofenceEventView.ts';
-import type { GeofenceEvent } from '../../src/ingest/geofences.ts';
+import type { GeofenceEvent } from '../../src/events/geofenceEvent.ts';
+import { geofenceEventData, geofenceEventMessage } from '../../src/events/geofenceEvent.ts';
 
 const facts = {
   worldId: 3,

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  type DeviceEvent,
-  type DeviceState,
-  NO_STATE,
-  stepDevice,
-  stepRepeat,
-} from '../../src/ingest/deviceEvents.ts';
+import type { DeviceEvent } from '../../src/events/deviceEvent.ts';
+import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
 import { evaluateBatch } from '../../src/ingest/evaluateBatch.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { decodeRepeats, encodeRepeats, REMEMBERED_MAX } from '../../src/ingest/repeats.ts';

@@ -1,4 +1,4 @@
-import type { GeofenceEvent } from '../../ingest/geofences.ts';
+import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
 
 /** An event as a replay produces it. */
 export interface ReplayedEvent {

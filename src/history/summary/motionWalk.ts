@@ -1,6 +1,5 @@
-import { MOVING_FROM_KMH } from '../../devices/deviceStatus.ts';
+import { MOVING_FROM_KMH, PARKING_MS } from '../../devices/deviceStatus.ts';
 import { distanceM } from '../../geo/distance.ts';
-import { PARKING_MS } from '../../ingest/deviceEvents.ts';
 
 /** A point of a track, as a summary needs it. */
 export interface TrackPoint {

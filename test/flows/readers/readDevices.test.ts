@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { firstRead, isCurrent, readDevices } from '../../../src/feeds/readDevices.ts';
-import { SNAPSHOT_MAX_BYTES } from '../../../src/feeds/readerCursor.ts';
 
 const WORLD_IDS = [1, 2] as const;
 const DEVICES = 12;

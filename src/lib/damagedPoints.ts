@@ -1,4 +1,4 @@
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from './isoTime.ts';
 
 /** Which packed points cannot be read, and why. */
 export interface Damage {

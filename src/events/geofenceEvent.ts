@@ -1,6 +1,5 @@
 import type { LatLng } from '../geo/latLng.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import type { GeofenceEvent } from './geofences.ts';
 
 /** `data` of a geofence event on the wire, in the keys of v3. */
 export type GeofenceEventData = {
@@ -31,3 +30,22 @@ export function geofenceEventData(event: GeofenceEvent): GeofenceEventData {
 export function geofenceEventMessage(event: GeofenceEvent, deviceLabel: string): string {
   return `${deviceLabel} ${event.direction === 'entry' ? 'entered' : 'left'} ${event.areaName}`;
 }
+
+/** A device entered or left an area, as one of its points shows. */
+export type GeofenceEvent = {
+  /** The world that may read it. */
+  readonly worldId: number;
+  readonly areaId: number;
+  readonly areaName: string;
+  /** The first inside point of the stay. */
+  readonly enteredAtMs: number;
+  /** The area's threshold at this point. */
+  readonly dwellSeconds: number;
+  /** Of the point that confirmed the entry, or of the first one outside; so is the time. */
+  readonly position: LatLng;
+  readonly occurredAtMs: number;
+} & (
+  | { readonly direction: 'entry' }
+  /** staySeconds: from the first point inside to the first outside, to the millisecond. */
+  | { readonly direction: 'exit'; readonly staySeconds: number }
+);

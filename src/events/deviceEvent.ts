@@ -1,6 +1,5 @@
 import type { LatLng } from '../geo/latLng.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import type { DeviceEvent } from './deviceEvents.ts';
 
 /** `data` of a device event on the wire: always the position, and what the type needs. */
 export type DeviceEventData = { readonly position: LatLng } & (
@@ -47,3 +46,11 @@ export function deviceEventMessage(event: DeviceEvent, deviceLabel: string): str
       return `${deviceLabel} read the tag ${event.rfid}`;
   }
 }
+
+/** Something that one point shows about its device; `position` is the point's. */
+export type DeviceEvent = { readonly position: LatLng } & (
+  | { readonly type: 'ignition_on' | 'ignition_off' }
+  | { readonly type: 'parking_start' | 'parking_end'; readonly parkedAtMs: number }
+  | { readonly type: 'tamper_alert' | 'alarm'; readonly alarm: string }
+  | { readonly type: 'rfid'; readonly rfid: string }
+);
