@@ -1,17 +1,7 @@
 import { type CleanedEnv, customCleanEnv } from 'envalid';
 import { CidrSet } from './access/cidrSet.ts';
-import {
-  base64,
-  type ConsoleTiles,
-  cidrs,
-  oneOf,
-  someOf,
-  text,
-  tiles,
-  tokens,
-  url,
-  wholeNumber,
-} from './envValidators.ts';
+import type { ConsoleTiles } from './console/serve/consoleTiles.ts';
+import { base64, cidrs, oneOf, someOf, text, tiles, tokens, url, wholeNumber } from './envValidators.ts';
 import { fail, ok, type Result } from './lib/result.ts';
 
 type Role = 'api' | 'ingest' | 'delivery';

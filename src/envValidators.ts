@@ -1,6 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { EnvError, makeExactValidator } from 'envalid';
 import { type CidrSet, parseCidrs } from './access/cidrSet.ts';
+import type { ConsoleTiles } from './console/serve/consoleTiles.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value
 // only where that can be no secret.
@@ -69,9 +70,6 @@ export const base64 = (bytes: number) =>
     if (key.length === bytes && canonical) return key;
     throw new EnvError(`must be ${bytes} bytes in base64; make one: openssl rand -base64 ${bytes}`);
   });
-
-/** What the map of the console is drawn on: the address of a MapLibre style, or an archive of tiles in a file. */
-export type ConsoleTiles = { readonly styleUrl: string } | { readonly file: string };
 
 /** Every archive begins like this: the magic number and the version (PMTiles specification, version 3, section 2). */
 const PMTILES_START = 'PMTiles\u0003';

@@ -1,14 +1,19 @@
 import type { Server } from 'node:http';
+import type { Express } from 'express';
 import { Authorizer, TRUST_MEMORY_MS } from './access/authorizer.ts';
 import { IngestTokens } from './access/ingestTokens.ts';
 import { KeyUse } from './access/keyUse.ts';
 import { SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { SessionAuthorizer } from './access/sessionAuthorizer.ts';
+import { describeApi } from './apiDescription.ts';
 import { apiRoutes } from './apiRoutes.ts';
 import type { WritePorts } from './changelog/writeWorlds.ts';
 import { awaitPods } from './coherence/awaitPods.ts';
+import { consoleRoutes } from './console/serve/consolePage.ts';
+import { homeRoute } from './console/serve/homePage.ts';
 import { createApp } from './http/app.ts';
 import { BodyBudget } from './http/bodyBudget.ts';
+import { docsRoutes } from './http/openapi/docsPage.ts';
 import { pollingListener } from './http/pollingListener.ts';
 import type { Probes } from './http/probes.ts';
 import type { Route } from './http/route.ts';
@@ -48,14 +53,19 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
   const { config, coordination, clock, metrics, log } = pod;
   const authorizer = createAuthorizer(pod);
   const { rateLimiter } = coordination;
+  const routes = createRoutes(pod, deliveries, readers);
   const ports = {
     authorizer,
     sessions: new SessionAuthorizer({ sql: pod.connections.access, rateLimiter, authorizer }),
     bodies: new BodyBudget(),
     turns: pod.turns,
-    routes: createRoutes(pod, deliveries, readers),
+    routes,
     trustedProxies: config.trustedProxies,
-    consoleTiles: config.consoleTiles,
+    addPages: (app: Express) => {
+      homeRoute(app);
+      consoleRoutes(app, { consoleTiles: config.consoleTiles, log });
+      docsRoutes(app, describeApi(routes));
+    },
     clock,
     probes: probesOf(pod),
     log,

@@ -1,4 +1,3 @@
-import type { Fleet } from '../devices/fleet.memory.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -30,7 +29,8 @@ export type AccessDecision =
 
 export interface AuthorizerPorts {
   readonly sql: Sql;
-  readonly fleet: Fleet;
+  /** Memory, of which the versions of worlds are asked. */
+  readonly fleet: { worldVersion(worldId: number): number };
   readonly keyring: Keyring;
   readonly rateLimiter: RateLimiter;
   readonly follower: {

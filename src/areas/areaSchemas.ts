@@ -1,5 +1,3 @@
-import type { areaEventView } from '../events/areaEvents.routes.ts';
-import { AREA_EVENT } from '../events/areaEvents.routes.ts';
 import { ID, LAT_LNG, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
@@ -74,14 +72,6 @@ export const AREA_SCHEMAS = {
     buffer_m: nullable(number('Of tracks: how far from the line is still inside.')),
     points: list(ref('LatLng'), { description: 'Of polygons (without a closing repetition) and tracks.' }),
     bounds: nullable(BOUNDS),
-  }),
-  AreaEvent: shapeOf<ReturnType<typeof areaEventView>>({
-    id: ID,
-    area_id: ID,
-    device: text('Its IMEI.'),
-    event: choice(AREA_EVENT.values),
-    position: ref('LatLng'),
-    timestamp: time('The GPS time of the point that produced it.'),
   }),
   AreaWarning: shapeOf<AreaWarning>({ code: choice(WARNING_CODES), message: text() }),
   AreaFieldError: shapeOf<FieldError>(

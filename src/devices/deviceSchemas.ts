@@ -1,8 +1,6 @@
-import type { historyView } from '../history/history.routes.ts';
 import { ID, LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
-  integer,
   list,
   nullable,
   number,
@@ -61,14 +59,6 @@ export const DEVICE_SCHEMAS = {
     longitude: LONGITUDE,
     altitude_m: number('Metres.'),
     speed_kmh: SPEED_KMH,
-    recorded_at: time('The GPS time of the point.'),
-  }),
-  HistoryPoint: shapeOf<ReturnType<typeof historyView>>({
-    latitude: LATITUDE,
-    longitude: LONGITUDE,
-    speed_kmh: SPEED_KMH,
-    heading: number('Degrees, clockwise from north.', { minimum: 0, maximum: 360 }),
-    satellites: integer('In use.', { minimum: 0 }),
     recorded_at: time('The GPS time of the point.'),
   }),
   Command: shapeOf<ReturnType<typeof commandView>>({

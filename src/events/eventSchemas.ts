@@ -1,5 +1,6 @@
 import { ID, LAT_LNG } from '../http/openapi/commonSchemas.ts';
 import { choice, integer, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
+import { AREA_EVENT, type areaEventView } from './areaEvents.routes.ts';
 import type { DeviceEventData } from './deviceEvent.ts';
 import type { eventView } from './events.routes.ts';
 import type { EventType } from './eventTypes.ts';
@@ -56,6 +57,14 @@ function fleetEvent(...types: readonly [EventType, ...EventType[]]): Schema {
 }
 
 export const EVENT_SCHEMAS = {
+  AreaEvent: shapeOf<ReturnType<typeof areaEventView>>({
+    id: ID,
+    area_id: ID,
+    device: text('Its IMEI.'),
+    event: choice(AREA_EVENT.values),
+    position: ref('LatLng'),
+    timestamp: time('The GPS time of the point that produced it.'),
+  }),
   GeofenceEvent: fleetEvent('geofence'),
   IgnitionEvent: fleetEvent('ignition_on', 'ignition_off'),
   ParkingEvent: fleetEvent('parking_start', 'parking_end'),

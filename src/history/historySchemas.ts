@@ -1,4 +1,4 @@
-import { LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
+import { LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
   integer,
@@ -9,6 +9,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
+import type { historyView } from './history.routes.ts';
 import type { periodView, summaryMeta } from './historyViews.ts';
 import { SUMMARY_PERIODS } from './summary/summary.ts';
 
@@ -24,6 +25,14 @@ const PASSAGE: Schema = shapeOf<NonNullable<PeriodView['first']>>({
 const seconds = (description: string) => number(description, { minimum: 0 });
 
 export const HISTORY_SCHEMAS = {
+  HistoryPoint: shapeOf<ReturnType<typeof historyView>>({
+    latitude: LATITUDE,
+    longitude: LONGITUDE,
+    speed_kmh: SPEED_KMH,
+    heading: number('Degrees, clockwise from north.', { minimum: 0, maximum: 360 }),
+    satellites: integer('In use.', { minimum: 0 }),
+    recorded_at: time('The GPS time of the point.'),
+  }),
   HistoryPeriod: shapeOf<PeriodView>({
     from: {
       ...nullable(time()),

@@ -1,14 +1,10 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import helmet from 'helmet';
-import { type ConsolePorts, consoleRoutes } from '../console/serve/consolePage.ts';
-import { homeRoute } from '../console/serve/homePage.ts';
 import { errorAnswer } from './answer.ts';
 import { apiRouter } from './apiRouter.ts';
 import { authorizeRequest, clientOf, deniedAnswer, rejectApiVersion, takesSessions } from './authorize.ts';
 import { type ApplicationPorts, authorizeSessionCall } from './authorizeSession.ts';
 import { measure } from './measure.ts';
-import { docsRoutes } from './openapi/docsPage.ts';
-import { apiDocument } from './openapi/document.ts';
 import type { PollingPorts } from './pollingListener.ts';
 import { probeRoutes } from './probes.ts';
 import type { ApiVersion } from './route.ts';
@@ -16,7 +12,12 @@ import { send } from './send.ts';
 import type { BodyPorts } from './takeBody.ts';
 import { unexpectedErrorAnswer } from './unexpectedError.ts';
 
-export type AppPorts = PollingPorts & ApplicationPorts & BodyPorts & ConsolePorts;
+export type AppPorts = PollingPorts &
+  ApplicationPorts &
+  BodyPorts & {
+    /** Adds the pages for people: no key is asked for on them. */
+    readonly addPages: (app: Express) => void;
+  };
 
 const VERSIONS: readonly ApiVersion[] = ['v1', 'v2', 'v3', 'webhooks'];
 
@@ -29,9 +30,7 @@ export function createApp(ports: AppPorts): Express {
   app.use('/api/v3', betaMark);
   app.use('/api/v1', deprecationMark);
   probeRoutes(app, ports.probes);
-  homeRoute(app);
-  consoleRoutes(app, ports);
-  docsRoutes(app, apiDocument(ports.routes));
+  ports.addPages(app);
   for (const version of VERSIONS) {
     app.use(`/api/${version}`, authorization(ports, version), apiVersionHeader(version));
     app.use(`/api/${version}`, apiRouter(ports, version, ports.routes));

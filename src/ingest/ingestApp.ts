@@ -1,13 +1,12 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express';
 import helmet from 'helmet';
 import { type Answer, errorAnswer } from '../http/answer.ts';
-import { measure } from '../http/measure.ts';
+import { measure, type Observe } from '../http/measure.ts';
 import { onlyMethods } from '../http/methodAnswer.ts';
 import { type Probes, probeRoutes } from '../http/probes.ts';
 import { send } from '../http/send.ts';
 import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
-import type { Metrics } from '../metrics.ts';
 import { type Ingest, IngestOverload } from './ingest.ts';
 import { type PositionPorts, positionRoutes } from './positions.routes.ts';
 
@@ -15,7 +14,10 @@ export interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
   /** Absent in pods without the role: then only the probes and metrics are served. */
   readonly ingest: Ingest | null;
   readonly probes: Probes;
-  readonly metrics: Pick<Metrics, 'exposition' | 'countRejected' | 'observeRequest'>;
+  readonly metrics: PositionPorts['metrics'] & {
+    readonly observeRequest: Observe;
+    exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
+  };
   readonly log: ErrorLog;
   readonly onDamaged: ErrorPorts['onDamaged'];
 }

@@ -3,7 +3,6 @@ import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import type { Result } from '../lib/result.ts';
-import type { Metrics } from '../metrics.ts';
 import type { Batch } from './formats/batchReader.ts';
 import type { ParsedPoint } from './formats/parsePoint.ts';
 import type { Rejection } from './formats/rejection.ts';
@@ -18,7 +17,7 @@ export interface StorePorts {
   readonly bodies: IngestBodies;
   readonly longestHistoryDays: number;
   readonly clock: Clock;
-  readonly metrics: Pick<Metrics, 'countRejected'>;
+  readonly metrics: { countRejected(points: number): void };
 }
 
 /** Between which instants, with some tolerance for the newer end, points are taken. */

@@ -1,5 +1,4 @@
 import type { Express, RequestHandler } from 'express';
-import type { ConsoleTiles } from '../../envValidators.ts';
 import { errorAnswer } from '../../http/answer.ts';
 import { named } from '../../http/measure.ts';
 import { onlyMethods } from '../../http/methodAnswer.ts';
@@ -7,6 +6,7 @@ import { assetUrl, PAGE_HEADERS } from '../../http/openapi/assets.ts';
 import { send } from '../../http/send.ts';
 import { StaticFile, serveFile } from '../../http/staticFile.ts';
 import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
+import type { ConsoleTiles } from './consoleTiles.ts';
 import { type PageTiles, readPageTiles } from './consoleTiles.ts';
 import type { TileArchive } from './tileArchive.ts';
 import { tileRoute } from './tileRoute.ts';

@@ -1,4 +1,3 @@
-import type { ConsoleTiles } from '../../envValidators.ts';
 import { TileArchive } from './tileArchive.ts';
 import { tileTemplate } from './tileRoute.ts';
 
@@ -32,3 +31,6 @@ export async function readPageTiles(
     return NONE;
   }
 }
+
+/** What the map of the console is drawn on: the address of a MapLibre style, or an archive of tiles in a file. */
+export type ConsoleTiles = { readonly styleUrl: string } | { readonly file: string };

@@ -1,19 +1,5 @@
 import { scopeMask } from '../../access/scopes.ts';
-import { AREA_INPUT_SCHEMAS } from '../../areas/areaInputSchemas.ts';
-import { AREA_SCHEMAS } from '../../areas/areaSchemas.ts';
-import { BULK_SCHEMAS } from '../../areas/bulkSchemas.ts';
-import { GEOJSON_SCHEMAS } from '../../areas/geojsonSchemas.ts';
-import { IMPORT_SCHEMAS } from '../../areas/importSchemas.ts';
-import { DEVICE_SCHEMAS } from '../../devices/deviceSchemas.ts';
-import { EVENT_SCHEMAS } from '../../events/eventSchemas.ts';
-import { BACKTEST_SCHEMAS } from '../../explain/backtest/backtestSchemas.ts';
-import { EXPLAIN_SCHEMAS } from '../../explain/explainSchemas.ts';
-import { FEED_SCHEMAS } from '../../feeds/feedSchemas.ts';
-import { HISTORY_SCHEMAS } from '../../history/historySchemas.ts';
-import { PRESENCE_SCHEMAS } from '../../history/presence/presenceSchemas.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
-import { DELIVERY_SCHEMAS } from '../../webhooks/deliverySchemas.ts';
-import { WEBHOOK_SCHEMAS } from '../../webhooks/webhookSchemas.ts';
 import { scopeError } from '../answerRoute.ts';
 import { limitMessage } from '../authorize.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
@@ -29,21 +15,7 @@ const CODES = Object.keys(ERRORS).filter((code) => !ELSEWHERE.includes(code));
 /** One invalid field of a body, whatever the body. */
 const DETAIL = shapeOf<FieldError>({ field: nullable(text()), code: text(), message: text() });
 
-const SCHEMAS: Readonly<Record<string, Schema>> = {
-  ...DEVICE_SCHEMAS,
-  ...HISTORY_SCHEMAS,
-  ...PRESENCE_SCHEMAS,
-  ...EVENT_SCHEMAS,
-  ...FEED_SCHEMAS,
-  ...AREA_SCHEMAS,
-  ...AREA_INPUT_SCHEMAS,
-  ...GEOJSON_SCHEMAS,
-  ...IMPORT_SCHEMAS,
-  ...WEBHOOK_SCHEMAS,
-  ...DELIVERY_SCHEMAS,
-  ...BULK_SCHEMAS,
-  ...BACKTEST_SCHEMAS,
-  ...EXPLAIN_SCHEMAS,
+const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
   Error: shapeOf<{ error: object }>(
     {
       error: shapeOf<{ code: string; message: string; details: readonly object[] }>(
@@ -136,10 +108,11 @@ const SECURITY_SCHEMES = {
   },
 };
 
-export const COMPONENTS = {
-  schemas: SCHEMAS,
+/** The components of the description, with the schemas of the features. */
+export const componentsWith = (schemas: Readonly<Record<string, Schema>>) => ({
+  schemas: { ...schemas, ...ERROR_SCHEMAS },
   responses: COMMON_RESPONSES,
   headers: HEADERS,
   parameters: { [STRICT.name]: DESCRIBED_STRICT },
   securitySchemes: SECURITY_SCHEMES,
-};
+});

@@ -1,16 +1,16 @@
 import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../lib/invariant.ts';
-import { VERSION } from '../../version.ts';
 import type { Parameter } from '../parameter.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { STRICT } from '../unknownParameters.ts';
-import { COMPONENTS } from './components.ts';
+import { componentsWith } from './components.ts';
 import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
 import { errorResponses, V3_HEADERS } from './errorResponses.ts';
 import { INTRODUCTION } from './introduction.ts';
 import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
 import { TAGS } from './operation.ts';
-import { pathParameters } from './pathParameters.ts';
+import { type PathParameter, pathParameters } from './pathParameters.ts';
+import type { Schema } from './schema.ts';
 
 /** The parts of an OpenAPI document that other code reads. */
 export interface ApiDocument {
@@ -20,6 +20,14 @@ export interface ApiDocument {
   readonly [other: string]: unknown;
 }
 
+/** What the routes of all features refer to. */
+export interface SharedDescription {
+  /** Of the service. */
+  readonly version: string;
+  readonly schemas: Readonly<Record<string, Schema>>;
+  readonly pathParameters: Readonly<Record<string, PathParameter>>;
+}
+
 /** The prefixes that are described. v2 answers like v3, and v1 belongs to the application. */
 const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks'];
 
@@ -27,7 +35,7 @@ const PREFIXES: readonly ApiVersion[] = ['v3', 'webhooks'];
  * The description of the API in OpenAPI 3.0.3. It is made from the routes: their paths, methods, permissions and sizes,
  * and the objects by which they read parameters and validate bodies.
  */
-export function apiDocument(routes: readonly Route[]): ApiDocument {
+export function apiDocument(routes: readonly Route[], shared: SharedDescription): ApiDocument {
   const paths: Record<string, Record<string, object>> = {};
   for (const version of PREFIXES) {
     for (const route of routes.filter(({ versions }) => versions.includes(version))) {
@@ -35,7 +43,12 @@ export function apiDocument(routes: readonly Route[]): ApiDocument {
       const path = describedPath(version, route.path);
       paths[path] = {
         ...paths[path],
-        [route.method.toLowerCase()]: describedOperation(version, route, route.describe),
+        [route.method.toLowerCase()]: describedOperation(
+          version,
+          route,
+          route.describe,
+          shared.pathParameters,
+        ),
       };
     }
   }
@@ -43,7 +56,7 @@ export function apiDocument(routes: readonly Route[]): ApiDocument {
     openapi: '3.0.3',
     info: {
       title: 'Fleet Tracking Service',
-      version: VERSION,
+      version: shared.version,
       description: INTRODUCTION,
       contact: { name: 'The operator of this service' },
       // There is no licence; linters ask for the field and for a page that explains it.
@@ -55,7 +68,7 @@ export function apiDocument(routes: readonly Route[]): ApiDocument {
     servers: [{ url: '/', description: 'The service that serves this description.' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: Object.fromEntries(Object.entries({ ...paths, ...DESCRIPTION_PATHS }).sort(byPath)),
-    components: COMPONENTS,
+    components: componentsWith(shared.schemas),
   };
 }
 
@@ -72,11 +85,16 @@ function describedPath(version: ApiVersion, path: string): string {
 const KEY = { ApiKey: [] };
 const SESSION = { Session: [] };
 
-function describedOperation(version: ApiVersion, route: Route, operation: Operation): object {
+function describedOperation(
+  version: ApiVersion,
+  route: Route,
+  operation: Operation,
+  inPaths: SharedDescription['pathParameters'],
+): object {
   const permissions = scopeNames(route.scopes);
   const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(route.needsAllScopes === true ? ' and ' : ' or ')}.`;
   const parameters = [
-    ...pathParameters(route.path),
+    ...pathParameters(route.path, inPaths),
     ...(operation.parameters ?? []).map(describedParameter),
     ...(version === 'v3' ? [{ $ref: `#/components/parameters/${STRICT.name}` }] : []),
   ];

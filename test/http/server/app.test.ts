@@ -49,7 +49,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
         writeTrouble: async () => null,
         lastWriteTrouble: () => null,
       },
-      consoleTiles: null,
+      addPages: () => undefined,
       log: { error: () => void logged.push('error'), warn: () => void logged.push('warn') },
       onDamaged: () => assert.fail(),
       observe: (route, method, status) => void observed.push(`${method} ${route} ${status}`),

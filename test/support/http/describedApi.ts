@@ -1,10 +1,11 @@
+import { describeApi } from '../../../src/apiDescription.ts';
 import { apiRoutes, type RoutePorts } from '../../../src/apiRoutes.ts';
-import { type ApiDocument, apiDocument } from '../../../src/http/openapi/document.ts';
+import type { ApiDocument } from '../../../src/http/openapi/document.ts';
 import type { Route } from '../../../src/http/route.ts';
 
 /** The description as the service makes it, without a service. */
 export function describedApi(): ApiDocument {
-  return apiDocument(describedRoutes());
+  return describeApi(describedRoutes());
 }
 
 /** Every route, to be looked at and not to be called: making one touches none of its ports. */

@@ -208,7 +208,7 @@ export async function serveSide(
       ],
       sessions: {} as AppPorts['sessions'],
       trustedProxies: new CidrSet([LOOPBACK]),
-      consoleTiles: null,
+      addPages: () => undefined,
       clock: () => NOW_MS,
       probes: {
         loaded: () => true,

@@ -1,0 +1,67 @@
+import { EXAMPLE_CIRCLE } from './areas/areaExamples.ts';
+import { AREA_INPUT_SCHEMAS } from './areas/areaInputSchemas.ts';
+import { AREA_SCHEMAS } from './areas/areaSchemas.ts';
+import { BULK_SCHEMAS } from './areas/bulkSchemas.ts';
+import { EXTERNAL_ID } from './areas/externalId.ts';
+import { GEOJSON_SCHEMAS } from './areas/geojsonSchemas.ts';
+import { IMPORT_SCHEMAS } from './areas/importSchemas.ts';
+import { EXAMPLE_IMEI } from './devices/deviceExamples.ts';
+import { DEVICE_SCHEMAS } from './devices/deviceSchemas.ts';
+import { IMEI } from './devices/imei.ts';
+import { EVENT_SCHEMAS } from './events/eventSchemas.ts';
+import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
+import { EXPLAIN_SCHEMAS } from './explain/explainSchemas.ts';
+import { FEED_SCHEMAS } from './feeds/feedSchemas.ts';
+import { HISTORY_SCHEMAS } from './history/historySchemas.ts';
+import { PRESENCE_SCHEMAS } from './history/presence/presenceSchemas.ts';
+import { ID } from './http/openapi/commonSchemas.ts';
+import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
+import { patternOf, text } from './http/openapi/schema.ts';
+import type { Route } from './http/route.ts';
+import { VERSION } from './version.ts';
+import { DELIVERY_SCHEMAS } from './webhooks/deliverySchemas.ts';
+import { DELIVERY_ID } from './webhooks/message.ts';
+import { EXAMPLE_EXHAUSTED } from './webhooks/webhookExamples.ts';
+import { WEBHOOK_SCHEMAS } from './webhooks/webhookSchemas.ts';
+
+const SCHEMAS = {
+  ...AREA_INPUT_SCHEMAS,
+  ...AREA_SCHEMAS,
+  ...BULK_SCHEMAS,
+  ...GEOJSON_SCHEMAS,
+  ...IMPORT_SCHEMAS,
+  ...DEVICE_SCHEMAS,
+  ...EVENT_SCHEMAS,
+  ...BACKTEST_SCHEMAS,
+  ...EXPLAIN_SCHEMAS,
+  ...FEED_SCHEMAS,
+  ...HISTORY_SCHEMAS,
+  ...PRESENCE_SCHEMAS,
+  ...DELIVERY_SCHEMAS,
+  ...WEBHOOK_SCHEMAS,
+};
+
+const PATH_PARAMETERS = {
+  imei: {
+    description: 'The IMEI of the device: 14 to 17 digits.',
+    schema: text(undefined, { pattern: patternOf(IMEI) }),
+    example: EXAMPLE_IMEI,
+  },
+  id: { description: 'The id.', schema: ID },
+  externalId: {
+    description:
+      "The area's code in your system: 1 to 100 letters, digits and . _ : / @ # - (encode / as %2F and # as %23).",
+    schema: text(undefined, { pattern: patternOf(EXTERNAL_ID) }),
+    example: EXAMPLE_CIRCLE.definition.externalId,
+  },
+  deliveryId: {
+    description: 'The id of the delivery.',
+    schema: text(undefined, { pattern: patternOf(DELIVERY_ID) }),
+    example: EXAMPLE_EXHAUSTED.id,
+  },
+};
+
+/** The description of the API that these routes make, with what the features share in it. */
+export function describeApi(routes: readonly Route[]): ApiDocument {
+  return apiDocument(routes, { version: VERSION, schemas: SCHEMAS, pathParameters: PATH_PARAMETERS });
+}
