@@ -1,6 +1,5 @@
-import { destination, pino } from 'pino';
+import { destination, type Logger, pino } from 'pino';
 import { type Config, readConfig } from './config.ts';
-import { openLog } from './log.ts';
 import { readyText } from './readyText.ts';
 import { type Service, startService } from './wiring.ts';
 
@@ -76,4 +75,14 @@ function printToken({ dataDir }: Config, token: string): void {
 function reportFailure(message: string, error: unknown): void {
   log.fatal(inTerminal ? {} : { err: error }, message);
   if (inTerminal) log.debug({ err: error }, 'the error in full');
+}
+
+/** The log of the service on stdout: lines to read in a terminal, elsewhere one JSON object a line. */
+async function openLog(level: Config['logLevel'], inTerminal: boolean): Promise<Logger> {
+  if (!inTerminal) return pino({ level });
+  const { default: pretty } = await import('pino-pretty'); // loaded where there is somebody to read it
+  return pino(
+    { level },
+    pretty({ sync: true, singleLine: true, translateTime: 'SYS:HH:MM:ss', ignore: 'pid,hostname' }),
+  );
 }

@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { Keyring } from './access/keyring.memory.ts';
 import { AreaCatalog } from './areas/areaCatalog.memory.ts';
@@ -14,11 +15,13 @@ import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';
 import { WorkTurns } from './lib/workTurns.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
-import { openDatabase, secretsOf, whenAvailable } from './openDatabase.ts';
 import { type Connections, openConnections } from './postgres/connections.ts';
+import { startEmbedded } from './postgres/embedded/embedded.ts';
 import { migrate } from './postgres/migrate.ts';
 import { ServerKnowledge } from './postgres/serverEntry.ts';
 import type { Sql } from './postgres/sql.ts';
+import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
+import { loadSecrets } from './secrets.ts';
 import type { Teardown } from './teardown.ts';
 import { Tenancy } from './tenants/tenancy.memory.ts';
 import { findCommit, VERSION } from './version.ts';
@@ -162,5 +165,70 @@ function gaugesOf(
     feedLagMs: () => follower.lagMs(),
     loadMs: () => follower.loadMs,
     waitingPoints,
+  };
+}
+
+/** Longer than Postgres is given to end by itself (store/embedded/watchdog.ts). */
+const EMBEDDED_STOP_LIMIT_MS = 40_000;
+
+/** The configured Postgres, or the embedded one, started for this service; `failed` settles when that one ends. */
+async function openDatabase(
+  config: Config,
+  log: Logger,
+  teardown: Teardown,
+): Promise<{ url: string; failed: Promise<Error> }> {
+  if (config.databaseUrl !== null)
+    return { url: config.databaseUrl, failed: new Promise<Error>(() => undefined) };
+  const embedded = await startEmbedded({
+    dataDir: config.dataDir,
+    log: (message, fields = {}) => log.info(fields, message),
+  });
+  teardown.add(() => embedded.stop(), EMBEDDED_STOP_LIMIT_MS);
+  const failed = new Promise<Error>((resolve) => {
+    void embedded.exited.then((error) => {
+      if (error !== null) resolve(error);
+    });
+  });
+  return { url: embedded.url, failed };
+}
+
+const RETRY_MS = 250;
+
+/**
+ * The result of `begin`, which is called again while Postgres cannot be asked, for `limitMs` at most. Each reason is
+ * logged once. Rejects at once with any other error, such as a wrong password.
+ */
+async function whenAvailable<T>(
+  begin: () => Promise<T>,
+  { limitMs, log }: { limitMs: number; log: Pick<Logger, 'warn'> },
+): Promise<T> {
+  const untilMs = performance.now() + limitMs;
+  let said: Unavailability | null = null;
+  for (;;) {
+    try {
+      return await begin();
+    } catch (error) {
+      const reason = unavailability(error);
+      if (reason === null || performance.now() + RETRY_MS > untilMs) throw error;
+      if (reason !== said)
+        log.warn({ ...errorFields(error), limit_seconds: limitMs / 1_000 }, 'waiting for Postgres');
+      said = reason;
+      await sleep(RETRY_MS);
+    }
+  }
+}
+
+/** What was configured, else what was generated and is kept in the data folder. */
+async function secretsOf(
+  config: Config,
+): Promise<{ tokens: readonly string[]; generatedToken: string | null; secretsKey: Buffer }> {
+  const { ingestTokens: tokens, secretsKey } = config;
+  if (tokens !== null && secretsKey !== null) return { tokens, generatedToken: null, secretsKey };
+  const kept = await loadSecrets(config.dataDir);
+  if (!kept.ok) throw new Error(kept.error);
+  return {
+    tokens: tokens ?? [kept.value.ingestToken],
+    generatedToken: tokens === null ? kept.value.ingestToken : null,
+    secretsKey: secretsKey ?? kept.value.secretsKey,
   };
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { packColumns } from '../../src/history/codec/packedBlob.ts';
 import { emptyColumns, type PointColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
-import { pointBounds } from '../../src/history/pointBounds.ts';
+import { pointBounds } from '../../src/history/packing.sql.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, PACKED_POINTS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

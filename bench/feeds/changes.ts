@@ -1,7 +1,7 @@
 import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
-import { MotionTable } from '../../src/devices/changes/motionTable.ts';
+import { MotionTable } from '../../src/devices/changes/worldChanges.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type HeldFleet, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

@@ -5,7 +5,6 @@ import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
 import type { ShownKey } from './apiKey.ts';
 import type { ClientAddress } from './clientAddress.ts';
-import { denialOf, type KeyDenial } from './denial.ts';
 import type { Keyring } from './keyring.memory.ts';
 import type { KeyState } from './keyState.ts';
 import { selectKeyState } from './keyStates.sql.ts';
@@ -220,4 +219,18 @@ interface PendingCall {
 /** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */
 function thenAtOnce<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value);
+}
+
+/** Codes of the API document: a known key that opens nothing for this call. */
+type KeyDenial = 'API_KEY_REVOKED' | 'API_KEY_OWNER_INACTIVE' | 'API_KEY_IP_BLOCKED';
+
+/** The first reason to deny a call with a known key, in the fixed order; null when there is none. */
+export function denialOf(
+  key: KeyState,
+  client: Pick<ClientAddress, 'address' | 'certain'>,
+): KeyDenial | null {
+  if (key.revoked) return 'API_KEY_REVOKED';
+  if (!key.ownerActive) return 'API_KEY_OWNER_INACTIVE';
+  if (key.allowlist.isEmpty) return null;
+  return client.certain && key.allowlist.matches(client.address) ? null : 'API_KEY_IP_BLOCKED';
 }

@@ -1,4 +1,4 @@
-import type { WritePorts } from '../changelog/writeWorlds.ts';
+import type { VersionPublisher, WritePorts } from '../changelog/writeWorlds.ts';
 import { awaitPods } from '../coherence/awaitPods.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
@@ -7,7 +7,7 @@ import { withEmbedded } from '../postgres/embedded/embedded.ts';
 import { type Log, migrate } from '../postgres/migrate.ts';
 import { sessionName } from '../postgres/sessionName.ts';
 import { openSql, type Sql } from '../postgres/sql.ts';
-import { connectVersionPublisher } from './versionPublisher.ts';
+import type { VersionPublisherConnection } from './redisVersionPublisher.ts';
 
 /** The database of a command, with its schema up to date. */
 export interface Session extends WritePorts {
@@ -76,3 +76,19 @@ function explain(error: Error, config: AdminConfig): string {
   const reason = error.message === '' ? code : error.message;
   return config.databaseUrl === null ? reason : `the database of DATABASE_URL cannot be used: ${reason}`;
 }
+
+/** Through Redis where there is one, which is loaded only then; without it the pods read the change feed. */
+export async function connectVersionPublisher(
+  sql: Sql,
+  redisUrl: string | null,
+  say: (line: string) => void,
+): Promise<VersionPublisherConnection> {
+  if (redisUrl === null) return { versions: NOWHERE, close: () => undefined };
+  const { connectRedisVersionPublisher } = await import('./redisVersionPublisher.ts');
+  return connectRedisVersionPublisher(sql, redisUrl, say);
+}
+
+const NOWHERE: VersionPublisher = {
+  publish: () => Promise.resolve(false),
+  confirm: () => Promise.resolve(false),
+};

@@ -1,3 +1,4 @@
+import type { Bounds } from '../geo/bounds.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { CopiedRow } from '../postgres/copiedRow.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
@@ -12,7 +13,6 @@ import {
   packedRowOf,
   type SelectedPacked,
 } from './packedRows.sql.ts';
-import { pointBounds } from './pointBounds.ts';
 
 /** A device and the time of its oldest point that is stored as a row. */
 export interface UnpackedDevice {
@@ -225,4 +225,25 @@ async function insertPacked(tx: Tx, deviceId: number, points: PointColumns, blob
       (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
     values (${deviceId}, ${firstAt}, ${lastAt}, ${south}, ${west}, ${north}, ${east}, ${count}, ${blob.checksum},
       ${blob.codec}, ${blob.bytes})`;
+}
+
+/** The narrowest bounds of these positions, of which there is at least one. */
+export function pointBounds(lats: Float64Array, lngs: Float64Array): Bounds {
+  let south = 90;
+  let north = -90;
+  let [west, east] = [180, -180];
+  // The same with the antimeridian in the middle: the lowest of the eastern half, the highest of the western one.
+  let [easternWest, westernEast] = [180, -180];
+  for (let n = 0; n < lats.length; n++) {
+    const lat = lats[n] as number;
+    const lng = lngs[n] as number;
+    south = Math.min(south, lat);
+    north = Math.max(north, lat);
+    west = Math.min(west, lng);
+    east = Math.max(east, lng);
+    if (lng >= 0) easternWest = Math.min(easternWest, lng);
+    else westernEast = Math.max(westernEast, lng);
+  }
+  const crosses = west < 0 && east >= 0 && westernEast + 360 - easternWest < east - west;
+  return crosses ? { south, west: easternWest, north, east: westernEast } : { south, west, north, east };
 }

@@ -16,7 +16,7 @@ import { StayBudget } from '../devices/stayRoom.ts';
 import type { Stay } from '../devices/stays.ts';
 import type { OnDamaged } from '../history/packedLookup.sql.ts';
 import { invariant } from '../lib/invariant.ts';
-import type { Sql } from '../postgres/sql.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import type { DeviceState } from './deviceEvents.ts';
 import {
@@ -31,10 +31,9 @@ import type { BatchEvaluation, BatchPoint } from './evaluateBatch.ts';
 import { type EvaluatePorts, evaluateFixes } from './evaluateFixes.ts';
 import type { RefusedStays } from './evaluateGeofences.ts';
 import { fixEvents } from './fixEvents.ts';
-import { beyondRate } from './keepToRate.ts';
 import type { KnownInside } from './knownInside.ts';
-import { owedAfter, type RateExceeded } from './pointRate.ts';
-import { insertNewPositions } from './positions.sql.ts';
+import { owedAfter, type RateExceeded, roomAtMs, roomOf } from './pointRate.ts';
+import { findStored, insertNewPositions } from './positions.sql.ts';
 import { storeEvents } from './storeEvents.ts';
 import { storedFix, storeLate } from './storeLate.ts';
 
@@ -230,4 +229,48 @@ function positionUpdateOf(
     motion: { headingDeg: heading, ignition, revision, xid: 0 },
     stays: stays === null ? null : packStays(stays),
   };
+}
+
+/**
+ * The points of locked devices that are too many for their rate, with when to send them again. Points are counted in the
+ * order in which they were sent. One that is stored already, or that repeats another, stores nothing and does not count.
+ */
+async function beyondRate<Point extends BatchPoint>(
+  tx: Tx,
+  points: readonly Point[],
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<ReadonlyMap<Point, RateExceeded>> {
+  const beyond = new Map<Point, RateExceeded>();
+  const roomOfDevice = (deviceId: number): number => roomOf(locked.get(deviceId)?.owedMs ?? 0);
+  if ([...locked.keys()].every((deviceId) => roomOfDevice(deviceId) >= points.length)) return beyond;
+  const crowded = [...Map.groupBy(points, ({ deviceId }) => deviceId)].filter(
+    ([deviceId, sent]) => sent.length > roomOfDevice(deviceId),
+  );
+  const late = crowded.flatMap(([deviceId, sent]) => {
+    const newestMs = locked.get(deviceId)?.state.recordedAtMs ?? Number.NEGATIVE_INFINITY;
+    return sent.filter(({ fix }) => fix.recordedAtMs <= newestMs);
+  });
+  const keys = late.map(({ deviceId, fix }) => ({ deviceId, recordedAtMs: fix.recordedAtMs }));
+  const isStored = await findStored(tx, keys, nowMs, onDamaged);
+  const stored = new Set(late.filter((_, n) => isStored[n]));
+  for (const [deviceId, sent] of crowded) {
+    const owedMs = locked.get(deviceId)?.owedMs ?? 0;
+    const decided = new Map<number, RateExceeded | null>();
+    let place = 0;
+    for (const point of sent) {
+      if (stored.has(point)) continue;
+      const { recordedAtMs } = point.fix;
+      // What repeats a point is stored no more than the point itself.
+      let exceeded = decided.get(recordedAtMs);
+      if (exceeded === undefined) {
+        place++;
+        exceeded = place > roomOf(owedMs) ? { retryAtMs: roomAtMs(owedMs, place, nowMs) } : null;
+        decided.set(recordedAtMs, exceeded);
+      }
+      if (exceeded !== null) beyond.set(point, exceeded);
+    }
+  }
+  return beyond;
 }

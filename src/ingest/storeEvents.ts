@@ -1,6 +1,10 @@
+import type { Memory } from '../coherence/applyChanges.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
-import { type OutboxPorts, queueDeliveries } from './queueDeliveries.ts';
+import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
+import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../webhooks/message.ts';
+import { insertOutbox, type OutboxEvent, type OutboxRow, selectReceivers } from '../webhooks/outbox.sql.ts';
+import { type WebhookType, webhookTypeOf } from '../webhooks/webhookTypes.ts';
 
 /** Events that are made, written as JSON and sent to Postgres in one go: some three milliseconds of work. */
 const SLICE_EVENTS = 250;
@@ -51,4 +55,152 @@ function take<T>(items: Iterator<T, void>, count: number): T[] {
     taken.push(next.value);
   }
   return taken;
+}
+
+interface OutboxPorts {
+  readonly memory: Pick<Memory, 'fleet' | 'tenancy' | 'subscriptions'>;
+  /** What ids of webhook events are made from, of the server that the transaction is on. */
+  readonly server: { readonly eventScope: string };
+}
+
+/** What was done about the deliveries of some events. */
+export interface Queued {
+  /** How many deliveries were made at once, by endpoint. */
+  readonly made: ReadonlyMap<number, number>;
+  /** True when some wait in the outbox to be made. */
+  readonly isOutboxFilled: boolean;
+}
+
+/** An event with the endpoints that memory knows for it; events with the same receivers share the very list. */
+interface Message extends OutboxEvent {
+  readonly receivers: readonly number[];
+}
+
+const NOTHING: Queued = { made: new Map(), isOutboxFilled: false };
+
+/**
+ * Queues the deliveries of stored events in their transaction: one for each endpoint whose owner may read the event
+ * and asked for its type. The body is written once, here. Up to `atOnce` deliveries are made at once; more than that
+ * wait in the outbox, and so do those of accounts that have something there already.
+ *
+ * So the events of one device reach every endpoint in the order of production: whoever is here holds the device's
+ * lock, so all that its earlier points have left in the outbox is committed and seen; and the outbox keeps its order.
+ */
+export async function queueDeliveries(
+  tx: Tx,
+  ports: OutboxPorts,
+  events: readonly NewFleetEvent[],
+  eventIds: readonly number[],
+  nowMs: number,
+  atOnce: number,
+): Promise<Queued> {
+  if (ports.memory.subscriptions.size === 0) return NOTHING;
+  const messages = messagesOf(ports, events, eventIds, nowMs);
+  const count = messages.reduce((sum, { receivers }) => sum + receivers.length, 0);
+  if (count === 0) return NOTHING;
+  if (count > atOnce) return { ...NOTHING, isOutboxFilled: await fillOutbox(tx, messages, new Set()) };
+
+  const ids = newDeliveryIds(count);
+  const drafts = messages.flatMap(({ eventId, type, body, receivers }) =>
+    receivers.map((webhookId) => ({ webhookId, eventId, eventType: type, body })),
+  );
+  const deliveries = drafts.map((draft, n): NewDelivery => ({ id: ids[n] as string, ...draft }));
+  const queued = await insertDeliveries(tx, deliveries, 'new_events');
+  const made = new Map<number, number>();
+  for (const { webhookId } of queued) made.set(webhookId, (made.get(webhookId) ?? 0) + 1);
+  // Of one endpoint all are made or none.
+  const isOutboxFilled = queued.length < count && (await fillOutbox(tx, messages, new Set(made.keys())));
+  return { made, isOutboxFilled };
+}
+
+function messagesOf(
+  { memory: { fleet, tenancy, subscriptions }, server }: OutboxPorts,
+  events: readonly NewFleetEvent[],
+  eventIds: readonly number[],
+  nowMs: number,
+): Message[] {
+  const known = new Map<string, readonly number[]>();
+  const receiversOf = (worldId: number, type: WebhookType): readonly number[] => {
+    const key = `${worldId} ${type}`;
+    const found = known.get(key);
+    if (found !== undefined) return found;
+    const readers = tenancy.isShared(worldId) ? tenancy.watchersOf(worldId) : [worldId];
+    const receivers = subscriptions.receivers(readers, type);
+    const content = receivers.join();
+    const shared = known.get(content) ?? receivers;
+    known.set(content, shared).set(key, shared);
+    return shared;
+  };
+  const messages: Message[] = [];
+  events.forEach((event, n) => {
+    const type = webhookTypeOf(event.type, event.area?.direction ?? null);
+    const receivers = receiversOf(event.worldId, type);
+    if (receivers.length === 0) return;
+    const fleetEventId = eventIds[n] as number;
+    const eventId = fleetEventWebhookId(server.eventScope, fleetEventId);
+    const device = fleet.anyDevice(event.imei)?.fields;
+    const body = fleetEventBody({
+      id: eventId,
+      type,
+      createdAtMs: nowMs,
+      fleetEventId,
+      occurredAtMs: event.occurredAtMs,
+      device: { imei: event.imei, name: device?.name ?? null, plate: device?.plate ?? null },
+      data: event.data,
+    });
+    messages.push({ eventId, type, body, receivers });
+  });
+  return messages;
+}
+
+/** Leaves what the endpoints that are not `reached` receive; false when, by Postgres, they receive nothing. */
+async function fillOutbox(
+  tx: Tx,
+  messages: readonly Message[],
+  reached: ReadonlySet<number>,
+): Promise<boolean> {
+  const lists = new Set(messages.map(({ receivers }) => receivers));
+  const lacking = [...new Set([...lists].flat())].filter((webhookId) => !reached.has(webhookId));
+  const accountOf = new Map<number, number>();
+  for (const { id, accountId } of await selectReceivers(tx, lacking)) accountOf.set(id, accountId);
+  const shares = sharesOf(messages, accountOf);
+  await insertOutbox(tx, messages, shares);
+  return shares.length > 0;
+}
+
+/** What each account receives: events that follow each other and go to the same endpoints of it make one share. */
+function sharesOf(messages: readonly Message[], accountOf: ReadonlyMap<number, number>): OutboxRow[] {
+  const shares: (OutboxRow & { readonly ordinals: number[] })[] = [];
+  const latest = new Map<number, (typeof shares)[number]>();
+  const splits = new Map<readonly number[], Map<number, number[]>>();
+  messages.forEach(({ receivers }, n) => {
+    const split = splits.get(receivers) ?? byAccount(receivers, accountOf);
+    splits.set(receivers, split);
+    for (const [accountId, webhookIds] of split) {
+      const share = latest.get(accountId);
+      if (share?.webhookIds === webhookIds) {
+        share.ordinals.push(n + 1);
+        continue;
+      }
+      const next = { accountId, ordinals: [n + 1], webhookIds };
+      latest.set(accountId, next);
+      shares.push(next);
+    }
+  });
+  return shares;
+}
+
+function byAccount(
+  webhookIds: readonly number[],
+  accountOf: ReadonlyMap<number, number>,
+): Map<number, number[]> {
+  const split = new Map<number, number[]>();
+  for (const webhookId of webhookIds) {
+    const accountId = accountOf.get(webhookId);
+    if (accountId === undefined) continue;
+    const own = split.get(accountId);
+    if (own === undefined) split.set(accountId, [webhookId]);
+    else own.push(webhookId);
+  }
+  return split;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { addressNetwork } from '../../src/access/addressNetwork.ts';
+import { addressNetwork } from '../../src/access/clientAddress.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 
 describe('an address is counted by', () => {

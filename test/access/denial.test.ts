@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type Allowlist, parseAllowlist } from '../../src/access/allowlist.ts';
-import { denialOf } from '../../src/access/denial.ts';
+import { denialOf } from '../../src/access/authorizer.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyState.ts';
 

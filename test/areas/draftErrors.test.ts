@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { draftErrors } from '../../src/areas/draftErrors.ts';
 import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { draftErrors } from '../../src/areas/saveArea.ts';
 import { lineString } from './geojson.ts';
 import { run } from './importing.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type CsvRecord, CsvRecords } from '../../src/cli/devices/csvRecords.ts';
+import { type CsvRecord, CsvRecords } from '../../src/cli/commands/deviceImport.ts';
 import { readLines } from '../../src/cli/textLines.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ImportRows } from '../../src/cli/devices/importRows.ts';
+import { ImportRows } from '../../src/cli/commands/deviceImport.ts';
 
 const IMEI = '350000000000017';
 const NO_IMEI = 'imei is not an IMEI of 14 to 17 digits';

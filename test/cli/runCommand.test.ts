@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type CommandOutcome, defineCommand, type FleetCommand } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commandTable.ts';
 import type { CommandContext } from '../../src/cli/context.ts';
+import { COMMANDS, runCommand } from '../../src/cli/fleet.ts';
 import { flag, operand, optional, required } from '../../src/cli/option.ts';
-import { runCommand } from '../../src/cli/runCommand.ts';
 import { fail, ok } from '../../src/lib/result.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 

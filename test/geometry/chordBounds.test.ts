@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { maxChordM } from '../../src/devices/index/maxChord.ts';
-import { maxGeodesicM } from '../../src/devices/index/maxGeodesic.ts';
+import { maxChordM, maxGeodesicM } from '../../src/devices/index/nearestHits.ts';
 import { runs } from '../support/torture.ts';
 
 test('chords and geodesics between any two positions are within the bounds that each sets for the other', () => {

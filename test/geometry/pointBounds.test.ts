@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { pointBounds } from '../../src/history/pointBounds.ts';
+import { pointBounds } from '../../src/history/packing.sql.ts';
 
 const lats = fc.double({ min: -90, max: 90, noNaN: true });
 const lngs = fc.oneof(

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { findTargets } from '../../src/webhooks/send/findTargets.ts';
 import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
-import { sendWebhook } from '../../src/webhooks/send/sendWebhook.ts';
+import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
+import { findTargets, sendWebhook } from '../../src/webhooks/send/sendWebhook.ts';
 import { validateWebhookUrl } from '../../src/webhooks/urlSafety.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
 

@@ -8,7 +8,7 @@ import {
   type ConnectionOwner,
   ReceiverConnections,
 } from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
+import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
 import { sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {

@@ -11,7 +11,7 @@ import {
 } from '../../src/cli/receive/selfSignedCertificate.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/resolveHost.ts';
+import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
 import { type SendResult, sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
 import {
   RECEIVER_NAME,

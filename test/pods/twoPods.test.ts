@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type WritePorts, writeWorlds } from '../../src/changelog/writeWorlds.ts';
-import { connectVersionPublisher } from '../../src/cli/versionPublisher.ts';
+import { connectVersionPublisher } from '../../src/cli/session.ts';
 import { awaitPods } from '../../src/coherence/awaitPods.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';

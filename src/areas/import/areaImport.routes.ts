@@ -1,5 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
-import { type Answer, errorAnswer, validationAnswer } from '../../http/answer.ts';
+import { type Answer, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
+import { ERRORS } from '../../http/errors.ts';
 import { notJsonAnswer } from '../../http/jsonBody.ts';
 import { answered, bodyOf } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
@@ -11,8 +12,7 @@ import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';
 import { COLLECTION, REPORT } from '../areaWriteOperations.ts';
-import { importAnswer } from './importAnswer.ts';
-import { dryRunImport, importAreas } from './importAreas.ts';
+import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
 import { IMPORT_LIMITS } from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
 import { MAX_IMPORT_VALUES, type PlanReply } from './planBody.ts';
@@ -109,4 +109,20 @@ async function planOf(
       return errorAnswer('SERVICE_UNAVAILABLE', `${error.message}; try again shortly`);
     throw error;
   }
+}
+
+/**
+ * The answer to an import: 200 for a dry run or for updates only, 201 when an area was created, 422 when none was
+ * valid; then the report is beside the error.
+ */
+function importAnswer(report: ImportReport, dryRun: boolean): TextAnswer {
+  const valid = report.created.length + report.updated.length;
+  const data = { dry_run: dryRun, valid, ...report };
+  if (valid > 0 || dryRun) {
+    const status = !dryRun && report.created.length > 0 ? 201 : 200;
+    return { status, body: JSON.stringify({ data, meta: {} }) };
+  }
+  const [status] = ERRORS.VALIDATION_ERROR;
+  const error = { code: 'VALIDATION_ERROR', message: 'no feature made a valid area', details: [] };
+  return { status, body: JSON.stringify({ error, data }) };
 }

@@ -1,3 +1,7 @@
+import { Readable } from 'node:stream';
+import { parser } from 'stream-json';
+import { pick } from 'stream-json/filters/pick.js';
+import { streamArray } from 'stream-json/streamers/stream-array.js';
 import type { AreaSize } from '../../areas/areaQuota.ts';
 import type { ImportError } from '../../areas/import/importError.ts';
 import { IMPORT_LIMITS } from '../../areas/import/importPlan.ts';
@@ -11,7 +15,6 @@ import {
 import type { AreaWriter } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
-import { readFeatures, UnreadableFile } from '../areas/readFeatures.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';
 import { openFile } from '../openFile.ts';
@@ -199,4 +202,33 @@ class AreaSync {
     const also = isPruned ? ` and ${this.#pruned} pruned` : '';
     return `; ${done}${also} before that stay. Repeat the command to finish`;
   }
+}
+
+/** The text of a file is no JSON, or ends too soon. */
+class UnreadableFile extends Error {
+  override name = 'UnreadableFile';
+}
+
+/**
+ * The features of a GeoJSON FeatureCollection, some at a time: a file may be larger than memory. Throws UnreadableFile.
+ * A document without `features` has none.
+ */
+async function* readFeatures(
+  source: AsyncIterable<Uint8Array>,
+  atATime: number,
+): AsyncGenerator<readonly unknown[], void> {
+  const tokens = Readable.from(source, { objectMode: false }).compose(parser.asStream());
+  const features = tokens.compose(pick.asStream({ filter: 'features' })).compose(streamArray.asStream());
+  let some: unknown[] = [];
+  try {
+    for await (const { value } of features) {
+      some.push(value);
+      if (some.length < atATime) continue;
+      yield some;
+      some = [];
+    }
+  } catch (error) {
+    throw new UnreadableFile(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+  if (some.length > 0) yield some;
 }

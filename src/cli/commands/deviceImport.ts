@@ -1,15 +1,23 @@
+import { CsvError, parse } from 'csv-parse/sync';
+import type { DevicePatch } from '../../devices/devicePatch.ts';
 import type { ImportCounts } from '../../devices/importChunk.ts';
-import { type ImportError, importDevices, REJECTED_MAX } from '../../devices/importDevices.ts';
+import {
+  type ImportError,
+  type ImportRow,
+  importDevices,
+  REJECTED_MAX,
+} from '../../devices/importDevices.ts';
+import { isJsonObject } from '../../lib/jsonObject.ts';
+import { parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
 import type { CommandContext } from '../context.ts';
-import { ImportRows } from '../devices/importRows.ts';
-import { COLUMNS } from '../devices/parseDevicePatch.ts';
+import { COLUMNS, fieldsOfCells, parseDevicePatch } from '../devices/parseDevicePatch.ts';
 import { openFile } from '../openFile.ts';
 import { operand, required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { readLines } from '../textLines.ts';
+import { readLines, type TextLine } from '../textLines.ts';
 import { unknownAccount } from '../unknownAccount.ts';
 
 const PROGRESS_EVERY = 10_000;
@@ -87,5 +95,167 @@ function importError(error: ImportError, email: string): Result<never, string> {
       return fail(`more than ${REJECTED_MAX} lines are wrong${soFar}`);
     case 'interrupted':
       return fail(`interrupted${soFar}`);
+  }
+}
+
+/**
+ * Reads the rows of an import file from its lines as they come. A first line that opens an object makes it NDJSON,
+ * else it is the header of a CSV. The error is about the file as a whole: nothing more can be read from it.
+ */
+export class ImportRows {
+  #format: 'unknown' | 'ndjson' | 'csv' = 'unknown';
+  #columns: readonly string[] = [];
+  readonly #records = new CsvRecords();
+
+  push(lines: readonly TextLine[]): Result<ImportRow[], string> {
+    const first = lines.findIndex(({ text }) => text?.trim() !== '');
+    if (this.#format === 'unknown') {
+      if (first < 0) return ok([]);
+      const start = lines[first]?.text?.trimStart() ?? '';
+      if (start.startsWith('['))
+        return fail('the file is a JSON array; write one object on each line instead (NDJSON)');
+      this.#format = start.startsWith('{') ? 'ndjson' : 'csv';
+    }
+    if (this.#format === 'ndjson') return ok(lines.flatMap(readObject));
+    return this.#readRecords(this.#records.push(lines));
+  }
+
+  end(): Result<ImportRow[], string> {
+    if (this.#format === 'unknown') return fail('the file is empty');
+    const rows = this.#readRecords(this.#records.end());
+    return rows.ok && this.#format === 'csv' && this.#columns.length === 0 ? fail('the file is empty') : rows;
+  }
+
+  #readRecords(records: readonly CsvRecord[]): Result<ImportRow[], string> {
+    let rest = records;
+    const [first] = records;
+    if (this.#columns.length === 0 && first !== undefined) {
+      const columns = readHeader(first);
+      if (!columns.ok) return columns;
+      this.#columns = columns.value;
+      rest = records.slice(1);
+    }
+    return ok(rest.map((record) => ({ line: record.line, patch: readRecord(record, this.#columns) })));
+  }
+}
+
+function readHeader({ cells }: CsvRecord): Result<readonly string[], string> {
+  if (!cells.ok) return fail(`the header cannot be read: ${cells.error}`);
+  const columns = cells.value.map((cell) => cell.trim().toLowerCase());
+  const unknown = columns.filter((column) => !COLUMNS.includes(column));
+  if (unknown.length > 0) {
+    return fail(`the header has unknown columns: ${unknown.map(quote).join(', ')}; ${KNOWN_COLUMNS}`);
+  }
+  if (new Set(columns).size < columns.length) return fail('the header has a column twice');
+  return columns.includes('imei') ? ok(columns) : fail('the header has no column imei');
+}
+
+function readRecord({ cells }: CsvRecord, columns: readonly string[]): Result<DevicePatch, string> {
+  if (!cells.ok) return cells;
+  if (cells.value.length !== columns.length) {
+    return fail(`has ${cells.value.length} values, the header has ${columns.length} columns`);
+  }
+  return parseDevicePatch(fieldsOfCells(columns, cells.value));
+}
+
+function readObject({ number: line, text }: TextLine): ImportRow[] {
+  if (text?.trim() === '') return [];
+  return [{ line, patch: text === null ? fail('the line is too long') : parseObject(text) }];
+}
+
+function parseObject(text: string): Result<DevicePatch, string> {
+  const value = parseJsonText(text);
+  if (!isJsonObject(value)) return fail('is no JSON object');
+  const fields = new Map<string, unknown>(Object.entries(value));
+  const unknown = [...fields.keys()].filter((name) => !COLUMNS.includes(name));
+  if (unknown.length > 0)
+    return fail(`has unknown fields: ${unknown.map(quote).join(', ')}; ${KNOWN_COLUMNS}`);
+  return parseDevicePatch(fields);
+}
+
+const KNOWN_COLUMNS = `known are ${COLUMNS.join(', ')}`;
+
+/** Shortened, so that a file that is no such file at all still gives a readable message. */
+function quote(name: string): string {
+  return JSON.stringify(name.slice(0, 40));
+}
+
+/** One record of a CSV text (RFC 4180), or why there is none at this line. */
+export interface CsvRecord {
+  /** The physical line on which it begins. */
+  readonly line: number;
+  readonly cells: Result<readonly string[], string>;
+}
+
+/** A quote that is not closed within this many lines is taken for a stray one: only its own line is lost. */
+const RECORD_MAX_LINES = 20;
+
+/**
+ * Reads records from lines as they come. A broken record costs its own line and none of the lines after it, so the
+ * parser is given a few lines at a time and starts again behind an error. Blank lines are skipped.
+ */
+export class CsvRecords {
+  #waiting: TextLine[] = [];
+
+  /** The records that these lines complete; a record whose quote is open waits for more. */
+  push(lines: readonly TextLine[]): CsvRecord[] {
+    return this.#read([...this.#waiting, ...lines], false);
+  }
+
+  /** The records that are still waiting when there are no more lines. */
+  end(): CsvRecord[] {
+    return this.#read(this.#waiting, true);
+  }
+
+  #read(lines: readonly TextLine[], isEnd: boolean): CsvRecord[] {
+    const records: CsvRecord[] = [];
+    let at = 0;
+    while (at < lines.length) {
+      const block = readBlock(lines.slice(at, at + RECORD_MAX_LINES));
+      records.push(...block.records);
+      at += block.used;
+      const first = lines[at];
+      if (block.error === null || first === undefined) continue;
+      const mayBeCompleted = block.error === OPEN && !isEnd && lines.length - at < RECORD_MAX_LINES;
+      if (mayBeCompleted) break;
+      if (block.used > 0) continue; // the error may be one only because the block ends
+      records.push({ line: first.number, cells: fail(block.error) });
+      at++;
+    }
+    this.#waiting = lines.slice(at);
+    return records;
+  }
+}
+
+interface Block {
+  readonly records: CsvRecord[];
+  /** How many lines they take. */
+  readonly used: number;
+  /** Why the record behind them cannot be read. */
+  readonly error: string | null;
+}
+
+const OPEN = 'a quote is opened and never closed';
+const STRAY = 'a quote stands in the middle of a value, or text follows its end';
+
+function readBlock(lines: readonly TextLine[]): Block {
+  if (lines[0]?.text === null) return { records: [], used: 0, error: 'the line is too long' };
+  const tooLongAt = lines.findIndex(({ text }) => text === null);
+  const readable = tooLongAt < 0 ? lines : lines.slice(0, tooLongAt);
+  const records: CsvRecord[] = [];
+  let used = 0;
+  const take = (cells: string[]): null => {
+    const isBlank = cells.length === 1 && cells[0]?.trim() === '';
+    if (!isBlank) records.push({ line: readable[used]?.number ?? 0, cells: ok(cells) });
+    used += cells.join('').split('\n').length;
+    return null;
+  };
+  try {
+    const text = readable.map((line) => `${line.text}\n`).join('');
+    parse(text, { record_delimiter: '\n', relax_column_count: true, on_record: take });
+    return { records, used, error: null };
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    return { records, used, error: error.code === 'CSV_QUOTE_NOT_CLOSED' ? OPEN : STRAY };
   }
 }

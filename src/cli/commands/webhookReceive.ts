@@ -1,11 +1,18 @@
+import { createHmac, timingSafeEqual, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join, resolve } from 'node:path';
+import { DAY_MS } from '../../lib/durations.ts';
+import { parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { SECRET_PREFIX } from '../../webhooks/secretBox.ts';
 import { defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseWhole } from '../optionParsers.ts';
-import { receiverCertificate } from '../receive/receiverCertificate.ts';
-import { receiveWebhooks } from '../receive/receiveWebhooks.ts';
+import { type SelfSignedCertificate, selfSignedCertificate } from '../receive/selfSignedCertificate.ts';
 
 const PORT_MAX = 65_535;
 
@@ -72,4 +79,126 @@ async function start<T>(listen: () => Promise<T>): Promise<Result<T, string>> {
 
 function parseSecret(text: string): Result<string, string> {
   return text.startsWith(SECRET_PREFIX) ? ok(text) : fail(`must be a signing secret, ${SECRET_PREFIX}…`);
+}
+
+const NAMES = ['127.0.0.1', 'localhost'];
+const VALID_DAYS = 365;
+/** A certificate that ends sooner is replaced. */
+const SPARE_DAYS = 1;
+
+/**
+ * The certificate of the local webhook receiver, kept in `dataDir` so that a service which trusts it needs no restart
+ * when the receiver does. `file` is the certificate alone, as an absolute path.
+ */
+async function receiverCertificate(
+  dataDir: string,
+  nowMs: number,
+): Promise<{ readonly file: string; readonly certificate: SelfSignedCertificate }> {
+  const folder = resolve(dataDir);
+  const file = join(folder, 'webhook-receiver.pem');
+  const keyFile = join(folder, 'webhook-receiver-key.pem');
+  const [certificatePem, privateKeyPem] = await Promise.all([readIfThere(file), readIfThere(keyFile)]);
+  if (
+    certificatePem !== null &&
+    privateKeyPem !== null &&
+    endsMs(certificatePem) > nowMs + SPARE_DAYS * DAY_MS
+  ) {
+    return { file, certificate: { certificatePem, privateKeyPem } };
+  }
+  const certificate = await selfSignedCertificate(NAMES, nowMs - DAY_MS, nowMs + VALID_DAYS * DAY_MS);
+  await mkdir(folder, { recursive: true });
+  await writeFile(keyFile, certificate.privateKeyPem, { mode: 0o600 });
+  await writeFile(file, certificate.certificatePem);
+  return { file, certificate };
+}
+
+function endsMs(certificatePem: string): number {
+  return new X509Certificate(certificatePem).validToDate.getTime();
+}
+
+async function readIfThere(file: string): Promise<string | null> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+/** A delivery as it is shown. */
+interface ReceivedWebhook {
+  readonly delivery_id: string | null;
+  readonly attempt: number | null;
+  readonly signature: 'valid' | 'invalid' | 'unchecked';
+  /** As JSON; as text where it is none. */
+  readonly body: unknown;
+}
+
+interface ReceiverOptions {
+  readonly port: number;
+  readonly certificate: SelfSignedCertificate;
+  /** `whsec_…`; undefined: signatures are not checked. */
+  readonly secret: string | undefined;
+  readonly onReceived: (webhook: ReceivedWebhook) => void;
+}
+
+const HOST = '127.0.0.1';
+const MAX_BODY_BYTES = 1024 * 1024;
+
+/**
+ * A receiver of webhooks on the loopback, as the API document wants one: verifies the raw body in constant time,
+ * answers 401 to a wrong signature, 200 to everything else. Rejects when it cannot listen.
+ */
+async function receiveWebhooks({ port, certificate, secret, onReceived }: ReceiverOptions) {
+  const { certificatePem: cert, privateKeyPem: key } = certificate;
+  const server = createServer({ cert, key }, (request, response) => {
+    readBody(request).then(
+      (body) => {
+        if (body === null) return response.writeHead(413, { Connection: 'close' }).end();
+        const webhook = describe(request, body, secret);
+        onReceived(webhook);
+        return response.writeHead(webhook.signature === 'invalid' ? 401 : 200).end();
+      },
+      () => response.destroy(), // the sender went away
+    );
+  });
+  server.listen(port, HOST);
+  await once(server, 'listening');
+  return {
+    url: `https://${HOST}:${(server.address() as AddressInfo).port}/`,
+    close: async (): Promise<void> => {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** The raw body; null when it is larger than any delivery. */
+async function readBody(request: IncomingMessage): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    if (bytes > MAX_BODY_BYTES) return null;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function describe({ headers }: IncomingMessage, body: Buffer, secret: string | undefined): ReceivedWebhook {
+  const header = (name: string) => headers[name]?.toString() ?? null;
+  const attempt = header('x-service-delivery-attempt');
+  const parsed = parseJson(body);
+  return {
+    delivery_id: header('x-service-delivery-id'),
+    attempt: attempt === null ? null : Number(attempt),
+    signature: secret === undefined ? 'unchecked' : check(header('x-service-signature') ?? '', body, secret),
+    body: parsed.ok ? parsed.value : body.toString('utf8'),
+  };
+}
+
+function check(signature: string, body: Buffer, secret: string): 'valid' | 'invalid' {
+  const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
+  const given = Buffer.from(signature);
+  return given.length === expected.length && timingSafeEqual(given, expected) ? 'valid' : 'invalid';
 }

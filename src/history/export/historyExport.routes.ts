@@ -13,14 +13,14 @@ import { CutAnswer, type StreamedBody } from '../../http/streamedBody.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
-import { ndjson, OTHER_TYPES } from '../historyOperations.ts';
 import { EXPORT_FORMAT, TOO_MANY_EXPORTS } from '../historyParameters.ts';
 import { DeviceGone } from '../pointPages.sql.ts';
 import { readHistoryCall } from '../readHistoryCall.ts';
 import { EXPORT_TYPES, type ExportFormat, encoderOf } from './exportFormats.ts';
-import type { HistoryExports, OpenExport } from './exportHistory.ts';
-import { EXPORTS_PER_ACCOUNT } from './exportHistory.ts';
+import { EXPORTS_PER_ACCOUNT, type HistoryExports, type OpenExport } from './exportHistory.ts';
 import type { HistoryEncoder } from './historyEncoder.ts';
+
+const { ndjson, ...OTHER_TYPES } = EXPORT_TYPES;
 
 export const EXPORT_HISTORY: Operation = {
   id: 'exportPositionHistory',

@@ -3,14 +3,13 @@ import type { Device } from '../../devices/knownDevice.ts';
 import type { ProcessorBudget } from '../../lib/processorBudget.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
-import { selectPackedStretches } from '../packedStretches.sql.ts';
+import { unpackRowIf } from '../packedRows.sql.ts';
+import { PACKED_ROWS_AT_A_TIME, selectPackedStretches } from '../packedStretches.sql.ts';
 import { type PlaceSpan, selectPlaceSpans } from '../placeSpans.sql.ts';
 import { DeviceGone, pointPages, type TimeWindow } from '../pointPages.sql.ts';
-import type { Stretch } from '../stretches.sql.ts';
+import { pointsIn, type Stretch } from '../stretches.sql.ts';
 import type { HistoryReader } from '../summary/summarizeHistory.ts';
-import { tallyPacked } from '../tallyPacked.ts';
 import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from './presence.ts';
-import { batchesOf, type PresenceBatch } from './presenceBatches.ts';
 
 /** Points that are read for one answer at most. */
 export const PRESENCE_POINTS_MAX = 20_000_000;
@@ -187,4 +186,62 @@ export class PresenceSearch {
 
 function byFirstPoint(a: PresentDevice, b: PresentDevice): number {
   return a.firstMs - b.firstMs || (a.device.fields.imei < b.device.fields.imei ? -1 : 1);
+}
+
+/**
+ * Takes stretches of a device whose points are all packed. Returns how many points there are. A step unpacks one row. Throws
+ * DamagedPoints.
+ */
+export function* tallyPacked(tally: PresenceTally, stretches: readonly Stretch[]): Steps<number> {
+  let count = 0;
+  for (const stretch of stretches) {
+    tally.interrupt();
+    for (const row of stretch.packed) {
+      const columns = unpackRowIf(row, (lats, lngs) => tally.wants(lats, lngs));
+      if (columns === null) tally.interrupt();
+      else yield* tally.take(pointsIn(columns, stretch, 'place'));
+      count += row.count;
+      yield;
+    }
+  }
+  return count;
+}
+
+/** What is to be read of one device. */
+interface DeviceSpans {
+  readonly deviceId: number;
+  readonly spans: readonly PlaceSpan[];
+}
+
+/** Devices whose points are read by one statement, or one whose points are read page by page. */
+interface PresenceBatch {
+  readonly devices: readonly DeviceSpans[];
+  /** Every span is of packed points, and they are not too many for one statement. */
+  readonly isPacked: boolean;
+}
+
+/** Puts devices with few rows of packed points together. Spans come by device. */
+function* batchesOf(spans: readonly PlaceSpan[]): Generator<PresenceBatch, void, undefined> {
+  let devices: DeviceSpans[] = [];
+  let rows = 0;
+  for (const [deviceId, own] of Map.groupBy(spans, (span) => span.deviceId)) {
+    const added = packedRowsOf(own);
+    if (added > PACKED_ROWS_AT_A_TIME) {
+      yield { devices: [{ deviceId, spans: own }], isPacked: false };
+      continue;
+    }
+    if (rows + added > PACKED_ROWS_AT_A_TIME) {
+      yield { devices, isPacked: true };
+      devices = [];
+      rows = 0;
+    }
+    devices.push({ deviceId, spans: own });
+    rows += added;
+  }
+  if (devices.length > 0) yield { devices, isPacked: true };
+}
+
+/** Infinity where some of the points are rows: nobody knows how many they are. */
+function packedRowsOf(spans: readonly PlaceSpan[]): number {
+  return spans.reduce((sum, { packedRows }) => sum + (packedRows || Number.POSITIVE_INFINITY), 0);
 }

@@ -1,9 +1,9 @@
+import { distanceM } from '../../geo/distance.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { CalendarLedger } from './calendarLedger.ts';
 import type { LocalDays } from './localDays.ts';
-import { MotionWalk } from './motionWalk.ts';
-import { emptyPeriod, type Period } from './period.ts';
-import { TripLedger } from './tripLedger.ts';
+import { type Ledger, type Motion, MotionWalk, type TrackPoint, type Way } from './motionWalk.ts';
+import { addPoint, emptyPeriod, type OpenPeriod, openPeriod, type Period } from './period.ts';
 
 export const SUMMARY_PERIODS = ['total', 'day', 'trip'] as const;
 export type SummaryPeriods = (typeof SUMMARY_PERIODS)[number];
@@ -96,3 +96,127 @@ export class Summary {
 }
 
 const ALWAYS = { fromMs: Number.NEGATIVE_INFINITY, toMs: Number.POSITIVE_INFINITY };
+
+/** Gaps that follow each other, and the points at which they end. */
+interface Gaps {
+  ms: number;
+  points: number;
+  maxSpeedKmh: number;
+}
+
+/** Ways that follow each other. The drive is from the first one that is no gap to the last one. */
+interface Stretch {
+  before: Gaps;
+  drive: OpenPeriod | null;
+  /** Belong to the drive if the vehicle moves on. */
+  behind: Gaps;
+}
+
+/**
+ * Adds up a track by trips: from parking to parking. A trip begins with the last point of a parking and ends with the
+ * first one of the next; at the ends of the track, with its first and last point. Gaps at the ends of a trip do not
+ * belong to it, and gaps alone make none.
+ */
+class TripLedger implements Ledger<Stretch> {
+  readonly #trips: OpenPeriod[] = [];
+  #current: Stretch = noStretch();
+
+  /** The trips that have ended. */
+  get count(): number {
+    return this.#trips.length;
+  }
+
+  /** To be called when the walk has finished. */
+  result(): readonly Period[] {
+    this.#endTrip();
+    return this.#trips;
+  }
+
+  /** The points of a trip are those of its ways. */
+  addPoint(): void {}
+
+  noSums(): Stretch {
+    return noStretch();
+  }
+
+  hold(stretch: Stretch, { from, to, isGap }: Way): void {
+    const ms = to.recordedAtMs - from.recordedAtMs;
+    if (isGap) {
+      addGaps(stretch.drive === null ? stretch.before : stretch.behind, {
+        ms,
+        points: 1,
+        maxSpeedKmh: to.speedKmh,
+      });
+      return;
+    }
+    stretch.drive ??= driveFrom(from);
+    const { drive } = stretch;
+    takeIn(drive, stretch.behind);
+    stretch.behind = noGaps();
+    drive.movingMs += ms;
+    drive.distanceM += distanceM(from.lat, from.lng, to.lat, to.lng);
+    drive.toMs = to.recordedAtMs;
+    addPoint(drive, to);
+  }
+
+  join(stretch: Stretch, later: Stretch): void {
+    addGaps(stretch.drive === null ? stretch.before : stretch.behind, later.before);
+    if (later.drive === null) return;
+    if (stretch.drive === null) {
+      stretch.drive = later.drive;
+    } else {
+      takeIn(stretch.drive, stretch.behind);
+      append(stretch.drive, later.drive);
+    }
+    stretch.behind = later.behind;
+  }
+
+  book(stretch: Stretch, motion: Motion): void {
+    if (motion === 'parked') this.#endTrip();
+    else this.join(this.#current, stretch);
+  }
+
+  bookWay(way: Way, motion: Motion): void {
+    if (motion === 'parked') this.#endTrip();
+    else this.hold(this.#current, way);
+  }
+
+  #endTrip(): void {
+    const { drive } = this.#current;
+    if (drive !== null) this.#trips.push(drive);
+    this.#current = noStretch();
+  }
+}
+
+const noGaps = (): Gaps => ({ ms: 0, points: 0, maxSpeedKmh: 0 });
+const noStretch = (): Stretch => ({ before: noGaps(), drive: null, behind: noGaps() });
+
+function driveFrom(point: TrackPoint): OpenPeriod {
+  const drive = openPeriod(point.recordedAtMs, point.recordedAtMs);
+  addPoint(drive, point);
+  return drive;
+}
+
+function addGaps(gaps: Gaps, { ms, points, maxSpeedKmh }: Gaps): void {
+  gaps.ms += ms;
+  gaps.points += points;
+  gaps.maxSpeedKmh = Math.max(gaps.maxSpeedKmh, maxSpeedKmh);
+}
+
+function takeIn(drive: OpenPeriod, { ms, points, maxSpeedKmh }: Gaps): void {
+  if (points === 0) return;
+  drive.gapMs += ms;
+  drive.points += points;
+  drive.maxSpeedKmh = Math.max(drive.maxSpeedKmh ?? 0, maxSpeedKmh);
+}
+
+/** `later` begins with the point at which `drive`, or the gap behind it, has ended. */
+function append(drive: OpenPeriod, later: OpenPeriod): void {
+  drive.toMs = later.toMs;
+  drive.points += later.points - 1;
+  drive.distanceM += later.distanceM;
+  drive.movingMs += later.movingMs;
+  drive.gapMs += later.gapMs;
+  drive.maxSpeedKmh = Math.max(drive.maxSpeedKmh ?? 0, later.maxSpeedKmh ?? 0);
+  drive.last = later.last;
+}

@@ -1,15 +1,18 @@
 import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../lib/invariant.ts';
+import { OFFSET_MAX } from '../listPageAnswer.ts';
 import type { Parameter } from '../parameter.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { STRICT } from '../unknownParameters.ts';
 import { componentsWith } from './components.ts';
-import { DESCRIPTION_PATHS } from './descriptionPaths.ts';
-import { errorResponses, V3_HEADERS } from './errorResponses.ts';
-import { INTRODUCTION } from './introduction.ts';
-import type { AnswerDescription, Examples, Operation, RequestBodyDescription } from './operation.ts';
-import { TAGS } from './operation.ts';
-import { type PathParameter, pathParameters } from './pathParameters.ts';
+import { BETA_HEADER, errorResponses, V3_HEADERS } from './errorResponses.ts';
+import {
+  type AnswerDescription,
+  type Examples,
+  type Operation,
+  type RequestBodyDescription,
+  TAGS,
+} from './operation.ts';
 import type { Schema } from './schema.ts';
 
 /** The parts of an OpenAPI document that other code reads. */
@@ -176,3 +179,121 @@ function headerRef(name: string): object {
 function namedExamples(examples: Examples): object {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
+
+/** What the description says of a parameter in a path. */
+interface PathParameter {
+  readonly description: string;
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+/** The Parameter Objects of what stands in a route's path. */
+function pathParameters(path: string, described: Readonly<Record<string, PathParameter>>): object[] {
+  return Array.from(path.matchAll(/[:*](\w+)/g), ([, name = '']) => {
+    const parameter = described[name];
+    invariant(parameter, `the path parameter ${name} is described`);
+    return { name, in: 'path', required: true, ...parameter };
+  });
+}
+
+/** The text at the head of the description (CommonMark). */
+const INTRODUCTION = `
+Devices, their positions and history, fleet events, geofence areas, and webhooks.
+
+**Requests.** Send your key in the header \`X-API-Key\`. A key sees the resources of its account and those shared in its
+organization. Everything else is answered with 404, as if it did not exist. Each operation names the permission it
+needs. The webhook routes also accept a session of the application, for which
+\`/api/v1\` carries all routes of v3.
+
+**Responses.** \`{ data, meta }\`; lists have \`meta.pagination\`. Times are ISO 8601 in UTC. Fields may be added to
+responses, so ignore those you do not know.
+
+**Errors.** \`{ error: { code, message } }\`. Rely on the code: the message is for people, and may change. 422 adds
+\`details\` with every invalid field. These errors are the same for every operation:
+
+- 403: the key is missing, unknown or revoked, its owner is inactive, it may not be used from this address, or it lacks
+  the permission.
+- 405: the path has other methods, which the header \`Allow\` lists.
+- 408, 431: the request was not complete in time, or its headers are too large.
+- 429: a limit is exceeded.
+- 500, 503: an internal error, or the database cannot be reached or takes too long.
+
+**Parameters.** \`limit\` and \`offset\` are moved into their range. Numbers are in decimal notation. A blank parameter
+counts as missing. A parameter that is given twice is 400, and so is an id in the path that is malformed. Parameters that
+an operation of v3 does not know are ignored, and the header \`X-Unknown-Parameters\` names them; with \`strict=true\` they
+are 400.
+
+**Long lists.** Events and deliveries can be paged through to an offset of ${OFFSET_MAX}. Narrow longer lists with
+\`from\` and \`to\`.
+
+**Methods.** HEAD answers like GET without a body. OPTIONS lists the methods of a path.
+
+**Limits.** Unless the operator has set others: 120 requests a minute and 1000 an hour per key, 120 a minute per IP
+address.
+
+**Versions.** v3 is a beta: every response says so in \`X-API-Status: beta\`. The device and event routes also exist
+under \`/api/v2\`, with the same responses but for two things: some errors there are plain strings, and a geofence event
+names its area \`geofenceId\`.
+`.trim();
+
+const OWN_HEADERS = { ...BETA_HEADER, ETag: { $ref: '#/components/headers/ETag' } };
+const UNAVAILABLE = { $ref: '#/components/responses/ServiceUnavailable' };
+const UNREADABLE = {
+  408: { $ref: '#/components/responses/RequestTimeout' },
+  431: { $ref: '#/components/responses/HeadersTooLarge' },
+};
+
+/** The description and its page: for everybody, and counted by no limit. */
+const DESCRIPTION_PATHS = {
+  '/api/v3/openapi.json': {
+    get: {
+      operationId: 'getDescription',
+      tags: ['Description'],
+      summary: 'Read this description',
+      description: 'OpenAPI 3.0.3. No key is needed.',
+      responses: {
+        200: {
+          description: 'The description.',
+          headers: OWN_HEADERS,
+          content: {
+            'application/json': {
+              schema: {
+                type: 'object',
+                required: ['openapi', 'info', 'paths'],
+                additionalProperties: true,
+                properties: {
+                  openapi: { type: 'string', enum: ['3.0.3'] },
+                  info: { type: 'object', additionalProperties: true },
+                  paths: { type: 'object', additionalProperties: true },
+                },
+              },
+            },
+          },
+        },
+        304: { description: 'The version named by If-None-Match still stands.', headers: OWN_HEADERS },
+        ...UNREADABLE,
+        503: UNAVAILABLE,
+      },
+      security: [],
+    },
+  },
+  '/api/v3/docs': {
+    get: {
+      operationId: 'getDocs',
+      tags: ['Description'],
+      summary: 'Read this description as a page',
+      description: 'No key is needed; with one, every route can be tried.',
+      responses: {
+        200: {
+          description: 'The page.',
+          headers: OWN_HEADERS,
+          content: { 'text/html': { schema: { type: 'string' } } },
+        },
+        304: { description: 'The version named by If-None-Match still stands.', headers: OWN_HEADERS },
+        ...UNREADABLE,
+        503: UNAVAILABLE,
+      },
+      security: [],
+    },
+  },
+};

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { JsonElements } from '../../../src/ingest/formats/jsonElements.ts';
-import { NdjsonLines } from '../../../src/ingest/formats/ndjsonLines.ts';
+import { JsonElements, NdjsonLines } from '../../../src/ingest/formats/batchReader.ts';
 import { runs } from '../../support/torture.ts';
 
 /** The values that the elements give, or null when the text is refused. It comes in pieces of so many bytes. */

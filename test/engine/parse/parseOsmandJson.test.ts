@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fix } from '../../../src/ingest/fix.ts';
-import { parseOsmandJson } from '../../../src/ingest/formats/parseOsmandJson.ts';
+import { parseOsmandJson } from '../../../src/ingest/formats/parseOsmand.ts';
 import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
 import { runs } from '../../support/torture.ts';
 

@@ -4,7 +4,7 @@ import { packColumns } from '../../../src/history/codec/packedBlob.ts';
 import { emptyColumns, writeColumns } from '../../../src/history/codec/pointColumns.ts';
 import type { PackedRow } from '../../../src/history/packedRows.sql.ts';
 import { PresenceTally } from '../../../src/history/presence/presence.ts';
-import { tallyPacked } from '../../../src/history/tallyPacked.ts';
+import { tallyPacked } from '../../../src/history/presence/presenceSearch.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 const FIRST_MS = 1_700_000_000_000;

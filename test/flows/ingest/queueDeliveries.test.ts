@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import type { NewFleetEvent } from '../../../src/events/fleetEvents.sql.ts';
-import { type Queued, queueDeliveries } from '../../../src/ingest/queueDeliveries.ts';
+import { type Queued, queueDeliveries } from '../../../src/ingest/storeEvents.ts';
 import { isUniqueViolation } from '../../../src/postgres/sqlErrors.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
 import { selectDeliveries } from '../../../src/webhooks/deliveries.sql.ts';

@@ -9,8 +9,7 @@ import { ringMeasures } from '../../../src/geo/measure.ts';
 import { doublePlanarArea } from '../../../src/geo/planarArea.ts';
 import { unwrapRing } from '../../../src/geo/ring.ts';
 import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
-import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
-import { isSimpleChain } from '../../../src/geo/simpleChain.ts';
+import { isSelfIntersecting, isSimpleChain } from '../../../src/geo/selfIntersection.ts';
 import { runs } from '../../support/torture.ts';
 import { assertClose, assertSameRings, leftmost, named, oneName, turnedLeft } from '../sameRings.ts';
 import {

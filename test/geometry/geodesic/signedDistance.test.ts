@@ -3,11 +3,15 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { buildEdgeIndex } from '../../../src/geo/edgeIndex.ts';
 import type { LatLng } from '../../../src/geo/latLng.ts';
-import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
 import { unwrapLine } from '../../../src/geo/path.ts';
 import { unwrapRing } from '../../../src/geo/ring.ts';
 import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
-import { circleDistanceM, corridorDistanceM, ringDistanceM } from '../../../src/geo/signedDistance.ts';
+import {
+  circleDistanceM,
+  corridorDistanceM,
+  nearestEdgeM,
+  ringDistanceM,
+} from '../../../src/geo/signedDistance.ts';
 import { runs } from '../../support/torture.ts';
 import { assertPromise, geodesicM, nearestBySampling } from '../nearestBySampling.ts';
 import {

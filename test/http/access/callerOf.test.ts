@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { newKey, readKey } from '../../../src/access/apiKey.ts';
 import { parseCidrs } from '../../../src/access/cidrSet.ts';
 import { clientAddress } from '../../../src/access/clientAddress.ts';
-import { callerOf } from '../../../src/http/callerOf.ts';
+import { callerOf } from '../../../src/http/authorize.ts';
 import { runs } from '../../support/torture.ts';
 
 const PROXY = '10.0.0.1';

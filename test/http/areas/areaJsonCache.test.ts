@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { AreaJsonCache } from '../../../src/areas/areaJsonCache.ts';
+import { AreaJsonCache } from '../../../src/areas/areaAnswers.ts';
 import { areaView } from '../../../src/areas/areaViews.ts';
 import { areaFeature } from '../../../src/areas/geojsonOut.ts';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';

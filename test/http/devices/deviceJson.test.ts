@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { deviceJson, latestLocationJson, nearDeviceJson } from '../../../src/devices/deviceJson.ts';
-import { DeviceJsonCache } from '../../../src/devices/deviceJsonCache.ts';
+import { DeviceJsonCache } from '../../../src/devices/devices.routes.ts';
 import { deviceView, latestLocationView, nearestView } from '../../../src/devices/deviceViews.ts';
 import type { Device } from '../../../src/devices/knownDevice.ts';
 import type { LatestPosition } from '../../../src/devices/motion.ts';

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
+import { type BodyPorts, withBody } from '../../../src/http/app.ts';
 import { BodyBudget, type BodyOwner } from '../../../src/http/bodyBudget.ts';
 import type { Route } from '../../../src/http/route.ts';
-import { type BodyPorts, withBody } from '../../../src/http/takeBody.ts';
 import { newTurns } from '../../support/workTurns.ts';
 
 /** Sends a body of so many bytes to a route of account 7; returns whose turns were taken, and what was held meanwhile. */

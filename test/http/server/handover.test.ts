@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, test } from 'node:test';
 import type { Answer } from '../../../src/http/answer.ts';
+import { PollingWriter } from '../../../src/http/pollingListener.ts';
 import type { PollingEntry } from '../../../src/http/pollingTable.ts';
-import { PollingWriter } from '../../../src/http/pollingWriter.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { send } from '../../../src/http/send.ts';
 import { waitFor } from '../../support/waitFor.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { arcExcessSlope, arcM, chordOfArc } from '../../../src/devices/index/arc.ts';
+import { arcExcessSlope, arcM, chordOfArc } from '../../../src/devices/index/farSearch.ts';
 import { STEPS_PER_M } from '../../../src/devices/index/lattice.ts';
 import { distanceM } from '../../../src/geo/distance.ts';
 import { writeSurfacePoint } from '../../../src/geo/surfacePoint.ts';

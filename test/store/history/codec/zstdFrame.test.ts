@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { zstdCompress } from 'node:zlib';
-import { contentBytesOf } from '../../../../src/history/codec/zstdFrame.ts';
+import { contentBytesOf } from '../../../../src/history/codec/packedBlob.ts';
 
 /** Around the sizes at which the header takes one, two and four bytes for it. */
 for (const size of [0, 1, 200, 255, 256, 257, 65_791, 65_792, 300_000]) {
