@@ -1,5 +1,5 @@
 import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
-import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
 import { MotionTable } from '../../src/devices/changes/worldChanges.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';

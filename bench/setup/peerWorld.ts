@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
+import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import type { LatLng } from '../../src/geo/latLng.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { placeSource } from './places.ts';

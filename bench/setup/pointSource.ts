@@ -1,9 +1,9 @@
+import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import {
   createFleet,
   type SimulatedFleet,
   type SimulatedPoint,
 } from '../../src/cli/simulate/simulatedFleet.ts';
-import { simulatedImei } from '../../src/cli/simulate/simulatedImei.ts';
 
 export interface PointSourceOptions {
   readonly devices: number;

@@ -3,7 +3,7 @@ import type { StreamedBody } from '../http/streamedBody.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { areaView } from './areaViews.ts';
+import { areaView } from './areaOperations.ts';
 import { areaFeature } from './geojsonOut.ts';
 import type { StoredArea } from './storedArea.ts';
 

@@ -18,8 +18,7 @@ import { AREA_TYPES } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
 import { EXAMPLE_POLYGON } from './areaExamples.ts';
-import { ALL_TYPES, CIRCLE, ONE_AREA, PAGE_META, TOTAL } from './areaOperations.ts';
-import { areaView } from './areaViews.ts';
+import { ALL_TYPES, areaView, CIRCLE, ONE_AREA, PAGE_META, TOTAL } from './areaOperations.ts';
 import { EXTERNAL_ID } from './externalId.ts';
 import { areaFeature } from './geojsonOut.ts';
 

@@ -16,7 +16,7 @@ import type { FieldError } from '../lib/fieldError.ts';
 import { AREA_TYPES } from './area.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 import { AREA_LIMITS as LIMITS } from './areaLimits.ts';
-import type { areaView } from './areaViews.ts';
+import type { areaView } from './areaOperations.ts';
 import { AREA_WARNINGS, type AreaWarning, type WarningCode } from './areaWarning.ts';
 import { COLOR } from './sentFields.ts';
 

@@ -4,11 +4,10 @@ import type { Operation, RequestBodyDescription } from '../http/openapi/operatio
 import { choice, list, ref, type Schema, shapeOf } from '../http/openapi/schema.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './areaExamples.ts';
-import { ONE_AREA } from './areaOperations.ts';
-import { areaView } from './areaViews.ts';
+import { areaView, ONE_AREA } from './areaOperations.ts';
 import { AREA_WARNINGS } from './areaWarning.ts';
 import { EXTERNAL_ID_MESSAGE, IDEMPOTENCY_KEY_HEADER } from './areaWrites.routes.ts';
-import { KEY_MISMATCH, TOO_MANY_KEYS } from './idempotencyKey.ts';
+import { KEY_MISMATCH, TOO_MANY_KEYS } from './createOnce.ts';
 import type { ImportReport } from './import/importAreas.ts';
 
 const WARNINGS = list(ref('AreaWarning'), { minItems: 1, description: 'Only there when there are any.' });

@@ -9,11 +9,11 @@ import { type Call, type RequestBody, type Route, routeFactory } from '../http/r
 import { fail, type Result } from '../lib/result.ts';
 import type { AreaDraft } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
-import { areaView } from './areaViews.ts';
+import { areaView } from './areaOperations.ts';
 import { CREATE_AREA, DELETE_AREA, PATCH_AREA, UPSERT_AREA } from './areaWriteOperations.ts';
 import type { CreateOnce } from './createOnce.ts';
+import { IDEMPOTENCY_KEY, isIdempotencyKey, KEY_MISMATCH } from './createOnce.ts';
 import { isExternalId } from './externalId.ts';
-import { IDEMPOTENCY_KEY, isIdempotencyKey, KEY_MISMATCH } from './idempotencyKey.ts';
 import { parseDraft } from './parseDraft.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from './saveArea.ts';
 

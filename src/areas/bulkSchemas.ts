@@ -17,8 +17,8 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { occupantView } from './areaDevices.routes.ts';
+import type { areaView } from './areaOperations.ts';
 import { AREA_FACTS } from './areaSchemas.ts';
-import type { areaView } from './areaViews.ts';
 import type { overlapView } from './overlap/areaOverlaps.routes.ts';
 
 const REF_SENT: Schema = {

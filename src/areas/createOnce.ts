@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { canonicalJson } from '../lib/canonicalJson.ts';
+import type { FieldError } from '../lib/fieldError.ts';
 import { invariant } from '../lib/invariant.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { AreaDraft } from './areaDraft.ts';
-import { TOO_MANY_KEYS } from './idempotencyKey.ts';
 import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from './idempotentAnswers.sql.ts';
 import { completeDraft } from './mergeDraft.ts';
 import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
@@ -106,3 +106,24 @@ async function replay(
 function* bodyHashOf(body: unknown): Steps<Buffer> {
   return hash('sha256', yield* canonicalJson(body), 'buffer');
 }
+
+/** True for a well-formed Idempotency-Key: 1 to 200 of the ASCII letters and digits and . _ : - */
+export function isIdempotencyKey(text: string): boolean {
+  return IDEMPOTENCY_KEY.test(text);
+}
+
+export const IDEMPOTENCY_KEY = /^[A-Za-z0-9._:-]{1,200}$/;
+
+/** What is answered to a key that was used with another body. */
+export const KEY_MISMATCH: FieldError = {
+  field: 'Idempotency-Key',
+  code: 'MISMATCH',
+  message: 'this Idempotency-Key was used with another body',
+};
+
+/** What is answered to a new key of an account that has as many of the last 24 hours as its plan allows. */
+export const TOO_MANY_KEYS: FieldError = {
+  field: 'Idempotency-Key',
+  code: 'LIMIT_REACHED',
+  message: 'the account has used as many Idempotency-Keys within 24 hours as its plan allows',
+};

@@ -6,9 +6,9 @@ import type { AreaDraft, DraftPoints, Sent } from './areaDraft.ts';
 import { AREA_ERRORS } from './areaErrors.ts';
 import { featureDraft } from './import/featureDraft.ts';
 import { readGeometry } from './import/geojsonIn.ts';
+import { validatePoints } from './mergeDraft.ts';
 import { mergeFields, type OwnFields, readBodyFields, readProperties } from './ownFields.ts';
 import { sentCenter, sentPositions } from './sentFields.ts';
-import { validatePoints } from './validatePoints.ts';
 
 /**
  * A body of POST, PUT or PATCH: the v3 JSON shape, or { geojson: Feature or Geometry } with fields beside it that win

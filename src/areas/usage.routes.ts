@@ -7,9 +7,9 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { shapeOf } from '../http/openapi/schema.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import type { Call, Route } from '../http/route.ts';
+import { EXAMPLE_QUOTA, usedOf } from './areaDevices.routes.ts';
 import type { AreaQuota } from './areaQuota.ts';
 import { selectAreaQuota } from './areaUsage.sql.ts';
-import { EXAMPLE_QUOTA, usedOf } from './occupancyOperation.ts';
 
 export const USAGE: Operation = {
   id: 'getUsage',

@@ -1,7 +1,10 @@
 import { type Command as Parser, Option as ParserOption } from 'commander';
-import type { Result } from '../lib/result.ts';
-import type { CommandContext } from './context.ts';
+import type { AdminConfig } from '../config.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
+import { type Account, selectAccount, selectPlanNames } from '../tenants/accounts.sql.ts';
 import type { Option, Options, OptionValues } from './option.ts';
+import type { Session } from './session.ts';
 
 /** What a command prints on success, as JSON; undefined when it has printed all. The error says what to do next. */
 export type CommandOutcome = Result<unknown, string>;
@@ -89,4 +92,70 @@ function usageOf(options: Options): string {
 /** `dryRun` → `dry-run`; commander stores the value under the name in camel case. */
 function kebabCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** All that a command may use of the world outside. */
+export interface CommandContext {
+  readonly config: AdminConfig;
+  /** Opens a session for the time of `work`; fails when there is no database to be had. */
+  withSession<T>(work: (session: Session) => Promise<Result<T, string>>): Promise<Result<T, string>>;
+  /**
+   * Writes a value on stdout, as one line of JSON; resolves when the next may be written. False when nobody reads on, as
+   * behind `| head`.
+   */
+  print(value: unknown): Promise<boolean>;
+  /** One line of progress, on stderr. */
+  say(line: string): void;
+  readonly stdin: AsyncIterable<Uint8Array>;
+  /** Asks in the terminal for a line that is not shown; null where stdin is no terminal. Empty when the user gives none. */
+  readonly askSecret: ((prompt: string) => Promise<string>) | null;
+  /** Aborted by Ctrl-C: long work ends as soon as it can and reports what it did. */
+  readonly interrupted: AbortSignal;
+  nowMs(): number;
+}
+
+/** Rows of one read: neither the command nor Postgres holds more of a long list at a time. */
+export const PAGE_ROWS = 1_000;
+
+/**
+ * Prints every row of a list, one JSON line each, reading page after page. `selectAfter` reads the page behind a row, of
+ * at most PAGE_ROWS; null: the first one. `shown` says what is printed of a row.
+ */
+export async function printPages<Row>(
+  { print, interrupted }: CommandContext,
+  selectAfter: (row: Row | null) => Promise<readonly Row[]>,
+  shown: (row: Row) => unknown = (row) => row,
+): Promise<CommandOutcome> {
+  let last: Row | null = null;
+  for (;;) {
+    const page: readonly Row[] = await selectAfter(last);
+    for (const row of page) {
+      if (interrupted.aborted) return fail('interrupted; the list is not complete');
+      if (!(await print(shown(row)))) return ok(undefined);
+    }
+    last = page.at(-1) ?? null;
+    if (page.length < PAGE_ROWS) return ok(undefined);
+  }
+}
+
+/** The account of an address; null without an address. */
+export async function findAccount(
+  sql: Sql,
+  email: string | undefined,
+): Promise<Result<Account | null, string>> {
+  if (email === undefined) return ok(null);
+  const account = await sql.begin((tx) => selectAccount(tx, email, 'share'));
+  return account === undefined ? unknownAccount(email) : ok(account);
+}
+
+export function unknownAccount(email: string): Result<never, string> {
+  return fail(`there is no account ${email}; add it with account:create`);
+}
+
+/** Why there can be no account on this plan; null when there can. */
+export async function planError(tx: Tx, plan: string): Promise<string | null> {
+  const names = await selectPlanNames(tx);
+  return names.includes(plan)
+    ? null
+    : `there is no plan ${JSON.stringify(plan)}; choose one of ${names.join(', ')}`;
 }

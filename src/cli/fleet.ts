@@ -7,7 +7,7 @@ import { readAdminConfig } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { VERSION } from '../version.ts';
-import type { FleetCommand, PreparedCommand } from './command.ts';
+import type { CommandContext, FleetCommand, PreparedCommand } from './command.ts';
 import { accountActivate, accountDeactivate } from './commands/accountActive.ts';
 import { accountCreate } from './commands/accountCreate.ts';
 import { accountList } from './commands/accountList.ts';
@@ -27,7 +27,6 @@ import { migrateCommand } from './commands/migrate.ts';
 import { simulate } from './commands/simulate.ts';
 import { webhookList } from './commands/webhookList.ts';
 import { webhookReceive } from './commands/webhookReceive.ts';
-import type { CommandContext } from './context.ts';
 import { interruption } from './interruption.ts';
 import { withSession } from './session.ts';
 

@@ -55,3 +55,20 @@ export function parseWhole(text: string, min: number, max: number): Result<numbe
   if (/^[0-9]{1,16}$/.test(text) && value >= min && value <= max) return ok(value);
   return fail(`must be a whole number from ${min} to ${max}`);
 }
+
+const GROUPS_MAX = 50;
+
+/**
+ * The groups of a device: each a name, trimmed, in the order given and each once; blank ones are left out. At most
+ * 50. The error completes the sentence "--groups …".
+ */
+export function parseGroups(entries: readonly string[]): Result<readonly string[], string> {
+  const groups = new Set<string>();
+  for (const entry of entries) {
+    if (entry.trim() === '') continue;
+    const name = parseName(entry);
+    if (!name.ok) return fail(`has a group that ${name.error}`);
+    groups.add(name.value);
+  }
+  return groups.size > GROUPS_MAX ? fail(`has more than ${GROUPS_MAX} groups`) : ok([...groups]);
+}

@@ -1,5 +1,5 @@
 import { fail, ok, type Result } from '../lib/result.ts';
-import type { CommandContext } from './context.ts';
+import type { CommandContext } from './command.ts';
 import { parsePassword } from './optionParsers.ts';
 import { readLines } from './textLines.ts';
 

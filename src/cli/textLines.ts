@@ -1,3 +1,7 @@
+import { open } from 'node:fs/promises';
+import { hasCode } from '../lib/hasCode.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+
 /** One physical line of a text, without its end. `text` is null when the line is too long to be looked at. */
 export interface TextLine {
   /** Counts from 1. */
@@ -33,4 +37,17 @@ export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenera
   }
   rest += decoder.decode();
   if (rest !== '' || skipping) yield [take(rest)];
+}
+
+/** The bytes of a file that an operator names; the error is a sentence. */
+export async function openFile(path: string): Promise<Result<AsyncIterable<Uint8Array>, string>> {
+  try {
+    const file = await open(path);
+    if (!(await file.stat()).isDirectory()) return ok(file.createReadStream());
+    await file.close();
+    return fail(`${path} is a folder`);
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR', 'EACCES', 'EPERM')) throw error;
+    return fail(hasCode(error, 'ENOENT', 'ENOTDIR') ? `there is no file ${path}` : `${path} may not be read`);
+  }
 }

@@ -1,19 +1,21 @@
 import type { Keyring } from '../access/keyring.memory.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
+import { shapeInSteps } from '../areas/shape.ts';
+import type { StoredArea } from '../areas/storedArea.ts';
 import type { Change } from '../changelog/changes.sql.ts';
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { selectRemovalsById } from '../devices/removals.sql.ts';
 import { inTurns } from '../lib/inTurns.ts';
-import type { WorkTurns } from '../lib/workTurns.ts';
+import { Pace } from '../lib/pace.ts';
+import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMembershipsById } from '../tenants/memberships.sql.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';
 import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import { applyPositionUpdates } from './applyPositionUpdates.ts';
-import { compileAreas } from './compileAreas.ts';
 import { decodePositionUpdates, type PositionUpdate } from './positionUpdates.ts';
 import { putDevices } from './putDevices.ts';
 
@@ -135,5 +137,21 @@ async function loadAreas(
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
     await inTurns(turns, 'feed', compileAreas(areas, rows), true);
+  }
+}
+
+/**
+ * Puts areas into memory with their shapes compiled, so that no request has to compile them. Areas of which memory has
+ * the same or a later revision are skipped. A large area takes more than one step.
+ */
+export function* compileAreas(catalog: AreaCatalog, areas: readonly StoredArea[]): Steps<void> {
+  const pace = new Pace();
+  for (const area of areas) {
+    if ((catalog.revisionOf(area.id) ?? 0) >= area.revision) continue;
+    const steps = shapeInSteps(area.definition.geometry);
+    let step = steps.next();
+    for (; step.done !== true; step = steps.next()) if (pace.isDue()) yield* pace.pause();
+    catalog.put({ ...area, shape: step.value });
+    if (pace.isDue()) yield* pace.pause();
   }
 }

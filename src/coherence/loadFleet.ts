@@ -7,7 +7,7 @@ import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/memberships.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { Memory, Turns } from './applyChanges.ts';
-import { compileAreas } from './compileAreas.ts';
+import { compileAreas } from './applyChanges.ts';
 import { putDevices } from './putDevices.ts';
 
 /** A million devices are loaded in 11 s; this only ends a load that is stuck. */

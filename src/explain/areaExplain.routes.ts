@@ -21,9 +21,9 @@ import { formatIso } from '../lib/isoTime.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import { EXAMPLE_EXPLANATIONS } from './explainExamples.ts';
 import { explanationJson } from './explainJson.ts';
-import type { ExplainRequest } from './explainRequest.ts';
 import { EXPLAIN_META } from './explainSchemas.ts';
 import type { Explanation } from './explanation.ts';
+import type { ExplainRequest } from './explanations.ts';
 import { EXPLAIN_POINTS_MAX, EXPLAIN_WORK_MS, type Explanations } from './explanations.ts';
 
 const EXPLAIN_WINDOW_DAYS = 31;

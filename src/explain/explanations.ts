@@ -17,11 +17,11 @@ import {
   selectPassages,
 } from './areaRecord.sql.ts';
 import { explanationOf } from './explain.ts';
-import type { ExplainRequest } from './explainRequest.ts';
 import type { Explanation, RecordedEvent } from './explanation.ts';
 import { PointReplay } from './pointReplay.ts';
 import { type PastShape, type Situation, situationsOf } from './situations.ts';
 import { selectLastPoints } from './surveyPoints.sql.ts';
+import type { Names } from './verdict.ts';
 
 /** A month at a point every 13 seconds. */
 export const EXPLAIN_POINTS_MAX = 200_000;
@@ -226,4 +226,21 @@ async function startOf(
   return newest === undefined
     ? fromMs
     : Math.min(fromMs, Math.max(newest.recordedAtMs - dwellMs, afterLastMs));
+}
+
+/** What is to be explained, and to whom. */
+export interface ExplainRequest {
+  readonly accountId: number;
+  /** Of the caller. */
+  readonly worldIds: readonly number[];
+  readonly areaId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  readonly names: Omit<Names, 'areaCreatedAtMs' | 'toMs'>;
+  /** Both included, cut to what the plan shows. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The days that the plan shows, where it shows less than was asked for. */
+  readonly trimmedToDays: number | null;
+  readonly withSteps: boolean;
 }

@@ -7,7 +7,7 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { readLimit } from '../http/parameter.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { DeviceFeed } from './deviceFeed.ts';
-import { CURSOR_ERRORS, EXAMPLE_CURSOR } from './feedOperations.ts';
+import { CURSOR_ERRORS, EXAMPLE_CURSOR } from './eventFeed.routes.ts';
 import { feedAnswer } from './feedPages.ts';
 import { CHANGES_LIMIT, CURSOR, readCursor, readWaitMs, WAIT } from './feedParameters.ts';
 import { CHANGED_ITEM, feedPage } from './feedSchemas.ts';

@@ -1,10 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
+import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
 import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
 import { EVENT_TYPE, eventTypeOf, eventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
-import type { Operation } from '../http/openapi/operation.ts';
+import type { DescribedError, Operation } from '../http/openapi/operation.ts';
 import { ref } from '../http/openapi/schema.ts';
 import { parameterError, readLimit } from '../http/parameter.ts';
 import { windowOf } from '../http/query.ts';
@@ -12,10 +13,10 @@ import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
 import type { EventFeed } from './eventFeed.ts';
-import { CURSOR_ERRORS, EXAMPLE_CURSOR, RECORDED_AT_MS } from './feedOperations.ts';
 import { feedAnswer } from './feedPages.ts';
 import {
   CURSOR,
+  CURSOR_MESSAGE,
   EVENT_FEED_LIMIT,
   FROM_MESSAGE,
   PRODUCED_FROM,
@@ -24,6 +25,13 @@ import {
   WAIT,
 } from './feedParameters.ts';
 import { feedPage } from './feedSchemas.ts';
+
+/** As long as one is, and meaning nothing. */
+export const EXAMPLE_CURSOR = 'q1ZKzi8tykxOVbJSKkktLlHSUSouScxLTixKUbJSMjQwMNBRSixKVbJSKijKz0pNLgEA';
+
+export const CURSOR_ERRORS: readonly DescribedError[] = [['BAD_REQUEST', CURSOR_MESSAGE], 'CURSOR_EXPIRED'];
+
+const RECORDED_AT_MS = EXAMPLE_NOW_MS - 7_000;
 
 export const READ_EVENT_FEED: Operation = {
   id: 'readEventFeed',

@@ -6,8 +6,8 @@ import { choiceParameter, type Parameter, parameterError, readChoice } from '../
 import { isBlank, type Query } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { CURSOR, CURSOR_MESSAGE, readCursor } from './feedParameters.ts';
-import { STREAMS_PER_KEY } from './streamCounts.ts';
 import type { Streams } from './streams.ts';
+import { STREAMS_PER_KEY } from './waitRoom.ts';
 
 const PARTS = ['devices', 'events'] as const;
 

@@ -7,12 +7,12 @@ import type { StreamSink } from '../http/answer.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
-import { StreamCounts } from './streamCounts.ts';
 import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
 import { StreamGroups } from './streamGroups.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
 import { type StreamPlace, StreamReader } from './streamReader.ts';
 import type { Touched, WaitRoom } from './waitRoom.ts';
+import { StreamCounts } from './waitRoom.ts';
 
 /** What comes within this time goes out together. */
 const GATHER_MS = 20;

@@ -1,4 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
+import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../devices/imeiParameter.ts';
 import { type Answer, listAnswer } from '../http/answer.ts';
@@ -12,12 +13,41 @@ import type { ReadPorts } from '../http/ports.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { ok } from '../lib/result.ts';
-import { EXAMPLE_HISTORY } from './historyExamples.ts';
 import { HISTORY_LIMIT } from './historyParameters.ts';
-import type { HistoryPoint } from './newestPoints.sql.ts';
-
-import { selectHistory } from './newestPoints.sql.ts';
+import { type HistoryPoint, selectHistory } from './newestPoints.sql.ts';
 import { readHistoryCall } from './readHistoryCall.ts';
+import { emptyPeriod, type Period } from './summary/calendarLedger.ts';
+
+const FROM_MS = Date.UTC(2026, 1, 28, 23);
+const TO_MS = Date.UTC(2026, 2, 1, 23);
+const { lat, lng, speedKmh } = EXAMPLE_VAN.position;
+
+const EXAMPLE_HISTORY: HistoryPoint = {
+  lat,
+  lng,
+  speedKmh: EXAMPLE_VAN.position.speedKmh,
+  heading: 214,
+  satellites: 11,
+  recordedAtMs: EXAMPLE_VAN.position.recordedAtMs,
+};
+
+/** A day in Rome. */
+export const EXAMPLE_SUMMARY = { fromMs: FROM_MS, toMs: TO_MS, by: 'day', tz: 'Europe/Rome' } as const;
+
+export const EXAMPLE_DAY: Period = {
+  fromMs: FROM_MS,
+  toMs: TO_MS,
+  points: 4_371,
+  distanceM: 187_230,
+  movingMs: 13_260_000,
+  parkedMs: 29_940_000,
+  gapMs: 43_180_000,
+  maxSpeedKmh: 118.4,
+  first: { recordedAtMs: Date.UTC(2026, 2, 1, 6, 12, 4), lat, lng, speedKmh },
+  last: { recordedAtMs: Date.UTC(2026, 2, 1, 22, 59, 44), lat, lng, speedKmh: 0 },
+};
+
+export const NO_HISTORY: Period = emptyPeriod(FROM_MS, TO_MS);
 
 export const GET_HISTORY: Operation = {
   id: 'getPositionHistory',

@@ -15,7 +15,6 @@ import { isOlderConnected } from '../postgres/sessionName.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
 import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
-import { mergeColumns } from './mergeColumns.sql.ts';
 import { type PackedRow, unpackRow } from './packedRows.sql.ts';
 import {
   type PackedPoints,
@@ -32,6 +31,7 @@ import {
 import { endPackingPass, keepPackingLease, takePackingLease } from './packingLease.sql.ts';
 import { PackingRests } from './packingRests.ts';
 import { isWorthPacking, planPacking } from './planPacking.ts';
+import { mergeColumns } from './stretches.sql.ts';
 
 /** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
 const HOT_MS = 48 * HOUR_MS;

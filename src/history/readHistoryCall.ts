@@ -1,12 +1,13 @@
+import type { KeyState } from '../access/keyState.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { imeiError } from '../devices/imeiParameter.ts';
 import type { Device } from '../devices/knownDevice.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { WINDOW_MESSAGE } from '../http/parameters.ts';
-import type { Query } from '../http/query.ts';
+import { type Query, windowOf } from '../http/query.ts';
 import type { Call } from '../http/route.ts';
+import { DAY_MS } from '../lib/durations.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import { type HistoryWindow, historyWindowOf } from './historyWindow.ts';
 
 /** What is asked about the history of a device. */
 export interface HistoryCall<Own> {
@@ -32,4 +33,28 @@ export function readHistoryCall<Own>(
   const device = fleet.device(caller.worldIds, imei);
   if (device === undefined) return fail(errorAnswer('DEVICE_NOT_FOUND'));
   return ok({ device, window, own: own.value });
+}
+
+/** The latest instant that ISO 8601 can write with four digits: an open end. */
+const END_OF_TIME_MS = 253_402_300_799_999;
+
+/** A time window over the history, both ends included, cut to what the plan of the reader retains. */
+interface HistoryWindow {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The same where the caller has named an end, else null. */
+  readonly sent: { readonly fromMs: number | null; readonly toMs: number | null };
+}
+
+export function historyWindowOf(
+  query: Query,
+  { historyDays }: KeyState,
+  nowMs: number,
+): HistoryWindow | 'invalid' {
+  const window = windowOf(query);
+  if (window === 'invalid') return 'invalid';
+  const retainedFromMs = nowMs - historyDays * DAY_MS;
+  const fromMs = Math.max(window.fromMs ?? retainedFromMs, retainedFromMs);
+  const sent = { fromMs: window.fromMs === null ? null : fromMs, toMs: window.toMs };
+  return { fromMs, toMs: window.toMs ?? END_OF_TIME_MS, sent };
 }

@@ -2,7 +2,13 @@ import { CopiedRow } from '../postgres/copiedRow.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
-import { emptyColumns, type PackedColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import {
+  COLUMN_NAMES,
+  emptyColumns,
+  type PackedColumns,
+  type PointColumns,
+  sliceColumns,
+} from './codec/pointColumns.ts';
 import {
   MARK_LIST,
   MOTION_LIST,
@@ -13,7 +19,6 @@ import {
   readPlace,
   readPoint,
 } from './copiedPoint.sql.ts';
-import { mergeColumns } from './mergeColumns.sql.ts';
 import { copiedPackedRow, PACKED_LIST, type PackedRow, unpackRow } from './packedRows.sql.ts';
 
 /** Rows of one statement: a few milliseconds of a connection. */
@@ -164,4 +169,24 @@ export function upTo(timesMs: Float64Array, ms: number): number {
     else high = middle;
   }
   return low;
+}
+
+/** Points of both, by time. Of two with the same time the one of `packed` stays: it was stored first. */
+export function mergeColumns(packed: PointColumns, rows: PointColumns): PointColumns {
+  if (rows.count === 0) return packed;
+  if (packed.count === 0) return rows;
+  const merged = emptyColumns(packed.count + rows.count);
+  const times = packed.recordedAtMs;
+  const rowTimes = rows.recordedAtMs;
+  let count = 0;
+  for (let p = 0, r = 0; p < packed.count || r < rows.count; count++) {
+    const time = p < packed.count ? (times[p] as number) : Number.POSITIVE_INFINITY;
+    const rowTime = r < rows.count ? (rowTimes[r] as number) : Number.POSITIVE_INFINITY;
+    const isPacked = time <= rowTime;
+    const source = isPacked ? packed : rows;
+    const at = isPacked ? p++ : r++;
+    for (const name of COLUMN_NAMES) merged[name][count] = source[name][at] as number;
+    if (time === rowTime) r++;
+  }
+  return sliceColumns(merged, 0, count);
 }

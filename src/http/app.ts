@@ -14,13 +14,13 @@ import { answerRoute, type MountedRoute, mounted, resolveCall } from './answerRo
 import {
   type AuthorizePorts,
   authorizeRequest,
+  callerHeaders,
   clientOf,
   deniedAnswer,
   rejectApiVersion,
   takesSessions,
 } from './authorize.ts';
 import type { BodyBudget, BodyOwner } from './bodyBudget.ts';
-import { callerHeaders } from './callerHeaders.ts';
 import { measure } from './measure.ts';
 import { methodAnswer } from './methodAnswer.ts';
 import type { PollingPorts } from './pollingListener.ts';

@@ -5,7 +5,7 @@ import { parseJsonText } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import { type Batch, type BatchError, BatchReader } from './formats/batchReader.ts';
-import { hasMoreValues } from './formats/jsonValues.ts';
+import { hasMoreValues } from './formats/heldElement.ts';
 
 /** A batch; what else is sent is one position. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;

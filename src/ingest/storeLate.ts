@@ -1,6 +1,6 @@
 import type { OnDamaged } from '../history/packedLookup.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
-import { derivedSpeedKmh } from './derivedSpeed.ts';
+import { derivedSpeedKmh } from './deviceEvents.ts';
 import type { BatchPoint } from './evaluateBatch.ts';
 import { insertLatePositions, type StoredFix, selectPredecessors } from './positions.sql.ts';
 

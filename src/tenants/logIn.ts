@@ -5,8 +5,13 @@ import { newSessionToken } from '../access/sessionToken.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Login } from './loginBody.ts';
-import { loginSubjects } from './loginLimits.ts';
-import { chargeLogin, refundLogin, rememberAddress, selectLoginAccount } from './logins.sql.ts';
+import {
+  chargeLogin,
+  loginSubjects,
+  refundLogin,
+  rememberAddress,
+  selectLoginAccount,
+} from './logins.sql.ts';
 import type { LoginTurns } from './loginTurns.ts';
 import { NOBODYS_PASSWORD, verifyPassword } from './password.ts';
 

@@ -1,6 +1,5 @@
 import type { Sql } from '../postgres/sql.ts';
-import type { RetryRule } from './retrySchedule.ts';
-import type { DeliveryStatus, Transition } from './transition.ts';
+import type { DeliveryStatus, RetryRule, Transition } from './transition.ts';
 
 /** The right to send to one endpoint. Only the holder of the newest token may write results. */
 export interface Lease {

@@ -1,8 +1,7 @@
 import { RawSql } from '../postgres/sqlText.ts';
 import type { Attempt } from './attempts.sql.ts';
 import { dueInMs, firstSendable } from './dueEndpoints.sql.ts';
-import type { RetryRule } from './retrySchedule.ts';
-import type { DeliveryStatus } from './transition.ts';
+import type { DeliveryStatus, RetryRule } from './transition.ts';
 
 /** Leases last this long. An attempt takes ten seconds at most. */
 export const LEASE_SECONDS = 30;

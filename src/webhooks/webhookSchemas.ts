@@ -14,10 +14,9 @@ import {
 import type { FieldError } from '../lib/fieldError.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS } from './endpoint.ts';
 import { PAUSE_REASONS } from './pause.ts';
-import { RETRY_POLICIES } from './retrySchedule.ts';
 import { SIGNATURE_VERSION } from './signature.ts';
 import { SUMMARY_WINDOW_HOURS } from './summary.ts';
-import { DELIVERY_STATUSES } from './transition.ts';
+import { DELIVERY_STATUSES, RETRY_POLICIES } from './transition.ts';
 import { URL_MAX_CHARS } from './urlSafety.ts';
 import { ALL_TYPES, WEBHOOK_TYPES } from './webhookTypes.ts';
 import type { deliveryView, leftOutView, summaryView, webhookView } from './webhookViews.ts';

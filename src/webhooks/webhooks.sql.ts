@@ -2,7 +2,7 @@ import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
 import type { EndpointChange, EndpointDraft } from './endpoint.ts';
 import type { PauseReason } from './pause.ts';
-import type { RetryPolicy } from './retrySchedule.ts';
+import type { RetryPolicy } from './transition.ts';
 import type { Subscription } from './webhookTypes.ts';
 
 /** An endpoint as its owner sees it. The secret is not among it. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { CommandContext } from '../../src/cli/command.ts';
 import { type CommandOutcome, defineCommand, type FleetCommand } from '../../src/cli/command.ts';
-import type { CommandContext } from '../../src/cli/context.ts';
 import { COMMANDS, runCommand } from '../../src/cli/fleet.ts';
 import { flag, operand, optional, required } from '../../src/cli/option.ts';
 import { fail, ok } from '../../src/lib/result.ts';

@@ -2,12 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { MINUTE_MS } from '../../src/lib/durations.ts';
-import { nextAttemptDelayMs, RETRY_POLICIES, type RetryRule } from '../../src/webhooks/retrySchedule.ts';
 import {
   type AttemptOutcome,
   DELIVERY_STATUSES,
   type DeliveryStatus,
+  nextAttemptDelayMs,
   outcomeOfStatus,
+  RETRY_POLICIES,
+  type RetryRule,
   type Trigger,
   transition,
 } from '../../src/webhooks/transition.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { derivedSpeedKmh } from '../../src/ingest/derivedSpeed.ts';
+import { derivedSpeedKmh } from '../../src/ingest/deviceEvents.ts';
 
 const AT = Date.UTC(2026, 2, 14, 12);
 const MINUTE = 60_000;

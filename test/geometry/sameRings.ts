@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { LatLng } from '../../src/geo/latLng.ts';
 import { ringMeasures } from '../../src/geo/measure.ts';
-import { doublePlanarArea } from '../../src/geo/planarArea.ts';
-import { unwrapRing } from '../../src/geo/ring.ts';
+import { doublePlanarArea, unwrapRing } from '../../src/geo/ring.ts';
 
 type Rings = readonly (readonly LatLng[])[];
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSignedCertificate } from '../../../src/cli/receive/selfSignedCertificate.ts';
-import { simulatedImei } from '../../../src/cli/simulate/simulatedImei.ts';
+import { simulatedImei } from '../../../src/cli/simulate/registerSimulation.ts';
 import { DAY_MS } from '../../../src/lib/durations.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';

@@ -7,7 +7,7 @@ import { isJsonObject } from '../../lib/jsonObject.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { DraftPoints } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';
-import { validatePoints } from '../validatePoints.ts';
+import { validatePoints } from '../mergeDraft.ts';
 
 /** One area's worth of a GeoJSON geometry. */
 export type GeometryPart = PointPart | PathPart;

@@ -1,7 +1,7 @@
 import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
 import { northwardAreaM2 } from '../../geo/authalic.ts';
 import type { Ring } from '../../geo/ring.ts';
-import { planarRing } from './planarRing.ts';
+import { planarRing } from './ringOverlap.ts';
 
 /**
  * The area in square metres that two polygons have in common, edges straight in longitude and latitude: exact but for

@@ -1,7 +1,7 @@
 import { meanZoneAreaM2 } from '../../geo/authalic.ts';
+import type { Ring } from '../../geo/ring.ts';
 import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { PlanarRing } from './planarRing.ts';
 
 /** Pairs of edges that are measured in a step: a fraction of a millisecond. */
 const PAIRS_PER_STEP = 512;
@@ -132,4 +132,20 @@ export function ringEdges({ lngs, lats }: PlanarRing): RingEdges {
   }
   edges.sort((a, b) => a.west - b.west);
   return { edges, west, east, south };
+}
+
+/** A closed polygon of the plane of longitude and latitude, in degrees, the first vertex repeated at the end. */
+export interface PlanarRing {
+  readonly lngs: readonly number[];
+  readonly lats: readonly number[];
+}
+
+/** A ring on the plane. One around a pole is closed along the pole. */
+export function planarRing({ lngs, lats, pole }: Ring): PlanarRing {
+  if (pole === null) return { lngs, lats };
+  const poleLat = pole === 'north' ? 90 : -90;
+  return {
+    lngs: [...lngs, lngs[lngs.length - 1]!, lngs[0]!, lngs[0]!],
+    lats: [...lats, poleLat, poleLat, lats[0]!],
+  };
 }

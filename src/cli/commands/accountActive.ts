@@ -1,10 +1,9 @@
 import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
 import { ok } from '../../lib/result.ts';
 import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
-import { type CommandOutcome, defineCommand, type FleetCommand } from '../command.ts';
+import { type CommandOutcome, defineCommand, type FleetCommand, unknownAccount } from '../command.ts';
 import { required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
-import { unknownAccount } from '../unknownAccount.ts';
 
 export const accountActivate = switchCommand(
   'account:activate',

@@ -7,10 +7,9 @@ import {
   upsertOrganization,
 } from '../../tenants/accounts.sql.ts';
 import { hashPassword } from '../../tenants/password.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
+import { type CommandOutcome, defineCommand, planError } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';
-import { planError } from '../planError.ts';
 import { ASKS_PASSWORD, readPassword } from '../readPassword.ts';
 
 const DEFAULT_PLAN = 'pro';

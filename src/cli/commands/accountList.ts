@@ -1,6 +1,5 @@
 import { type ListedAccount, selectAccountPage } from '../../tenants/accountPages.sql.ts';
-import { defineCommand } from '../command.ts';
-import { PAGE_ROWS, printPages } from '../printPages.ts';
+import { defineCommand, PAGE_ROWS, printPages } from '../command.ts';
 
 export const accountList = defineCommand({
   name: 'account:list',

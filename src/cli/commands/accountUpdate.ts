@@ -7,12 +7,10 @@ import {
   upsertOrganization,
 } from '../../tenants/accounts.sql.ts';
 import { hashPassword } from '../../tenants/password.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
+import { type CommandOutcome, defineCommand, planError, unknownAccount } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';
-import { planError } from '../planError.ts';
 import { ASKS_PASSWORD, readPassword } from '../readPassword.ts';
-import { unknownAccount } from '../unknownAccount.ts';
 
 export const accountUpdate = defineCommand({
   name: 'account:update',

@@ -15,13 +15,12 @@ import {
 import type { AreaWriter } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
-import type { CommandContext } from '../context.ts';
-import { openFile } from '../openFile.ts';
+import type { CommandContext } from '../command.ts';
+import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
 import { flag, operand, required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { unknownAccount } from '../unknownAccount.ts';
+import { openFile } from '../textLines.ts';
 
 /** A file with more errors than this is not the file that the caller meant. */
 const ERRORS_MAX = 100_000;

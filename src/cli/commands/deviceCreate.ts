@@ -1,11 +1,9 @@
 import { type CreateDeviceError, createDevice } from '../../devices/createDevice.ts';
 import { TOO_MANY_DEVICES } from '../../devices/deviceQuota.ts';
 import { fail, ok } from '../../lib/result.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand, unknownAccount } from '../command.ts';
 import { flag, optional, required } from '../option.ts';
-import { parseEmail, parseImei, parseName } from '../optionParsers.ts';
-import { parseGroups } from '../parseGroups.ts';
-import { unknownAccount } from '../unknownAccount.ts';
+import { parseEmail, parseGroups, parseImei, parseName } from '../optionParsers.ts';
 
 export const deviceCreate = defineCommand({
   name: 'device:create',

@@ -10,15 +10,13 @@ import {
 import { isJsonObject } from '../../lib/jsonObject.ts';
 import { parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
-import type { CommandContext } from '../context.ts';
+import type { CommandContext } from '../command.ts';
+import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
 import { COLUMNS, fieldsOfCells, parseDevicePatch } from '../devices/parseDevicePatch.ts';
-import { openFile } from '../openFile.ts';
 import { operand, required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { readLines, type TextLine } from '../textLines.ts';
-import { unknownAccount } from '../unknownAccount.ts';
+import { openFile, readLines, type TextLine } from '../textLines.ts';
 
 const PROGRESS_EVERY = 10_000;
 

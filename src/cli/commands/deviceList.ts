@@ -4,11 +4,9 @@ import {
   type ListedDevice,
   selectDevicePage,
 } from '../../devices/devicePages.sql.ts';
-import { defineCommand } from '../command.ts';
-import { findAccount } from '../findAccount.ts';
+import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
-import { PAGE_ROWS, printPages } from '../printPages.ts';
 
 export const deviceList = defineCommand({
   name: 'device:list',

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HistoryPacker } from '../../history/packHistory.ts';
 import { fail, ok } from '../../lib/result.ts';
+import type { CommandContext } from '../command.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
-import type { CommandContext } from '../context.ts';
 import type { Session } from '../session.ts';
 
 /** Between two lines of progress. */

@@ -6,10 +6,9 @@ import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes
 import { type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { selectAccount } from '../../tenants/accounts.sql.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
+import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName } from '../optionParsers.ts';
-import { unknownAccount } from '../unknownAccount.ts';
 
 export const keyCreate = defineCommand({
   name: 'key:create',

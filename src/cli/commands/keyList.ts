@@ -1,9 +1,7 @@
 import { type ListedKey, selectKeyPage } from '../../tenants/keyPages.sql.ts';
-import { defineCommand } from '../command.ts';
-import { findAccount } from '../findAccount.ts';
+import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
-import { PAGE_ROWS, printPages } from '../printPages.ts';
 
 export const keyList = defineCommand({
   name: 'key:list',

@@ -1,16 +1,15 @@
 import type { AdminConfig } from '../../config.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { loadSecrets } from '../../secrets.ts';
+import type { CommandContext } from '../command.ts';
 import { type CommandOutcome, defineCommand } from '../command.ts';
-import type { CommandContext } from '../context.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseWhole } from '../optionParsers.ts';
 import { paced } from '../session.ts';
 import { drive, SENDERS } from '../simulate/drive.ts';
 import { type IngestClient, openIngestClient } from '../simulate/ingestClient.ts';
-import { registerSimulation } from '../simulate/registerSimulation.ts';
+import { registerSimulation, SIMULATED_MAX } from '../simulate/registerSimulation.ts';
 import { createFleet } from '../simulate/simulatedFleet.ts';
-import { SIMULATED_MAX } from '../simulate/simulatedImei.ts';
 
 const DEFAULT_EMAIL = 'simulation@example.com';
 const RATE_MAX = 1_000_000;

@@ -1,9 +1,7 @@
 import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhookPages.sql.ts';
-import { defineCommand } from '../command.ts';
-import { findAccount } from '../findAccount.ts';
+import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
-import { PAGE_ROWS, printPages } from '../printPages.ts';
 
 export const webhookList = defineCommand({
   name: 'webhook:list',

@@ -8,10 +8,9 @@ import { importChunk } from '../../devices/importChunk.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
 import { hashPassword } from '../../tenants/password.ts';
+import { unknownAccount } from '../command.ts';
 import { type Session, withSession } from '../session.ts';
-import { registerSimulation } from '../simulate/registerSimulation.ts';
-import { simulatedImei } from '../simulate/simulatedImei.ts';
-import { unknownAccount } from '../unknownAccount.ts';
+import { registerSimulation, simulatedImei } from '../simulate/registerSimulation.ts';
 
 export const DEMO_EMAIL = 'demo@example.com';
 /** Twelve characters to type. */

@@ -1,7 +1,6 @@
 import type { DevicePatch } from '../../devices/devicePatch.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { parseImei, parseName } from '../optionParsers.ts';
-import { parseGroups } from '../parseGroups.ts';
+import { parseGroups, parseImei, parseName } from '../optionParsers.ts';
 
 /** The columns of an import file. */
 export const COLUMNS = ['imei', 'name', 'plate', 'device_model', 'groups', 'organization'];

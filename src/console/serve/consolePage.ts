@@ -7,9 +7,8 @@ import { send } from '../../http/send.ts';
 import { StaticFile, serveFile } from '../../http/staticFile.ts';
 import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
 import type { ConsoleTiles } from './consoleTiles.ts';
-import { type PageTiles, readPageTiles } from './consoleTiles.ts';
+import { type PageTiles, readPageTiles, tileRoute } from './consoleTiles.ts';
 import type { TileArchive } from './tileArchive.ts';
-import { tileRoute } from './tileRoute.ts';
 
 export interface ConsolePorts {
   readonly consoleTiles: ConsoleTiles | null;

@@ -1,4 +1,4 @@
-import { HALVES, MAX_DEPTH } from './lattice.ts';
+import { HALVES, MAX_DEPTH } from './nearestHits.ts';
 import { EMPTY, type Trie } from './trie.ts';
 
 /** A cell of the lattice. It does not depend on the trie, so it stays valid when the trie changes. */

@@ -1,9 +1,15 @@
 import { distanceM } from '../../geo/distance.ts';
 import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
-import { HALF_DIAGONALS, HALVES, LATTICE_CENTRE, STEPS_PER_M } from './lattice.ts';
 import type { LeafScan } from './leafScan.ts';
-import { type NearestHits, workOfDistance } from './nearestHits.ts';
+import {
+  HALF_DIAGONALS,
+  HALVES,
+  LATTICE_CENTRE,
+  type NearestHits,
+  STEPS_PER_M,
+  workOfDistance,
+} from './nearestHits.ts';
 import { EMPTY, type Trie } from './trie.ts';
 
 /**

@@ -4,7 +4,7 @@ import { invariant } from '../../lib/invariant.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type Cell, splitCell, WHOLE_EARTH } from './cell.ts';
 import type { NearHit, Precedes } from './hitHeap.ts';
-import { LATTICE_CENTRE, STEPS_PER_M } from './lattice.ts';
+import { LATTICE_CENTRE, STEPS_PER_M } from './nearestHits.ts';
 import type { Rank, RankOf } from './overflowBucket.ts';
 import { EVERYTHING, Search } from './search.ts';
 import { type SlotPositions, Trie } from './trie.ts';

@@ -2,9 +2,8 @@ import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
 import { type Cell, WHOLE_EARTH } from './cell.ts';
 import { FarSearch, gapSq, isFar } from './farSearch.ts';
 import type { NearHit, Precedes } from './hitHeap.ts';
-import { HALVES, LATTICE_CENTRE, MAX_DEPTH, STEPS_PER_M } from './lattice.ts';
 import { LeafScan } from './leafScan.ts';
-import { NearestHits } from './nearestHits.ts';
+import { HALVES, LATTICE_CENTRE, MAX_DEPTH, NearestHits, STEPS_PER_M } from './nearestHits.ts';
 import { EMPTY, type Trie } from './trie.ts';
 
 /** What a search is confined to. */

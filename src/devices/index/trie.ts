@@ -1,4 +1,4 @@
-import { LATTICE_BITS, MAX_DEPTH } from './lattice.ts';
+import { LATTICE_BITS, MAX_DEPTH } from './nearestHits.ts';
 import { OverflowBucket, type RankOf } from './overflowBucket.ts';
 
 /**

@@ -1,8 +1,8 @@
 import { orient2d } from 'robust-predicates';
 import type { LatLng } from '../latLng.ts';
 import { placePath } from '../path.ts';
-import { doublePlanarArea } from '../planarArea.ts';
 import type { Ring } from '../ring.ts';
+import { doublePlanarArea } from '../ring.ts';
 import { crossingLat, pointInWorldCopy, worldCopyOf } from './antimeridian.ts';
 
 /**

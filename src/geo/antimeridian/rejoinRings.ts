@@ -1,7 +1,6 @@
 import type { LatLng } from '../latLng.ts';
 import { ringAreaM2, ringMeasures } from '../measure.ts';
-import { doublePlanarArea } from '../planarArea.ts';
-import { type Ring, unwrapRing } from '../ring.ts';
+import { doublePlanarArea, type Ring, unwrapRing } from '../ring.ts';
 import { crossesAntimeridian } from './antimeridian.ts';
 
 export interface RejoinedRings {

@@ -1,7 +1,6 @@
 import { distanceM } from '../../geo/distance.ts';
 import type { Day } from './localDays.ts';
 import type { Ledger, Motion, TrackPoint, Way } from './motionWalk.ts';
-import { addPoint, type OpenPeriod, openPeriod, type Period } from './period.ts';
 
 /** What ways add to a period when their motion is known. */
 interface Share {
@@ -138,4 +137,47 @@ function shareOf(shares: Share[], period: OpenPeriod, ms: number, distanceM: num
     share.ms += ms;
     share.distanceM += distanceM;
   }
+}
+
+/** What a vehicle did in a time. */
+export interface Period {
+  /** null where neither the window nor a point says it. */
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
+  readonly points: number;
+  readonly distanceM: number;
+  readonly movingMs: number;
+  readonly parkedMs: number;
+  readonly gapMs: number;
+  /** Of all points; null without one. */
+  readonly maxSpeedKmh: number | null;
+  readonly first: TrackPoint | null;
+  readonly last: TrackPoint | null;
+}
+
+/** A period that is being added up. */
+export type OpenPeriod = { -readonly [Field in Exclude<keyof Period, 'fromMs' | 'toMs'>]: Period[Field] } & {
+  fromMs: number;
+  toMs: number;
+};
+
+export function openPeriod(fromMs: number, toMs: number): OpenPeriod {
+  return { fromMs, toMs, ...NOTHING };
+}
+
+/** A time without points. */
+export function emptyPeriod(fromMs: number | null, toMs: number | null): Period {
+  return { fromMs, toMs, ...NOTHING };
+}
+
+const NOTHING = {
+  ...{ points: 0, distanceM: 0, movingMs: 0, parkedMs: 0, gapMs: 0 },
+  ...{ maxSpeedKmh: null, first: null, last: null },
+};
+
+export function addPoint(period: OpenPeriod, point: TrackPoint): void {
+  period.points++;
+  period.first ??= point;
+  period.last = point;
+  if (period.maxSpeedKmh === null || point.speedKmh > period.maxSpeedKmh) period.maxSpeedKmh = point.speedKmh;
 }

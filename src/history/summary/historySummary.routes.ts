@@ -11,7 +11,7 @@ import { FROM, TO, WINDOW_MESSAGE } from '../../http/parameters.ts';
 import type { Query } from '../../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../../http/route.ts';
 import { fail, ok } from '../../lib/result.ts';
-import { EXAMPLE_DAY, EXAMPLE_SUMMARY, NO_HISTORY } from '../historyExamples.ts';
+import { EXAMPLE_DAY, EXAMPLE_SUMMARY, NO_HISTORY } from '../history.routes.ts';
 import {
   readTimeZone,
   SUMMARY_BY,
@@ -19,8 +19,7 @@ import {
   TOO_MANY_POINTS,
   TOO_MANY_TRIPS,
 } from '../historyParameters.ts';
-import { SUMMARY_META } from '../historySchemas.ts';
-import { periodView, summaryMeta } from '../historyViews.ts';
+import { periodView, SUMMARY_META, summaryMeta } from '../historySchemas.ts';
 import { readHistoryCall } from '../readHistoryCall.ts';
 import { type HistorySummaries, SUMMARY_LIMIT_MS } from './summarizeHistory.ts';
 

@@ -3,7 +3,7 @@ import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { DeviceGone, pointPages, type TimeWindow } from '../pointPages.sql.ts';
-import type { Period } from './period.ts';
+import type { Period } from './calendarLedger.ts';
 import { Summary, type SummaryRequest } from './summary.ts';
 
 /** Two months of a point every second, or a year and a half of one every ten seconds. */

@@ -1,9 +1,15 @@
 import { distanceM } from '../../geo/distance.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { CalendarLedger } from './calendarLedger.ts';
+import {
+  addPoint,
+  CalendarLedger,
+  emptyPeriod,
+  type OpenPeriod,
+  openPeriod,
+  type Period,
+} from './calendarLedger.ts';
 import type { LocalDays } from './localDays.ts';
 import { type Ledger, type Motion, MotionWalk, type TrackPoint, type Way } from './motionWalk.ts';
-import { addPoint, emptyPeriod, type OpenPeriod, openPeriod, type Period } from './period.ts';
 
 export const SUMMARY_PERIODS = ['total', 'day', 'trip'] as const;
 export type SummaryPeriods = (typeof SUMMARY_PERIODS)[number];

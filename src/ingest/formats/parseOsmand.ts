@@ -1,8 +1,6 @@
 import { fail, type Result } from '../../lib/result.ts';
-import { KMH_PER_KNOT } from './knots.ts';
-import { objectOrEmpty } from './objectOrEmpty.ts';
 import type { OsmandName, OsmandParams } from './osmandParams.ts';
-import { type ParsedPoint, parsePoint } from './parsePoint.ts';
+import { KMH_PER_KNOT, objectOrEmpty, type ParsedPoint, parsePoint } from './parsePoint.ts';
 import { NO_FIX, REJECTIONS, type Rejection } from './rejection.ts';
 
 /** Below this a timestamp is in seconds (until the year 5138), from it on in milliseconds (since March 1973). */

@@ -158,3 +158,11 @@ function isPrintable(text: string): boolean {
   }
   return text.isWellFormed();
 }
+
+/** One knot is one nautical mile (1852 m) an hour. */
+export const KMH_PER_KNOT = 1.852;
+
+/** A part of a JSON body whose members may be looked for, also where it is missing or something else. */
+export function objectOrEmpty(value: unknown): object {
+  return typeof value === 'object' && value !== null ? value : {};
+}

@@ -1,7 +1,5 @@
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { KMH_PER_KNOT } from './knots.ts';
-import { objectOrEmpty } from './objectOrEmpty.ts';
-import { type ParsedPoint, parseInstantMs, parsePoint } from './parsePoint.ts';
+import { KMH_PER_KNOT, objectOrEmpty, type ParsedPoint, parseInstantMs, parsePoint } from './parsePoint.ts';
 import { NO_FIX, REJECTIONS, type Rejection } from './rejection.ts';
 
 /** The parts that are read of what Traccar forwards with `forward.type=json`. */

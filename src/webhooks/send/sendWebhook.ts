@@ -4,7 +4,7 @@ import type { CidrSet } from '../../access/cidrSet.ts';
 import { type IpAddress, parseIpAddress } from '../../access/ipAddress.ts';
 import { parseSafeAddress, parseSafeAnswer } from '../addressSafety.ts';
 import { validateWebhookUrl } from '../urlSafety.ts';
-import type { ExchangeError } from './exchangeError.ts';
+import type { ExchangeError } from './postOnce.ts';
 import { postOnce } from './postOnce.ts';
 import type { ConnectionOwner, ReceiverConnections } from './receiverConnections.ts';
 

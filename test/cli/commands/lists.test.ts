@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { PAGE_ROWS } from '../../../src/cli/printPages.ts';
+import { PAGE_ROWS } from '../../../src/cli/command.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { type FleetRun, runFleet, words } from '../runFleet.ts';

@@ -1,6 +1,6 @@
 import { distanceM } from '../../../src/geo/distance.ts';
+import type { OpenPeriod, Period } from '../../../src/history/summary/calendarLedger.ts';
 import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
-import type { OpenPeriod, Period } from '../../../src/history/summary/period.ts';
 
 /** From one point to the next, and what the vehicle did. */
 interface Interval {

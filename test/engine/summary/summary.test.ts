@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { OpenPeriod } from '../../../src/history/summary/calendarLedger.ts';
 import { LocalDays } from '../../../src/history/summary/localDays.ts';
 import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
-import type { OpenPeriod } from '../../../src/history/summary/period.ts';
 import { Summary, type SummaryPeriods } from '../../../src/history/summary/summary.ts';
 import { NO_STATE, stepDevice } from '../../../src/ingest/deviceEvents.ts';
 import { HOUR_MS } from '../../../src/lib/durations.ts';

@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { logIn } from '../../../src/tenants/logIn.ts';
-import { LOGIN_LIMITS } from '../../../src/tenants/loginLimits.ts';
+import { LOGIN_LIMITS } from '../../../src/tenants/logins.sql.ts';
 import type { LoginTurn } from '../../../src/tenants/loginTurns.ts';
 import { makeOwner, PASSWORD } from '../../support/http/application.ts';
 import { adminOf } from '../../support/postgres/admin.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { insertArea } from '../../../src/areas/areas.sql.ts';
-import type { ExplainRequest } from '../../../src/explain/explainRequest.ts';
+import type { ExplainRequest } from '../../../src/explain/explanations.ts';
 import { Explanations } from '../../../src/explain/explanations.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../../../src/lib/workTurns.ts';
 import type { Sql, Tx } from '../../../src/postgres/sql.ts';

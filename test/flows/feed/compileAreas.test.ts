@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import type { Area } from '../../../src/areas/knownArea.ts';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';
-import { compileAreas } from '../../../src/coherence/compileAreas.ts';
+import { compileAreas } from '../../../src/coherence/applyChanges.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { CIRCLE, POLYGON, validArea } from '../../support/http/areas.ts';
 import { spin } from '../../support/spin.ts';

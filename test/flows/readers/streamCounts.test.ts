@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { StreamCounts } from '../../../src/feeds/streamCounts.ts';
+import { StreamCounts } from '../../../src/feeds/waitRoom.ts';
 
 test('ten streams of a key are open at a time, five thousand of an account, and others go on', () => {
   const counts = new StreamCounts();

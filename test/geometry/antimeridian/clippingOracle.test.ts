@@ -6,8 +6,7 @@ import polygonClipping from 'polygon-clipping';
 import { clipRing } from '../../../bench/contenders/clipRing.ts';
 import { cutRing } from '../../../src/geo/antimeridian/cutRing.ts';
 import type { LatLng } from '../../../src/geo/latLng.ts';
-import { doublePlanarArea } from '../../../src/geo/planarArea.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { doublePlanarArea, unwrapRing } from '../../../src/geo/ring.ts';
 import { runs } from '../../support/torture.ts';
 import { hardRings, starRings } from '../shapes.ts';
 

@@ -3,7 +3,7 @@ import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { callerHeaders } from '../../../src/http/callerHeaders.ts';
+import { callerHeaders } from '../../../src/http/authorize.ts';
 
 /** What Node's own object of headers says. */
 function oracle(rawHeaders: readonly string[]) {

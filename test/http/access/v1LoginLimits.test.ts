@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { EventCuts } from '../../../src/events/eventParts.sql.ts';
 import { tidy } from '../../../src/housekeeping.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { LOGIN_LIMITS } from '../../../src/tenants/loginLimits.ts';
+import { LOGIN_LIMITS } from '../../../src/tenants/logins.sql.ts';
 import {
   BEHIND_PROXY,
   faceOf,

@@ -7,7 +7,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { AreaAnswers } from '../../../src/areas/areaAnswers.ts';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
-import { areaView } from '../../../src/areas/areaViews.ts';
+import { areaView } from '../../../src/areas/areaOperations.ts';
 import { areaFeature } from '../../../src/areas/geojsonOut.ts';
 import type { Area } from '../../../src/areas/knownArea.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AreaJsonCache } from '../../../src/areas/areaAnswers.ts';
-import { areaView } from '../../../src/areas/areaViews.ts';
+import { areaView } from '../../../src/areas/areaOperations.ts';
 import { areaFeature } from '../../../src/areas/geojsonOut.ts';
 import type { StoredArea } from '../../../src/areas/storedArea.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet } from '../../../src/access/cidrSet.ts';
+import { isIdempotencyKey } from '../../../src/areas/createOnce.ts';
 import { isExternalId } from '../../../src/areas/externalId.ts';
-import { isIdempotencyKey } from '../../../src/areas/idempotencyKey.ts';
 import { completeDraft, mergeDraft } from '../../../src/areas/mergeDraft.ts';
 import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import { isImei } from '../../../src/devices/imei.ts';

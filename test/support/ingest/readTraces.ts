@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { derivedSpeedKmh } from '../../../src/ingest/derivedSpeed.ts';
+import { derivedSpeedKmh } from '../../../src/ingest/deviceEvents.ts';
 import { DATA_FOLDER } from './recordings.ts';
 
 /** A fix of a trace, with the speed that ingest derives. */
