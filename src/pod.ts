@@ -168,7 +168,7 @@ function gaugesOf(
   };
 }
 
-/** Longer than Postgres is given to end by itself (store/embedded/watchdog.ts). */
+/** Longer than Postgres is given to end by itself (postgres/embedded/watchdog.ts). */
 const EMBEDDED_STOP_LIMIT_MS = 40_000;
 
 /** The configured Postgres, or the embedded one, started for this service; `failed` settles when that one ends. */

@@ -14,7 +14,7 @@ interface Migration {
   readonly checksum: string;
 }
 
-const FOLDER = fileURLToPath(new URL('../../../sql', import.meta.url));
+const FOLDER = fileURLToPath(new URL('../../sql', import.meta.url));
 const FILE_NAME = /^(\d{4}_[a-z0-9_]+)\.sql$/;
 /** The id of the advisory lock. It must be the same in every version of this service. */
 const LOCK_ID = 7_215_081_946;

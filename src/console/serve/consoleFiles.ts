@@ -9,7 +9,7 @@ import { baseMap } from './baseMap.ts';
 
 export const CONSOLE_PATH = '/console';
 
-const OWN = join(import.meta.dirname, '..', '..', 'console');
+const OWN = join(import.meta.dirname, '..');
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 const GEOJSON = 'application/geo+json; charset=utf-8';
