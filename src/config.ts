@@ -1,7 +1,7 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type CleanedEnv, customCleanEnv, EnvError, makeExactValidator } from 'envalid';
 import { CidrSet, parseCidrs } from './access/cidrSet.ts';
-import type { ConsoleTiles } from './console/serve/consoleTiles.ts';
+import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
 
 // The error of each completes a line that begins with the name of the variable: "PORT must be …". It shows the value

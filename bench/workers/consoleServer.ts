@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
-import { consoleRoutes } from '../../src/console/serve/consolePage.ts';
+import { consoleRoutes } from '../../src/console/consolePage.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ConsoleQuestion =

@@ -9,8 +9,8 @@ import {
   changeDraft,
   endDraft,
   saveCall,
-} from '../../src/console/areaDraft.ts';
-import type { Area } from '../../src/console/types.ts';
+} from '../../src/console/page/areaDraft.ts';
+import type { Area } from '../../src/console/page/types.ts';
 
 const POLYGON: Area = {
   id: 7,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Fleet } from '../../src/console/fleet.ts';
-import { changeOf, knownDevice, statusAt } from '../../src/console/knownDevice.ts';
-import type { ChangedDevice, Device } from '../../src/console/types.ts';
+import { Fleet } from '../../src/console/page/fleet.ts';
+import { changeOf, knownDevice, statusAt } from '../../src/console/page/knownDevice.ts';
+import type { ChangedDevice, Device } from '../../src/console/page/types.ts';
 import { deviceStatus } from '../../src/devices/deviceStatus.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');

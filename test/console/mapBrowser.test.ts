@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core';
-import type { AreaBody } from '../../src/console/areaDraft.ts';
+import type { AreaBody } from '../../src/console/page/areaDraft.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
 import { logIn, makeOwner } from '../support/http/application.ts';
 import { startBrowser, withoutBrowser } from '../support/http/browser.ts';

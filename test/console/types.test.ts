@@ -7,7 +7,7 @@ import { describedApi } from '../support/http/describedApi.ts';
 import { compile, STRICTER, typesOf } from '../support/http/typedClient.ts';
 import { skipWithoutTools } from '../tools/tools.ts';
 
-const TYPES = join(import.meta.dirname, '..', '..', 'src', 'console', 'types.ts');
+const TYPES = join(import.meta.dirname, '..', '..', 'src', 'console', 'page', 'types.ts');
 
 /** What the description calls it, and what the console does. Keys belong to v1, which is not described. */
 const PAIRS = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { AreaBody } from '../../../src/console/areaDraft.ts';
-import { distanceM } from '../../../src/console/map/areaShapes.ts';
-import { clicked, dragged, handlesOf } from '../../../src/console/map/draftShape.ts';
+import type { AreaBody } from '../../../src/console/page/areaDraft.ts';
+import { distanceM } from '../../../src/console/page/map/areaShapes.ts';
+import { clicked, dragged, handlesOf } from '../../../src/console/page/map/draftShape.ts';
 
 const [A, B] = [
   { lat: 1, lng: 2 },

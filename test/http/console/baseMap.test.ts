@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { baseMap, landOf } from '../../../src/console/serve/baseMap.ts';
+import { baseMap, landOf } from '../../../src/console/baseMap.ts';
 import { northwardAreaM2 } from '../../../src/geo/authalic.ts';
 import { ringAreaM2 } from '../../../src/geo/measure.ts';
 import { unwrapRing } from '../../../src/geo/ring.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { withoutComments } from '../../../src/console/serve/consoleFiles.ts';
+import { withoutComments } from '../../../src/console/consoleFiles.ts';
 import { rawRequest } from '../../support/http/http.ts';
 import { ownerPod } from '../../support/ownerPod.ts';
 import { importTypescript, skipWithoutTools } from '../../tools/tools.ts';
@@ -29,7 +29,7 @@ test('the modules of the console are the same without their comments', {
   skip: skipWithoutTools(),
 }, async () => {
   const ts = await importTypescript();
-  const folder = new URL('../../../src/console/', import.meta.url);
+  const folder = new URL('../../../src/console/page/', import.meta.url);
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
     path.endsWith('.ts'),
   );

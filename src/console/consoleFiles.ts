@@ -4,12 +4,12 @@ import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { StaticFile } from '../../http/staticFile.ts';
+import { StaticFile } from '../http/staticFile.ts';
 import { baseMap } from './baseMap.ts';
 
 export const CONSOLE_PATH = '/console';
 
-const OWN = join(import.meta.dirname, '..');
+const OWN = join(import.meta.dirname, 'page');
 const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 const GEOJSON = 'application/geo+json; charset=utf-8';
