@@ -3,80 +3,53 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize, relative } from 'node:path';
 import { describe, test } from 'node:test';
 
-const SRC = join(import.meta.dirname, '..', 'src');
+const ROOT = join(import.meta.dirname, '..');
+const SRC = join(ROOT, 'src');
 
-/** Which folders a folder may import from. What is not listed is an arrow that must never exist. */
-const ALLOWED: Readonly<Record<string, readonly string[]>> = {
-  base: [],
-  geometry: ['base'],
-  access: ['base'],
-  feeds: ['base'],
-  areas: ['base', 'geometry'],
-  engine: ['base', 'geometry', 'areas'],
-  delivery: ['base', 'access'],
-  memory: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery'],
-  store: ['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'feeds'],
-  queue: ['base', 'access', 'delivery'],
-  net: ['base', 'access', 'delivery'],
-  flows: [
-    'base',
-    'geometry',
-    'areas',
-    'engine',
-    'access',
-    'delivery',
-    'feeds',
-    'memory',
-    'store',
-    'queue',
-    'net',
-  ],
-  http: [
-    'base',
-    'geometry',
-    'areas',
-    'engine',
-    'access',
-    'delivery',
-    'feeds',
-    'memory',
-    'store',
-    'flows',
-    '.',
-  ],
-  cli: [
-    'base',
-    'geometry',
-    'areas',
-    'engine',
-    'access',
-    'delivery',
-    'memory',
-    'store',
-    'queue',
-    'net',
-    'flows',
-    '.',
-  ],
-  console: [],
-  '.': [
-    ...Array.from(['base', 'geometry', 'areas', 'engine', 'access', 'delivery', 'feeds', 'memory']),
-    'store',
-    'queue',
-    'net',
-    'flows',
-    'http',
-  ],
-};
+/**
+ * The folders of src from the lowest to the highest. A folder imports only from those before it, so no two import each
+ * other, directly or by way of others. The files of src itself (`.`) construct a pod out of all.
+ */
+const ORDER = [
+  'lib',
+  'geo',
+  'postgres',
+  'redis',
+  'changelog',
+  'access',
+  'http',
+  'tenants',
+  'devices',
+  'areas',
+  'events',
+  'history',
+  'webhooks',
+  'coherence',
+  'feeds',
+  'ingest',
+  'explain',
+  'console',
+  '.',
+  'cli',
+];
+/** Files of src itself that hold nothing but a type or a constant, which any folder may know. */
+const KNOWN_TO_ALL = ['config.ts', 'version.ts'];
 
-/** Folders whose code decides and does nothing else: no I/O, no express, no environment, no clock. */
-const PURE = ['base', 'geometry', 'areas', 'engine', 'delivery', 'access', 'feeds', 'memory'];
-const PURE_BUILTINS = ['node:crypto', 'node:net', 'node:util'];
-/** The one clock, and files whose business is an operating-system process. */
-const CLOCK = 'base/clock.ts';
+/** The console is a program of its own, in the browser: it imports nothing of the service. */
+const PAGE = 'console/page';
+const PAGE_PACKAGES = ['preact', 'preact/hooks', 'htm', '@preact/signals', 'maplibre-gl', 'geojson'];
+
+/** What a file may do is told by the end of its name. */
+type Role = 'pure' | 'sql' | 'memory' | 'routes' | 'acts';
+const PURE_BUILTINS = ['node:crypto', 'node:net', 'node:util', 'node:zlib', 'node:buffer'];
+const IO_PACKAGES = ['express', 'helmet', 'pg', 'pg-copy-streams', 'ioredis', 'pino', 'prom-client'];
+/** The one clock. */
+const CLOCK = 'lib/clock.ts';
 
 /** More cannot be taken in at a glance. */
 const FILES_MAX = 20;
+const LINES_MAX = 400;
+const SRC_FILES_MAX = 620;
 
 interface Source {
   readonly path: string;
@@ -84,25 +57,68 @@ interface Source {
   readonly text: string;
   /** Imported files of src, relative to it. */
   readonly files: readonly string[];
+  /** Those of them that are imported for more than types. */
+  readonly valueFiles: readonly string[];
   readonly packages: readonly string[];
 }
 
 const sources: readonly Source[] = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
   .filter((path) => path.endsWith('.ts'))
   .map(readSource);
+const byPath = new Map(sources.map((source) => [source.path, source]));
+const service = sources.filter(({ path }) => !path.startsWith(`${PAGE}/`));
 
 function readSource(path: string): Source {
   const text = readFileSync(join(SRC, path), 'utf8');
   const imports = [
-    ...text.matchAll(/(?:^|\n)\s*(?:import|export)\s[^;]*?from\s+'([^']+)'|import\('([^']+)'\)/g),
-  ].map((match) => (match[1] ?? match[2]) as string);
+    ...text.matchAll(
+      /(?:^|\n)\s*(?:import|export)\s(?<what>[^;]*?)from\s+'(?<from>[^']+)'|import\('(?<later>[^']+)'\)/g,
+    ),
+  ].map(({ groups = {} }) => ({
+    name: (groups['from'] ?? groups['later']) as string,
+    what: groups['what'] ?? '',
+  }));
+  const toFile = ({ name }: { name: string }) => normalize(join(dirname(path), name));
+  const own = imports.filter(({ name }) => name.startsWith('.'));
   return {
     path,
     folder: folderOf(path),
     text,
-    files: imports.filter((name) => name.startsWith('.')).map((name) => normalize(join(dirname(path), name))),
-    packages: imports.filter((name) => !name.startsWith('.')),
+    files: own.map(toFile),
+    valueFiles: own.filter(({ what }) => !isOfTypes(what)).map(toFile),
+    packages: imports.filter(({ name }) => !name.startsWith('.')).map(({ name }) => name),
   };
+}
+
+/** `type X`, `type { X }` and `{ type X, type Y }` are gone when the program runs. */
+function isOfTypes(what: string): boolean {
+  if (what.startsWith('type ')) return true;
+  const names = what
+    .match(/^\{(.*)\}\s*$/s)?.[1]
+    ?.split(',')
+    .map((name) => name.trim())
+    .filter(Boolean) ?? [''];
+  return names.every((name) => name.startsWith('type '));
+}
+
+function folderOf(path: string): string {
+  const [first = '', ...rest] = path.split('/');
+  return rest.length === 0 ? '.' : first;
+}
+
+/** The role that the name of a file states; without one it is pure unless it does I/O, which `acts` says. */
+function roleOf({ path, packages, valueFiles, text }: Source): Role {
+  const named = path.match(/\.(sql|memory|routes)\.ts$/)?.[1];
+  if (named !== undefined) return named as Role;
+  const isActing =
+    packages.some(
+      (name) => IO_PACKAGES.includes(name) || (name.startsWith('node:') && !PURE_BUILTINS.includes(name)),
+    ) ||
+    valueFiles.some(
+      (file) => /\.(sql|routes)\.ts$/.test(file) || /^(postgres|redis|coherence)\//.test(file),
+    ) ||
+    /\bSql\b|\bTx\b|\bawait\b|setTimeout|setInterval/.test(text);
+  return isActing ? 'acts' : 'pure';
 }
 
 function foldersUnder(root: string): string[] {
@@ -118,58 +134,112 @@ function filesIn(folder: string): number {
   return readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile()).length;
 }
 
-function folderOf(path: string): string {
-  const [first = '', ...rest] = path.split('/');
-  return rest.length === 0 ? '.' : first;
+/** Every chain of `next` that comes back to where it began, as text. */
+function circlesOf(nodes: Iterable<string>, next: (node: string) => Iterable<string>): string[] {
+  const state = new Map<string, 'open' | 'done'>();
+  const circles: string[] = [];
+  const visit = (node: string, trail: readonly string[]): void => {
+    if (state.get(node) === 'done') return;
+    if (state.get(node) === 'open') {
+      circles.push([...trail.slice(trail.indexOf(node)), node].join(' -> '));
+      return;
+    }
+    state.set(node, 'open');
+    for (const each of next(node)) visit(each, [...trail, node]);
+    state.set(node, 'done');
+  };
+  for (const node of nodes) visit(node, []);
+  return circles;
 }
 
 describe('the structure of src', () => {
   test('there is something to look at', () => {
     assert.ok(sources.length > 50);
     assert.ok(sources.some((source) => source.files.length > 3));
+    for (const role of ['pure', 'sql', 'memory', 'routes', 'acts'])
+      assert.ok(
+        service.some((source) => roleOf(source) === role),
+        `there is a file of the role ${role}`,
+      );
   });
 
-  test('a folder imports only from folders it may know', () => {
-    const wrong = sources.flatMap((source) =>
-      source.files
-        .map(folderOf)
-        .filter((folder) => folder !== source.folder && !(ALLOWED[source.folder] ?? []).includes(folder))
-        .map((folder) => `${source.path} -> ${folder}`),
+  test('a folder imports only from those below it', () => {
+    const wrong = service.flatMap(({ path, folder, files }) =>
+      files
+        .filter((file) => folderOf(file) !== folder && !KNOWN_TO_ALL.includes(file))
+        .filter((file) => ORDER.indexOf(folderOf(file)) > ORDER.indexOf(folder) || !ORDER.includes(folder))
+        .map((file) => `${path} -> ${file}`),
     );
     assert.deepEqual(wrong, []);
   });
 
-  test('the console stands apart: nothing imports it, and it has its packages from the allow list', () => {
-    const page = sources.filter(({ folder }) => folder === 'console');
-    assert.ok(page.length > 10);
-    const served = ['preact', 'preact/hooks', 'htm', '@preact/signals', 'maplibre-gl'];
-    const typesOnly = ['geojson'];
-    for (const { path, packages } of page)
-      for (const name of packages)
-        assert.ok([...served, ...typesOnly].includes(name), `${path} imports ${name}`);
-    const others = sources.filter(
-      ({ folder, files }) => folder !== 'console' && files.some((file) => folderOf(file) === 'console'),
+  test('folders form no circle, nor do files', () => {
+    const folders = new Map<string, Set<string>>();
+    for (const { folder, files } of service) {
+      const known = folders.get(folder) ?? new Set();
+      for (const file of files)
+        if (folderOf(file) !== folder && !KNOWN_TO_ALL.includes(file)) known.add(folderOf(file));
+      folders.set(folder, known);
+    }
+    assert.deepEqual(
+      circlesOf(folders.keys(), (folder) => folders.get(folder) ?? []),
+      [],
     );
+    assert.deepEqual(
+      circlesOf(byPath.keys(), (path) => byPath.get(path)?.files ?? []),
+      [],
+    );
+  });
+
+  test('the page of the console stands apart: nothing imports it, and it has its packages from a list', () => {
+    const page = sources.filter(({ path }) => path.startsWith(`${PAGE}/`));
+    assert.ok(page.length > 10);
+    for (const { path, packages, files } of page) {
+      for (const name of packages) assert.ok(PAGE_PACKAGES.includes(name), `${path} imports ${name}`);
+      for (const file of files) assert.ok(file.startsWith(`${PAGE}/`), `${path} imports ${file}`);
+    }
+    const others = service.filter(({ files }) => files.some((file) => file.startsWith(`${PAGE}/`)));
     assert.deepEqual(
       others.map(({ path }) => path),
       [],
     );
   });
 
-  test('a folder has at most twenty files', () => {
-    const crowded = ['src', 'test', 'bench'].flatMap((root) =>
-      foldersUnder(join(SRC, '..', root))
-        .map((folder) => ({ folder: relative(join(SRC, '..'), folder), files: filesIn(folder) }))
-        .filter(({ files }) => files > FILES_MAX),
-    );
-    assert.deepEqual(crowded, []);
+  test('what decides and what remembers does no I/O and knows neither express nor the environment nor the time', () => {
+    const wrong = service
+      .filter((source) => ['pure', 'memory'].includes(roleOf(source)))
+      .flatMap(({ path, packages, valueFiles, text }) => [
+        ...packages
+          .filter(
+            (name) =>
+              IO_PACKAGES.includes(name) || (name.startsWith('node:') && !PURE_BUILTINS.includes(name)),
+          )
+          .map((name) => `${path} imports ${name}`),
+        ...valueFiles
+          .filter((file) => /\.(sql|routes)\.ts$/.test(file))
+          .map((file) => `${path} imports ${file}`),
+        ...(path !== CLOCK && /\bDate\.now\(|\bnew Date\(\)|\bprocess\.(env|argv)|\bMath\.random\(/.test(text)
+          ? [`${path} asks for the time, the environment or chance`]
+          : []),
+      ]);
+    assert.deepEqual(wrong, []);
   });
 
-  test('routes read from the store and leave every write to a flow', () => {
-    const wrong = sources
-      .filter(({ folder }) => folder === 'http')
+  test('statements are written in files of statements, and in the client itself', () => {
+    const wrong = service
+      .filter((source) => roleOf(source) !== 'sql' && !source.path.startsWith('postgres/'))
+      .filter(({ text }) =>
+        /\b(?:sql|tx)(?:<[^`]*>)?`\s*(?:select|insert|update|delete|with|copy)\b/i.test(text),
+      )
+      .map(({ path }) => path);
+    assert.deepEqual(wrong, []);
+  });
+
+  test('routes read, and leave every write to a function that says so', () => {
+    const wrong = service
+      .filter((source) => roleOf(source) === 'routes')
       .flatMap(({ path, text }) =>
-        [...text.matchAll(/import \{([^}]*)\} from '[./]*\/store\/[^']*'/g)]
+        [...text.matchAll(/import \{([^}]*)\} from '[./]*\/[^']*\.sql\.ts'/g)]
           .flatMap(([, names = '']) => names.split(',').map((name) => name.trim()))
           .filter((name) => /^(insert|update|delete|lock|requeue|rotate|revoke|remove|record)/.test(name))
           .map((name) => `${path} imports ${name}`),
@@ -177,63 +247,35 @@ describe('the structure of src', () => {
     assert.deepEqual(wrong, []);
   });
 
-  test('only the entry and the tests construct a service', () => {
-    const wrong = sources.filter(
-      (source) => source.files.includes('wiring.ts') && source.path !== 'main.ts' && source.folder !== 'cli',
+  test('only the entry, the commands and the tests construct a service', () => {
+    const wrong = service.filter(
+      ({ path, folder, files }) => files.includes('wiring.ts') && path !== 'main.ts' && folder !== 'cli',
     );
     assert.deepEqual(
-      wrong.map((source) => source.path),
+      wrong.map(({ path }) => path),
       [],
     );
   });
 
-  test('pure folders do no I/O and know neither express nor the environment nor the time', () => {
-    const wrong = sources
-      .filter((source) => PURE.includes(source.folder))
-      .flatMap((source) => [
-        ...source.packages
-          .filter((name) => name.startsWith('node:') && !PURE_BUILTINS.includes(name))
-          .map((name) => `${source.path} imports ${name}`),
-        ...source.packages
-          .filter((name) =>
-            ['express', 'postgres', 'ioredis', 'pino', 'prom-client', 'helmet'].includes(name),
-          )
-          .map((name) => `${source.path} imports ${name}`),
-        ...(source.path !== CLOCK &&
-        /\bDate\.now\(|\bnew Date\(\)|\bprocess\.(env|argv)|\bMath\.random\(/.test(source.text)
-          ? [`${source.path} asks for the time, the environment or chance`]
-          : []),
-      ]);
-    assert.deepEqual(wrong, []);
-  });
-
   test('the environment is read in the entries only', () => {
-    const readers = sources
-      .filter((source) => /\bprocess\.env\b/.test(source.text))
-      .map((source) => source.path);
+    const readers = sources.filter(({ text }) => /\bprocess\.env\b/.test(text)).map(({ path }) => path);
     // The cluster's files only pass it on to Postgres.
     const entries = readers.filter(
-      (path) => path === 'main.ts' || path.startsWith('cli/') || path.startsWith('store/embedded'),
+      (path) => path === 'main.ts' || path.startsWith('cli/') || path.startsWith('postgres/embedded'),
     );
     assert.deepEqual(readers, entries);
   });
 
-  test('there is no cycle between files', () => {
-    const byPath = new Map(sources.map((source) => [source.path, source]));
-    const state = new Map<string, 'open' | 'done'>();
-    const cycles: string[] = [];
-    const visit = (path: string, trail: readonly string[]): void => {
-      if (state.get(path) === 'done') return;
-      if (state.get(path) === 'open') {
-        cycles.push([...trail.slice(trail.indexOf(path)), path].join(' -> '));
-        return;
-      }
-      state.set(path, 'open');
-      for (const next of byPath.get(path)?.files ?? []) visit(next, [...trail, path]);
-      state.set(path, 'done');
-    };
-    for (const source of sources) visit(source.path, []);
-    assert.deepEqual(cycles, []);
+  test('a folder has at most twenty files, and a file at most four hundred lines', () => {
+    const crowded = ['src', 'test', 'bench'].flatMap((root) =>
+      foldersUnder(join(ROOT, root))
+        .map((folder) => ({ folder: relative(ROOT, folder), files: filesIn(folder) }))
+        .filter(({ files }) => files > FILES_MAX),
+    );
+    assert.deepEqual(crowded, []);
+    const long = sources.filter(({ text }) => text.split('\n').length > LINES_MAX).map(({ path }) => path);
+    assert.deepEqual(long, []);
+    assert.ok(sources.length <= SRC_FILES_MAX, `src has ${sources.length} files`);
   });
 
   test('there is no barrel file and no drawer for everything', () => {
@@ -242,16 +284,13 @@ describe('the structure of src', () => {
         ({ path, text }) =>
           /(^|\/)(index|utils?|helpers?|common|misc)\.ts$/.test(path) || /^export \* from/m.test(text),
       )
-      .map((source) => source.path);
+      .map(({ path }) => path);
     assert.deepEqual(wrong, []);
   });
 
   test('every import of a source file names a file that exists', () => {
-    const known = new Set(sources.map((source) => source.path));
-    const missing = sources.flatMap((source) =>
-      source.files
-        .filter((file) => !known.has(file))
-        .map((file) => `${source.path} -> ${relative('.', file)}`),
+    const missing = sources.flatMap(({ path, files }) =>
+      files.filter((file) => !byPath.has(file)).map((file) => `${path} -> ${file}`),
     );
     assert.deepEqual(missing, []);
   });
