@@ -10,7 +10,7 @@ import { idOf, malformedId } from '../http/id.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, ref, type Schema, shapeOf } from '../http/openapi/schema.ts';
+import { integer, list, ref } from '../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
 import { LIST_LIMIT, OFFSET } from '../http/parameters.ts';
 import { offsetOf } from '../http/query.ts';
@@ -19,7 +19,6 @@ import { formatIso } from '../lib/isoTime.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE } from './areaExamples.ts';
 import { ONE_AREA } from './areaOperations.ts';
-import type { Used } from './usage.routes.ts';
 
 const { dwellSeconds } = EXAMPLE_CIRCLE.definition;
 const STAY = { areaId: EXAMPLE_CIRCLE.id, device: EXAMPLE_VAN };
@@ -27,15 +26,6 @@ const LAST_MS = EXAMPLE_VAN.position.recordedAtMs;
 const ENTERED = { ...STAY, insideSinceMs: LAST_MS - 500_000, confirmedAtMs: LAST_MS - 150_000 };
 const PENDING = { ...STAY, insideSinceMs: LAST_MS - 45_000, confirmedAtMs: null };
 const PAGE_META = { pagination: { limit: LIST_LIMIT.fallback, offset: 0, count: 1 }, total: 1 };
-
-export const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
-export const usedOf = (description: string): Schema => ({
-  ...shapeOf<Used>({
-    used: integer('How many there are.', { minimum: 0 }),
-    limit: integer('How many the plan allows.', { minimum: 0 }),
-  }),
-  description,
-});
 
 export const OCCUPANT_STATE = choiceParameter(
   'state',

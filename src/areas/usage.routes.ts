@@ -4,12 +4,21 @@ import { type Answer, dataAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { shapeOf } from '../http/openapi/schema.ts';
+import { integer, type Schema, shapeOf } from '../http/openapi/schema.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import type { Call, Route } from '../http/route.ts';
-import { EXAMPLE_QUOTA, usedOf } from './areaDevices.routes.ts';
+
 import type { AreaQuota } from './areaQuota.ts';
 import { selectAreaQuota } from './areaUsage.sql.ts';
+
+export const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
+export const usedOf = (description: string): Schema => ({
+  ...shapeOf<Used>({
+    used: integer('How many there are.', { minimum: 0 }),
+    limit: integer('How many the plan allows.', { minimum: 0 }),
+  }),
+  description,
+});
 
 export const USAGE: Operation = {
   id: 'getUsage',

@@ -2,7 +2,7 @@ import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
 import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
-import { EVENT_TYPE, eventTypeOf, eventView } from '../events/events.routes.ts';
+import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import type { DescribedError, Operation } from '../http/openapi/operation.ts';
@@ -10,10 +10,8 @@ import { ref } from '../http/openapi/schema.ts';
 import { parameterError, readLimit } from '../http/parameter.ts';
 import { windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
-import type { RecordedEvent } from './eventFeed.sql.ts';
 import type { EventFeed } from './eventFeed.ts';
-import { feedAnswer } from './feedPages.ts';
+import { feedAnswer, recordedEventView } from './feedPages.ts';
 import {
   CURSOR,
   CURSOR_MESSAGE,
@@ -96,9 +94,4 @@ async function feed({ readers }: EventFeedPorts, { caller, query, whenLeft }: Ca
     whenLeft,
   });
   return feedAnswer(page);
-}
-
-/** As the feed of events shows it. */
-export function recordedEventView(event: RecordedEvent) {
-  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
 }

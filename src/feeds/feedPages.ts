@@ -1,7 +1,10 @@
+import { eventView } from '../events/events.routes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
+import { formatIso } from '../lib/isoTime.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangedJson } from './changedJson.ts';
-import { recordedEventView } from './eventFeed.routes.ts';
+import type { RecordedEvent } from './eventFeed.sql.ts';
+
 import type { FeedAnswer, FeedFormat } from './feedPage.ts';
 import { CURSOR_MESSAGE, TOO_MANY_WAITS, TOO_MUCH_UNREAD } from './feedParameters.ts';
 
@@ -59,4 +62,9 @@ function* pageOf<T>(
     at += bytes.write(text, at);
   }
   return bytes.subarray(0, at + bytes.write(closing, at));
+}
+
+/** As the feed of events shows it. */
+export function recordedEventView(event: RecordedEvent) {
+  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
 }

@@ -1,6 +1,6 @@
 import { formatIso } from '../lib/isoTime.ts';
 import type { ChangedJson } from './changedJson.ts';
-import { recordedEventView } from './eventFeed.routes.ts';
+import { recordedEventView } from './feedPages.ts';
 import type { StreamFormat } from './streamGroup.ts';
 
 /** Server-sent events (HTML standard, section 9.2.5): a type, a cursor and one line of JSON. */

@@ -11,11 +11,26 @@ import type { ChangePorts } from '../../http/ports.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import { AREA_ERRORS } from '../areaErrors.ts';
-import { COLLECTION, REPORT } from '../areaWriteOperations.ts';
+import { geojson } from '../areaWrites.routes.ts';
+
 import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
 import { IMPORT_LIMITS } from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
 import { MAX_IMPORT_VALUES, type PlanReply } from './planBody.ts';
+
+export const COLLECTION = {
+  type: 'FeatureCollection',
+  features: [
+    { type: 'Feature', geometry: geojson.geojson.geometry, properties: { name: 'Depot Rome', radius: 250 } },
+    { type: 'Feature', geometry: { type: 'Point', coordinates: [12.5, 95] }, properties: { name: 'Typo' } },
+  ],
+};
+export const REPORT: ImportReport = {
+  created: [],
+  updated: [],
+  errors: [{ index: 1, code: 'errCoordinates' }],
+  warnings: [],
+};
 
 export const DRY_RUN = {
   ...choiceParameter(
