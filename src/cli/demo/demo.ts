@@ -15,6 +15,50 @@ const PROGRESS_MS = 1_000;
 
 // npm run demo: a town of driving vehicles in a service of its own, until Ctrl-C.
 const interrupted = interruption(() => print('\nStopping.'));
+
+const FOLDER = 'demo';
+const PORTS = { PORT: '3000', INGEST_PORT: '3001' };
+
+/** Places of the demo, of three kinds. Named by external ids, so that every run finds those of the one before. */
+const AREAS = [
+  {
+    externalId: 'demo-colosseum',
+    body: { name: 'Colosseum', type: 'circle', center: { lat: 41.8902, lng: 12.4922 }, radius_m: 400 },
+  },
+  {
+    externalId: 'demo-old-town',
+    body: {
+      name: 'Old town',
+      type: 'polygon',
+      color: '#d97706',
+      dwell_seconds: 30,
+      points: [
+        { lat: 41.9109, lng: 12.4763 },
+        { lat: 41.9029, lng: 12.4843 },
+        { lat: 41.8955, lng: 12.4824 },
+        { lat: 41.8898, lng: 12.4766 },
+        { lat: 41.8968, lng: 12.4687 },
+        { lat: 41.9017, lng: 12.4665 },
+      ],
+    },
+  },
+  {
+    externalId: 'demo-corso',
+    body: {
+      name: 'Via del Corso',
+      type: 'polyline',
+      color: '#16a34a',
+      buffer_m: 40,
+      points: [
+        { lat: 41.9107, lng: 12.4764 },
+        { lat: 41.9005, lng: 12.4802 },
+        { lat: 41.8966, lng: 12.4822 },
+      ],
+    },
+  },
+];
+
+const CONSOLE_PATH = '/console';
 const outcome = await demo();
 if (!outcome.ok) {
   complain(outcome.error);
@@ -101,9 +145,6 @@ function overwrite(line: string): void {
 function complain(line: string): void {
   process.stderr.write(`${line}\n`);
 }
-
-const FOLDER = 'demo';
-const PORTS = { PORT: '3000', INGEST_PORT: '3001' };
 type PortName = keyof typeof PORTS;
 
 /**
@@ -151,45 +192,6 @@ function isPortFree(port: number, host: string): Promise<boolean> {
   });
 }
 
-/** Places of the demo, of three kinds. Named by external ids, so that every run finds those of the one before. */
-const AREAS = [
-  {
-    externalId: 'demo-colosseum',
-    body: { name: 'Colosseum', type: 'circle', center: { lat: 41.8902, lng: 12.4922 }, radius_m: 400 },
-  },
-  {
-    externalId: 'demo-old-town',
-    body: {
-      name: 'Old town',
-      type: 'polygon',
-      color: '#d97706',
-      dwell_seconds: 30,
-      points: [
-        { lat: 41.9109, lng: 12.4763 },
-        { lat: 41.9029, lng: 12.4843 },
-        { lat: 41.8955, lng: 12.4824 },
-        { lat: 41.8898, lng: 12.4766 },
-        { lat: 41.8968, lng: 12.4687 },
-        { lat: 41.9017, lng: 12.4665 },
-      ],
-    },
-  },
-  {
-    externalId: 'demo-corso',
-    body: {
-      name: 'Via del Corso',
-      type: 'polyline',
-      color: '#16a34a',
-      buffer_m: 40,
-      points: [
-        { lat: 41.9107, lng: 12.4764 },
-        { lat: 41.9005, lng: 12.4802 },
-        { lat: 41.8966, lng: 12.4822 },
-      ],
-    },
-  },
-];
-
 /** Puts the areas there and returns the id of the first, which the Colosseum is in. */
 async function saveDemoAreas(api: string, key: string): Promise<Result<number, string>> {
   const ids: number[] = [];
@@ -205,8 +207,6 @@ async function saveDemoAreas(api: string, key: string): Promise<Result<number, s
   }
   return ok(ids[0] as number);
 }
-
-const CONSOLE_PATH = '/console';
 
 /** What is said while Postgres starts. */
 function startText(config: Config, env: Env): string {
