@@ -259,7 +259,10 @@ describe('followers of feeds and streams', { skip: skipWithoutRedis() }, () => {
     const { pods, sql, keys, databaseUrl } = setup;
     const { followers, running, stop } = startFollowers(setup);
     // Whoever follows without a cursor begins with the events of now.
-    await waitFor(() => followers.every(({ collected }) => collected.hasBegun(1)));
+    await beside(
+      [running],
+      waitFor(() => followers.every(({ collected }) => collected.hasBegun(1))),
+    );
 
     let roundNumber = 0;
     const round = async (harms: number, since: number, more?: (sent: () => number) => Promise<void>) => {
