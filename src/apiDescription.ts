@@ -1,10 +1,10 @@
 import { EXAMPLE_CIRCLE } from './areas/areaExamples.ts';
-import { AREA_INPUT_SCHEMAS } from './areas/areaInputSchemas.ts';
 import { AREA_SCHEMAS } from './areas/areaSchemas.ts';
 import { BULK_SCHEMAS } from './areas/bulkSchemas.ts';
-import { EXTERNAL_ID } from './areas/externalId.ts';
-import { GEOJSON_SCHEMAS } from './areas/geojsonSchemas.ts';
-import { IMPORT_SCHEMAS } from './areas/importSchemas.ts';
+import { AREA_INPUT_SCHEMAS } from './areas/draft/areaInputSchemas.ts';
+import { EXTERNAL_ID } from './areas/draft/externalId.ts';
+import { GEOJSON_SCHEMAS } from './areas/draft/geojsonSchemas.ts';
+import { IMPORT_SCHEMAS } from './areas/import/importSchemas.ts';
 import { EXAMPLE_IMEI } from './devices/deviceExamples.ts';
 import { DEVICE_SCHEMAS } from './devices/deviceSchemas.ts';
 import { IMEI } from './devices/imei.ts';
@@ -19,8 +19,8 @@ import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { patternOf, text } from './http/openapi/schema.ts';
 import type { Route } from './http/route.ts';
 import { VERSION } from './version.ts';
+import { DELIVERY_ID } from './webhooks/delivery/message.ts';
 import { DELIVERY_SCHEMAS } from './webhooks/deliverySchemas.ts';
-import { DELIVERY_ID } from './webhooks/message.ts';
 import { EXAMPLE_EXHAUSTED } from './webhooks/webhookExamples.ts';
 import { WEBHOOK_SCHEMAS } from './webhooks/webhookSchemas.ts';
 

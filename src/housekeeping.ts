@@ -4,7 +4,7 @@ import { pruneAnswers } from './areas/idempotentAnswers.sql.ts';
 import { pruneChanges } from './changelog/changes.sql.ts';
 import { selectLongestHistoryDays, selectNowMs } from './changelog/snapshot.sql.ts';
 import { forgetDeadPods } from './coherence/pods.sql.ts';
-import { pruneRemovals } from './devices/removals.sql.ts';
+import { pruneRemovals } from './devices/devices.sql.ts';
 import {
   advanceEventParts,
   deleteOldEvents,

@@ -9,7 +9,7 @@ import { WriteTrial } from './coherence/writeTrial.ts';
 import type { Config } from './config.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
 import { Fleet } from './devices/fleet.memory.ts';
-import { StayCounts } from './devices/stayCounts.ts';
+import { StayCounts } from './devices/stays/stayCounts.ts';
 import { EventCuts } from './events/eventParts.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';

@@ -1,13 +1,13 @@
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
-import { BacklogWatch } from './webhooks/backlogWatch.ts';
-import { ClaimBatches } from './webhooks/claimBatches.ts';
-import { DeliverySlots, SLOT_LIMITS } from './webhooks/deliverySlots.ts';
-import { DeliveryWorkers } from './webhooks/deliveryWorkers.ts';
-import { FanOut } from './webhooks/fanOut.ts';
-import { LeftOutDeliveries } from './webhooks/makeLeftOut.ts';
-import { ReceiverConnections } from './webhooks/send/receiverConnections.ts';
-import { sendWebhook } from './webhooks/send/sendWebhook.ts';
+import { ClaimBatches } from './webhooks/delivery/claimBatches.ts';
+import { DeliverySlots, SLOT_LIMITS } from './webhooks/delivery/deliverySlots.ts';
+import { DeliveryWorkers } from './webhooks/delivery/deliveryWorkers.ts';
+import { FanOut } from './webhooks/delivery/fanOut.ts';
+import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';
+import { sendWebhook } from './webhooks/delivery/sendWebhook.ts';
+import { BacklogWatch } from './webhooks/pauses/backlogWatch.ts';
+import { LeftOutDeliveries } from './webhooks/pauses/makeLeftOut.ts';
 
 /** How the deliveries of a pod are started and woken. */
 export interface PodDeliveries {

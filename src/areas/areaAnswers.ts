@@ -1,11 +1,11 @@
 import { type Answer, jsonAnswer } from '../http/answer.ts';
-import type { StreamedBody } from '../http/streamedBody.ts';
+import type { StreamedBody } from '../http/body/streamedBody.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { areaView } from './areaOperations.ts';
-import { areaFeature } from './geojsonOut.ts';
-import type { StoredArea } from './storedArea.ts';
+import { areaView } from './areaExamples.ts';
+import type { StoredArea } from './areaMeasures.ts';
+import { areaFeature } from './draft/geojsonOut.ts';
 
 /** Up to so many bytes, as estimated, a list is made whole. */
 const WHOLE_BYTES = 128 * 1024;

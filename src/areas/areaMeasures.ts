@@ -4,7 +4,7 @@ import type { LatLng } from '../geo/latLng.ts';
 import { circleMeasures, pathLengthM, ringMeasures } from '../geo/measure.ts';
 import { unwrapLine } from '../geo/path.ts';
 import { unwrapRing } from '../geo/ring.ts';
-import { type AreaGeometry, toLatLngs } from './area.ts';
+import { type AreaDefinition, type AreaGeometry, toLatLngs } from './area.ts';
 
 /** What is computed from an area's geometry. */
 export interface AreaMeasures {
@@ -50,4 +50,17 @@ function within({ south, west, north, east }: Bounds, centroid: LatLng): LatLng 
   if (lat >= south && lat <= north && fromWest <= width) return centroid;
   const middle = west + width / 2;
   return { lat: (south + north) / 2, lng: middle > 180 ? middle - 360 : middle };
+}
+
+/** An area as Postgres holds it. */
+export interface StoredArea {
+  readonly id: number;
+  readonly worldId: number;
+  /** Who made it: the namespace of its external id. */
+  readonly accountId: number;
+  readonly definition: AreaDefinition;
+  readonly measures: AreaMeasures;
+  readonly createdAtMs: number;
+  /** Rises with every write. */
+  readonly revision: number;
 }

@@ -1,6 +1,6 @@
 import type { FieldError } from '../lib/fieldError.ts';
 import type { AreaDefinition } from './area.ts';
-import { AREA_ERRORS } from './areaErrors.ts';
+import { AREA_ERRORS } from './draft/areaErrors.ts';
 
 /** What an account has and may have, counted over the areas that it made, shared ones too. */
 export interface AreaQuota extends AreaSize {

@@ -2,27 +2,30 @@ import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { idOf, malformedId } from '../http/id.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { list, patternOf, ref } from '../http/openapi/schema.ts';
-import { choiceParameter, type Parameter, parameterError, readChoice, readLimit } from '../http/parameter.ts';
-import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/parameters.ts';
-import { isBlank, offsetOf, parseDecimal } from '../http/query.ts';
+import { idOf, malformedId } from '../http/parameters/id.ts';
+import {
+  choiceParameter,
+  type Parameter,
+  parameterError,
+  readChoice,
+  readLimit,
+} from '../http/parameters/parameter.ts';
+import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/parameters/parameters.ts';
+import { isBlank, offsetOf, parseDecimal } from '../http/parameters/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { AtOnce } from '../lib/atOnce.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
 import { AREA_TYPES } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
-import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { EXAMPLE_POLYGON } from './areaExamples.ts';
-import { ALL_TYPES, areaView, CIRCLE, ONE_AREA, PAGE_META, TOTAL } from './areaOperations.ts';
-import { EXTERNAL_ID } from './externalId.ts';
-import { areaFeature } from './geojsonOut.ts';
-
-import type { Area } from './knownArea.ts';
+import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
+import { ALL_TYPES, areaView, CIRCLE, EXAMPLE_POLYGON, ONE_AREA, PAGE_META, TOTAL } from './areaExamples.ts';
+import { EXTERNAL_ID } from './draft/externalId.ts';
+import { areaFeature } from './draft/geojsonOut.ts';
 
 export const AREA_TYPE = choiceParameter('type', AREA_TYPES, 'Only areas of this type.');
 

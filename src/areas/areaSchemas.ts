@@ -14,11 +14,11 @@ import {
 } from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { AREA_TYPES } from './area.ts';
-import { AREA_ERRORS } from './areaErrors.ts';
-import { AREA_LIMITS as LIMITS } from './areaLimits.ts';
-import type { areaView } from './areaOperations.ts';
-import { AREA_WARNINGS, type AreaWarning, type WarningCode } from './areaWarning.ts';
-import { COLOR } from './sentFields.ts';
+import type { areaView } from './areaExamples.ts';
+import { AREA_ERRORS } from './draft/areaErrors.ts';
+import { AREA_LIMITS as LIMITS } from './draft/areaLimits.ts';
+import { AREA_WARNINGS, type AreaWarning, type WarningCode } from './draft/areaWarning.ts';
+import { COLOR } from './draft/sentFields.ts';
 
 type AreaView = ReturnType<typeof areaView>;
 

@@ -1,20 +1,16 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { idOf, malformedId } from '../http/id.ts';
-import { jsonBody } from '../http/jsonBody.ts';
+import { jsonBody } from '../http/body/jsonBody.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
 import { choice, list, patternOf, ref, type Schema, shapeOf } from '../http/openapi/schema.ts';
-import type { Parameter } from '../http/parameter.ts';
+import { idOf, malformedId } from '../http/parameters/id.ts';
+import type { Parameter } from '../http/parameters/parameter.ts';
 import type { ChangePorts } from '../http/ports.ts';
 import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
-import type { AreaDraft } from './areaDraft.ts';
-import { AREA_ERRORS } from './areaErrors.ts';
-import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './areaExamples.ts';
-import { areaView, ONE_AREA } from './areaOperations.ts';
-import { AREA_WARNINGS } from './areaWarning.ts';
+import { areaFrom, areaView, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaExamples.ts';
 import {
   type CreateOnce,
   IDEMPOTENCY_KEY,
@@ -22,8 +18,11 @@ import {
   KEY_MISMATCH,
   TOO_MANY_KEYS,
 } from './createOnce.ts';
-import { isExternalId } from './externalId.ts';
-import { parseDraft } from './parseDraft.ts';
+import type { AreaDraft } from './draft/areaDraft.ts';
+import { AREA_ERRORS } from './draft/areaErrors.ts';
+import { AREA_WARNINGS } from './draft/areaWarning.ts';
+import { isExternalId } from './draft/externalId.ts';
+import { parseDraft } from './draft/parseDraft.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from './saveArea.ts';
 
 /** What the path of the upsert route answers to a code in another form. */

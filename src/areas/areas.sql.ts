@@ -1,14 +1,13 @@
 import type { LatLng } from '../geo/latLng.ts';
+import { numbers } from '../geo/numbers.ts';
 import { invariant } from '../lib/invariant.ts';
-import { numbers } from '../lib/numbers.ts';
 import type { CopiedRow } from '../postgres/copiedRow.ts';
 import { copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
 import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';
 import type { AreaDefinition, AreaGeometry, AreaType } from './area.ts';
-import type { AreaMeasures } from './areaMeasures.ts';
-import type { StoredArea } from './storedArea.ts';
+import type { AreaMeasures, StoredArea } from './areaMeasures.ts';
 
 /** The columns of a geometry. */
 export interface RawGeometry {
@@ -291,4 +290,53 @@ const DOUBLE_BYTES = Float64Array.BYTES_PER_ELEMENT;
 /** True when an update failed because another area of the account has its external id. */
 export function isExternalIdTaken(error: unknown): boolean {
   return isUniqueViolation(error, 'area_external_id');
+}
+
+/**
+ * Locks the external ids of an account until the transaction ends: only one transaction at a time adds some. The holder
+ * sees every area that has one, so it cannot lose a race for an id. And two imports of the same ids in different order
+ * cannot deadlock. Must be called before any area is locked.
+ */
+export async function lockExternalIds(tx: Tx, accountId: number): Promise<void> {
+  // The text of the lock is the same in all versions: their pods run side by side.
+  await tx`select pg_advisory_xact_lock(hashtextextended(${`area codes ${accountId}`}, 0))`;
+}
+
+/** The account that made an area of these worlds. Its external id is unique among the areas of that account. */
+export async function selectAreaMaker(
+  tx: Tx,
+  worldIds: readonly number[],
+  areaId: number,
+): Promise<number | undefined> {
+  const [row] = await tx<{ account_id: number }[]>`
+    select account_id from area where id = ${areaId} and world_id = any(${arrayLiteral(worldIds)}::bigint[])`;
+  return row?.account_id;
+}
+
+/** The world of an area, and the worlds it could be moved to. */
+interface AreaWorlds {
+  readonly worldId: number;
+  readonly accountWorldId: number;
+  /** Null when its account belongs to no organization. */
+  readonly organizationWorldId: number | null;
+}
+
+/** Locks an area until the transaction ends, and returns its worlds; undefined when there is no such area. */
+export async function lockAreaWorlds(tx: Tx, areaId: number): Promise<AreaWorlds | undefined> {
+  const [row] = await tx<{ world_id: number; account_world: number; organization_world: number | null }[]>`
+    select r.world_id, a.world_id as account_world, o.world_id as organization_world
+    from area r
+    join account a on a.id = r.account_id
+    left join organization o on o.id = a.organization_id
+    where r.id = ${areaId} for update of r`;
+  if (row === undefined) return undefined;
+  return {
+    worldId: row.world_id,
+    accountWorldId: row.account_world,
+    organizationWorldId: row.organization_world,
+  };
+}
+
+export async function moveArea(tx: Tx, areaId: number, worldId: number): Promise<void> {
+  await tx`update area set world_id = ${worldId}, revision = revision + 1 where id = ${areaId}`;
 }

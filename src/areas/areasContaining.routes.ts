@@ -10,28 +10,27 @@ import {
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/batchPoints.ts';
-import type { BulkCalls } from '../http/bulkCalls.ts';
-import { CONTAINING_MAX } from '../http/bulkLimits.ts';
+} from '../http/bulk/batchPoints.ts';
+import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
+import { CONTAINING_MAX } from '../http/bulk/bulkLimits.ts';
+import type { TextPieces } from '../http/bulk/textPieces.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { integer, list, ref, shapeOf } from '../http/openapi/schema.ts';
-import { parameterError, readChoice } from '../http/parameter.ts';
-import { COORDINATES_MESSAGE, LAT, LNG } from '../http/parameters.ts';
-import { parseDecimal } from '../http/query.ts';
+import { parameterError, readChoice } from '../http/parameters/parameter.ts';
+import { COORDINATES_MESSAGE, LAT, LNG } from '../http/parameters/parameters.ts';
+import { parseDecimal } from '../http/parameters/query.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
-import type { TextPieces } from '../http/textPieces.ts';
 import type { AtOnce } from '../lib/atOnce.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/jsonObject.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
-import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { DISTANCE_M, external_id, id, name, type } from './areaOperations.ts';
+import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
+import { DISTANCE_M, external_id, id, name, type } from './areaExamples.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
-import type { Area } from './knownArea.ts';
 
 export const AREAS_CONTAINING: Operation = {
   id: 'areasContaining',

@@ -1,7 +1,7 @@
 import { DEVICE_NAMES } from '../devices/deviceSchemas.ts';
 import { NEAREST_LIMIT } from '../devices/nearest.routes.ts';
-import { BATCH_LIMITS } from '../http/batchPoints.ts';
-import { CONTAINING_MAX } from '../http/bulkLimits.ts';
+import { BATCH_LIMITS } from '../http/bulk/batchPoints.ts';
+import { CONTAINING_MAX } from '../http/bulk/bulkLimits.ts';
 import type { ErrorCode } from '../http/errors.ts';
 import { ID } from '../http/openapi/commonSchemas.ts';
 import {
@@ -17,7 +17,7 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { occupantView } from './areaDevices.routes.ts';
-import type { areaView } from './areaOperations.ts';
+import type { areaView } from './areaExamples.ts';
 import { AREA_FACTS } from './areaSchemas.ts';
 import type { overlapView } from './overlap/areaOverlaps.routes.ts';
 

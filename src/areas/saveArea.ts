@@ -2,9 +2,7 @@ import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writ
 import type { FieldError } from '../lib/fieldError.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, toVertices } from './area.ts';
-import type { AreaDraft } from './areaDraft.ts';
-import { DEFAULT_COLOR } from './areaLimits.ts';
-import { lockExternalIds, selectAreaMaker } from './areaMakers.sql.ts';
+import type { StoredArea } from './areaMeasures.ts';
 import { growthOf, quotaErrorOf } from './areaQuota.ts';
 import {
   deleteArea,
@@ -12,13 +10,16 @@ import {
   isExternalIdTaken,
   lockArea,
   lockAreasByExternalId,
+  lockExternalIds,
+  selectAreaMaker,
   updateArea,
 } from './areas.sql.ts';
 import { lockAreaQuota } from './areaUsage.sql.ts';
-import type { AreaWarning } from './areaWarning.ts';
-import { completeDraft, mergeDraft } from './mergeDraft.ts';
-import { addressDraft } from './parseDraft.ts';
-import type { StoredArea } from './storedArea.ts';
+import type { AreaDraft } from './draft/areaDraft.ts';
+import { DEFAULT_COLOR } from './draft/areaLimits.ts';
+import type { AreaWarning } from './draft/areaWarning.ts';
+import { completeDraft, mergeDraft } from './draft/mergeDraft.ts';
+import { addressDraft } from './draft/parseDraft.ts';
 
 /** Who writes: its account, and the worlds it sees, its own first. */
 export interface AreaWriter {

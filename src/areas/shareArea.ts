@@ -1,6 +1,6 @@
 import { type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import { lockAreaWorlds, moveArea } from './areaWorlds.sql.ts';
+import { lockAreaWorlds, moveArea } from './areas.sql.ts';
 
 export type ShareAreaError = 'unknown_area' | 'no_organization';
 

@@ -301,3 +301,15 @@ export async function pruneChanges(sql: Sql): Promise<number> {
 }
 
 const PRUNE_CHUNK = 5_000;
+
+/** The id of this transaction, by which pods say that they have followed it. */
+export async function selectTransactionId(tx: Tx): Promise<string> {
+  const [row] = await tx<{ xid: string }[]>`select pg_current_xact_id()::text as xid`;
+  invariant(row, 'a transaction has an id');
+  return row.xid;
+}
+
+/** Wakes the pods once this transaction is committed. */
+export async function notifyPods(tx: Tx): Promise<void> {
+  await tx`select pg_notify(${CHANGE_CHANNEL}, '')`;
+}

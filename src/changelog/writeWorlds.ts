@@ -1,6 +1,6 @@
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { CHANGE_CHANNEL, type EntityKind, recordChange } from './changes.sql.ts';
+import { type EntityKind, notifyPods, recordChange, selectTransactionId } from './changes.sql.ts';
 
 /** Publishes versions of worlds to the other pods, through Redis if there is one. */
 export interface VersionPublisher {
@@ -49,13 +49,13 @@ export async function writeWorlds<T>(ports: WritePorts, work: (scope: WriteScope
     for (const change of changes.toSorted((a, b) => a.worldId - b.worldId)) {
       versions.set(change.worldId, await recordChange(tx, change));
     }
-    const [row] = await tx<{ xid: string }[]>`select pg_current_xact_id()::text as xid`;
+    const xid = await selectTransactionId(tx);
     let published = true;
     for (const [worldId, version] of versions) {
       published = (await ports.versions.publish(worldId, version)) && published;
     }
-    if (changes.length > 0) await tx`select pg_notify(${CHANGE_CHANNEL}, '')`;
-    return { result, xid: row?.xid ?? '0', versions, published };
+    if (changes.length > 0) await notifyPods(tx);
+    return { result, xid, versions, published };
   });
   if (versions.size > 0) {
     let confirmed = published;

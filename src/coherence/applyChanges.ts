@@ -1,12 +1,12 @@
 import type { Keyring } from '../access/keyring.memory.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import type { StoredArea } from '../areas/areaMeasures.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { shapeInSteps } from '../areas/shape.ts';
-import type { StoredArea } from '../areas/storedArea.ts';
 import type { Change } from '../changelog/changes.sql.ts';
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
+import { selectRemovalsById } from '../devices/devices.sql.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { selectRemovalsById } from '../devices/removals.sql.ts';
 import { inTurns } from '../lib/inTurns.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';

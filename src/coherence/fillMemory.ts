@@ -1,7 +1,7 @@
 import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { adoptFeed, type FeedCursor } from '../changelog/changes.sql.ts';
 import { Fleet } from '../devices/fleet.memory.ts';
-import { StayCounts } from '../devices/stayCounts.ts';
+import { StayCounts } from '../devices/stays/stayCounts.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { Tenancy } from '../tenants/tenancy.memory.ts';
 import { Subscriptions } from '../webhooks/subscriptions.memory.ts';

@@ -2,7 +2,7 @@ import { copyAreas } from '../areas/areas.sql.ts';
 import type { FeedCursor } from '../changelog/changes.sql.ts';
 import { countDevices, selectFeedCursor, selectWorldVersions } from '../changelog/snapshot.sql.ts';
 import { copyDevices } from '../devices/deviceRows.sql.ts';
-import { selectRemovals } from '../devices/removals.sql.ts';
+import { selectRemovals } from '../devices/devices.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/memberships.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';

@@ -1,5 +1,5 @@
 import { type LatestPosition, type Motion, NO_MOTION } from '../devices/motion.ts';
-import { encodePackedStays, type PackedStays, StoredStaysReader } from '../devices/packedStays.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from '../devices/stays/packedStays.ts';
 import { invariant } from '../lib/invariant.ts';
 
 /** The new position of a device and its stays, for memory and for the change feed. */

@@ -1,5 +1,6 @@
-import type { Tx } from '../postgres/sql.ts';
+import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
+import { wholeXid } from './deviceRows.sql.ts';
 
 /** The fields of a device that an administrator sets. */
 export interface DeviceDraft {
@@ -80,3 +81,99 @@ function recordset(tx: Tx, drafts: readonly DeviceDraft[]) {
   return tx`jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb)
     as r(imei text, world_id bigint, name text, plate text, device_model text, groups text[])`;
 }
+
+/** A device as the commands list it: its fields as an import file has them, and who owns it. */
+export interface ListedDevice {
+  readonly imei: string;
+  readonly name: string | null;
+  readonly plate: string | null;
+  readonly device_model: string | null;
+  readonly groups: readonly string[];
+  /** Whether it is an organization's. */
+  readonly organization: boolean;
+  /** The address of the account or the name of the organization. */
+  readonly owner: string;
+}
+
+/** The place of a device in the order of the pages. */
+export interface DevicePlace {
+  readonly world_id: number;
+  readonly imei: string;
+}
+
+export const BEFORE_ALL_DEVICES: DevicePlace = { world_id: 0, imei: '' };
+
+/** The devices behind a place, by world and IMEI; of some worlds, or of all (null). */
+export function selectDevicePage(
+  sql: Sql,
+  worldIds: readonly number[] | null,
+  after: DevicePlace,
+  limit: number,
+): Promise<(ListedDevice & DevicePlace)[]> {
+  return sql<(ListedDevice & DevicePlace)[]>`
+    select d.imei, d.name, d.plate, d.device_model, d.groups, o.id is not null as organization,
+           coalesce(o.name, a.email) as owner, d.world_id
+    from device d
+    left join account a on a.world_id = d.world_id
+    left join organization o on o.world_id = d.world_id
+    where (d.world_id, d.imei) > (${after.world_id}::bigint, ${after.imei})
+      ${worldIds === null ? sql`` : sql`and d.world_id = any(${arrayLiteral(worldIds)}::bigint[])`}
+    order by d.world_id, d.imei limit ${limit}`;
+}
+
+/** How long it is remembered that a device left a world: longer than any cursor is good for. */
+const REMOVAL_RETENTION_HOURS = 48;
+
+/** A device that left a world, or was deleted. */
+interface RemovalRow {
+  readonly worldId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  /** The transaction by which it left. */
+  readonly xid: number;
+  readonly atMs: number;
+}
+
+interface RawRemoval {
+  world_id: number;
+  device_id: number;
+  imei: string;
+  xid: string;
+  xmax: number;
+  at: Date;
+}
+
+/** Where these devices were before. */
+export async function selectRemovalsById(sql: Sql, deviceIds: readonly number[]): Promise<RemovalRow[]> {
+  const rows = await sql<RawRemoval[]>`
+    select ${columns(sql)} from device_removal where device_id = any(${arrayLiteral(deviceIds)}::bigint[])`;
+  return rows.map(removalRow);
+}
+
+/** Everything that is remembered, oldest first. */
+export async function selectRemovals(tx: Tx): Promise<RemovalRow[]> {
+  const rows = await tx<RawRemoval[]>`
+    select ${columns(tx)} from device_removal
+    where at > clock_timestamp() - make_interval(hours => ${REMOVAL_RETENTION_HOURS}) order by at`;
+  return rows.map(removalRow);
+}
+
+const columns = (sql: Sql | Tx) => sql`
+  world_id, device_id, imei, at, xmin::text as xid,
+  (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint) as xmax`;
+
+function removalRow({ world_id: worldId, device_id: deviceId, imei, xid, xmax, at }: RawRemoval): RemovalRow {
+  return { worldId, deviceId, imei, xid: wholeXid(Number(xid), xmax), atMs: at.getTime() };
+}
+
+/** Deletes a chunk of what is too old to be remembered; returns how many. */
+export async function pruneRemovals(sql: Sql): Promise<number> {
+  const result = await sql`
+    delete from device_removal where (world_id, device_id) in (
+      select world_id, device_id from device_removal
+      where at < clock_timestamp() - make_interval(hours => ${REMOVAL_RETENTION_HOURS})
+      order by at limit ${PRUNE_CHUNK})`;
+  return result.count;
+}
+
+const PRUNE_CHUNK = 5_000;

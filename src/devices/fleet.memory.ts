@@ -7,10 +7,10 @@ import { LongSearch } from './index/longSearch.ts';
 import type { Device, NearDevice, Occupant, OccupyingDevice } from './knownDevice.ts';
 import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from './motion.ts';
 import { nearAtOnce, nearInSteps } from './nearest.ts';
-import type { OccupantState } from './occupants.memory.ts';
-import { NO_PACKED_STAYS, type PackedStays, stayCount } from './packedStays.ts';
 import { mergedPage } from './sortedList.ts';
-import { StayCounts } from './stayCounts.ts';
+import type { OccupantState } from './stays/occupants.memory.ts';
+import { NO_PACKED_STAYS, type PackedStays, stayCount } from './stays/packedStays.ts';
+import { StayCounts } from './stays/stayCounts.ts';
 import { FIRST_VERSION, World } from './world.memory.ts';
 
 interface MutableDevice extends OccupyingDevice {

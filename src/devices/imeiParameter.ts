@@ -1,8 +1,8 @@
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { DescribedError } from '../http/openapi/operation.ts';
 import { patternOf } from '../http/openapi/schema.ts';
-import type { Parameter } from '../http/parameter.ts';
-import { isBlank } from '../http/query.ts';
+import type { Parameter } from '../http/parameters/parameter.ts';
+import { isBlank } from '../http/parameters/query.ts';
 import { IMEI, isImei } from './imei.ts';
 
 export const DEVICE: Parameter = {

@@ -1,6 +1,6 @@
 import type { DeviceFields, LatestPosition } from './motion.ts';
-import type { PackedStays } from './packedStays.ts';
-import type { Stay } from './stays.ts';
+import type { PackedStays } from './stays/packedStays.ts';
+import type { Stay } from './stays/stays.ts';
 
 /** A device in memory. Only `Fleet.putDevice` replaces its fields, and only `Fleet.move` its position. */
 export interface Device {

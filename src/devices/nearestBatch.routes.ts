@@ -8,16 +8,16 @@ import {
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/batchPoints.ts';
-import type { BulkCalls } from '../http/bulkCalls.ts';
-import { BATCH_DEVICES_MAX } from '../http/bulkLimits.ts';
+} from '../http/bulk/batchPoints.ts';
+import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
+import { BATCH_DEVICES_MAX } from '../http/bulk/bulkLimits.ts';
+import type { TextPieces } from '../http/bulk/textPieces.ts';
 import { ERRORS } from '../http/errors.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { choice, list, ref, shapeOf } from '../http/openapi/schema.ts';
 import { JSON_BODY_BYTES, type Route } from '../http/route.ts';
-import type { TextPieces } from '../http/textPieces.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { isMissing, type JsonObject } from '../lib/jsonObject.ts';
 import { Pace } from '../lib/pace.ts';

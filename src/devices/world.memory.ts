@@ -4,9 +4,9 @@ import type { LongSearch } from './index/longSearch.ts';
 import { PositionIndex } from './index/positionIndex.ts';
 import type { Device, NearDevice, OccupyingDevice } from './knownDevice.ts';
 import { type Motion, NO_MOTION } from './motion.ts';
-import { Occupants } from './occupants.memory.ts';
 import { SortedList } from './sortedList.ts';
-import type { StayCounts } from './stayCounts.ts';
+import { Occupants } from './stays/occupants.memory.ts';
+import type { StayCounts } from './stays/stayCounts.ts';
 
 /** The version of a world in which nothing was ever written. Memory need not know such a world. */
 export const FIRST_VERSION = 1;

@@ -1,5 +1,5 @@
 import { type Shape, shapeOf } from '../areas/shape.ts';
-import type { Stay } from '../devices/stays.ts';
+import type { Stay } from '../devices/stays/stays.ts';
 import { type StoredPast, selectPast } from '../history/past.sql.ts';
 import { DeviceGone, pagesOf, stretchesIn, type TimeWindow } from '../history/pointPages.sql.ts';
 import { type Stretch, selectStretch } from '../history/stretches.sql.ts';

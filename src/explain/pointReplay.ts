@@ -1,6 +1,6 @@
-import type { Stay } from '../devices/stays.ts';
+import type { Stay } from '../devices/stays/stays.ts';
 import { distanceM } from '../geo/distance.ts';
-import { stepStay } from '../ingest/geofenceStep.ts';
+import { stepStay } from '../ingest/geofences/geofenceStep.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import { Pace } from '../lib/pace.ts';
 import type { Steps } from '../lib/workTurns.ts';

@@ -1,4 +1,4 @@
-import type { Stay } from '../devices/stays.ts';
+import type { Stay } from '../devices/stays/stays.ts';
 import type { Outcome, RecordedEvent, Visit } from './explanation.ts';
 
 interface OpenVisit {

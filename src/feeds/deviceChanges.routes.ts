@@ -4,7 +4,7 @@ import { changedDeviceView, removedDeviceView } from '../devices/deviceViews.ts'
 import type { Answer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { readLimit } from '../http/parameter.ts';
+import { readLimit } from '../http/parameters/parameter.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { DeviceFeed } from './deviceFeed.ts';
 import { CURSOR_ERRORS, EXAMPLE_CURSOR } from './eventFeed.routes.ts';

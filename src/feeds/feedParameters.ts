@@ -1,5 +1,5 @@
-import { limitParameter, type Parameter } from '../http/parameter.ts';
-import { clampedInt, isBlank, type Query } from '../http/query.ts';
+import { limitParameter, type Parameter } from '../http/parameters/parameter.ts';
+import { clampedInt, isBlank, type Query } from '../http/parameters/query.ts';
 import { UNREAD_MAX_BYTES } from './unreadAnswers.ts';
 import { WAITS_PER_ACCOUNT, WAITS_PER_KEY } from './waitRoom.ts';
 

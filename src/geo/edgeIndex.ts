@@ -1,4 +1,4 @@
-import { numbers } from '../lib/numbers.ts';
+import { numbers } from './numbers.ts';
 import type { Path } from './path.ts';
 import { chordDistanceSq, writeSurfacePoint } from './surfacePoint.ts';
 import { RADIANS_PER_DEGREE } from './wgs84.ts';

@@ -17,6 +17,8 @@ import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
 import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
 import { type PackedRow, unpackRow } from './packedRows.sql.ts';
 import {
+  endPackingPass,
+  keepPackingLease,
   type PackedPoints,
   replaceRows,
   selectNextRowMs,
@@ -26,9 +28,9 @@ import {
   selectUnpackedDays,
   selectUnpackedDevices,
   selectWorldsOfDevices,
+  takePackingLease,
   type UnpackedDevice,
 } from './packing.sql.ts';
-import { endPackingPass, keepPackingLease, takePackingLease } from './packingLease.sql.ts';
 import { PackingRests } from './packingRests.ts';
 import { isWorthPacking, planPacking } from './planPacking.ts';
 import { mergeColumns } from './stretches.sql.ts';

@@ -1,6 +1,6 @@
 import type { FieldError } from '../lib/fieldError.ts';
+import type { StreamedBody } from './body/streamedBody.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
-import type { StreamedBody } from './streamedBody.ts';
 
 /** What a request is answered with. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {

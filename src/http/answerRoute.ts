@@ -2,15 +2,15 @@ import type { KeyState } from '../access/keyState.ts';
 import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import { DeadlineExceeded, OutOfTime, withDeadline } from '../lib/deadline.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
-import { parameterError, readChoice } from './parameter.ts';
-import { type Query, readQuery } from './query.ts';
-import type { ApiVersion, Call, Route } from './route.ts';
+import { parameterError, readChoice } from './parameters/parameter.ts';
+import { type Query, readQuery } from './parameters/query.ts';
 import {
   knownParameters,
   STRICT,
   unknownParametersMessage,
   unknownParametersText,
-} from './unknownParameters.ts';
+} from './parameters/unknownParameters.ts';
+import type { ApiVersion, Call, Route } from './route.ts';
 
 /** A Postgres that neither answers nor fails must not keep a caller waiting for ever. Polled routes do not ask it. */
 const ANSWER_DEADLINE_MS = 15_000;

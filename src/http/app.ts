@@ -20,16 +20,16 @@ import {
   rejectApiVersion,
   takesSessions,
 } from './authorize.ts';
-import type { BodyBudget, BodyOwner } from './bodyBudget.ts';
+import type { BodyBudget, BodyOwner } from './body/bodyBudget.ts';
+import { isEncoded } from './body/readBody.ts';
 import { measure } from './measure.ts';
 import { methodAnswer } from './methodAnswer.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from './parameters/unknownParameters.ts';
 import type { PollingPorts } from './pollingListener.ts';
 import { probeRoutes } from './probes.ts';
-import { isEncoded } from './readBody.ts';
 import type { ApiVersion, RequestBody, Route } from './route.ts';
 import { send, whenGone } from './send.ts';
 import { unexpectedErrorAnswer } from './unexpectedError.ts';
-import { UNKNOWN_PARAMETERS_HEADER } from './unknownParameters.ts';
 
 export type AppPorts = PollingPorts &
   ApplicationPorts &

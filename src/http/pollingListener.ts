@@ -7,14 +7,14 @@ import { invariant } from '../lib/invariant.ts';
 import type { Answer } from './answer.ts';
 import { answerRoute, resolveCall } from './answerRoute.ts';
 import { type AuthorizePorts, authorizeRequest, deniedAnswer, rejectApiVersion } from './authorize.ts';
+import { type StreamedBody, sendStreamed } from './body/streamedBody.ts';
 import type { Observe } from './measure.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from './parameters/unknownParameters.ts';
 import { type PollingEntry, type PollingMatch, PollingTable } from './pollingTable.ts';
 import type { Probes } from './probes.ts';
 import type { Route } from './route.ts';
 import { whenGone } from './send.ts';
-import { type StreamedBody, sendStreamed } from './streamedBody.ts';
 import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
-import { UNKNOWN_PARAMETERS_HEADER } from './unknownParameters.ts';
 
 export interface PollingPorts extends AuthorizePorts {
   readonly routes: readonly Route[];

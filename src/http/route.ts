@@ -4,7 +4,7 @@ import type { JsonError } from '../lib/parseJson.ts';
 import type { Result } from '../lib/result.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
-import type { Query } from './query.ts';
+import type { Query } from './parameters/query.ts';
 
 /** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
 export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Answer, LiveBody, StreamSink } from './answer.ts';
-import { sendStreamed } from './streamedBody.ts';
+import { sendStreamed } from './body/streamedBody.ts';
 
 /**
  * Writes an answer once; HEAD gets the same headers without the body. For a long body it returns a promise that

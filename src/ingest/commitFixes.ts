@@ -11,9 +11,9 @@ import {
   encodePositionUpdates,
   type PositionUpdate,
 } from '../coherence/positionUpdates.ts';
-import { packStays } from '../devices/packedStays.ts';
-import { StayBudget } from '../devices/stayRoom.ts';
-import type { Stay } from '../devices/stays.ts';
+import { packStays } from '../devices/stays/packedStays.ts';
+import { StayBudget } from '../devices/stays/stayRoom.ts';
+import type { Stay } from '../devices/stays/stays.ts';
 import type { OnDamaged } from '../history/packedLookup.sql.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
@@ -29,9 +29,9 @@ import {
 } from './deviceStates.sql.ts';
 import type { BatchEvaluation, BatchPoint } from './evaluateBatch.ts';
 import { type EvaluatePorts, evaluateFixes } from './evaluateFixes.ts';
-import type { RefusedStays } from './evaluateGeofences.ts';
 import { fixEvents } from './fixEvents.ts';
-import type { KnownInside } from './knownInside.ts';
+import type { RefusedStays } from './geofences/evaluateGeofences.ts';
+import type { KnownInside } from './geofences/knownInside.ts';
 import { owedAfter, type RateExceeded, roomAtMs, roomOf } from './pointRate.ts';
 import { findStored, insertNewPositions } from './positions.sql.ts';
 import { storeEvents } from './storeEvents.ts';

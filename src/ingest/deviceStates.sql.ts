@@ -1,10 +1,10 @@
-import { decodeStays, encodeStays, type Stay } from '../devices/stays.ts';
+import { decodeStays, encodeStays, type Stay } from '../devices/stays/stays.ts';
 import { invariant } from '../lib/invariant.ts';
 import { rowSlices } from '../postgres/rowSlices.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import type { DeviceState } from './deviceEvents.ts';
-import type { RefusedStays } from './evaluateGeofences.ts';
+import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 import { decodeRepeats, encodeRepeats } from './repeats.ts';
 
 /** What the next fix of a device is evaluated against, and the world that owns the device now. */

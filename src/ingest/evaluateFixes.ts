@@ -1,5 +1,5 @@
 import type { Memory } from '../coherence/applyChanges.ts';
-import type { StayBudget } from '../devices/stayRoom.ts';
+import type { StayBudget } from '../devices/stays/stayRoom.ts';
 import { inTurns } from '../lib/inTurns.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { LockedState } from './deviceStates.sql.ts';
@@ -10,10 +10,10 @@ import {
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
-} from './evaluateGeofences.ts';
-import { askShape, type WatchedAreas } from './geofences.ts';
-import type { KnownInside } from './knownInside.ts';
-import { watchedAreas } from './watchedAreas.ts';
+} from './geofences/evaluateGeofences.ts';
+import { askShape, type WatchedAreas } from './geofences/geofences.ts';
+import type { KnownInside } from './geofences/knownInside.ts';
+import { watchedAreas } from './geofences/watchedAreas.ts';
 
 export interface EvaluatePorts {
   readonly memory: Pick<Memory, 'areas' | 'tenancy'>;

@@ -6,7 +6,7 @@ import type { GeofenceEvent } from '../events/geofenceEvent.ts';
 import { geofenceEventData, geofenceEventMessage } from '../events/geofenceEvent.ts';
 import type { LockedState } from './deviceStates.sql.ts';
 import type { BatchPoint, DeviceEventAt } from './evaluateBatch.ts';
-import type { GeofenceEventAt } from './evaluateGeofences.ts';
+import type { GeofenceEventAt } from './geofences/evaluateGeofences.ts';
 
 /** An event of either kind, with what it is sorted by. */
 type AnyEvent = { readonly point: BatchPoint; readonly occurredAtMs: number } & (

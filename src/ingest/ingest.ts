@@ -14,11 +14,11 @@ import {
   commitFixes,
   type FixOutcome,
 } from './commitFixes.ts';
-import type { RefusedStays } from './evaluateGeofences.ts';
 import type { Fix } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
-import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './heavyParts.ts';
-import type { KnownInside } from './knownInside.ts';
+import type { RefusedStays } from './geofences/evaluateGeofences.ts';
+import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './geofences/heavyParts.ts';
+import type { KnownInside } from './geofences/knownInside.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isSmallBody, readChunks } from '../http/readChunks.ts';
+import { isSmallBody, readChunks } from '../http/body/readChunks.ts';
 import type { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { parseJsonText } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';

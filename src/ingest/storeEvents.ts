@@ -2,8 +2,13 @@ import type { Memory } from '../coherence/applyChanges.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../webhooks/message.ts';
-import { insertOutbox, type OutboxEvent, type OutboxRow, selectReceivers } from '../webhooks/outbox.sql.ts';
+import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../webhooks/delivery/message.ts';
+import {
+  insertOutbox,
+  type OutboxEvent,
+  type OutboxRow,
+  selectReceivers,
+} from '../webhooks/delivery/outbox.sql.ts';
 import { type WebhookType, webhookTypeOf } from '../webhooks/webhookTypes.ts';
 
 /** Events that are made, written as JSON and sent to Postgres in one go: some three milliseconds of work. */

@@ -1,6 +1,6 @@
 import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { jsonBody } from '../http/jsonBody.ts';
+import { jsonBody } from '../http/body/jsonBody.ts';
 import type { ChangePorts } from '../http/ports.ts';
 import type { Call, Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';

@@ -2,7 +2,7 @@ import { EVENT_DATA } from '../events/eventSchemas.ts';
 import type { EventType } from '../events/eventTypes.ts';
 import { ID } from '../http/openapi/commonSchemas.ts';
 import { choice, nullable, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { PAUSE_REASONS, type PauseReason } from './pause.ts';
+import { PAUSE_REASONS, type PauseReason } from './pauses/pause.ts';
 import { WEBHOOK_TYPES, type WebhookType } from './webhookTypes.ts';
 
 /** What webhooks say of a fleet event beyond its own data. */

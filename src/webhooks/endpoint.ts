@@ -2,8 +2,8 @@ import type { CidrSet } from '../access/cidrSet.ts';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isJsonObject, isMissing } from '../lib/jsonObject.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import { RETRY_POLICIES, type RetryPolicy } from './transition.ts';
-import { urlErrorMessage, validateWebhookUrl } from './urlSafety.ts';
+import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
+import { urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';
 import { isSubscription, type Subscription } from './webhookTypes.ts';
 
 /** What an owner decides about an endpoint. */

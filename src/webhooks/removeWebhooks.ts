@@ -1,5 +1,5 @@
 import type { Sql } from '../postgres/sql.ts';
-import { removeDeliveries, selectRemovedWebhooks } from './removedWebhooks.sql.ts';
+import { removeDeliveries, selectRemovedWebhooks } from './webhooks.sql.ts';
 
 /** How long one round may take. The rest waits for the next round. */
 const ROUND_MS = 30_000;

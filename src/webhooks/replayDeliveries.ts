@@ -1,5 +1,5 @@
+import { type ReplayPlace, requeueChunk } from './deliveries.sql.ts';
 import type { ReplayRequest } from './replayRequest.ts';
-import { type ReplayPlace, requeueChunk } from './replays.sql.ts';
 import type { WebhookOwner, WebhookWritePorts } from './saveWebhook.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 

@@ -1,7 +1,7 @@
 import { type Delivery, insertDeliveries, lockDelivery, requeueDelivery } from './deliveries.sql.ts';
-import { newDeliveryIds, newEventId, pingBody } from './message.ts';
+import { newDeliveryIds, newEventId, pingBody } from './delivery/message.ts';
+import { transition } from './delivery/transition.ts';
 import type { WebhookOwner, WebhookWritePorts } from './saveWebhook.ts';
-import { transition } from './transition.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 
 type Ports = Pick<WebhookWritePorts, 'write' | 'wake'>;

@@ -1,11 +1,17 @@
 import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../access/keyState.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
+import { newSecret, seal } from './delivery/secretBox.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft } from './endpoint.ts';
-import { endLeftOut, endPause } from './pauses.sql.ts';
-import { deleteWebhook } from './removedWebhooks.sql.ts';
-import { newSecret, seal } from './secretBox.ts';
-import { insertWebhook, rotateSecret, selectWebhook, updateWebhook, type Webhook } from './webhooks.sql.ts';
+import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
+import {
+  deleteWebhook,
+  insertWebhook,
+  rotateSecret,
+  selectWebhook,
+  updateWebhook,
+  type Webhook,
+} from './webhooks.sql.ts';
 
 /** How long a replaced secret continues to sign beside the new one. */
 const SECRET_OVERLAP_HOURS = 24;

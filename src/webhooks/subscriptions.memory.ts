@@ -1,5 +1,4 @@
-import { matches } from './subscription.ts';
-import type { Subscription, WebhookType } from './webhookTypes.ts';
+import { ALL_TYPES, type Subscription, type WebhookType } from './webhookTypes.ts';
 
 /** An active webhook endpoint: its owner's world, and the event types it receives. */
 export interface ActiveEndpoint {
@@ -50,4 +49,9 @@ export class Subscriptions {
     }
     return receivers;
   }
+}
+
+/** True when an endpoint with these `events` receives this type: its list has the type itself or the wildcard. */
+export function matches(events: readonly string[], type: WebhookType): boolean {
+  return events.includes(type) || events.includes(ALL_TYPES);
 }

@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from './transition.ts';
+import type { DeliveryStatus } from './delivery/transition.ts';
 
 /** A summary covers this many hours before now. */
 export const SUMMARY_WINDOW_HOURS = 24;
@@ -52,7 +52,7 @@ export function summarize({ byStatus, attempts, durations }: DeliveryCounts): De
 }
 
 /** The smallest duration that at least `percent` of the deliveries did not exceed. */
-function percentile(ascending: DeliveryCounts['durations'], percent: number): number | null {
+export function percentile(ascending: DeliveryCounts['durations'], percent: number): number | null {
   const total = ascending.reduce((sum, { count }) => sum + count, 0);
   const rank = Math.ceil((percent * total) / 100);
   let seen = 0;

@@ -2,10 +2,10 @@ import { CidrSet } from '../access/cidrSet.ts';
 import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Delivery } from './deliveries.sql.ts';
+import { SECRET_PREFIX } from './delivery/secretBox.ts';
+import { SIGNATURE_VERSION } from './delivery/signature.ts';
 import { parseEndpointCreate } from './endpoint.ts';
-import type { LeftOutCounts } from './leftOut.sql.ts';
-import { SECRET_PREFIX } from './secretBox.ts';
-import { SIGNATURE_VERSION } from './signature.ts';
+import type { LeftOutCounts } from './pauses/leftOut.sql.ts';
 import type { Webhook } from './webhooks.sql.ts';
 
 export const EXAMPLE_WEBHOOK_BODY = {

@@ -1,16 +1,16 @@
 import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
 import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
 import { listAnswer } from '../http/answer.ts';
-import { ID_MESSAGE } from '../http/id.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
 import { envelope, page } from '../http/openapi/commonSchemas.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
 import { choice, ref, shapeOf, text } from '../http/openapi/schema.ts';
-import { LIST_LIMIT, OFFSET } from '../http/parameters.ts';
+import { ID_MESSAGE } from '../http/parameters/id.ts';
+import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
+import { fleetEventBody, pauseBody, pingBody } from './delivery/message.ts';
+import { deliveryHeaders } from './delivery/signature.ts';
+import { urlErrorMessage } from './delivery/urlSafety.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS } from './endpoint.ts';
-import { fleetEventBody, pauseBody, pingBody } from './message.ts';
-import { deliveryHeaders } from './signature.ts';
-import { urlErrorMessage } from './urlSafety.ts';
 import {
   EXAMPLE_DELIVERY,
   EXAMPLE_PAUSED,

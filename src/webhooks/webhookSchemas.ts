@@ -12,12 +12,12 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
+import { SIGNATURE_VERSION } from './delivery/signature.ts';
+import { DELIVERY_STATUSES, RETRY_POLICIES } from './delivery/transition.ts';
+import { URL_MAX_CHARS } from './delivery/urlSafety.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS } from './endpoint.ts';
-import { PAUSE_REASONS } from './pause.ts';
-import { SIGNATURE_VERSION } from './signature.ts';
+import { PAUSE_REASONS } from './pauses/pause.ts';
 import { SUMMARY_WINDOW_HOURS } from './summary.ts';
-import { DELIVERY_STATUSES, RETRY_POLICIES } from './transition.ts';
-import { URL_MAX_CHARS } from './urlSafety.ts';
 import { ALL_TYPES, WEBHOOK_TYPES } from './webhookTypes.ts';
 import type { deliveryView, leftOutView, summaryView, webhookView } from './webhookViews.ts';
 

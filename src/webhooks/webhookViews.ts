@@ -1,6 +1,6 @@
 import { formatIso } from '../lib/isoTime.ts';
 import type { Delivery } from './deliveries.sql.ts';
-import type { LeftOutCounts } from './leftOut.sql.ts';
+import type { LeftOutCounts } from './pauses/leftOut.sql.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './summary.ts';
 import type { Webhook } from './webhooks.sql.ts';
 

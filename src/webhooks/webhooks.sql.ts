@@ -1,8 +1,8 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
+import type { RetryPolicy } from './delivery/transition.ts';
 import type { EndpointChange, EndpointDraft } from './endpoint.ts';
-import type { PauseReason } from './pause.ts';
-import type { RetryPolicy } from './transition.ts';
+import type { PauseReason } from './pauses/pause.ts';
 import type { Subscription } from './webhookTypes.ts';
 
 /** An endpoint as its owner sees it. The secret is not among it. */
@@ -156,4 +156,81 @@ function webhookOf(row: RawWebhook): Webhook {
     createdAtMs: row.created_at.getTime(),
     updatedAtMs: row.updated_at.getTime(),
   };
+}
+
+/** Deliveries that one statement deletes, in some tens of milliseconds. */
+const CHUNK = 1_000;
+
+/**
+ * Deletes an endpoint; false when the account has no such endpoint. Nothing is queued or sent to it any more. A first
+ * chunk of its deliveries is deleted too. If more are left, they are deleted later (see removeWebhooks).
+ */
+export async function deleteWebhook(tx: Tx, accountId: number, id: number): Promise<boolean> {
+  const deleted = await tx`delete from webhook where id = ${id} and account_id = ${accountId} returning 1`;
+  if (deleted.length === 0) return false;
+  await tx`insert into webhook_removed (webhook_id, account_id) values (${id}, ${accountId})`;
+  await removeDeliveries(tx, id);
+  return true;
+}
+
+/** Deleted endpoints that have deliveries left, in the order of deletion. */
+export async function selectRemovedWebhooks(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ webhook_id: number }[]>`
+    select webhook_id from webhook_removed order by removed_at, webhook_id`;
+  return rows.map((row) => row.webhook_id);
+}
+
+/** Deleted endpoints of one account that have deliveries left. */
+export async function selectRemovedOf(sql: Sql, accountId: number): Promise<number[]> {
+  const rows = await sql<{ webhook_id: number }[]>`
+    select webhook_id from webhook_removed where account_id = ${accountId}`;
+  return rows.map((row) => row.webhook_id);
+}
+
+/**
+ * Deletes a chunk of the deliveries of a deleted endpoint. `isDone`: none are left, and the endpoint's row in
+ * webhook_removed is deleted as well. Locked rows are skipped.
+ */
+export async function removeDeliveries(
+  sql: Sql | Tx,
+  webhookId: number,
+): Promise<{ count: number; isDone: boolean }> {
+  const { count } = await sql`
+    delete from webhook_delivery d using (
+      select id, created_at from webhook_delivery where webhook_id = ${webhookId} limit ${CHUNK} for update skip locked
+    ) chunk where d.id = chunk.id and d.created_at = chunk.created_at`;
+  if (count === CHUNK) return { count, isDone: false };
+  const done = await sql`
+    delete from webhook_removed where webhook_id = ${webhookId}
+      and not exists (select from webhook_delivery where webhook_id = ${webhookId})`;
+  return { count, isDone: done.count > 0 };
+}
+
+/** A webhook endpoint as the commands list it, without its secret. */
+export interface ListedWebhook {
+  readonly id: number;
+  readonly email: string;
+  readonly url: string;
+  readonly description: string | null;
+  readonly events: readonly string[];
+  readonly retry_policy: string;
+  readonly max_retries: number;
+  readonly active: boolean;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+/** The endpoints behind an id, by id; of one account, or of all (null). */
+export function selectWebhookPage(
+  sql: Sql,
+  accountId: number | null,
+  afterId: number,
+  limit: number,
+): Promise<ListedWebhook[]> {
+  return sql<ListedWebhook[]>`
+    select w.id, a.email, w.url, w.description, w.events, w.retry_policy, w.max_retries, w.active, w.created_at,
+           w.updated_at
+    from webhook w join account a on a.id = w.account_id
+    where w.id > ${afterId} ${accountId === null ? sql`` : sql`and w.account_id = ${accountId}`}
+    order by w.id limit ${limit}`;
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AREA_ERRORS } from '../../src/areas/areaErrors.ts';
+import { AREA_ERRORS } from '../../src/areas/draft/areaErrors.ts';
 import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from './geojson.ts';
 import {
   at,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { AREA_ERRORS } from '../../src/areas/areaErrors.ts';
 import { type AreaQuota, grown, growthOf, quotaErrorOf } from '../../src/areas/areaQuota.ts';
+import { AREA_ERRORS } from '../../src/areas/draft/areaErrors.ts';
 import {
   coded,
   collection,

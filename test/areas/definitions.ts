@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { validatePoints } from '../../src/areas/mergeDraft.ts';
+import { validatePoints } from '../../src/areas/draft/mergeDraft.ts';
 import type { LatLng } from '../../src/geo/latLng.ts';
 
 /** The same meridian's name within [-180, 180]. */

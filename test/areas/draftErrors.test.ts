@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
 import { draftErrors } from '../../src/areas/saveArea.ts';
 import { lineString } from './geojson.ts';
 import { run } from './importing.ts';

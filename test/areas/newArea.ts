@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { completeDraft, type ValidArea } from '../../src/areas/mergeDraft.ts';
-import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { completeDraft, type ValidArea } from '../../src/areas/draft/mergeDraft.ts';
+import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
 import { lineString, path } from './geojson.ts';
 
 export const at = (lat: number, lng: number) => ({ lat, lng });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Batches } from '../../src/lib/batches.ts';
+import { Batches } from '../../src/webhooks/delivery/claimBatches.ts';
 
 /** Batches that end when the test says so, with ten times each item. */
 function start(size: number, parallel: number) {

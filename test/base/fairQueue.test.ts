@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { FairQueue } from '../../src/lib/fairQueue.ts';
+import { FairQueue } from '../../src/ingest/waitingPoints.ts';
 
 test('keys take turns, and of each the items come in their order', () => {
   const queue = new FairQueue<string, number>();

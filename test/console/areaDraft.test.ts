@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completeDraft } from '../../src/areas/mergeDraft.ts';
-import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { completeDraft } from '../../src/areas/draft/mergeDraft.ts';
+import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
 import {
   type AreaDraft,
   areaDraft,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Backlog, pausesOf } from '../../src/webhooks/pause.ts';
+import { type Backlog, pausesOf } from '../../src/webhooks/pauses/pause.ts';
 
 const QUOTA = { perAccount: 1_000, perEndpoint: 100 };
 

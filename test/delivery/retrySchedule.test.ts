@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { nextAttemptDelayMs, type RetryPolicy } from '../../src/webhooks/transition.ts';
+import { nextAttemptDelayMs, type RetryPolicy } from '../../src/webhooks/delivery/transition.ts';
 
 /** The gaps in minutes between the attempts of one budget. */
 function gaps(policy: RetryPolicy, maxRetries: number, minuteMs: number): number[] {

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
-import { deliveryHeaders } from '../../src/webhooks/signature.ts';
+import { deliveryHeaders } from '../../src/webhooks/delivery/signature.ts';
 
 /** Made with openssl: body, secret → headers. */
 interface Vector {

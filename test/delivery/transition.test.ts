@@ -12,7 +12,7 @@ import {
   type RetryRule,
   type Trigger,
   transition,
-} from '../../src/webhooks/transition.ts';
+} from '../../src/webhooks/delivery/transition.ts';
 import { runs } from '../support/torture.ts';
 
 const FIVE: RetryRule = { policy: 'exponential', maxRetries: 5 };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EVENT_TYPES } from '../../src/events/eventTypes.ts';
-import { matches } from '../../src/webhooks/subscription.ts';
+import { matches } from '../../src/webhooks/subscriptions.memory.ts';
 import { isSubscription, WEBHOOK_TYPES, webhookTypeOf } from '../../src/webhooks/webhookTypes.ts';
 
 describe('webhook types', () => {

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { NO_STAYS, type Stay } from '../../src/devices/stays.ts';
+import { NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
 import type { InOrderPoint } from '../../src/ingest/evaluateBatch.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
-} from '../../src/ingest/evaluateGeofences.ts';
-import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
-import { KnownInside } from '../../src/ingest/knownInside.ts';
+} from '../../src/ingest/geofences/evaluateGeofences.ts';
+import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences/geofences.ts';
+import { KnownInside } from '../../src/ingest/geofences/knownInside.ts';
 import { Pace } from '../../src/lib/pace.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

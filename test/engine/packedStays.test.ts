@@ -11,8 +11,8 @@ import {
   StayReader,
   StoredStaysReader,
   stayCount,
-} from '../../src/devices/packedStays.ts';
-import { encodeStays, type Stay } from '../../src/devices/stays.ts';
+} from '../../src/devices/stays/packedStays.ts';
+import { encodeStays, type Stay } from '../../src/devices/stays/stays.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 

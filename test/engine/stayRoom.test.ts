@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stayRoom.ts';
-import type { Stay } from '../../src/devices/stays.ts';
+import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stays/stayRoom.ts';
+import type { Stay } from '../../src/devices/stays/stays.ts';
 import type { InOrderPoint } from '../../src/ingest/evaluateBatch.ts';
-import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/evaluateGeofences.ts';
-import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
+import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/geofences/evaluateGeofences.ts';
+import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences/geofences.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/devices/stays.ts';
+import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 

@@ -3,10 +3,10 @@ import { after, describe, test } from 'node:test';
 import { KeyUse } from '../../src/access/keyUse.ts';
 import { type HousekeepingPorts, tidy } from '../../src/housekeeping.ts';
 import { openSql } from '../../src/postgres/sql.ts';
-import { BacklogWatch } from '../../src/webhooks/backlogWatch.ts';
-import { type DeliveryPorts, DeliveryWorkers } from '../../src/webhooks/deliveryWorkers.ts';
-import { FanOut } from '../../src/webhooks/fanOut.ts';
-import { LeftOutDeliveries, type LeftOutPorts } from '../../src/webhooks/makeLeftOut.ts';
+import { type DeliveryPorts, DeliveryWorkers } from '../../src/webhooks/delivery/deliveryWorkers.ts';
+import { FanOut } from '../../src/webhooks/delivery/fanOut.ts';
+import { BacklogWatch } from '../../src/webhooks/pauses/backlogWatch.ts';
+import { LeftOutDeliveries, type LeftOutPorts } from '../../src/webhooks/pauses/makeLeftOut.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 /** Nobody listens there. */

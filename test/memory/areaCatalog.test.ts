@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AREA_TYPES, type AreaGeometry, type AreaType } from '../../src/areas/area.ts';
+import type { Area } from '../../src/areas/areaCatalog.memory.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import type { Area } from '../../src/areas/knownArea.ts';
 import { runs } from '../support/torture.ts';
 
 interface Sketch {

@@ -5,9 +5,9 @@ import { collectGarbage } from '../../bench/measure/collectGarbage.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import type { Occupant } from '../../src/devices/knownDevice.ts';
 import type { DeviceFields } from '../../src/devices/motion.ts';
-import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/occupants.memory.ts';
-import { type PackedStays, packStays } from '../../src/devices/packedStays.ts';
-import type { Stay } from '../../src/devices/stays.ts';
+import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/stays/occupants.memory.ts';
+import { type PackedStays, packStays } from '../../src/devices/stays/packedStays.ts';
+import type { Stay } from '../../src/devices/stays/stays.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { StayCounts } from '../../src/devices/stayCounts.ts';
+import { StayCounts } from '../../src/devices/stays/stayCounts.ts';
 
 const [ANNA, BEN] = [1, 2];
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
-import { findTargets, sendWebhook } from '../../src/webhooks/send/sendWebhook.ts';
-import { validateWebhookUrl } from '../../src/webhooks/urlSafety.ts';
+import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
+import { findTargets, sendWebhook } from '../../src/webhooks/delivery/sendWebhook.ts';
+import { validateWebhookUrl } from '../../src/webhooks/delivery/urlSafety.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
 
 const NOBODY = new CidrSet([]);

@@ -7,9 +7,9 @@ import {
   type ConnectionLimits,
   type ConnectionOwner,
   ReceiverConnections,
-} from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
-import { sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
+} from '../../src/webhooks/delivery/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
+import { sendWebhook, type WebhookRequest } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {
   RECEIVER_NAME,

@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createServer, type TLSSocket } from 'node:tls';
 import { parseCidrs } from '../../src/access/cidrSet.ts';
-import { CONNECTION_LIMITS, ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
-import { sendWebhook } from '../../src/webhooks/send/sendWebhook.ts';
+import { CONNECTION_LIMITS, ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
+import { sendWebhook } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';
 import { receiverCertificate } from '../support/webhooks/tlsReceiver.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createSocket } from 'node:dgram';
 import { describe, type TestContext, test } from 'node:test';
-import { resolveHost } from '../../src/webhooks/send/sendWebhook.ts';
+import { resolveHost } from '../../src/webhooks/delivery/sendWebhook.ts';
 
 const A = 1;
 const AAAA = 28;

@@ -10,9 +10,13 @@ import {
   selfSignedCertificate,
 } from '../../src/cli/receive/selfSignedCertificate.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
-import { ReceiverConnections } from '../../src/webhooks/send/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/send/sendWebhook.ts';
-import { type SendResult, sendWebhook, type WebhookRequest } from '../../src/webhooks/send/sendWebhook.ts';
+import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
+import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
+import {
+  type SendResult,
+  sendWebhook,
+  type WebhookRequest,
+} from '../../src/webhooks/delivery/sendWebhook.ts';
 import {
   RECEIVER_NAME,
   receiverCertificate,
@@ -109,8 +113,8 @@ describe('a webhook that is sent', () => {
     const proxy = await startListener(t, (socket) => socket.destroy());
     const { port, requests } = await receiver(t, (socket) => socket.end(OK));
     const script = `
-      const { sendWebhook } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/send/sendWebhook.ts'))});
-      const { ReceiverConnections } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/send/receiverConnections.ts'))});
+      const { sendWebhook } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/delivery/sendWebhook.ts'))});
+      const { ReceiverConnections } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/delivery/receiverConnections.ts'))});
       const { parseCidrs } = await import(${JSON.stringify(import.meta.resolve('../../src/access/cidrSet.ts'))});
       console.log((await sendWebhook(new ReceiverConnections(), { owner: { webhookId: 1, accountId: 1, revision: '' },
         url: 'https://127.0.0.1:${port}/', headers: {}, body: '{}',

@@ -6,8 +6,8 @@ import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { selectKeyState } from '../../src/access/keyStates.sql.ts';
 import { insertKey, revokeKey } from '../../src/access/keys.sql.ts';
-import { lockAreaWorlds, moveArea } from '../../src/areas/areaWorlds.sql.ts';
-import { parseDraft } from '../../src/areas/parseDraft.ts';
+import { lockAreaWorlds, moveArea } from '../../src/areas/areas.sql.ts';
+import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
 import { createArea, patchArea, removeArea } from '../../src/areas/saveArea.ts';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../../src/changelog/writeWorlds.ts';
@@ -22,8 +22,7 @@ import {
   upsertOrganization,
 } from '../../src/tenants/accounts.sql.ts';
 import type { EndpointDraft } from '../../src/webhooks/endpoint.ts';
-import { deleteWebhook } from '../../src/webhooks/removedWebhooks.sql.ts';
-import { insertWebhook, updateWebhook } from '../../src/webhooks/webhooks.sql.ts';
+import { deleteWebhook, insertWebhook, updateWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { allWorlds, dump, dumpFresh, type MemoryPod, openMemoryPod } from '../flows/feed/memoryPod.ts';
 import { CIRCLE, POLYGON } from '../support/http/areas.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
 import { upsertPod } from '../../src/coherence/pods.sql.ts';
-import { IMPORT_CHUNK } from '../../src/devices/importChunk.ts';
+import { IMPORT_CHUNK } from '../../src/devices/register/importChunk.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -1,17 +1,17 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
+import { notJsonAnswer } from '../../http/body/jsonBody.ts';
 import { ERRORS } from '../../http/errors.ts';
-import { notJsonAnswer } from '../../http/jsonBody.ts';
 import { answered, bodyOf } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { ref } from '../../http/openapi/schema.ts';
-import { choiceParameter, parameterError, readChoice } from '../../http/parameter.ts';
+import { choiceParameter, parameterError, readChoice } from '../../http/parameters/parameter.ts';
 import type { ChangePorts } from '../../http/ports.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { AREA_ERRORS } from '../areaErrors.ts';
 import { geojson } from '../areaWrites.routes.ts';
+import { AREA_ERRORS } from '../draft/areaErrors.ts';
 
 import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
 import { IMPORT_LIMITS } from './importPlan.ts';

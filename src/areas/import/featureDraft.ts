@@ -1,8 +1,8 @@
 import { fail, ok } from '../../lib/result.ts';
 import type { AreaType } from '../area.ts';
-import type { AreaDraft, Sent } from '../areaDraft.ts';
-import { AREA_ERRORS } from '../areaErrors.ts';
-import { mergeFields, type OwnFields } from '../ownFields.ts';
+import type { AreaDraft, Sent } from '../draft/areaDraft.ts';
+import { AREA_ERRORS } from '../draft/areaErrors.ts';
+import { mergeFields, type OwnFields } from '../draft/ownFields.ts';
 import type { GeometryPart } from './geojsonIn.ts';
 
 /** The draft of one geometry with a Feature's properties; `body` holds the fields sent beside them, which win. */

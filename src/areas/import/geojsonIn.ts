@@ -5,9 +5,9 @@ import { openRing } from '../../geo/simplify.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
 import { isJsonObject } from '../../lib/jsonObject.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import type { DraftPoints } from '../areaDraft.ts';
-import { AREA_ERRORS } from '../areaErrors.ts';
-import { validatePoints } from '../mergeDraft.ts';
+import type { DraftPoints } from '../draft/areaDraft.ts';
+import { AREA_ERRORS } from '../draft/areaErrors.ts';
+import { validatePoints } from '../draft/mergeDraft.ts';
 
 /** One area's worth of a GeoJSON geometry. */
 export type GeometryPart = PointPart | PathPart;

@@ -1,12 +1,17 @@
 import { type WritePorts, type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
 import { invariant } from '../../lib/invariant.ts';
-import { AREA_ERRORS } from '../areaErrors.ts';
-import { lockExternalIds } from '../areaMakers.sql.ts';
+import type { StoredArea } from '../areaMeasures.ts';
 import { type AreaQuota, type AreaSize, grown } from '../areaQuota.ts';
-import { insertAreas, lockAreasByExternalId, selectAreasByExternalId, updateArea } from '../areas.sql.ts';
+import {
+  insertAreas,
+  lockAreasByExternalId,
+  lockExternalIds,
+  selectAreasByExternalId,
+  updateArea,
+} from '../areas.sql.ts';
 import { lockAreaQuota, selectAreaQuota } from '../areaUsage.sql.ts';
+import { AREA_ERRORS } from '../draft/areaErrors.ts';
 import type { AreaWriter } from '../saveArea.ts';
-import type { StoredArea } from '../storedArea.ts';
 import type { ImportError } from './importError.ts';
 import type { ImportItem, ImportPlan } from './importPlan.ts';
 import { type ImportOutcome, type ImportWarning, resolveImport } from './resolveImport.ts';

@@ -2,7 +2,7 @@ import type { FieldError } from '../../lib/fieldError.ts';
 import { parseJson } from '../../lib/parseJson.ts';
 import { fail, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { AREA_ERRORS } from '../areaErrors.ts';
+import { AREA_ERRORS } from '../draft/areaErrors.ts';
 import { type ImportPlan, planImport } from './importPlan.ts';
 
 /** What an import body asks for, what is wrong with it, or that it holds too much. Plain data: it crosses between processes. */

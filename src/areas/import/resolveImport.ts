@@ -3,8 +3,8 @@ import { ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaDefinition } from '../area.ts';
 import { type AreaQuota, grown, growthOf, quotaErrorOf } from '../areaQuota.ts';
-import type { WarningCode } from '../areaWarning.ts';
-import { completeDraft, mergeDraft, type ValidArea } from '../mergeDraft.ts';
+import type { WarningCode } from '../draft/areaWarning.ts';
+import { completeDraft, mergeDraft, type ValidArea } from '../draft/mergeDraft.ts';
 import { fieldImportError, type ImportError } from './importError.ts';
 import type { ImportItem, ImportPlan } from './importPlan.ts';
 

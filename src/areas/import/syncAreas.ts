@@ -5,7 +5,7 @@ import { invariant } from '../../lib/invariant.ts';
 import { type AreaSize, growthOf } from '../areaQuota.ts';
 import { deleteArea, lockArea, selectAreasByExternalId, selectExternalIds } from '../areas.sql.ts';
 import { lockAreaQuota } from '../areaUsage.sql.ts';
-import { isExternalId } from '../externalId.ts';
+import { isExternalId } from '../draft/externalId.ts';
 import type { AreaWriter } from '../saveArea.ts';
 import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
 import { fieldImportError, type ImportError } from './importError.ts';

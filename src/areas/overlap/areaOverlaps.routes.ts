@@ -1,17 +1,15 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../http/answer.ts';
-import type { BulkCalls } from '../../http/bulkCalls.ts';
-import { idOf, malformedId } from '../../http/id.ts';
+import type { BulkCalls } from '../../http/bulk/bulkCalls.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { integer, list, ref, shapeOf } from '../../http/openapi/schema.ts';
+import { idOf, malformedId } from '../../http/parameters/id.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { AreaCatalog } from '../areaCatalog.memory.ts';
-import { ONE_AREA } from '../areaOperations.ts';
-
-import type { Area } from '../knownArea.ts';
+import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';
+import { ONE_AREA } from '../areaExamples.ts';
 import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
 
 export const AREA_OVERLAPS: Operation = {

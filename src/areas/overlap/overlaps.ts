@@ -5,7 +5,7 @@ import { FairSemaphore, Overloaded } from '../../lib/fairSemaphore.ts';
 import { hasCode } from '../../lib/hasCode.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { AreaGeometry } from '../area.ts';
-import type { Area } from '../knownArea.ts';
+import type { Area } from '../areaCatalog.memory.ts';
 import type { OtherArea, ThreadData, ThreadReply, ThreadTask } from './overlapThread.ts';
 
 /** Calls that are measured side by side, and that wait for it. */

@@ -1,5 +1,5 @@
-import { type CreateDeviceError, createDevice } from '../../devices/createDevice.ts';
-import { TOO_MANY_DEVICES } from '../../devices/deviceQuota.ts';
+import { type CreateDeviceError, createDevice } from '../../devices/register/createDevice.ts';
+import { TOO_MANY_DEVICES } from '../../devices/register/deviceQuota.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { defineCommand, unknownAccount } from '../command.ts';
 import { flag, optional, required } from '../option.ts';

@@ -1,12 +1,12 @@
 import { CsvError, parse } from 'csv-parse/sync';
-import type { DevicePatch } from '../../devices/devicePatch.ts';
-import type { ImportCounts } from '../../devices/importChunk.ts';
+import type { DevicePatch } from '../../devices/register/devicePatch.ts';
+import type { ImportCounts } from '../../devices/register/importChunk.ts';
 import {
   type ImportError,
   type ImportRow,
   importDevices,
   REJECTED_MAX,
-} from '../../devices/importDevices.ts';
+} from '../../devices/register/importDevices.ts';
 import { isJsonObject } from '../../lib/jsonObject.ts';
 import { parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';

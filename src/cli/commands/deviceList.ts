@@ -3,7 +3,7 @@ import {
   type DevicePlace,
   type ListedDevice,
   selectDevicePage,
-} from '../../devices/devicePages.sql.ts';
+} from '../../devices/devices.sql.ts';
 import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';

@@ -1,4 +1,4 @@
-import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhookPages.sql.ts';
+import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
 import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';

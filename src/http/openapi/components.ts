@@ -3,7 +3,7 @@ import type { FieldError } from '../../lib/fieldError.ts';
 import { scopeError } from '../answerRoute.ts';
 import { limitMessage } from '../authorize.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
-import { STRICT, UNKNOWN_PARAMETERS_HEADER } from '../unknownParameters.ts';
+import { STRICT, UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import { errorResponse, V3_HEADERS } from './errorResponses.ts';
 import { choice, list, nullable, ref, type Schema, shapeOf, text } from './schema.ts';
 

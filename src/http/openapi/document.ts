@@ -1,9 +1,9 @@
 import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../lib/invariant.ts';
 import { OFFSET_MAX } from '../listPageAnswer.ts';
-import type { Parameter } from '../parameter.ts';
+import type { Parameter } from '../parameters/parameter.ts';
+import { STRICT } from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
-import { STRICT } from '../unknownParameters.ts';
 import { componentsWith } from './components.ts';
 import { BETA_HEADER, errorResponses, V3_HEADERS } from './errorResponses.ts';
 import {

@@ -1,9 +1,13 @@
 import type { FieldError } from '../../lib/fieldError.ts';
 import { errorAnswer, validationAnswer } from '../answer.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
-import { LENGTH_MESSAGE, REPEATED_MESSAGE } from '../query.ts';
+import { LENGTH_MESSAGE, REPEATED_MESSAGE } from '../parameters/query.ts';
+import {
+  STRICT,
+  UNKNOWN_PARAMETERS_HEADER,
+  unknownParametersMessage,
+} from '../parameters/unknownParameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
-import { STRICT, UNKNOWN_PARAMETERS_HEADER, unknownParametersMessage } from '../unknownParameters.ts';
 import { bodyOf } from './body.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from './operation.ts';
 import { choice, list, type Schema, shapeOf, text } from './schema.ts';

@@ -1,6 +1,6 @@
 import type { FieldError } from '../../lib/fieldError.ts';
 import type { ErrorCode } from '../errors.ts';
-import type { Parameter } from '../parameter.ts';
+import type { Parameter } from '../parameters/parameter.ts';
 import type { Schema } from './schema.ts';
 
 /** What the description says of a route beyond its path, method, permissions and size, which the route has itself. */

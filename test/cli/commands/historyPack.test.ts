@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { takePackingLease } from '../../../src/history/packingLease.sql.ts';
+import { takePackingLease } from '../../../src/history/packing.sql.ts';
 import { DAY_MS } from '../../../src/lib/durations.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';

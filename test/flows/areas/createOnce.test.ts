@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
-import { parseDraft } from '../../../src/areas/parseDraft.ts';
+import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import type { AreaWriter, SavedArea } from '../../../src/areas/saveArea.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

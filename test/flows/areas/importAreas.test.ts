@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areas.sql.ts';
+import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import { dryRunImport, type ImportReport, importAreas } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
-import { parseDraft } from '../../../src/areas/parseDraft.ts';
 import {
   type AreaWriter,
   createArea,

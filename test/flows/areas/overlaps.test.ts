@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
-import type { Area } from '../../../src/areas/knownArea.ts';
+import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import { outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
 import {
   type FoundOverlaps,

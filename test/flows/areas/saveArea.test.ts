@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { AreaDraft } from '../../../src/areas/areaDraft.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
-import { parseDraft } from '../../../src/areas/parseDraft.ts';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areas.sql.ts';
+import type { AreaDraft } from '../../../src/areas/draft/areaDraft.ts';
+import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import {
   type AreaWriter,
   createArea,

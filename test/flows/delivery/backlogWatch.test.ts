@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { BacklogWatch } from '../../../src/webhooks/backlogWatch.ts';
+import { BacklogWatch } from '../../../src/webhooks/pauses/backlogWatch.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 

@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openSql } from '../../../src/postgres/sql.ts';
 import { identifier, RawSql } from '../../../src/postgres/sqlText.ts';
-import { deliverEndpoint } from '../../../src/webhooks/deliverEndpoint.ts';
-import { selectDueEndpoints } from '../../../src/webhooks/dueEndpoints.sql.ts';
-import type { ConnectionOwner } from '../../../src/webhooks/send/receiverConnections.ts';
-import type { SendResult } from '../../../src/webhooks/send/sendWebhook.ts';
+import { deliverEndpoint } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
+import { selectDueEndpoints } from '../../../src/webhooks/delivery/dueEndpoints.sql.ts';
+import type { ConnectionOwner } from '../../../src/webhooks/delivery/receiverConnections.ts';
+import type { SendResult } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import { updateWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../../support/webhooks/deliveryDatabase.ts';
 

@@ -12,8 +12,8 @@ import {
 import { putDevices } from '../../../src/coherence/putDevices.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { type LatestPosition, NO_MOTION } from '../../../src/devices/motion.ts';
-import { NO_PACKED_STAYS, packStays } from '../../../src/devices/packedStays.ts';
-import type { Stay } from '../../../src/devices/stays.ts';
+import { NO_PACKED_STAYS, packStays } from '../../../src/devices/stays/packedStays.ts';
+import type { Stay } from '../../../src/devices/stays/stays.ts';
 import { type Steps, WorkTurns } from '../../../src/lib/workTurns.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';

@@ -7,7 +7,7 @@ import { Follower } from '../../../src/coherence/follower.ts';
 import { loadFleet } from '../../../src/coherence/loadFleet.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import type { Occupant } from '../../../src/devices/knownDevice.ts';
-import { StayCounts } from '../../../src/devices/stayCounts.ts';
+import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
 import { Ingest } from '../../../src/ingest/ingest.ts';
 import { type Clock, systemClock } from '../../../src/lib/clock.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';

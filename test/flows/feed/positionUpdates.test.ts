@@ -8,7 +8,7 @@ import {
   encodePositionUpdates,
   type PositionUpdate,
 } from '../../../src/coherence/positionUpdates.ts';
-import { packStays } from '../../../src/devices/packedStays.ts';
+import { packStays } from '../../../src/devices/stays/packedStays.ts';
 import { runs } from '../../support/torture.ts';
 
 const double = (min: number, max: number) => fc.double({ min, max, noNaN: true });

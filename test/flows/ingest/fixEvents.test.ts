@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import { NO_STAYS } from '../../../src/devices/stays.ts';
+import { NO_STAYS } from '../../../src/devices/stays/stays.ts';
 import { NO_STATE } from '../../../src/ingest/deviceEvents.ts';
 import type { BatchPoint, DeviceEventAt } from '../../../src/ingest/evaluateBatch.ts';
-import type { GeofenceEventAt } from '../../../src/ingest/evaluateGeofences.ts';
 import { fixEvents } from '../../../src/ingest/fixEvents.ts';
+import type { GeofenceEventAt } from '../../../src/ingest/geofences/evaluateGeofences.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { completeDraft } from '../../../src/areas/mergeDraft.ts';
-import { parseDraft } from '../../../src/areas/parseDraft.ts';
+import { completeDraft } from '../../../src/areas/draft/mergeDraft.ts';
+import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { fixOf } from '../../support/ingest/fixOf.ts';

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ServerMark } from '../../../src/changelog/serverMark.ts';
 import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
 import type { EventsRead } from '../../../src/feeds/readerCursor.ts';
-import { type GroupPorts, StreamGroup } from '../../../src/feeds/streamGroup.ts';
+import { type GroupPorts, StreamGroup } from '../../../src/feeds/streams/streamGroup.ts';
 
 const ALL = { devices: true, events: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];

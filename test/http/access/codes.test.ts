@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { AREA_ERRORS } from '../../../src/areas/areaErrors.ts';
-import { AREA_WARNINGS } from '../../../src/areas/areaWarning.ts';
+import { AREA_ERRORS } from '../../../src/areas/draft/areaErrors.ts';
+import { AREA_WARNINGS } from '../../../src/areas/draft/areaWarning.ts';
 import type { READING_CODES } from '../../../src/areas/import/importError.ts';
 import { ERRORS } from '../../../src/http/errors.ts';
 import { REJECTIONS } from '../../../src/ingest/formats/rejection.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { pino } from 'pino';
-import { AREA_ERRORS } from '../../../src/areas/areaErrors.ts';
+import { AREA_ERRORS } from '../../../src/areas/draft/areaErrors.ts';
 import { anyBody, anyImport } from '../../areas/arbitraries.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { type AreaApi, areaApi, BODIES } from '../../support/http/areas.ts';

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { AreaJsonCache } from '../../../src/areas/areaAnswers.ts';
-import { areaView } from '../../../src/areas/areaOperations.ts';
-import { areaFeature } from '../../../src/areas/geojsonOut.ts';
-import type { StoredArea } from '../../../src/areas/storedArea.ts';
+import { areaView } from '../../../src/areas/areaExamples.ts';
+import type { StoredArea } from '../../../src/areas/areaMeasures.ts';
+import { areaFeature } from '../../../src/areas/draft/geojsonOut.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';
 
 const LIMITS = { bytes: 40_000, bytesPerWorld: 15_000 };

@@ -10,7 +10,7 @@ import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
 import { nearestBatchRoute } from '../../../src/devices/nearestBatch.routes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
-import { BulkCalls } from '../../../src/http/bulkCalls.ts';
+import { BulkCalls } from '../../../src/http/bulk/bulkCalls.ts';
 import { AtOnce } from '../../../src/lib/atOnce.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { RouteCalls, readPieces } from '../../support/http/routeCalls.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BulkCalls } from '../../../src/http/bulkCalls.ts';
+import { CutAnswer, type StreamedBody } from '../../../src/http/body/streamedBody.ts';
+import { BulkCalls } from '../../../src/http/bulk/bulkCalls.ts';
 import { NotBegun } from '../../../src/http/notBegun.ts';
-import { CutAnswer, type StreamedBody } from '../../../src/http/streamedBody.ts';
 import { OutOfTime } from '../../../src/lib/deadline.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { type Steps, WorkTurns } from '../../../src/lib/workTurns.ts';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AreaGeometry } from '../../../src/areas/area.ts';
+import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { areasContainingRoutes, ContainingAreas } from '../../../src/areas/areasContaining.routes.ts';
-import type { Area } from '../../../src/areas/knownArea.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { BulkCalls } from '../../../src/http/bulkCalls.ts';
-import { CONTAINING_MAX } from '../../../src/http/bulkLimits.ts';
+import { BulkCalls } from '../../../src/http/bulk/bulkCalls.ts';
+import { CONTAINING_MAX } from '../../../src/http/bulk/bulkLimits.ts';
 import type { Call } from '../../../src/http/route.ts';
 import { AtOnce } from '../../../src/lib/atOnce.ts';
 import { Pace } from '../../../src/lib/pace.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lockExternalIds } from '../../../src/areas/areaMakers.sql.ts';
+import { lockExternalIds } from '../../../src/areas/areas.sql.ts';
 import type { Tx } from '../../../src/postgres/sql.ts';
 import { callApi } from '../../support/http/application.ts';
 import { ownerPod } from '../../support/ownerPod.ts';

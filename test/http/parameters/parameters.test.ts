@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { imeiError } from '../../../src/devices/imeiParameter.ts';
-import { idOf } from '../../../src/http/id.ts';
-import { choiceParameter, limitParameter, readChoice, readLimit } from '../../../src/http/parameter.ts';
-import { offsetOf, windowOf } from '../../../src/http/query.ts';
+import { idOf } from '../../../src/http/parameters/id.ts';
+import {
+  choiceParameter,
+  limitParameter,
+  readChoice,
+  readLimit,
+} from '../../../src/http/parameters/parameter.ts';
+import { offsetOf, windowOf } from '../../../src/http/parameters/query.ts';
 
 const DIGITS = '9'.repeat(400);
 const ARABIC_TWO = '\u0662';

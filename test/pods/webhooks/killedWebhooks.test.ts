@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { LEASE_SECONDS } from '../../../src/webhooks/claimParts.ts';
+import { LEASE_SECONDS } from '../../../src/webhooks/delivery/claimParts.ts';
 import { patienceMs } from '../../support/patience.ts';
 import { startPod } from '../../support/pod.ts';
 import { adminOf } from '../../support/postgres/admin.ts';

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { StoredArea } from '../../../src/areas/areaMeasures.ts';
 import {
   copyAreas,
   insertArea,
   insertAreas,
   isExternalIdTaken,
   lockAreasByExternalId,
+  lockAreaWorlds,
+  moveArea,
   selectAreasByExternalId,
   selectAreasById,
   updateArea,
 } from '../../../src/areas/areas.sql.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/areas/areaWorlds.sql.ts';
-import type { StoredArea } from '../../../src/areas/storedArea.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
 import { BODIES, CIRCLE, POLYGON, TRACK, validArea } from '../../support/http/areas.ts';

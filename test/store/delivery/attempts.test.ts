@@ -8,9 +8,9 @@ import {
   type Lease,
   releaseLease,
   selectInterrupted,
-} from '../../../src/webhooks/attempts.sql.ts';
-import { ClaimBatches } from '../../../src/webhooks/claimBatches.ts';
-import { LEASE_SECONDS } from '../../../src/webhooks/claimParts.ts';
+} from '../../../src/webhooks/delivery/attempts.sql.ts';
+import { ClaimBatches } from '../../../src/webhooks/delivery/claimBatches.ts';
+import { LEASE_SECONDS } from '../../../src/webhooks/delivery/claimParts.ts';
 import {
   type ClaimedEndpoint,
   type Completed,
@@ -18,8 +18,8 @@ import {
   claimEndpoints,
   completeAndClaim,
   completeAndClaimAll,
-} from '../../../src/webhooks/claims.sql.ts';
-import { deleteWebhook } from '../../../src/webhooks/removedWebhooks.sql.ts';
+} from '../../../src/webhooks/delivery/claims.sql.ts';
+import { deleteWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { meetLossyServer } from '../../support/postgres/lossyServer.ts';
 import {
   claimEndpoint,

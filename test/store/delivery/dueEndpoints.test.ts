@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { completeAndClaim } from '../../../src/webhooks/claims.sql.ts';
-import { countWaiting, selectDueEndpoints, selectDueInMs } from '../../../src/webhooks/dueEndpoints.sql.ts';
+import { completeAndClaim } from '../../../src/webhooks/delivery/claims.sql.ts';
+import {
+  countWaiting,
+  selectDueEndpoints,
+  selectDueInMs,
+} from '../../../src/webhooks/delivery/dueEndpoints.sql.ts';
 import {
   claimEndpoint,
   type DeliveryDatabase,

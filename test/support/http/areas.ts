@@ -1,5 +1,5 @@
-import { completeDraft, type ValidArea } from '../../../src/areas/mergeDraft.ts';
-import { parseDraft } from '../../../src/areas/parseDraft.ts';
+import { completeDraft, type ValidArea } from '../../../src/areas/draft/mergeDraft.ts';
+import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { type OwnerPod, ownerPod } from '../ownerPod.ts';
 import { type PodAddress, type Reply, request } from '../pod.ts';

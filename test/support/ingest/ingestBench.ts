@@ -3,7 +3,7 @@ import type { TestContext } from 'node:test';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import { StayCounts } from '../../../src/devices/stayCounts.ts';
+import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
 import type { CommitPorts, FixOutcome } from '../../../src/ingest/commitFixes.ts';
 import { Ingest } from '../../../src/ingest/ingest.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';

@@ -1,5 +1,5 @@
+import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
-import type { Area } from '../../../src/areas/knownArea.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 
 /** A polygon around a place that follows from its id. */

@@ -1,4 +1,4 @@
-import type { UrlError } from '../../../src/webhooks/urlSafety.ts';
+import type { UrlError } from '../../../src/webhooks/delivery/urlSafety.ts';
 
 /** A webhook URL with what becomes of it when no address is exempt. */
 export interface UrlRow {

@@ -1,0 +1,130 @@
+import { hasAny, scopeMask } from '../../access/scopes.ts';
+import { type Answer, errorAnswer } from '../../http/answer.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { text } from '../../http/openapi/schema.ts';
+import {
+  choiceParameter,
+  type Parameter,
+  parameterError,
+  readChoice,
+} from '../../http/parameters/parameter.ts';
+import { isBlank, type Query } from '../../http/parameters/query.ts';
+import type { Call, Route } from '../../http/route.ts';
+import { CURSOR, CURSOR_MESSAGE, readCursor } from '../feedParameters.ts';
+import { STREAMS_PER_KEY } from '../waitRoom.ts';
+import type { Streams } from './streams.ts';
+
+const PARTS = ['devices', 'events'] as const;
+
+const INCLUDE = {
+  name: 'include',
+  in: 'query',
+  required: false,
+  explode: false,
+  description:
+    'What to send, separated by commas: of what the permissions of the key allow. Default: all of that.',
+  schema: { type: 'array', items: { type: 'string', enum: PARTS } },
+  errorMessage: `include must be a comma-separated subset of ${PARTS.join(', ')}`,
+} as const satisfies Parameter & { errorMessage: string };
+
+const SNAPSHOT = choiceParameter(
+  'snapshot',
+  ['true', 'false'],
+  'Without a cursor: whether the stream begins with the present state of every device.',
+  'true',
+);
+
+const LAST_EVENT_ID: Parameter = {
+  name: 'Last-Event-ID',
+  in: 'header',
+  required: false,
+  description: 'The `id` of the last message: goes on behind it, on any pod. It goes before `cursor`.',
+  schema: { type: 'string', maxLength: 500 },
+};
+
+export const TOO_MANY_STREAMS = `this API key has ${STREAMS_PER_KEY} open streams already; close one first`;
+
+const DEVICES = scopeMask('read_locations', 'read_devices');
+const EVENTS = scopeMask('read_events');
+
+export interface StreamRoutePorts {
+  readonly readers: { readonly streams: Streams };
+}
+
+/** Devices and events as they change, as server-sent events. */
+export function streamRoute(ports: StreamRoutePorts): Route {
+  return {
+    method: 'GET',
+    path: '/stream',
+    scopes: DEVICES | EVENTS,
+    versions: ['v3'],
+    endsItself: true,
+    describe: OPEN_STREAM,
+    handle: (call) => stream(ports, call),
+  };
+}
+
+async function stream({ readers }: StreamRoutePorts, { caller, query, header }: Call): Promise<Answer> {
+  const include = readInclude(query);
+  if (include === 'invalid') return parameterError(INCLUDE);
+  const snapshot = readChoice(query, SNAPSHOT);
+  if (snapshot === 'invalid') return parameterError(SNAPSHOT);
+  const devices = include.has('devices') && hasAny(caller.scopes, DEVICES);
+  const events = include.has('events') && hasAny(caller.scopes, EVENTS);
+  if (!devices && !events) return errorAnswer('INSUFFICIENT_SCOPE');
+  // A browser that comes back sends it beside the cursor with which it began.
+  const last = header('last-event-id');
+  const opened = await readers.streams.open(caller, {
+    cursor: last === undefined || isBlank(last) ? readCursor(query) : last,
+    withSnapshot: snapshot !== 'false',
+    devices,
+    events,
+  });
+  if (opened === 'malformed') return errorAnswer('BAD_REQUEST', CURSOR_MESSAGE);
+  if (opened === 'expired') return errorAnswer('CURSOR_EXPIRED');
+  if (opened === 'too_many') return errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_STREAMS);
+  return { status: 200, body: opened, headers: STREAM_HEADERS };
+}
+
+/** Proxies are to hand on each event as it comes (nginx, ngx_http_proxy_module: X-Accel-Buffering). */
+const STREAM_HEADERS = {
+  'Content-Type': 'text/event-stream; charset=utf-8',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+};
+
+const OPEN_STREAM: Operation = {
+  id: 'openStream',
+  tag: 'Events',
+  summary: 'Follow devices and events as they change',
+  description: `Server-sent events: \`device\` with an item of /devices/changes, \`fleet_event\` with an item of /events/feed, and \`heartbeat\` every 10 seconds; \`data\` is one line of JSON. \`id\` is a cursor for both, with which any pod goes on: as \`Last-Event-ID\` or \`cursor\`. A slow reader is spared positions in between, never an event. The stream ends when the key, its permissions, its allowlist or its account change, and when the pod stops. One call of the limits; with ${'`'}429${'`'}: ${TOO_MANY_STREAMS}.`,
+  parameters: [INCLUDE, SNAPSHOT, CURSOR, LAST_EVENT_ID],
+  answers: [
+    {
+      status: 200,
+      description: 'The stream.',
+      contentType: 'text/event-stream',
+      schema: text('Messages of server-sent events.'),
+    },
+  ],
+  errors: [
+    ['BAD_REQUEST', CURSOR_MESSAGE],
+    ['BAD_REQUEST', INCLUDE.errorMessage],
+    ['BAD_REQUEST', SNAPSHOT.errorMessage],
+    'CURSOR_EXPIRED',
+  ],
+};
+
+type Part = (typeof PARTS)[number];
+
+function readInclude(query: Query): ReadonlySet<Part> | 'invalid' {
+  const sent = query['include'];
+  if (sent === undefined || isBlank(sent)) return new Set(PARTS);
+  const parts = new Set<Part>();
+  for (const word of sent.split(',')) {
+    const part = PARTS.find((part) => part === word.trim());
+    if (part === undefined) return 'invalid';
+    parts.add(part);
+  }
+  return parts;
+}

@@ -1,0 +1,98 @@
+import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { WaitRoom } from '../waitRoom.ts';
+import type { StreamFormat, StreamGroup } from './streamGroup.ts';
+import { heaviest, type StreamReader } from './streamReader.ts';
+
+const TICK_MS = 25;
+/** Every reader is visited once in so many ticks, so that a tick costs little with any number of them. */
+const TICKS_PER_ROUND = 10;
+const HEARTBEAT_MS = 10_000;
+/** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
+const STALL_LIMIT_MS = 15_000;
+/** Whoever has not taken the end of its stream by then is cut off. */
+const LINGER_VISITS = 40;
+/** Without Postgres a key is believed for this long. */
+const TRUST_MS = 60_000;
+/** Sent when a pod stops or has lost its place: come back at once. */
+export const COME_BACK = 'retry: 500\n\n';
+
+export interface HeartbeatPorts {
+  readonly room: Pick<WaitRoom, 'touched'>;
+  readonly clock: Clock;
+  readonly format: Pick<StreamFormat, 'heartbeat'>;
+  readonly follower: { readonly followed: Snapshot; noteReader(): void; writesLagMs(): number };
+}
+
+/** Visits all readers of streams, a few at a time: sends heartbeats, and ends what is over or stands still. */
+export class StreamHeartbeats {
+  readonly #ports: HeartbeatPorts;
+  /** In the order of their last visits. */
+  readonly #readers: Map<StreamReader, StreamGroup>;
+  /** Those that had not taken everything when they were visited. */
+  readonly #slow = new Set<StreamReader>();
+  #timer: NodeJS.Timeout | null = null;
+  #ticks = 0;
+
+  constructor(ports: HeartbeatPorts, readers: Map<StreamReader, StreamGroup>) {
+    this.#ports = ports;
+    this.#readers = readers;
+  }
+
+  /** Must be called when there is a reader; ends by itself when there are none. */
+  run(): void {
+    this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Must be called when a reader has gone. */
+  forget(reader: StreamReader): void {
+    this.#slow.delete(reader);
+    if (this.#readers.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
+  }
+
+  #tick(): void {
+    const { clock, follower } = this.#ports;
+    const nowMs = clock();
+    const isLost = follower.writesLagMs() > TRUST_MS;
+    follower.noteReader();
+    if (++this.#ticks % TICKS_PER_ROUND === 0) for (const reader of heaviest(this.#slow)) reader.cut();
+    let visits = Math.ceil(this.#readers.size / TICKS_PER_ROUND);
+    // So that those who came together are not served together for ever.
+    let beatsLeft = Math.ceil(this.#readers.size / 200) + 5;
+    const beats = new Map<StreamGroup, Buffer>();
+    for (const [reader, group] of this.#readers) {
+      if (visits-- === 0) break;
+      this.#readers.delete(reader);
+      this.#readers.set(reader, group);
+      this.#endIfOver(reader, group, nowMs, isLost);
+      if (nowMs - reader.lastBeatMs < HEARTBEAT_MS || beatsLeft === 0) continue;
+      beatsLeft--;
+      reader.lastBeatMs = nowMs;
+      if (group.members.has(reader) && !reader.isFull && !group.isFlushing && !group.isOver)
+        reader.write(this.#beatOf(group, beats, nowMs));
+    }
+  }
+
+  #endIfOver(reader: StreamReader, group: StreamGroup, nowMs: number, isLost: boolean): void {
+    if (reader.pendingBytes > 0) this.#slow.add(reader);
+    else this.#slow.delete(reader);
+    const isStalled = reader.stalledSinceMs !== null && nowMs - reader.stalledSinceMs > STALL_LIMIT_MS;
+    if (isStalled || (reader.isClosed && ++reader.visitsSinceEnd > LINGER_VISITS)) reader.cut();
+    else if (isLost || group.isOver) reader.end(COME_BACK);
+    else if (reader.isOver(nowMs)) reader.end('');
+  }
+
+  /** Made once for all of a group; so an idle reader's cursor does not grow old. */
+  #beatOf(group: StreamGroup, beats: Map<StreamGroup, Buffer>, nowMs: number): Buffer {
+    let beat = beats.get(group);
+    if (beat === undefined) {
+      group.note(this.#ports.room.touched);
+      if (group.isIdle) group.moveOn(this.#ports.follower.followed);
+      beat = Buffer.from(this.#ports.format.heartbeat(group.cursor(), nowMs));
+      beats.set(group, beat);
+    }
+    return beat;
+  }
+}

@@ -1,0 +1,162 @@
+import type { Memory } from '../../coherence/applyChanges.ts';
+import type { Device } from '../../devices/knownDevice.ts';
+import { MINUTE_MS } from '../../lib/durations.ts';
+import { FairSemaphore } from '../../lib/fairSemaphore.ts';
+import { Pace } from '../../lib/pace.ts';
+import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import type { Fix } from '../fix.ts';
+import { type Part, rejectRequest } from '../waitingPoints.ts';
+import type { WatchedAreas } from './geofences.ts';
+import { KnownInside } from './knownInside.ts';
+import { watchedAreas } from './watchedAreas.ts';
+
+/** What is found out for one transaction: so many areas, and so much processor time. */
+const FOUND_MAX = { areas: 125_000, workMs: 500 };
+
+export interface HeavyLimits {
+  /** Processor time of one point. One that takes more is refused. */
+  readonly pointWorkMs: number;
+  /** How long a request with points of other worlds waits for such a part. Its sender has the answer before it gives up. */
+  readonly sharedWaitMs: number;
+}
+
+export const HEAVY_LIMITS: HeavyLimits = { pointWorkMs: 10_000, sharedWaitMs: 10_000 };
+/** Of each world one after the other. Each holds some megabytes. */
+const RUNNING = { running: 16, runningPerKey: 1, waiting: Number.MAX_SAFE_INTEGER };
+
+export interface HeavyPorts {
+  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy'>;
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
+}
+
+/** A part of which some points can be committed. */
+export interface FoundPart {
+  readonly part: Part;
+  readonly known: KnownInside;
+  /** Its first points, by time; none where the next one was refused. */
+  readonly indexes: readonly number[];
+  /** To be called once, when they are stored or were rejected. */
+  close(): void;
+}
+
+/**
+ * Parts whose evaluation takes long. Which areas contain their points is found out beforehand, in turns with others, while
+ * no transaction is open and nothing is locked. Then they are committed a few points at a time, each time by a short
+ * transaction of their own. Of each world one part after the other, so that a world with many leaves room to others.
+ */
+export class HeavyParts {
+  readonly #ports: HeavyPorts;
+  readonly #limits: HeavyLimits;
+  readonly #onFound: (found: FoundPart) => void;
+  readonly #onRefused: (part: Part) => void;
+  readonly #running = new FairSemaphore<number>({ ...RUNNING, waitingPerKey: RUNNING.waiting });
+  readonly #refused = new RefusedPoints();
+
+  /** `onRefused` takes a part whose last points were refused: `outcomes` say so. */
+  constructor(
+    ports: HeavyPorts,
+    limits: HeavyLimits,
+    onFound: (found: FoundPart) => void,
+    onRefused: (part: Part) => void,
+  ) {
+    this.#ports = ports;
+    this.#limits = limits;
+    this.#onFound = onFound;
+    this.#onRefused = onRefused;
+  }
+
+  /** Takes a part that no transaction works on. */
+  async add(part: Part): Promise<void> {
+    const { request, worldId } = part;
+    let hasEnded = false;
+    const end = () => {
+      hasEnded = true;
+      for (const index of part.indexes) request.outcomes[index] ??= 'too_complex';
+      this.#onRefused(part);
+    };
+    const leftMs = request.arrivedAtMs + this.#limits.sharedWaitMs - performance.now();
+    const timer = request.isShared ? setTimeout(end, Math.max(0, leftMs)) : undefined;
+    await this.#running.acquire(worldId);
+    const close = () => this.#running.release(worldId);
+    try {
+      const found = hasEnded ? null : await this.#find(part, () => hasEnded);
+      if (hasEnded || found === null) return close();
+      this.#onFound({ part, ...found, close });
+    } catch (error) {
+      close();
+      rejectRequest(request, error);
+      if (!hasEnded) end();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #find(part: Part, hasEnded: () => boolean): Promise<Pick<FoundPart, 'known' | 'indexes'>> {
+    const { fleet, areas, tenancy } = this.#ports.memory;
+    const known = new KnownInside();
+    const device = fleet.anyDevice(part.imei);
+    if (device === undefined) return { known, indexes: part.indexes };
+    const watch = watchedAreas(areas, tenancy, device.fields.worldId);
+    const steps = this.#findSteps(part, device, watch, known, hasEnded);
+    return { known, indexes: await this.#ports.turns.run(`points of world ${part.worldId}`, steps) };
+  }
+
+  /** Returns the points that can be committed. */
+  *#findSteps(
+    { request, indexes }: Part,
+    { position }: Device,
+    watch: WatchedAreas,
+    known: KnownInside,
+    hasEnded: () => boolean,
+  ): Steps<number[]> {
+    const pace = new Pace();
+    const ready: number[] = [];
+    // What is not newer than the newest point is late, and no area is asked.
+    let newestMs = position?.recordedAtMs ?? Number.NEGATIVE_INFINITY;
+    let areas = 0;
+    for (const index of inTimeOrder(request.fixes, indexes)) {
+      const fix = request.fixes[index] as Fix;
+      if (fix.recordedAtMs > newestMs) {
+        if (areas >= FOUND_MAX.areas || pace.workedMs >= FOUND_MAX.workMs) break;
+        const untilMs = pace.workedMs + this.#limits.pointWorkMs;
+        const isSpent = () => hasEnded() || pace.workedMs > untilMs;
+        const asked = this.#refused.has(fix) ? null : yield* known.find(fix, watch, pace, isSpent);
+        if (hasEnded()) break;
+        if (asked === null) {
+          this.#refused.add(fix);
+          request.outcomes[index] = 'too_complex';
+          continue;
+        }
+        areas += asked;
+        newestMs = fix.recordedAtMs;
+      }
+      ready.push(index);
+    }
+    return ready;
+  }
+}
+
+function inTimeOrder(fixes: readonly Fix[], indexes: readonly number[]): number[] {
+  return indexes.toSorted((a, b) => (fixes[a] as Fix).recordedAtMs - (fixes[b] as Fix).recordedAtMs);
+}
+
+/** How many refused points are known for how long, so that a batch that is sent again does not take as long again. */
+const REFUSED_MAX = 10_000;
+const REFUSED_MS = 10 * MINUTE_MS;
+
+class RefusedPoints {
+  /** By device and time: until when. */
+  readonly #untilMs = new Map<string, number>();
+
+  add(fix: Fix): void {
+    this.#untilMs.set(keyOf(fix), performance.now() + REFUSED_MS);
+    const [oldest] = this.#untilMs.keys();
+    if (this.#untilMs.size > REFUSED_MAX && oldest !== undefined) this.#untilMs.delete(oldest);
+  }
+
+  has(fix: Fix): boolean {
+    return this.#untilMs.size > 0 && (this.#untilMs.get(keyOf(fix)) ?? 0) > performance.now();
+  }
+}
+
+const keyOf = ({ imei, recordedAtMs }: Fix): string => `${imei} ${recordedAtMs}`;

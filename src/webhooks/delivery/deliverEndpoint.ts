@@ -1,0 +1,225 @@
+import type { KeyObject } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { CidrSet } from '../../access/cidrSet.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { invariant } from '../../lib/invariant.ts';
+import type { Sql } from '../../postgres/sql.ts';
+import { isUnavailable } from '../../postgres/sqlErrors.ts';
+import {
+  type Attempt,
+  type AttemptResult,
+  completeAttempt,
+  type EndedAttempt,
+  type Lease,
+  releaseLease,
+  selectInterrupted,
+} from './attempts.sql.ts';
+import type { ClaimBatches } from './claimBatches.ts';
+import type { NextAttempt } from './claimParts.ts';
+import type { Completed } from './claims.sql.ts';
+import { selectDueInMs } from './dueEndpoints.sql.ts';
+import { open } from './secretBox.ts';
+import type { SendResult, WebhookRequest } from './sendWebhook.ts';
+import { deliveryHeaders } from './signature.ts';
+import { type AttemptOutcome, outcomeOfStatus, transition } from './transition.ts';
+
+/** Deliveries sent, and time taken, before other endpoints get the slot. */
+const MAX_DELIVERIES = 25;
+const MAX_MS = 2_000;
+/** A process that stalled between counting an attempt and sending it does not send: its lease may have run out. */
+const SEND_WITHIN_MS = 10_000;
+/** No byte of a request leaves later than this after its attempt was asked for. Leases last at least 25 s from there. */
+const SENT_BY_MS = 20_000;
+/** When another pod has the lease, the endpoint is looked at again after this. */
+const BUSY_RETRY_MS = 100;
+/** How often, and at which intervals, a known result is written again while Postgres is away: 10 s of a 30 s lease. */
+const WRITE_TRIES = 20;
+const WRITE_PAUSE_MS = 500;
+
+export interface DeliverPorts {
+  readonly sql: Sql;
+  readonly claims: Pick<ClaimBatches, 'claim' | 'completeAndClaim'>;
+  readonly clock: Clock;
+  readonly secretsKey: KeyObject;
+  readonly allowNets: CidrSet;
+  readonly minuteMs: number;
+  readonly send: (request: WebhookRequest) => Promise<SendResult>;
+  /** Called for every attempt that ended. `fenced`: the result came too late to be written. */
+  readonly onAttempt: (outcome: AttemptOutcome | 'fenced', durationMs: number | null) => void;
+  /** False when other endpoints need the slot: this call begins no further attempt. */
+  readonly hasSlot: () => boolean;
+  /** True when the pod is about to stop: this call begins no further attempt. */
+  readonly isStopping: () => boolean;
+}
+
+/**
+ * Sends what is due to one endpoint: leases it, writes the end of interrupted attempts, sends due deliveries one at a
+ * time, and gives the lease back. Returns in how many milliseconds to call again; null: not before something new is
+ * queued.
+ */
+export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): Promise<number | null> {
+  const startedAtMs = performance.now();
+  if (ports.isStopping()) return 0;
+  const claimed = await ports.claims.claim(webhookId);
+  if (claimed === undefined) return retryDelayMs(ports.sql, webhookId);
+  const { lease } = claimed;
+  try {
+    let askedAtMs = startedAtMs;
+    let { next } = claimed;
+    if (claimed.hasInterrupted) {
+      await completeInterrupted(ports, lease);
+      askedAtMs = performance.now();
+      ({ next } = await ports.claims.completeAndClaim({ lease, ended: null, mayStart: true }));
+    }
+    for (let sent = 1; next.attempt !== null; sent++) {
+      if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await leaveToNextHolder(ports.sql, lease);
+      const ended = await deliver(ports, lease, next.attempt, askedAtMs + SENT_BY_MS);
+      askedAtMs = performance.now();
+      const isOver = sent === MAX_DELIVERIES || askedAtMs - startedAtMs > MAX_MS || !ports.hasSlot();
+      next = await complete(ports, lease, ended, !isOver);
+    }
+    return next.dueInMs;
+  } catch (error) {
+    await releaseLease(ports.sql, lease);
+    throw error;
+  }
+}
+
+/** Leaves an attempt that may be in flight to the next holder of the lease, who is to come at once. */
+async function leaveToNextHolder(sql: Sql, lease: Lease): Promise<number> {
+  await releaseLease(sql, lease);
+  return 0;
+}
+
+/** After a claim that was not granted: another pod has the lease, or the endpoint is gone and nothing is due. */
+async function retryDelayMs(sql: Sql, webhookId: number): Promise<number | null> {
+  const dueInMs = await selectDueInMs(sql, webhookId);
+  return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
+}
+
+interface Ended extends EndedAttempt {
+  readonly outcome: AttemptOutcome;
+}
+
+async function deliver(
+  ports: DeliverPorts,
+  lease: Lease,
+  attempt: Attempt,
+  sendUntilMs: number,
+): Promise<Ended> {
+  const { outcome, result } = await sendAttempt(ports, lease, attempt, sendUntilMs);
+  const next = transition(
+    attempt.status,
+    { kind: 'attempt', outcome, attemptsUsed: attempt.budgetUsed },
+    attempt.rule,
+    ports.minuteMs,
+  );
+  invariant(next !== null, 'only deliveries that may be attempted are started');
+  return { attempt, outcome, transition: next, result };
+}
+
+/** Writes the result of an attempt and claims the next. */
+async function complete(
+  ports: DeliverPorts,
+  lease: Lease,
+  ended: Ended,
+  mayStart: boolean,
+): Promise<NextAttempt> {
+  const completion = { lease, ended, mayStart: mayStart && !ports.isStopping() };
+  const { written, next } = await ports.claims
+    .completeAndClaim(completion)
+    .catch((error: unknown) => completeLater(ports, lease, ended, error));
+  ports.onAttempt(written ? ended.outcome : 'fenced', ended.result.durationMs);
+  return next;
+}
+
+/**
+ * Writes a result after Postgres was away. Without that the attempt would count as interrupted, whatever its outcome
+ * was. The failed statement may have counted the next attempt all the same, so the endpoint is left to the next holder.
+ */
+async function completeLater(
+  { sql, isStopping }: DeliverPorts,
+  lease: Lease,
+  ended: Ended,
+  firstError: unknown,
+): Promise<Completed> {
+  for (let tries = 1, error = firstError; ; tries++) {
+    if (!isUnavailable(error) || tries === WRITE_TRIES || isStopping()) throw error;
+    await sleep(WRITE_PAUSE_MS);
+    try {
+      const written = await completeAttempt(sql, { startedUnder: lease }, ended);
+      return { written, next: { attempt: null, dueInMs: await leaveToNextHolder(sql, lease) } };
+    } catch (again) {
+      error = again;
+    }
+  }
+}
+
+async function sendAttempt(
+  ports: DeliverPorts,
+  lease: Lease,
+  attempt: Attempt,
+  sendUntilMs: number,
+): Promise<{ outcome: AttemptOutcome; result: AttemptResult }> {
+  const secret = open(ports.secretsKey, attempt.sealedSecret);
+  if (secret === null) {
+    return { outcome: 'failed', result: { statusCode: null, error: 'secret_unreadable', durationMs: null } };
+  }
+  const { sealedPreviousSecret } = attempt;
+  const headers = deliveryHeaders({
+    endpointId: lease.webhookId,
+    eventId: attempt.eventId,
+    deliveryId: attempt.deliveryId,
+    attempt: attempt.attempt,
+    body: attempt.body,
+    secret,
+    previousSecret: sealedPreviousSecret === null ? null : open(ports.secretsKey, sealedPreviousSecret),
+    nowMs: ports.clock(),
+  });
+  const sent = await ports.send({
+    url: attempt.url,
+    headers,
+    body: attempt.body,
+    owner: attempt.owner,
+    allowNets: ports.allowNets,
+    sendUntilMs,
+  });
+  switch (sent.kind) {
+    case 'answered': {
+      const outcome = outcomeOfStatus(sent.statusCode);
+      const error = outcome === 'delivered' ? null : `http_${sent.statusCode}`;
+      return { outcome, result: { statusCode: sent.statusCode, error, durationMs: sent.durationMs } };
+    }
+    case 'failed':
+      return {
+        outcome: 'failed',
+        result: { statusCode: null, error: sent.error, durationMs: sent.durationMs },
+      };
+    case 'unsafe':
+      return { outcome: 'unsafe', result: { statusCode: null, error: 'url_unsafe', durationMs: null } };
+    case 'unsent':
+      return { outcome: 'interrupted', result: INTERRUPTED };
+  }
+}
+
+const INTERRUPTED: AttemptResult = { statusCode: null, error: 'interrupted', durationMs: null };
+
+/** An interrupted attempt counts as failed. Nobody knows whether it arrived, so the delivery is sent again. */
+async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, lease: Lease): Promise<void> {
+  for (const attempt of await selectInterrupted(sql, lease)) {
+    const { status, budgetUsed, rule } = attempt;
+    const next = transition(
+      status,
+      { kind: 'attempt', outcome: 'interrupted', attemptsUsed: budgetUsed },
+      rule,
+      minuteMs,
+    );
+    invariant(next !== null, 'an attempt was in flight, so it had been allowed');
+    await completeAttempt(
+      sql,
+      { interruptedBefore: lease },
+      { attempt, transition: next, result: INTERRUPTED },
+    );
+    onAttempt('interrupted', null);
+  }
+}

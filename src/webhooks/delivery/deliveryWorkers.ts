@@ -1,0 +1,220 @@
+import { Overloaded } from '../../lib/fairSemaphore.ts';
+import { errorFields } from '../../postgres/sqlErrors.ts';
+import { type DeliverySchedule, OUTBOX_ENTRY } from '../../redis/deliverySchedule.ts';
+import { selectWebhookAccounts } from '../webhooks.sql.ts';
+import { type DeliverPorts, deliverEndpoint } from './deliverEndpoint.ts';
+import type { DeliverySlots } from './deliverySlots.ts';
+import { countWaiting, selectDueEndpoints } from './dueEndpoints.sql.ts';
+
+/** Endpoints that hold a slot or wait for one in this pod. At least TAKE_MIN more are taken from the schedule each time,
+ * so that one account with many endpoints does not hide those of others. */
+const ENDPOINTS_MAX = 256;
+const TAKE_MIN = 16;
+/** How often the schedule is polled, and how often it is filled again from Postgres. */
+const POLL_MS = 100;
+const SWEEP_MS = 5_000;
+/** Waiting endpoints of one sweep. The next sweep continues after them. */
+const SWEEP_ENDPOINTS = 1_000;
+/** After an error, or when too many wait for a slot, an endpoint is tried again after this. */
+const FAILED_RETRY_MS = 1_000;
+/** A backlog is counted up to the first number, and logged when it is larger than the second. */
+const BACKLOG_MAX = 10_000;
+const LONG_BACKLOG = 1_000;
+/** Accounts of this many endpoints are remembered. */
+const ACCOUNTS_MAX = 100_000;
+
+export interface DeliveryPorts extends Omit<DeliverPorts, 'isStopping' | 'hasSlot'> {
+  readonly slots: DeliverySlots;
+  readonly schedule: DeliverySchedule;
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+  readonly onSweep: (backlog: { waiting: number; oldestDueMs: number }, durationMs: number) => void;
+  /** Called when the outbox has events whose deliveries are not made yet. */
+  readonly onOutboxFilled: () => void;
+}
+
+/** An endpoint that this pod has taken from the schedule. */
+interface ActiveEndpoint {
+  /** True when the schedule named it again since its deliveries were last looked at. */
+  isWoken: boolean;
+  ended: Promise<void>;
+}
+
+/** Takes due endpoints from the schedule and sends to many of them side by side, each in a slot. */
+export class DeliveryWorkers {
+  readonly #ports: DeliveryPorts;
+  readonly #active = new Map<number, ActiveEndpoint>();
+  /** Accounts by endpoint. An endpoint never changes its account. */
+  readonly #accounts = new Map<number, number>();
+  #isTaking = false;
+  #isPoked = false;
+  #timers: NodeJS.Timeout[] = [];
+  #sweeping: Promise<void> | null = null;
+  #sweptTo = 0;
+  /** Of the endpoints that this round of sweeps has seen so far. */
+  #oldestDueMs = 0;
+  #isStopping = false;
+  #isFailing = false;
+
+  constructor(ports: DeliveryPorts) {
+    this.#ports = ports;
+  }
+
+  start(): void {
+    this.#sweepOnce();
+    this.#timers = [setInterval(() => this.poke(), POLL_MS), setInterval(() => this.#sweepOnce(), SWEEP_MS)];
+  }
+
+  /**
+   * Begins no further attempt, leaves waiting endpoints to other pods, and waits for attempts in flight: at most 10 s. A
+   * claim that is under way may still begin one, so it waits for those, too.
+   */
+  async endAttempts(): Promise<void> {
+    this.#isStopping = true;
+    for (const timer of this.#timers) clearInterval(timer);
+    await this.#ports.schedule.addAll(
+      [...this.#active.keys()].map((webhookId) => ({ webhookId, dueInMs: 0 })),
+    );
+    await Promise.all([...this.#active.values()].map(({ ended }) => ended));
+  }
+
+  /** Ends attempts, then waits for a sweep that is under way: for ever if Postgres says nothing. */
+  async stop(): Promise<void> {
+    await this.endAttempts();
+    await this.#sweeping;
+  }
+
+  /** Looks for due endpoints. If it is looking already, it looks once more: the running look may have been too early. */
+  poke(): void {
+    if (this.#isStopping) return;
+    this.#isPoked = true;
+    if (this.#isTaking) return;
+    this.#isTaking = true;
+    void this.#takeWhilePoked().finally(() => {
+      this.#isTaking = false;
+    });
+  }
+
+  async #takeWhilePoked(): Promise<void> {
+    while (this.#isPoked && !this.#isStopping) {
+      this.#isPoked = false;
+      await this.#take();
+    }
+  }
+
+  /** Never rejects. */
+  async #take(): Promise<void> {
+    const { schedule, slots, log, onOutboxFilled } = this.#ports;
+    const taken = await schedule.take(Math.max(TAKE_MIN, ENDPOINTS_MAX - slots.size));
+    if (taken.includes(OUTBOX_ENTRY)) onOutboxFilled();
+    const fresh = taken.filter((webhookId) => {
+      if (webhookId === OUTBOX_ENTRY) return false;
+      const active = this.#active.get(webhookId);
+      if (active !== undefined) active.isWoken = true;
+      return active === undefined;
+    });
+    try {
+      await this.#learnAccounts(fresh);
+    } catch (error) {
+      log.warn(errorFields(error), 'the accounts of endpoints cannot be read; trying again');
+      return schedule.addAll(fresh.map((webhookId) => ({ webhookId, dueInMs: FAILED_RETRY_MS })));
+    }
+    // Another pod may have them: this one begins nothing more.
+    if (this.#isStopping) return schedule.addAll(fresh.map((webhookId) => ({ webhookId, dueInMs: 0 })));
+    for (const webhookId of fresh) {
+      const accountId = this.#accounts.get(webhookId);
+      if (accountId === undefined) continue; // the endpoint is gone, with its deliveries
+      const endpoint: ActiveEndpoint = { isWoken: false, ended: Promise.resolve() };
+      this.#active.set(webhookId, endpoint);
+      endpoint.ended = this.#run(webhookId, accountId, endpoint);
+    }
+  }
+
+  async #learnAccounts(webhookIds: readonly number[]): Promise<void> {
+    if (this.#accounts.size > ACCOUNTS_MAX) this.#accounts.clear();
+    const unknown = webhookIds.filter((webhookId) => !this.#accounts.has(webhookId));
+    if (unknown.length === 0) return;
+    const known = await selectWebhookAccounts(this.#ports.sql, unknown);
+    for (const { webhookId, accountId } of known) this.#accounts.set(webhookId, accountId);
+  }
+
+  /** Never rejects. After an error any pod may try again. */
+  async #run(webhookId: number, accountId: number, endpoint: ActiveEndpoint): Promise<void> {
+    const { schedule, log } = this.#ports;
+    let againInMs: number | null = FAILED_RETRY_MS;
+    try {
+      againInMs = await this.#deliverInSlot(webhookId, accountId, endpoint);
+      if (endpoint.isWoken) againInMs = 0;
+    } catch (error) {
+      if (!(error instanceof Overloaded)) {
+        log.warn(
+          { webhook_id: webhookId, ...errorFields(error) },
+          'delivering to an endpoint failed; trying again',
+        );
+      }
+    }
+    this.#active.delete(webhookId);
+    if (againInMs !== null) await schedule.add(webhookId, againInMs);
+    if (againInMs === 0) this.poke();
+  }
+
+  async #deliverInSlot(
+    webhookId: number,
+    accountId: number,
+    endpoint: ActiveEndpoint,
+  ): Promise<number | null> {
+    const { slots, claims, send } = this.#ports;
+    const slot = await slots.acquire(webhookId, accountId);
+    // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
+    const looking = <T>(look: () => Promise<T>): Promise<T> => {
+      endpoint.isWoken = false;
+      return look();
+    };
+    try {
+      return await deliverEndpoint(
+        {
+          ...this.#ports,
+          claims: {
+            claim: (id) => looking(() => claims.claim(id)),
+            completeAndClaim: (completion) => looking(() => claims.completeAndClaim(completion)),
+          },
+          send: (request) => slot.attempt(() => send(request)),
+          hasSlot: () => slot.isHeld,
+          isStopping: () => this.#isStopping,
+        },
+        webhookId,
+      );
+    } finally {
+      slot.release();
+    }
+  }
+
+  /** One sweep at a time, however long Postgres takes. */
+  #sweepOnce(): void {
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = null;
+    });
+  }
+
+  async #sweep(): Promise<void> {
+    const { sql, schedule, log, onSweep } = this.#ports;
+    const startedAtMs = performance.now();
+    try {
+      const { endpoints, nextAfterId, oldestDueMs } = await selectDueEndpoints(
+        sql,
+        this.#sweptTo,
+        SWEEP_ENDPOINTS,
+      );
+      await schedule.addAll(endpoints);
+      this.#oldestDueMs = Math.max(this.#sweptTo === 0 ? 0 : this.#oldestDueMs, oldestDueMs);
+      this.#sweptTo = nextAfterId;
+      const backlog = { waiting: await countWaiting(sql, BACKLOG_MAX), oldestDueMs: this.#oldestDueMs };
+      onSweep(backlog, performance.now() - startedAtMs);
+      if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) log.warn(errorFields(error), 'the delivery schedule cannot be rebuilt');
+      this.#isFailing = true;
+    }
+    this.poke();
+  }
+}

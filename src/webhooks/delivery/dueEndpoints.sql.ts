@@ -1,0 +1,104 @@
+import type { Sql } from '../../postgres/sql.ts';
+import { RawSql } from '../../postgres/sqlText.ts';
+import type { DueEndpoint } from '../../redis/dueEndpoint.ts';
+
+/** A part of what the delivery schedule should hold. */
+export interface DueEndpoints {
+  readonly endpoints: readonly DueEndpoint[];
+  /** The next part begins after this id; 0 when this was the last part. */
+  readonly nextAfterId: number;
+  /** How long the oldest sendable delivery of this part has been due. */
+  readonly oldestDueMs: number;
+}
+
+/**
+ * Up to `max` endpoints with ids above `afterId` that have something to send, and when; and every endpoint that its
+ * holder left with a lease or an attempt in flight. Jumps from one waiting endpoint to the next in the index of waiting
+ * deliveries. So neither idle endpoints nor the length of a backlog cost anything.
+ */
+export async function selectDueEndpoints(sql: Sql, afterId: number, max: number): Promise<DueEndpoints> {
+  const rows = await sql<{ id: number; is_due: boolean; due_in_ms: number; late_ms: number }[]>`
+    with recursive waiting (id, n) as (
+      select ${afterId}::bigint, 0
+      union all
+      select next.id, waiting.n + 1 from waiting cross join lateral (
+        select d.webhook_id as id from webhook_delivery d
+        where d.next_attempt_at is not null and d.webhook_id > waiting.id order by d.webhook_id limit 1) next
+      where waiting.n < ${max}
+    )
+    select waiting.id, due.at is not null as is_due, ${dueInMs('due.at')} as due_in_ms,
+      greatest(0, extract(epoch from clock_timestamp() - due.at) * 1000)::float8 as late_ms
+    from waiting left join ${ENDPOINTS} on endpoint.id = waiting.id
+      left join lateral (select first.next_attempt_at as at from (${firstSendable('endpoint')}) first) due on true
+    where waiting.n > 0 order by waiting.n`;
+  const due = rows.filter((row) => row.is_due);
+  const dueInMsById = new Map(due.map((row) => [row.id, row.due_in_ms]));
+  for (const id of await selectAbandoned(sql)) dueInMsById.set(id, 0);
+  return {
+    endpoints: [...dueInMsById].map(([webhookId, dueInMs]) => ({ webhookId, dueInMs })),
+    nextAfterId: rows.length < max ? 0 : (rows.at(-1)?.id ?? 0),
+    oldestDueMs: due.reduce((oldest, row) => Math.max(oldest, row.late_ms), 0),
+  };
+}
+
+/** Endpoints whose holder has died or given up. There are never more of them than were leased. */
+async function selectAbandoned(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }[]>`
+    select w.id from webhook w where w.leased_until < clock_timestamp()
+    union
+    select w.id from webhook_delivery d join webhook w on w.id = d.webhook_id
+    where d.attempt_token is not null and w.leased_until is null`;
+  return rows.map(({ id }) => id);
+}
+
+/** When an endpoint's next attempt is due: milliseconds from now, not below 0; null when there is none. */
+export async function selectDueInMs(sql: Sql, webhookId: number): Promise<number | null> {
+  const [row] = await sql<{ due_in_ms: number }[]>`
+    select ${dueInMs('first.next_attempt_at')} as due_in_ms
+    from ${ENDPOINTS} cross join lateral (${firstSendable('endpoint')}) first where endpoint.id = ${webhookId}`;
+  return row?.due_in_ms ?? null;
+}
+
+/** How many deliveries wait, counted up to `max`. */
+export async function countWaiting(sql: Sql, max: number): Promise<number> {
+  const [row] = await sql<{ waiting: number }[]>`
+    select count(*)::int as waiting from (
+      select from webhook_delivery where next_attempt_at is not null limit ${max}) counted`;
+  return row?.waiting ?? 0;
+}
+
+/** Milliseconds until `time`, a column, not below 0. */
+export function dueInMs(time: string): RawSql {
+  return new RawSql(`greatest(0, extract(epoch from ${time} - clock_timestamp()) * 1000)::float8`);
+}
+
+/** A test of an inactive endpoint is looked for among this many of its deliveries, the latest due first. */
+const INACTIVE_SCAN_MAX = 200;
+
+/**
+ * The delivery that is sent next, due or not: at most one row of id, created_at and next_attempt_at. `endpoint` names
+ * a row with id, active and owner_active.
+ *
+ * - Nothing is sent for a deactivated account.
+ * - Of an inactive endpoint only tests are sent, and not their replays.
+ *
+ * Either part reads the beginning of an index, however many deliveries wait.
+ */
+export function firstSendable(endpoint: string): RawSql {
+  return new RawSql(`
+    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
+      where ${endpoint}.owner_active and ${endpoint}.active and d.webhook_id = ${endpoint}.id
+        and d.next_attempt_at is not null
+      order by d.next_attempt_at limit 1)
+    union all
+    (select latest.id, latest.created_at, latest.next_attempt_at from (
+        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
+        where ${endpoint}.owner_active and not ${endpoint}.active and d.webhook_id = ${endpoint}.id
+          and d.next_attempt_at is not null
+        order by d.next_attempt_at desc limit ${INACTIVE_SCAN_MAX}) latest
+      where latest.event_type = 'ping' and latest.status <> 'requeued'
+      order by latest.next_attempt_at limit 1)`);
+}
+
+const ENDPOINTS = new RawSql(`(
+  select w.id, w.active, a.active as owner_active from webhook w join account a on a.id = w.account_id) endpoint`);

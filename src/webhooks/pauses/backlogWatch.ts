@@ -1,0 +1,92 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Sql } from '../../postgres/sql.ts';
+import { errorFields } from '../../postgres/sqlErrors.ts';
+import { countBacklogs, type QuotaOwner, selectQuotaOwners } from './backlogs.sql.ts';
+import { type Pause, pausesOf } from './pause.ts';
+import { pauseWebhooks } from './pauses.sql.ts';
+
+/** When a pod has made this many deliveries of an endpoint, it counts what waits for the account. */
+const STEP = 1_000;
+/** The pause after a count is this many times as long as the count, so that counting takes a tenth of a connection. */
+const REST_FACTOR = 9;
+/** Endpoints with fewer new deliveries than a step. Beyond this all of them begin at 0. */
+const ENDPOINTS_MAX = 100_000;
+
+export interface BacklogPorts {
+  readonly sql: Sql;
+  readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+/**
+ * Pauses endpoints when more deliveries wait than their account may have. A pod counts what waits for an account when it has
+ * made a thousand deliveries of one of its endpoints, in no transaction of a point. So the quota may be exceeded by a
+ * thousand deliveries of each endpoint and pod, and by what is made in ten times the length of a count.
+ */
+export class BacklogWatch {
+  readonly #ports: BacklogPorts;
+  /** By endpoint: deliveries made since it was last counted. */
+  #made = new Map<number, number>();
+  readonly #crowded = new Set<number>();
+  readonly #stopped = new AbortController();
+  #running: Promise<void> | null = null;
+
+  constructor(ports: BacklogPorts) {
+    this.#ports = ports;
+  }
+
+  /** Takes how many deliveries were made, by endpoint. */
+  note(made: ReadonlyMap<number, number>): void {
+    for (const [webhookId, count] of made) {
+      const sum = (this.#made.get(webhookId) ?? 0) + count;
+      if (sum < STEP) {
+        this.#made.set(webhookId, sum);
+        continue;
+      }
+      this.#made.delete(webhookId);
+      this.#crowded.add(webhookId);
+    }
+    if (this.#made.size > ENDPOINTS_MAX) this.#made.clear();
+    if (this.#crowded.size === 0 || this.#stopped.signal.aborted) return;
+    this.#running ??= this.#run().finally(() => {
+      this.#running = null;
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort();
+    await this.#running;
+  }
+
+  /** Never rejects. What could not be counted is counted after another thousand deliveries. */
+  async #run(): Promise<void> {
+    const { sql, log } = this.#ports;
+    const { signal } = this.#stopped;
+    while (this.#crowded.size > 0 && !signal.aborted) {
+      const webhookIds = [...this.#crowded];
+      this.#crowded.clear();
+      try {
+        for (const owner of await selectQuotaOwners(sql, webhookIds)) {
+          const startedAtMs = performance.now();
+          await this.#check(owner);
+          const restMs = REST_FACTOR * (performance.now() - startedAtMs);
+          await sleep(restMs, undefined, { signal }).catch(() => undefined); // stopped
+          if (signal.aborted) return;
+        }
+      } catch (error) {
+        log.warn(errorFields(error), 'waiting deliveries cannot be counted');
+      }
+    }
+  }
+
+  async #check(owner: QuotaOwner): Promise<void> {
+    const { sql, log } = this.#ports;
+    const pauses = pausesOf(owner.quota, await countBacklogs(sql, owner));
+    if (pauses.length > 0) logPauses(log, await pauseWebhooks(sql, owner, pauses));
+  }
+}
+
+/** Says in the log which endpoints were paused. */
+export function logPauses(log: Pick<BacklogPorts['log'], 'warn'>, pauses: readonly Pause[]): void {
+  for (const { webhookId, reason } of pauses)
+    log.warn({ webhook_id: webhookId, reason }, 'a webhook was paused');
+}

@@ -1,0 +1,88 @@
+import { scopeMask } from '../../access/scopes.ts';
+import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../../http/answer.ts';
+import { jsonBody } from '../../http/body/jsonBody.ts';
+import { answered, dataBody } from '../../http/openapi/body.ts';
+import { envelope } from '../../http/openapi/commonSchemas.ts';
+import type { Operation } from '../../http/openapi/operation.ts';
+import { nullable, ref, shapeOf, time } from '../../http/openapi/schema.ts';
+import { idOf, malformedId } from '../../http/parameters/id.ts';
+import type { ChangePorts, ReadPorts } from '../../http/ports.ts';
+import { type Call, type Route, routeFactory } from '../../http/route.ts';
+import { parseResumeRequest, REPLAY_ERRORS } from '../replayRequest.ts';
+import { resumeWebhook } from '../saveWebhook.ts';
+import { EXAMPLE_LEFT_OUT } from '../webhookExamples.ts';
+import { ONE_WEBHOOK, RESUME_ERROR, VIEW } from '../webhookOperations.ts';
+import { selectWebhook } from '../webhooks.sql.ts';
+import { leftOutView, webhookView } from '../webhookViews.ts';
+import { countLeftOut } from './leftOut.sql.ts';
+
+export const COUNT_LEFT_OUT: Operation = {
+  id: 'countLeftOut',
+  tag: 'Webhooks',
+  summary: 'Count what a paused endpoint lacks',
+  description:
+    'Events since the service paused the endpoint, and those whose deliveries are still being made after it was resumed. An event of the minute before the pause may be counted although it was delivered.',
+  answers: [
+    answered(200, 'How many events, by the hour.', envelope(ref('LeftOut')), {
+      'two hours': dataBody(leftOutView(EXAMPLE_LEFT_OUT)),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+export const RESUME_WEBHOOK: Operation = {
+  id: 'resumeWebhook',
+  tag: 'Webhooks',
+  summary: 'Resume a paused endpoint',
+  description:
+    'It gets new deliveries at once. Those that were left out are made again from the events, oldest first, while fewer than 5 000 wait. Nothing changes when the endpoint is not paused.',
+  body: {
+    schema: shapeOf<{ from: string }>(
+      { from: nullable(time('Events recorded earlier stay left out. Now: all of them do.')) },
+      { optional: ['from'] },
+    ),
+    examples: {
+      'with everything that was left out': {},
+      'from a time on': { from: '2026-03-02T09:00:00.000Z' },
+    },
+    fieldError: RESUME_ERROR,
+    errorExamples: {
+      'not a time': [REPLAY_ERRORS.fromInvalid],
+      'not a JSON object': [REPLAY_ERRORS.bodyInvalid],
+    },
+  },
+  answers: [
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), { resumed: dataBody(VIEW) }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+type PausePorts = ReadPorts & ChangePorts;
+
+/** Endpoints that the service has paused: what they lack, and the end of the pause. */
+export function webhookPauseRoutes(ports: PausePorts): Route[] {
+  const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
+  return [
+    route('GET', '/:id/left-out', COUNT_LEFT_OUT, (call) => leftOut(ports, call)),
+    route('POST', '/:id/resume', RESUME_WEBHOOK, (call) => resume(ports, call)),
+  ];
+}
+
+async function leftOut({ reads }: PausePorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const sql = reads(caller.accountId);
+  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
+  return dataAnswer(leftOutView(await countLeftOut(sql, caller.accountId, id)));
+}
+
+async function resume({ writes }: PausePorts, { caller, params, body }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const request = parseResumeRequest(json.value);
+  if (!request.ok) return validationAnswer(request.error);
+  const webhook = await resumeWebhook({ write: writes(caller.accountId) }, caller, id, request.value.fromMs);
+  return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(webhookView(webhook));
+}
