@@ -17,15 +17,20 @@ const FIRST = [
 
 /** Folders and files that start processes, kill them or wait for time to pass; the rest is worth a run after each change. */
 const NOT_QUICK = [
+  'test/access/password',
   'test/bench/',
   'test/cli/',
   'test/expressions',
   'test/flows/areas/',
   'test/flows/delivery/',
   'test/flows/feed/',
+  'test/flows/ingest/heavyPoints',
   'test/guide/',
+  'test/http/access/codes',
+  'test/http/access/v1LoginLimits',
   'test/http/areaImport/',
   'test/http/backtest/',
+  'test/http/devices/geofenceEvents',
   'test/http/explain/',
   'test/http/feeds/',
   'test/http/history/',
@@ -37,6 +42,9 @@ const NOT_QUICK = [
   'test/store/sql/',
 ];
 
+/** What starts a browser. */
+const BROWSER = /Browser\.test\.ts$/;
+
 /** The test files of the project, from its folder, in the order in which a run starts them; without the slow ones if `quick`. */
 export function findTestFiles({ quick }: { readonly quick: boolean }): string[] {
   const rank = (file: string): number => {
@@ -44,7 +52,7 @@ export function findTestFiles({ quick }: { readonly quick: boolean }): string[] 
     return found === -1 ? FIRST.length : found;
   };
   return globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['**/node_modules'] })
-    .filter((file) => !(quick && NOT_QUICK.some((start) => file.startsWith(start))))
+    .filter((file) => !(quick && (NOT_QUICK.some((start) => file.startsWith(start)) || BROWSER.test(file))))
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }
 
