@@ -107,8 +107,7 @@ function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['da
   return { ...rest, geofenceId: areaId };
 }
 
-/** Reads of an account's calls, on its share of the connections: nobody else waits for them. */
-/** The same for its events. */
+/** Reads of an account's events, on its share of the connections. */
 export interface EventPorts extends ReadPorts {
   readonly eventCuts: EventCuts;
 }
