@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { demoConfig } from '../../src/cli/demo/demo.ts';
+import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
 import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { demoDir, startDemo } from '../support/demoProcess.ts';
 import { askCurl } from '../support/http/demoCurls.ts';
