@@ -38,7 +38,7 @@ const readNote = (url: string): Promise<unknown> => withSql(url, (sql) => sql`se
 
 /** A copy of what starts the cluster; the packages as npm leaves them when install scripts are off. */
 async function copyProject(to: string, withPackages: boolean): Promise<void> {
-  for (const folder of ['base', 'store']) {
+  for (const folder of ['lib', 'postgres']) {
     await cp(join(PROJECT, 'src', folder), join(to, 'src', folder), { recursive: true });
   }
   await cp(join(PROJECT, 'package.json'), join(to, 'package.json'));

@@ -34,7 +34,7 @@ export async function spawnHolder(
   options: HolderOptions = {},
 ): Promise<{ child: ChildProcess; answer: HolderAnswer; ended: Promise<void> }> {
   const project = options.project ?? PROJECT;
-  const embedded = pathToFileURL(join(project, 'src', 'store', 'embedded', 'embedded.ts')).href;
+  const embedded = pathToFileURL(join(project, 'src', 'postgres', 'embedded', 'embedded.ts')).href;
   const child = spawn(
     process.execPath,
     [HOLDER, embedded, dataDir, JSON.stringify({ fsync: 'off', ...options.settings })],
