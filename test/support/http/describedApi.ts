@@ -1,7 +1,7 @@
 import { describeApi } from '../../../src/apiDescription.ts';
+import { apiRoutes, type RoutePorts } from '../../../src/apiRoutes.ts';
 import type { ApiDocument } from '../../../src/http/openapi/document.ts';
 import type { Route } from '../../../src/http/route.ts';
-import { apiRoutes, type RoutePorts } from '../../../src/podServers.ts';
 
 /** The description as the service makes it, without a service. */
 export function describedApi(): ApiDocument {

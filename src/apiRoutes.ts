@@ -1,0 +1,111 @@
+import type { KeyObject } from 'node:crypto';
+import type { CidrSet } from './access/cidrSet.ts';
+import type { AreaCatalog } from './areas/areaCatalog.memory.ts';
+import { areaDevicesRoute } from './areas/areaDevices.routes.ts';
+import { areaReadRoutes } from './areas/areaReads.routes.ts';
+import { areasContainingRoutes } from './areas/areasContaining.routes.ts';
+import { areaWriteRoutes } from './areas/areaWrites.routes.ts';
+import { CreateOnce } from './areas/createOnce.ts';
+import { areaImportRoute } from './areas/import/areaImport.routes.ts';
+import { ImportPlanner } from './areas/import/importPlanner.ts';
+import { areaOverlapsRoute } from './areas/overlap/areaOverlaps.routes.ts';
+import { Overlaps } from './areas/overlap/overlaps.ts';
+import { usageRoute } from './areas/usage.routes.ts';
+import { commandsRoute } from './devices/commands.routes.ts';
+import { deviceRoutes } from './devices/devices.routes.ts';
+import type { Fleet } from './devices/fleet.memory.ts';
+import { nearestRoute } from './devices/nearest.routes.ts';
+import { nearestBatchRoute } from './devices/nearestBatch.routes.ts';
+import { areaEventsRoute } from './events/areaEvents.routes.ts';
+import { type EventPorts, eventsRoute } from './events/events.routes.ts';
+import { areaExplainRoute } from './explain/areaExplain.routes.ts';
+import { areaBacktestRoute } from './explain/backtest/areaBacktest.routes.ts';
+import { Backtests } from './explain/backtest/backtests.ts';
+import { Explanations } from './explain/explanations.ts';
+import { deviceChangesRoute } from './feeds/deviceChanges.routes.ts';
+import { eventFeedRoute } from './feeds/eventFeed.routes.ts';
+import { streamRoute } from './feeds/streams/stream.routes.ts';
+import { HistoryExports } from './history/export/exportHistory.ts';
+import { historyExportRoute } from './history/export/historyExport.routes.ts';
+import { historyRoute } from './history/history.routes.ts';
+import { Presences } from './history/presence/findPresence.ts';
+import { presenceRoute } from './history/presence/presence.routes.ts';
+import { historySummaryRoute } from './history/summary/historySummary.routes.ts';
+import { HistorySummaries } from './history/summary/summarizeHistory.ts';
+import { BulkCalls } from './http/bulk/bulkCalls.ts';
+import type { ChangePorts } from './http/ports.ts';
+import type { Route } from './http/route.ts';
+import { AtOnce } from './lib/atOnce.ts';
+import type { Clock } from './lib/clock.ts';
+import type { WorkTurns } from './lib/workTurns.ts';
+import type { Readers } from './podReaders.ts';
+import type { Teardown } from './teardown.ts';
+import { applicationRoutes } from './tenants/application.routes.ts';
+import { v1KeyRoutes } from './tenants/keys.routes.ts';
+import type { LogInPorts } from './tenants/logIn.ts';
+import { LoginTurns } from './tenants/loginTurns.ts';
+import { v1SessionRoutes } from './tenants/sessions.routes.ts';
+import { bulkReplayRoute } from './webhooks/bulkReplay.routes.ts';
+import { webhookPauseRoutes } from './webhooks/pauses/webhookPauses.routes.ts';
+import { SummaryCache } from './webhooks/summaryCache.ts';
+import { webhookDeliveryRoutes } from './webhooks/webhookDeliveries.routes.ts';
+import { webhookRoutes } from './webhooks/webhooks.routes.ts';
+
+export interface RoutePorts extends EventPorts, ChangePorts {
+  readonly logins: LogInPorts['logins'];
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+  /** Takes the ids of endpoints that have deliveries to send. */
+  readonly wake: (webhookIds: readonly number[]) => void;
+  readonly secretsKey: KeyObject;
+  readonly allowNets: CidrSet;
+  readonly readers: Readers;
+  readonly clock: Clock;
+  readonly teardown: Teardown;
+}
+
+/** Every route of the public API, whatever its prefix. */
+export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
+  const planner = new ImportPlanner(ports.turns);
+  teardown.add(() => planner.close());
+  const overlaps = new Overlaps();
+  teardown.add(() => overlaps.close());
+  const bulkCalls = new BulkCalls(ports.turns);
+  const atOnce = new AtOnce(ports.turns);
+  const offered = [
+    nearestRoute({ ...ports, atOnce }),
+    nearestBatchRoute({ ...ports, bulkCalls }),
+    ...areasContainingRoutes({ ...ports, bulkCalls, atOnce }),
+    areaDevicesRoute(ports),
+    usageRoute(ports),
+    areaOverlapsRoute({ ...ports, overlaps, bulkCalls }),
+    areaBacktestRoute({ ...ports, backtests: new Backtests(ports) }),
+    areaExplainRoute({ ...ports, explanations: new Explanations(ports) }),
+    deviceChangesRoute(ports),
+    ...deviceRoutes(ports.fleet),
+    historyRoute(ports),
+    historyExportRoute({ ...ports, exports: new HistoryExports(ports) }),
+    historySummaryRoute({ ...ports, summaries: new HistorySummaries(ports) }),
+    presenceRoute({ ...ports, presences: new Presences(ports) }),
+    commandsRoute(ports),
+    eventsRoute(ports),
+    eventFeedRoute(ports),
+    streamRoute(ports),
+    ...areaReadRoutes({ ...ports, atOnce }),
+    areaEventsRoute(ports),
+    areaImportRoute({ ...ports, planner }),
+    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
+    ...webhookRoutes(ports),
+    ...webhookPauseRoutes(ports),
+    bulkReplayRoute(ports),
+    ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
+  ];
+  return [
+    ...offered,
+    ...applicationRoutes(offered),
+    ...v1SessionRoutes({ ...ports, turns: new LoginTurns() }),
+    ...v1KeyRoutes(ports),
+  ];
+}
