@@ -6,9 +6,15 @@ import { join } from 'node:path';
 
 /** For the option `skip` of a test that needs them: what to run first, or false. */
 export function skipWithoutTools(): string | false {
-  return existsSync(join(import.meta.dirname, 'node_modules'))
+  const folders = [import.meta.dirname, join(import.meta.dirname, '..', 'checkers')];
+  return folders.every((folder) => existsSync(join(folder, 'node_modules')))
     ? false
     : 'npm run tools installs what it needs';
+}
+
+/** A file of the compiler that `npm run check` uses. */
+export function resolveCompiler(path: string): string {
+  return join(import.meta.dirname, '..', 'checkers', 'node_modules', 'typescript', path);
 }
 
 /** A package of this folder. Its types are not installed with those of the project, so the caller says what it uses. */

@@ -59,8 +59,6 @@ const HARM_NAMES = [
   'kill',
   'sleep',
 ] as const;
-/** In the short form a living pod uses a lease more often than this, since it renews it every five seconds. */
-const UNUSED_MS = patienceMs(7_000);
 /** Past the lease, and until others have found the endpoints. */
 const SLEEP_MS = (LEASE_SECONDS + 3) * 1_000;
 const REDIS_AWAY_MS = IS_TORTURE ? 60_000 : 1_000;
@@ -96,7 +94,6 @@ class Setup {
         const victim = this.#services.splice(Math.floor(random() * this.#services.length), 1)[0];
         victim?.process.child.kill('SIGKILL');
         await victim?.process.ended;
-        await this.#endLeases();
         await this.grow();
         return;
       }
@@ -135,20 +132,6 @@ class Setup {
       }
       case 'restart redis':
         await this.redis?.restart();
-    }
-  }
-
-  /** In the short form leases that nobody uses any more end before their time, which is half a minute. */
-  async #endLeases(): Promise<void> {
-    if (IS_TORTURE) return;
-    const use = this.sql`concat_ws(' ', w.leased_until, w.fencing_token, (
-      select sum(d.attempts) from webhook_delivery d where d.webhook_id = w.id))`;
-    const before = await this.sql<{ id: number; use: string }[]>`
-      select w.id, ${use} as use from webhook w where w.leased_until is not null`;
-    await sleep(UNUSED_MS);
-    for (const lease of before) {
-      await this.sql`
-        update webhook w set leased_until = clock_timestamp() where w.id = ${lease.id} and ${use} = ${lease.use}`;
     }
   }
 }

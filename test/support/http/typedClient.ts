@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { importTool, resolveTool } from '../../tools/tools.ts';
+import { importTool, resolveCompiler, resolveTool } from '../../tools/tools.ts';
 
 const exec = promisify(execFile);
 
@@ -77,8 +76,7 @@ export async function compile(
   files: readonly string[],
   more: readonly string[] = [],
 ): Promise<string[]> {
-  const compiler = createRequire(import.meta.url).resolve('typescript/package.json');
-  const tsc = join(dirname(compiler), 'bin', 'tsc');
+  const tsc = resolveCompiler(join('bin', 'tsc'));
   try {
     await exec(process.execPath, [tsc, ...OPTIONS, ...more, ...files], { cwd: folder });
     return [];

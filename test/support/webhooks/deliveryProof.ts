@@ -114,7 +114,8 @@ export async function proveDeliveries(
       where w.url like ${`%${path}`} order by (d.body::jsonb->'data'->>'fleet_event_id')::bigint`;
     const eventIds = deliveries.map(({ body }) => JSON.parse(body).data.fleet_event_id);
     assert.deepEqual(eventIds, events, `${path} has one delivery of each event`);
-    assert.ok(receiver.maxInFlight(path) <= 1, `${path} is never asked twice at once`);
+    const overlaps = receiver.overlaps.join('\n');
+    assert.ok(receiver.maxInFlight(path) <= 1, `${path} is never asked twice at once:\n${overlaps}`);
     const received = Map.groupBy(receiver.to(path), ({ headers }) => headers['x-service-delivery-id'] ?? '');
     for (const delivery of deliveries) proveDelivery(delivery, received.get(delivery.id) ?? [], budget);
   }

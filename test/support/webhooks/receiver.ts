@@ -47,6 +47,8 @@ export interface Receiver {
    * after ten, and a process that was stopped cannot hang up.
    */
   maxInFlight(path: string): number;
+  /** Which requests were in flight at once, in words. */
+  readonly overlaps: readonly string[];
   /** From now on, for requests to all paths or to one: one after the other, the last for ever. */
   behave(
     behaviours: readonly Behaviour[] | ((request: Received, n: number) => Behaviour),
@@ -77,7 +79,8 @@ async function trustNewCertificate(): Promise<SelfSignedCertificate> {
 export async function startReceiver(t?: TestContext): Promise<Receiver & { close(): Promise<void> }> {
   const { certificatePem, privateKeyPem } = await trustedCertificate();
   const received: Received[] = [];
-  const inFlight = new Map<string, { now: number; max: number }>();
+  const inFlight = new Map<string, { now: number; max: number; readonly open: Set<string> }>();
+  const overlaps: string[] = [];
   const connections = new WeakMap<Socket, number>();
   let connectionCount = 0;
   const plans = new Map<string | undefined, (request: Received, n: number) => Behaviour>();
@@ -87,14 +90,19 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
   });
   const receive = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = request.url ?? '';
-    const gauge = inFlight.get(path) ?? { now: 0, max: 0 };
+    const gauge = inFlight.get(path) ?? { now: 0, max: 0, open: new Set<string>() };
     inFlight.set(path, gauge);
     gauge.now++;
     gauge.max = Math.max(gauge.max, gauge.now);
+    const { 'x-service-delivery-id': id, 'x-service-delivery-attempt': attempt } = request.headers;
+    const named = `${id} attempt ${attempt} on port ${request.socket.remotePort} at ${new Date().toISOString()}`;
+    for (const other of gauge.open) overlaps.push(`${named} beside ${other}`);
+    gauge.open.add(named);
     let isOver = false;
     const end = (): void => {
       if (!isOver) gauge.now--;
       isOver = true;
+      gauge.open.delete(named);
       clearTimeout(stale);
     };
     const stale = setTimeout(end, IN_FLIGHT_MAX_MS).unref();
@@ -128,6 +136,7 @@ export async function startReceiver(t?: TestContext): Promise<Receiver & { close
   return {
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received,
+    overlaps,
     close,
     maxInFlight: (path) => inFlight.get(path)?.max ?? 0,
     to: (path) => received.filter((delivery) => delivery.path === path),
