@@ -63,7 +63,7 @@ const tokens = (minChars: number) =>
     );
   });
 
-/** A secret of so many bytes in canonical base64, with or without padding. */
+/** A secret of exactly `bytes` bytes in canonical base64, with or without padding. */
 const base64 = (bytes: number) =>
   makeExactValidator((value) => {
     const key = Buffer.from(value, 'base64');
@@ -119,7 +119,7 @@ export interface Config {
   /** Null: the coasts and borders that come with the service. */
   readonly consoleTiles: ConsoleTiles | null;
   readonly logLevel: LogLevel;
-  /** The commit that an image was built from. Null: what git says of the folder. */
+  /** The commit that an image was built from. Null: git is asked for the commit of the folder. */
   readonly buildCommit: string | null;
 }
 
@@ -200,7 +200,7 @@ export function readAdminConfig(env: Env): Result<AdminConfig, string[]> {
   return errors.length > 0 ? fail(errors) : ok(Object.freeze(adminConfigOf(values)));
 }
 
-/** The values can be used when there are no errors. */
+/** The values are only valid when `errors` is empty. */
 function readVariables<S>(env: Env, variables: S): { values: Readonly<CleanedEnv<S>>; errors: string[] } {
   const trimmed = Object.entries(env).flatMap(([name, value]) =>
     isSet(value) ? [[name, value.trim()]] : [],

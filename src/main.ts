@@ -32,7 +32,7 @@ try {
   process.exitCode = 1;
 }
 
-/** Stops once, whoever asks how often, also while the service is still starting. */
+/** Stops the service, even while it is still starting. Further calls have no effect. */
 function stop(reason: string, exitCode: number): void {
   if (stopping !== null) return;
   process.exitCode = exitCode;

@@ -77,7 +77,7 @@ export interface PodOptions {
   readonly waitingPoints: Gauges['waitingPoints'];
 }
 
-/** Opens the database and brings its schema up to date; memory is empty until the follower is started. */
+/** Opens the database and updates its schema. Memory is empty until the follower is started. */
 export async function openPod({ waitingPoints, ...options }: PodOptions): Promise<Pod> {
   const { config, log, clock, teardown } = options;
   const build = { version: VERSION, commit: config.buildCommit ?? (await findCommit()) };
@@ -168,7 +168,7 @@ function gaugesOf(
   };
 }
 
-/** Longer than Postgres is given to end by itself (postgres/embedded/watchdog.ts). */
+/** Longer than the time that Postgres has to shut down on its own (postgres/embedded/watchdog.ts). */
 const EMBEDDED_STOP_LIMIT_MS = 40_000;
 
 /** The configured Postgres, or the embedded one, started for this service; `failed` settles when that one ends. */

@@ -1,7 +1,7 @@
 import { type Config, DEFAULT_DATA_DIR } from './config.ts';
 import { VERSION } from './version.ts';
 
-/** What a started service says of itself. */
+/** How a started service can be reached. */
 export interface StartedService {
   /** Null without the role `api`. */
   readonly port: number | null;

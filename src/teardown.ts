@@ -3,10 +3,10 @@ import { DeadlineExceeded, withDeadline } from './lib/deadline.ts';
 
 /** What a stop waits for one step, unless it says otherwise: a Postgres that says nothing must not hold it up. */
 export const STEP_LIMIT_MS = 3_000;
-/** The same after a step that took too long: what one has waited for in vain, the next would wait for as well. */
+/** The same after a step that took too long: the next steps would probably wait for the same thing. */
 const AFTER_STUCK_LIMIT_MS = 750;
 
-/** Undoes what was started, last first. Every step runs, whatever the others do, and none is waited for for ever. */
+/** Undoes what was started, last first. Every step runs, even if others fail, and each has a time limit. */
 export class Teardown {
   readonly #steps: { readonly step: () => unknown; readonly limitMs: number }[] = [];
 

@@ -7,7 +7,7 @@ const PACKAGE_FILE = new URL('../package.json', import.meta.url);
 /** The version of the service, from package.json. */
 export const VERSION = (JSON.parse(readFileSync(PACKAGE_FILE, 'utf8')) as { version: string }).version;
 
-/** The commit of the clone that this runs from, in full; "unknown" where there is no git or no clone. */
+/** The full commit id of the clone that this runs from; "unknown" without git or outside a clone. */
 export async function findCommit(): Promise<string> {
   try {
     const { stdout } = await promisify(execFile)('git', ['rev-parse', 'HEAD'], { cwd: import.meta.dirname });

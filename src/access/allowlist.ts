@@ -10,7 +10,7 @@ export class Allowlist {
     this.#networks = networks;
   }
 
-  /** True when there is no restriction at all. */
+  /** True when every address is allowed. */
   get isEmpty(): boolean {
     return this.#networks.isEmpty;
   }

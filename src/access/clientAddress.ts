@@ -15,13 +15,13 @@ export interface ClientAddress {
 /** More trusted proxies in a row than any real chain has; a longer chain is not followed to its end. */
 const MAX_HOPS = 16;
 
-/** Stands for callers whose address is no longer known (the connection is gone): all of them count as one. */
+/** Used for callers whose address is unknown because the connection is gone. All of them count as one caller. */
 const NOWHERE: IpAddress = { family: 4, text: '0.0.0.0', bits: 0 };
 
 /**
  * The caller behind the trusted proxies. Each proxy appends the address it was called from to X-Forwarded-For, so
- * the header is read from its right end, and only as far as its addresses are trusted: what stands further
- * left may have been written by anybody. Without trusted proxies the header is not looked at.
+ * the header is read from its right end, and only as far as its addresses are trusted: anyone may have written
+ * the entries further left. Without trusted proxies the header is ignored.
  *
  * @param socketAddress the peer as the socket names it
  * @param forwardedFor all X-Forwarded-For headers of the request, joined by commas in their order
@@ -49,14 +49,14 @@ function client(address: IpAddress, certain: boolean): ClientAddress {
   return { address, certain, network: addressNetwork(address) };
 }
 
-/** The system adds the zone to a link-local peer (`fe80::1%eth0`); it is no part of the address. */
+/** The system adds the zone to a link-local peer (`fe80::1%eth0`), but the zone does not belong to the address. */
 function parseSocketAddress(text: string | undefined): IpAddress | null {
   if (text === undefined) return null;
   const zone = text.indexOf('%');
   return parseIpAddress(zone < 0 ? text : text.slice(0, zone));
 }
 
-/** RFC 9110 section 5.6.3: only spaces and tabs may stand around a list element; trim() would take far more. */
+/** RFC 9110 section 5.6.3 allows only spaces and tabs around a list element. trim() would remove far more. */
 function trimBlanks(text: string): string {
   let start = 0;
   let end = text.length;

@@ -46,7 +46,7 @@ export async function pruneRevokedKeys(sql: Sql): Promise<number> {
   return count;
 }
 
-/** Revokes a key. A revoked key keeps its time. Undefined when there is no such key. */
+/** Revokes a key. A revoked key keeps its time. Undefined when the key does not exist. */
 export async function revokeKey(tx: Tx, id: number): Promise<RevokedKey | undefined> {
   const [row] = await tx<{ revoked_at: Date; world_id: number }[]>`
     update api_key k set revoked_at = coalesce(k.revoked_at, clock_timestamp())

@@ -29,7 +29,7 @@ export const SESSION_ONLY: ScopeMask = 1 << SCOPES.length;
 /** Opens what needs no credentials at all: logging in. */
 export const ANYBODY: ScopeMask = 1 << (SCOPES.length + 1);
 
-/** Names to a mask; 'all' is every scope. The error lists the names that are no scope, in their order. */
+/** Names to a mask; 'all' is every scope. The error lists the unknown names, in their order. */
 export function parseScopes(names: readonly string[] | 'all'): Result<ScopeMask, readonly string[]> {
   if (names === 'all') return ok(scopeMask(...SCOPES));
   const unknown = names.filter((name) => !isScope(name));

@@ -3,17 +3,17 @@ import type { Clock } from '../lib/clock.ts';
 import { DAY_MS, MINUTE_MS } from '../lib/durations.ts';
 import type { IngestTokens } from './ingestTokens.ts';
 
-/** Wrong tokens that are looked at, from one network in one window; then every token from there is denied. */
+/** Wrong tokens allowed from one network per window. Then every token not recently accepted from it is denied. */
 export const WRONG_TOKENS = { perWindow: 20, windowSeconds: 15 * 60 } as const;
 
-/** For so long a token goes on being accepted from where it was accepted last, whatever else is tried from there. */
+/** How long a token stays accepted from a network that it was accepted from, despite wrong tokens from there. */
 const KNOWN_MS = DAY_MS;
 /** How old what is known may be before it is written down again: senders call many times a second. */
 const KNOWN_STEP_MS = MINUTE_MS;
 /** Networks that are counted, and pairs of network and token that are known; beyond it the oldest go. */
 const REMEMBERED_MAX = 50_000;
 
-/** 'limited': too many wrong tokens came from there, and this one was not looked at. */
+/** 'limited': refused because too many wrong tokens came from that network. */
 export type SenderDecision = 'granted' | 'denied' | 'limited';
 
 /**

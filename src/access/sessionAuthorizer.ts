@@ -19,7 +19,7 @@ export interface SessionPorts {
 
 /**
  * Authorizes the calls of the application: those with a session, and logins. The order is that of keys: IP limit,
- * session, limits. The sessions of an account share the limits of one key, so logging in again brings no new ones.
+ * session, limits. The sessions of an account share the limits of one key, so logging in again does not reset them.
  *
  * A token that is missing, malformed, unknown, ended or expired, or whose account is inactive, is API_KEY_REQUIRED in
  * each case, so the answer does not show whether a token was ever valid.
@@ -48,7 +48,7 @@ export class SessionAuthorizer {
     const reading = selectSession(this.#ports.sql, fingerprint(token));
     const session = await withDeadline(reading, LOOK_UP_DEADLINE_MS, 'reading a session');
     if (session === undefined) return REQUIRED;
-    // Ids of keys are positive, so the negative one of an account stands for all its sessions.
+    // Ids of keys are positive, so the negated id of the account can identify all its sessions.
     return this.#ports.authorizer.admitSession(sessionCaller(session), -session.accountId, ip, nowMs);
   }
 

@@ -7,13 +7,13 @@ import { areaView } from './areaExamples.ts';
 import type { StoredArea } from './areaMeasures.ts';
 import { areaFeature } from './draft/geojsonOut.ts';
 
-/** Up to so many bytes, as estimated, a list is made whole. */
+/** A list of at most this estimated size is built as a whole. */
 const WHOLE_BYTES = 128 * 1024;
 const PIECE_BYTES = 64 * 1024;
 /** What the JSON of an area takes, without its vertices and for each of them: more than most do. */
 const AREA_BYTES = 600;
 const VERTEX_BYTES = 50;
-/** Texts of so many bytes are made at once, in half a millisecond; more of them in turns. */
+/** Texts of up to this size are built at once, in half a millisecond; larger ones in turns. */
 const AT_ONCE_BYTES = 48 * 1024;
 /** Long lists that are sent at once: an account's own wait for each other, as long as their readers take. */
 const LONG_LISTS = { running: 1_000, runningPerKey: 8, waiting: 5_000, waitingPerKey: 200 };

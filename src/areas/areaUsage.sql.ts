@@ -10,7 +10,7 @@ interface RawQuota {
 }
 
 /**
- * What an account has and may have. Locked until the transaction ends, so nobody else adds to it meanwhile.
+ * What an account has and may have. Locked until the transaction ends, so nobody else can add to it before that.
  *
  * Must be called after the locks of areas and before any write that the triggers count, even a deletion or a smaller
  * shape. Otherwise such a write could need this lock while a creation under the same external id holds it and waits for

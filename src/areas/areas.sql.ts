@@ -321,7 +321,7 @@ interface AreaWorlds {
   readonly organizationWorldId: number | null;
 }
 
-/** Locks an area until the transaction ends, and returns its worlds; undefined when there is no such area. */
+/** Locks an area until the transaction ends, and returns its worlds; undefined when the area does not exist. */
 export async function lockAreaWorlds(tx: Tx, areaId: number): Promise<AreaWorlds | undefined> {
   const [row] = await tx<{ world_id: number; account_world: number; organization_world: number | null }[]>`
     select r.world_id, a.world_id as account_world, o.world_id as organization_world

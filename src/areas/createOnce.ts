@@ -23,7 +23,7 @@ export type CreateOutcome =
   | { readonly kind: 'replayed'; readonly areaId: number; readonly body: string }
   | { readonly kind: 'key_mismatch' };
 
-/** Undoes a transaction whose outcome is no success. */
+/** Thrown to roll back a transaction whose outcome is not a success. */
 class Undone extends Error {
   readonly outcome: SaveOutcome;
 

@@ -149,7 +149,7 @@ async function takenAsOutcome(save: () => Promise<SaveOutcome>): Promise<SaveOut
 /**
  * What is wrong with the draft of a change whatever area it is meant for: the errors that an area of every type would
  * give. Parameters are validated before the lookup, so a body that could never be saved is answered with its errors even
- * where there is no area. Yields after each type.
+ * when the area does not exist. Yields after each type.
  */
 export function* draftErrors(draft: AreaDraft): Steps<readonly FieldError[]> {
   const errors: (readonly FieldError[])[] = [];

@@ -97,7 +97,7 @@ function kebabCase(name: string): string {
 /** All that a command may use of the world outside. */
 export interface CommandContext {
   readonly config: AdminConfig;
-  /** Opens a session for the time of `work`; fails when there is no database to be had. */
+  /** Opens a session while `work` runs. Fails when no database is available. */
   withSession<T>(work: (session: Session) => Promise<Result<T, string>>): Promise<Result<T, string>>;
   /**
    * Writes a value on stdout, as one line of JSON; resolves when the next may be written. False when nobody reads on, as
@@ -107,7 +107,7 @@ export interface CommandContext {
   /** One line of progress, on stderr. */
   say(line: string): void;
   readonly stdin: AsyncIterable<Uint8Array>;
-  /** Asks in the terminal for a line that is not shown; null where stdin is no terminal. Empty when the user gives none. */
+  /** Reads a line from the terminal without echo; empty if the user enters none. Null when stdin is not a terminal. */
   readonly askSecret: ((prompt: string) => Promise<string>) | null;
   /** Aborted by Ctrl-C: long work ends as soon as it can and reports what it did. */
   readonly interrupted: AbortSignal;

@@ -20,8 +20,8 @@ const CONNECTIONS = 2;
 const TURN_BUDGET_MS = 100;
 
 /**
- * Does `work` on the database that the service uses: DATABASE_URL, or the embedded Postgres, which is started for the
- * work when no service runs it. The error says why there is no database; what `work` throws is thrown.
+ * Runs `work` on the database that the service uses: DATABASE_URL, or the embedded Postgres, which is started for the
+ * work unless a service already runs it. The error says why the database is unavailable. Exceptions of `work` pass.
  */
 export async function withSession<T>(
   config: AdminConfig,

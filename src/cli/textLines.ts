@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { hasCode } from '../lib/hasCode.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 
-/** One physical line of a text, without its end. `text` is null when the line is too long to be looked at. */
+/** One physical line of a text, without its end. `text` is null when the line is too long to be read. */
 export interface TextLine {
   /** Counts from 1. */
   readonly number: number;

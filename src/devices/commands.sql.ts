@@ -14,7 +14,7 @@ export interface Command {
   readonly sentAtMs: number | null;
 }
 
-/** Adds a pending command to a device's queue and returns its id; undefined when there is no such device. */
+/** Adds a pending command to a device's queue and returns its id; undefined when the device does not exist. */
 export async function insertCommand(sql: Sql, imei: string, type: string): Promise<number | undefined> {
   const [row] = await sql<{ id: number }[]>`
     insert into command (device_id, type) select id, ${type} from device where imei = ${imei}
@@ -22,7 +22,7 @@ export async function insertCommand(sql: Sql, imei: string, type: string): Promi
   return row?.id;
 }
 
-/** Sets the status of a pending command. Returns the status before; undefined when there is no such command. */
+/** Sets the status of a pending command. Returns the status before; undefined when the command does not exist. */
 export async function finishCommand(
   sql: Sql,
   id: number,

@@ -1,8 +1,8 @@
 import { distanceM } from '../geo/distance.ts';
 import type { Device, NearDevice } from './knownDevice.ts';
 
-// A small fleet from which the code's own views make every example: what stands in the description is what the
-// service would answer about these vehicles.
+// A small fleet. Every example is made of it by the views of the service, so the description shows what the service
+// would answer about these vehicles.
 
 export const EXAMPLE_NOW_MS = Date.UTC(2026, 2, 2, 8, 15, 30);
 export const WORLD_ID = 1;

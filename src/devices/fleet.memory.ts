@@ -109,7 +109,7 @@ export class Fleet {
     const world = this.#world(present.fields.worldId);
     if (present.fields.worldId === fields.worldId) {
       present.fields = fields;
-      // Also when this pod knew it already: only what the feed brings counts as followed.
+      // Even if this pod knew the change already: only changes read from the feed count as followed.
       this.watch.touch('devices', fields.worldId);
       const isKnown = editedXid !== 0 && world.changes.editedXid(present.slot) === editedXid;
       if (!isKnown) world.changes.edited(present.slot, editedXid);
@@ -132,7 +132,7 @@ export class Fleet {
     const { worldId } = device.fields;
     const world = this.#world(worldId);
     const { changes } = world;
-    // Also when this pod knew it already: only what the feed brings counts as followed.
+    // Even if this pod knew the change already: only changes read from the feed count as followed.
     this.watch.touch('devices', worldId);
     if (device.position !== null) {
       const aheadMs = device.position.recordedAtMs - position.recordedAtMs;
@@ -170,7 +170,7 @@ export class Fleet {
   }
 
   /**
-   * A device left a world, or was deleted (`isGone`). Of one that lies in that world again only the deletion matters.
+   * A device left a world, or was deleted (`isGone`). If it is back in that world, only a deletion has an effect.
    */
   putRemoval(worldId: number, removal: Removal, isGone: boolean): void {
     this.#successor?.putRemoval(worldId, removal, isGone);
@@ -279,7 +279,7 @@ export class Fleet {
   }
 
   /**
-   * What `near` would return at the moment of the first step, even if devices move meanwhile. For the rare queries with
+   * What `near` would return at the moment of the first step, even if devices move between steps. For rare queries with
    * thousands of devices at nearly the same distance, such as those on the equator seen from a pole.
    */
   nearInSteps(

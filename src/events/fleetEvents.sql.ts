@@ -173,14 +173,14 @@ const during = (sql: Sql, { fromMs, toMs }: { fromMs: number | null; toMs: numbe
   ${fromMs === null ? sql`` : sql`and occurred_at >= ${new Date(fromMs)}`}
   ${toMs === null ? sql`` : sql`and (occurred_at, id) <= (${new Date(toMs)}, ${Number.MAX_SAFE_INTEGER})`}`;
 
-/** Plans of pages that end within so many events are kept. */
+/** Query plans are kept for pages that end within these numbers of events. */
 const REACHES = [50, 100, 200];
 
 /**
  * A page of all events that any of the conditions selects: reads only ids until the page is found. Each condition is
- * walked in every partition, and the walks are merged. To plan that takes longer than to run it, so the plans of near
- * pages are kept. Postgres keeps a plan only where it knows the limits: so there are three, and what was read beyond the
- * page is dropped here.
+ * walked in every partition, and the walks are merged. Planning this takes longer than running it, so the plans of near
+ * pages are kept. Postgres keeps a plan only for constant limits, so there are three of them, and the rows read beyond
+ * the page are dropped here.
  */
 async function selectNewest<Row extends object>(
   sql: Sql,

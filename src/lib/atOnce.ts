@@ -8,13 +8,13 @@ const SHARE_MS = 4;
 const WINDOW_MS = 100;
 
 /**
- * Answers at once what is nearly always quick, without a turn. An answer may still take milliseconds, and a caller may ask
- * hundreds of times at the same moment. So an account whose answers were slow goes on in turns with all other work, until
- * the window ends.
+ * Runs work without waiting for a turn, since it is nearly always quick. Some of it may still take milliseconds, and a
+ * caller may ask hundreds of times at the same moment. So the work of an account with slow answers takes turns with all
+ * other work until the window ends.
  */
 export class AtOnce<Key> {
   readonly #turns: Pick<WorkTurns<Key>, 'once'>;
-  /** Of slow answers in this window, by account. */
+  /** Time spent on slow answers in this window, by account. */
   readonly #slowMs = new Map<Key, number>();
   #windowFromMs = 0;
 

@@ -17,7 +17,7 @@ export class Pace {
   #untilLook = 1;
   #workedMs = 0;
 
-  /** To be called where the computation goes on after anything but its own pauses. */
+  /** Must be called when the computation resumes after anything other than its own pauses. */
   begin(): void {
     this.#stepFromMs = performance.now();
     this.#lookedAtMs = this.#stepFromMs;

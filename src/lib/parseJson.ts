@@ -17,8 +17,8 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true });
 export type JsonError = 'not_json' | 'too_deep' | 'too_many_values';
 
 /**
- * The value of JSON text in UTF-8; fails for what is no JSON, for what is nested deeper than 64 levels, and for what
- * holds more than `maxValues` values and names, of which nothing is built. Never throws.
+ * The value of JSON text in UTF-8. Fails for text that is not JSON, is nested deeper than 64 levels, or holds more than
+ * `maxValues` values and names; in the last case no value is built. Never throws.
  */
 export function parseJson(
   bytes: Uint8Array,

@@ -26,5 +26,5 @@ export async function copyRows<T>(
   });
 }
 
-/** A pod that reloads goes on answering: a request waits for at most this long and the work on one batch. */
+/** A pod keeps answering while it reloads: a request waits at most this long plus the work on one batch. */
 const TURN_MS = 2;

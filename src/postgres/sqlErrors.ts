@@ -79,7 +79,7 @@ export function isUnavailable(error: unknown): boolean {
   return unavailability(error) !== null;
 }
 
-/** What a log says of an error: why Postgres could not be asked, without a stack; any other error in full. */
+/** The log fields of an error: only the reason when Postgres was unavailable, otherwise the error in full. */
 export function errorFields(error: unknown): { reason: Unavailability; code?: unknown } | { err: unknown } {
   const reason = unavailability(error);
   return reason === null ? { err: error } : { reason, code: (error as { code?: unknown }).code };

@@ -12,7 +12,7 @@ export interface Account {
   readonly worldId: number;
   /** The world of its organization's shared resources. */
   readonly organizationWorldId: number | null;
-  /** How many devices its plan allows in a world that it brings devices into. */
+  /** How many devices its plan allows in a world that it adds devices to. */
   readonly maxDevices: number;
 }
 

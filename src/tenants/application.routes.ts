@@ -30,7 +30,7 @@ function onV1(route: Route, path: string): Route {
     path,
     scopes,
     versions: ['v1'],
-    // By which it is known what a route of v3 reads.
+    // Tells what a v3 route reads.
     ...(route.versions.includes('v3') && 'describe' in route && { describe: route.describe }),
     handle: async (call) => locatedOnV1(await route.handle(call)),
     ...(needsAllScopes && { needsAllScopes }),
@@ -42,7 +42,7 @@ function onV1(route: Route, path: string): Route {
   };
 }
 
-/** What was created is named where whoever created it may read it. */
+/** Points the Location of a created resource to v1, where its creator may read it. */
 function locatedOnV1(answer: Answer): Answer {
   const location = answer.headers?.['Location'];
   if (location === undefined) return answer;

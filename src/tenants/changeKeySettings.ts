@@ -37,7 +37,7 @@ export function changeKey(
   );
 }
 
-/** Ends a key for ever; one that is revoked already keeps its time. Undefined when the owner has no such key. */
+/** Ends a key permanently. An already revoked key keeps its time. Undefined when the owner does not have the key. */
 export function revokeKey(ports: WritePorts, owner: Owner, id: number): Promise<KeyRecord | undefined> {
   return writeWorlds(ports, async (scope) => {
     if ((await selectKey(scope.tx, owner.accountId, id)) === undefined) return undefined;
@@ -46,7 +46,7 @@ export function revokeKey(ports: WritePorts, owner: Owner, id: number): Promise<
   });
 }
 
-/** Also when nothing is new: who repeats a revocation wants to be sure that every pod knows. */
+/** Recorded even when nothing changes: repeating a revocation makes sure that every pod knows of it. */
 function recordKeyChange(
   { changed }: WriteScope,
   owner: Owner,

@@ -27,7 +27,7 @@ export type LogInOutcome =
   | { readonly kind: 'denied' }
   | { readonly kind: 'limited' };
 
-/** Opens a session for whoever knows the password of an active account. `network`: see addressNetwork. */
+/** Opens a session for a caller who knows the password of an active account. `network`: see addressNetwork. */
 export async function logIn(
   { logins, turns }: LogInPorts,
   { email, password }: Login,

@@ -25,7 +25,7 @@ export function parseLogin(body: unknown): Result<Login, readonly FieldError[]> 
   return ok({ email, password });
 }
 
-/** Trimmed and in lower case, as accounts are stored; null for what is no e-mail address. */
+/** Trimmed and in lower case, as accounts are stored; null when the text is not an e-mail address. */
 export function readEmail(text: string): string | null {
   // Bounded before all else: a body may hold a megabyte of it.
   if (text.length > 2 * EMAIL_MAX_CHARS) return null;

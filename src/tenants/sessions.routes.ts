@@ -8,7 +8,7 @@ import { formatIso } from '../lib/isoTime.ts';
 import { type LogInPorts, logIn, logOut } from './logIn.ts';
 import { parseLogin } from './loginBody.ts';
 
-/** An address and a password. Whoever sends it has shown no credentials yet, so it may cost next to nothing. */
+/** Enough for an address and a password. The sender has no credentials yet, so the body must be cheap to read. */
 const MAX_BODY_BYTES = 4 * 1024;
 
 /** The application's sessions: log in, log out. */

@@ -216,9 +216,9 @@ export interface ReplayPlace {
 }
 
 /**
- * Gives a chunk of the endpoint's deliveries a fresh budget, with attempts due now in the order of their creation. Those
- * with an attempt in flight are passed over, and those that somebody has locked. A delivery that fails again meanwhile lies
- * behind `after` and is not taken twice. `next` is null when no more are left.
+ * Gives a chunk of the endpoint's deliveries a fresh budget, with attempts due now in the order of their creation.
+ * Deliveries that are locked or have an attempt in flight are skipped. The next chunk begins after `next`, so one that
+ * fails again in between is not taken twice. `next` is null when no more are left.
  */
 export async function requeueChunk(
   sql: Sql,

@@ -103,7 +103,7 @@ export async function updateWebhook(
   return row === undefined ? undefined : webhookOf(row);
 }
 
-/** Replaces the secret; the old one goes on signing for `overlapHours` where both may. */
+/** Replaces the secret. Deliveries are also signed with the old one for `overlapHours`, where both are allowed. */
 export async function rotateSecret(
   tx: Tx,
   accountId: number,

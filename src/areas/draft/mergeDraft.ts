@@ -31,8 +31,8 @@ export function completeDraft(draft: AreaDraft): Result<ValidArea, readonly Fiel
 }
 
 /**
- * The stored area with the sent fields changed; or every invalid field. A draft of another type brings a whole new
- * geometry: nothing of the old one is kept, also where both types have such a field (a radius). Fields that the
+ * The stored area with the sent fields changed; or every invalid field. A draft of another type replaces the whole
+ * geometry: nothing of the old one is kept, even where both types have the same field (a radius). Fields that the
  * area's type does not have are ignored, so what was read can be sent back. Warnings are about what was sent.
  */
 export function mergeDraft(

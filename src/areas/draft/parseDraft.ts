@@ -12,7 +12,7 @@ import { sentCenter, sentPositions } from './sentFields.ts';
 
 /**
  * A body of POST, PUT or PATCH: the v3 JSON shape, or { geojson: Feature or Geometry } with fields beside it that win
- * over the Feature's properties. Never throws, whatever the body. Fails only for what is no JSON object; every other
+ * over the Feature's properties. Never throws, whatever the body. Fails only for a body that is not a JSON object; every other
  * error stays in the draft, to be reported by completeDraft or mergeDraft all at once.
  */
 export function parseDraft(body: unknown): Result<AreaDraft, readonly FieldError[]> {

@@ -21,7 +21,7 @@ export interface ImportPlan {
   /** In the order of the features. */
   readonly items: readonly ImportItem[];
   readonly errors: readonly ImportError[];
-  /** How many features were beyond those that a call may have, and not looked at. */
+  /** How many features exceeded the limit of a call and were ignored. */
   readonly leftOut: number;
 }
 
@@ -38,13 +38,13 @@ export const IMPORT_LIMITS = {
 
 /**
  * Reads a FeatureCollection, a Feature or a bare Geometry, direct or as { geojson }; yields after each feature,
- * and after each part of one. Never throws, whatever the body. Fails for what is no GeoJSON at all; whatever else is
- * wrong costs one feature, or one part of one.
+ * and after each part of one. Never throws, whatever the body. Fails for a body that is not GeoJSON. Any other
+ * error rejects only one feature, or one part of one.
  */
 export function* planImport(body: unknown): Steps<Result<ImportPlan, readonly FieldError[]>> {
   if (!isJsonObject(body)) return fail([AREA_ERRORS.bodyInvalid]);
   const dryRun = body['dry_run'] ?? false;
-  // Whoever means to try must not import.
+  // An invalid value must not turn an intended dry run into an import.
   if (typeof dryRun !== 'boolean') return fail([AREA_ERRORS.dryRunInvalid]);
   const features = featuresOf(isMissing(body['geojson']) ? body : body['geojson']);
   if (features === null) return fail([AREA_ERRORS.importInvalid]);
@@ -67,7 +67,7 @@ export function* planImport(body: unknown): Steps<Result<ImportPlan, readonly Fi
 
 const BARE_GEOMETRY_NAME = 'Imported area';
 
-/** What stands for features in any of the three forms; null when it is none of them. */
+/** The features of any of the three forms; null for a body in another form. */
 function featuresOf(source: unknown): readonly unknown[] | null {
   if (!isJsonObject(source)) return null;
   const { type, features } = source;

@@ -89,7 +89,7 @@ export function* resolveImport(
   return { writes, created, updated, errors, warnings: [...warnings.values()] };
 }
 
-/** The warnings of reading; those about an area's size are given when it is created or updated by itself. */
+/** The warnings of reading; those about an area's size are given only when a call creates or updates a single area. */
 export const IMPORT_WARNINGS: ReadonlySet<WarningCode> = new Set([
   'warnHolesIgnored',
   'warnSimplifiedDuplicates',

@@ -7,9 +7,9 @@ import { planarRing } from './ringOverlap.ts';
  * The area in square metres that two polygons have in common, edges straight in longitude and latitude: exact but for
  * rounding. Null where polygon-clipping cannot complete the intersection, which it reports by an exception.
  *
- * Where a vertex of one nearly lies on the boundary of the other, polygon-clipping orders their edges by the rounding
- * of the last digit, now one way and now the other, and splits the same two edges until it gives up. Both polygons are
- * then brought to one grid first, where two vertices are equal or clearly apart.
+ * Where a vertex of one is almost on the boundary of the other, rounding of the last digit makes polygon-clipping order
+ * their edges inconsistently and split the same two edges until it gives up. Both polygons are then first snapped to
+ * one grid, where two vertices are equal or clearly apart.
  */
 export function clipOverlapM2(a: Ring, b: Ring): number | null {
   const ringA = pairsOf(a, 0);
@@ -111,7 +111,7 @@ function snapped(ring: readonly Pair[], { west, south, step }: Grid): Pair[] {
 
 /**
  * Whether a vertex of one of two closed rings is nearer to an edge of the other than `distance` degrees. Vertices that
- * are equal do not count, nor does one that lies on an edge along a parallel or meridian: no comparison is rounded there.
+ * are equal do not count, nor does a vertex on an edge along a parallel or meridian: no comparison is rounded there.
  */
 function isNear(a: readonly Pair[], b: readonly Pair[], distance: number): boolean {
   return hasNearVertex(a, b, distance) || hasNearVertex(b, a, distance);

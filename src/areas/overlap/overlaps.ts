@@ -22,9 +22,9 @@ const LOOKS_PER_STEP = 8;
 const HEAP_MAX_MB = 48;
 /** Edges that polygon-clipping splits two polygons into before it gives up; an ordinary pair has a few thousand. */
 const EDGES_MAX = '10000';
-/** A call is begun again when the thread is lost because of another one, but not for ever. */
+/** A call starts again when another call ends the thread, but runs in at most this many threads. */
 const THREADS_MAX = 5;
-/** A thread that has nothing to do for so long gives its memory back. */
+/** A thread that is idle for this long is ended to release its memory. */
 const IDLE_MS = MINUTE_MS;
 /** Others that are sent to the thread at a time: copying them takes a fraction of a millisecond. */
 const PART = { areas: 200, vertices: 8_000 };
@@ -85,7 +85,7 @@ export class Overlaps {
   #thread: Worker | null = null;
   /** Shared with the thread, see ThreadData. */
   #progress: Int32Array = new Int32Array(0);
-  /** While calls are open: looks whether the thread goes on. Otherwise: until the thread ends. */
+  /** While calls are open: checks that the thread makes progress. Otherwise: the time until the thread is ended. */
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ callMs = CALL_LIMIT_MS, heapMb = HEAP_MAX_MB, stepMs = STEP_LIMIT_MS }: OverlapLimits = {}) {

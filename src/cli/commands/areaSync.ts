@@ -71,7 +71,7 @@ class AreaSync {
   readonly #isDryRun: boolean;
   /** The index of the first feature of each external id. */
   readonly #seen = new Map<string, number>();
-  /** What there was no room for, as JSON. */
+  /** Features that did not fit into the account's limits, as JSON. */
   readonly #postponed: { readonly index: number; readonly json: string; readonly error: ImportError }[] = [];
   #postponedChars = 0;
   #features = 0;
@@ -132,7 +132,7 @@ class AreaSync {
     }
   }
 
-  /** With `canPostpone`, what there is no room for is kept instead of being an error. */
+  /** With `canPostpone`, a feature beyond the account's limits is kept for later instead of being an error. */
   async #sync(features: readonly FileFeature[], canPostpone: boolean): Promise<void> {
     const growth = this.#isDryRun ? this.#growth : null;
     const report = await syncFeatures(this.#session, this.#writer, features, growth);

@@ -173,7 +173,7 @@ function parseObject(text: string): Result<DevicePatch, string> {
 
 const KNOWN_COLUMNS = `known are ${COLUMNS.join(', ')}`;
 
-/** Shortened, so that a file that is no such file at all still gives a readable message. */
+/** Shortened, so that the message stays readable even for a file of another kind. */
 function quote(name: string): string {
   return JSON.stringify(name.slice(0, 40));
 }
@@ -200,7 +200,7 @@ export class CsvRecords {
     return this.#read([...this.#waiting, ...lines], false);
   }
 
-  /** The records that are still waiting when there are no more lines. */
+  /** The records that are still waiting after the last line. */
   end(): CsvRecord[] {
     return this.#read(this.#waiting, true);
   }

@@ -43,7 +43,7 @@ export async function demoConfig(env: Env): Promise<Result<Config, string[]>> {
   return errors.length > 0 ? fail(errors) : config;
 }
 
-/** Whether this process could listen there. What is no port at all is left to readConfig to complain about. */
+/** Whether this process could listen there. True for an invalid port, which readConfig reports. */
 function isPortFree(port: number, host: string): Promise<boolean> {
   if (!Number.isInteger(port) || port < 0 || port > 65_535) return Promise.resolve(true);
   return new Promise((resolve) => {

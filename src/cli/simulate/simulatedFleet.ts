@@ -21,7 +21,7 @@ export interface FleetOptions {
 export interface SimulatedFleet {
   /**
    * Drives one vehicle on to `nowMs` and returns its point: about a microsecond, with some 30 ns more for each
-   * second driven, at most 300 of them. Throws RangeError when there is no vehicle of that index.
+   * second driven, at most 300 of them. Throws RangeError when no vehicle has that index.
    */
   step(vehicleIndex: number, nowMs: number): SimulatedPoint;
 }
@@ -118,7 +118,7 @@ function pointOf(vehicle: SimulatedVehicle, streets: Streets, imei: string, nowM
   };
 }
 
-/** What the first point of a trip brings with it, if anything. */
+/** The RFID tag and the alarm that the first point of a trip may have. */
 function departureNews(vehicle: SimulatedVehicle): { rfid?: string; alarm?: string } {
   const news: { rfid?: string; alarm?: string } = {};
   if (nextRandom(vehicle) < RFID_CHANCE) {

@@ -149,7 +149,7 @@ function wantedMps(
 }
 
 /**
- * The most that the speed may be in `seconds` so that from there steady braking brings it down to `endMps` at
+ * The highest speed in `seconds` from now from which steady braking still slows the vehicle down to `endMps` at
  * `distanceM` from here: the root x of x² = endMps² + 2b (distanceM - seconds (now + x) / 2).
  */
 function brakingMps(nowMps: number, endMps: number, distanceM: number, seconds: number): number {

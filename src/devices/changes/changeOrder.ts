@@ -5,7 +5,7 @@ import { type ChangedSlot, type ChangePlace, FirstChanges, isBehind } from './fi
 /** A segment with so few entries is merged with the one beside it where there is room. */
 const SPARSE = SEGMENT_SLOTS / 4;
 const NONE = -1;
-/** Room for slots grows by this factor: copying stays cheap, and little is reserved in vain. */
+/** Room for slots grows by this factor: copying stays cheap, and little room is unused. */
 const GROWTH = 1.25;
 
 /** Which changes a page is made of. */
@@ -22,7 +22,7 @@ export interface ChangeQuery {
  * The slots of a world in the order in which transactions changed them last, so that what has changed since a snapshot
  * is found without looking at the rest. A change costs O(1), whatever the number of slots.
  *
- * Slots lie in segments of some hundred, each with the bounds of what is in it; new changes go into the newest segment.
+ * Segments hold some hundred slots each, and know the bounds of their changes. New changes go into the newest segment.
  * Transactions commit out of order, so a segment may hold some that are older than those of segments before it. Bounds
  * say which segments a page needs: with few transactions in flight that is one or two.
  *
@@ -45,7 +45,7 @@ export class ChangeOrder {
   /** How many slots are in it. */
   size = 0;
 
-  /** `idOf` is the id of what lies in a slot. It is asked for slots that are in the order. */
+  /** `idOf` returns the id of the device in a slot. It is only called for slots that are in the order. */
   constructor(idOf: (slot: number) => number) {
     this.#idOf = idOf;
   }
@@ -89,8 +89,8 @@ export class ChangeOrder {
   }
 
   /**
-   * The first `limit` wanted changes in order; one more than the limit where there are more. What a transaction later
-   * than all changes of a slot has not seen is looked for from the newest segment back.
+   * The first `limit` wanted changes in order, or one more than the limit if there are more. Segments are searched from
+   * the newest back, until no earlier one can hold a transaction from `fromXid` on.
    */
   page({ fromXid, after, limit, isWanted }: ChangeQuery): ChangedSlot[] {
     const segments: Segment[] = [];
@@ -117,7 +117,7 @@ export class ChangeOrder {
   }
 
   /**
-   * Orders all slots anew, by transaction: after a load, which brings them in any order. Takes about 0.2 µs for each.
+   * Sorts all slots by transaction, for use after a load, which adds them in any order. Takes about 0.2 µs per slot.
    */
   sort(): void {
     const slots = this.#allSlots();
@@ -239,9 +239,9 @@ const OFFSET_MAX = 2 ** 32 - 1;
 const KEPT_XIDS = 2 ** 31;
 
 /**
- * A transaction id for each slot, in four bytes: its distance from a base. Ids are exact within the last two billion
- * transactions, and always where there were fewer than four. Older ones read as the base, which is later: whoever
- * follows changes since then may see one twice and misses none.
+ * A transaction id for each slot, in four bytes: its distance from a base. Ids of the last two billion transactions are
+ * exact, and all ids are while there have been fewer than four billion. Older ones read as the base, which is later: a
+ * reader of the changes since then may see one twice but misses none.
  */
 class XidColumn {
   #offsets = new Uint32Array(0);

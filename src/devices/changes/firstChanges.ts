@@ -18,11 +18,11 @@ export function isBehind(xid: number, id: number, place: ChangePlace): boolean {
   return xid > place.xid || (xid === place.xid && id > place.id);
 }
 
-/** The first so many of the changes that are offered. */
+/** The first `count` of the changes that are offered. */
 export class FirstChanges {
   readonly #count: number;
   #found: ChangedSlot[] = [];
-  /** Behind it nothing is taken. */
+  /** Changes after this one are not taken. */
   #last: ChangePlace | null = null;
 
   constructor(count: number) {

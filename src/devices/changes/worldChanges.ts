@@ -3,10 +3,10 @@ import type { Motion } from '../motion.ts';
 import { ChangeOrder, type ChangeQuery } from './changeOrder.ts';
 import type { ChangedSlot, ChangePlace, ChangeXids } from './firstChanges.ts';
 
-/** Devices that left a world are remembered for its readers, so many at most. */
+/** How many devices that left a world are remembered for its readers, at most. */
 const REMOVALS_MAX = 100_000;
 
-/** A device that is not in this world any more. */
+/** A device that has left this world. */
 export interface Removal {
   readonly deviceId: number;
   readonly imei: string;
@@ -22,7 +22,7 @@ export interface ShownDevice extends ChangePlace, ChangeXids {
   readonly ignition: boolean | null;
 }
 
-/** The same of a device that is there, or of one that left. */
+/** A device in the world, or one that left it, with its place in the order of changes. */
 export type Changed =
   | ShownDevice
   | (ChangePlace & ChangeXids & { readonly device: null; readonly imei: string });

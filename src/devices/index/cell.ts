@@ -15,7 +15,7 @@ export interface Cell {
 /** The whole Earth. */
 export const WHOLE_EARTH: Cell = { depth: 0, x: 0, y: 0, z: 0, afterPosition: null };
 
-/** How often a cell is halved at once: more would make cells for nothing, fewer would search large cells in vain. */
+/** How often a cell is halved at once: more would create needless cells, fewer would search large cells for nothing. */
 const HALVINGS = 3;
 
 /**

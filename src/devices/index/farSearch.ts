@@ -122,7 +122,7 @@ export function isFar(chordSq: number, depth: number): boolean {
 
 /** At less than this, arc and chord differ by less than 30 m. */
 const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
-/** The half diagonal of a far cell is at most one part in so many of its distance. */
+/** A far cell is at least this many half diagonals away. */
 const FAR_RATIO = 12;
 /** A cell a quarter as wide is measured again: a quarter was the best among an eighth, a quarter and a half. */
 const BOUND_DEPTHS = 6;

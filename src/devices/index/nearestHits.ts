@@ -23,12 +23,12 @@ export class NearestHits {
   private readonly candidates = new Int32Array(MAX_CANDIDATES);
   private readonly candidateChordsSq = new Float64Array(MAX_CANDIDATES);
   private candidateCount = 0;
-  /** Devices are no longer gathered: each is measured as it is met. */
+  /** Devices are measured as they are met, instead of being gathered first. */
   private isMeasuring = false;
   private positions = new Float64Array(0);
   private lat = 0;
   private lng = 0;
-  /** From there, longitudes make no difference at all: see distanceM. */
+  /** From a pole, longitudes make no difference: see distanceM. */
   private isAtPole = false;
   private measuredLat = 0;
   private measuredLng = 0;

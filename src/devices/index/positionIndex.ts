@@ -9,7 +9,7 @@ import type { Rank, RankOf } from './overflowBucket.ts';
 import { EVERYTHING, Search } from './search.ts';
 import { type SlotPositions, Trie } from './trie.ts';
 
-/** The query of a search that goes on while devices move. */
+/** The query of a search that continues while devices move. */
 export interface SearchInSteps {
   readonly lat: number;
   readonly lng: number;
@@ -22,7 +22,7 @@ export interface SearchInSteps {
  * The positions of one world's devices, indexed for queries of the nearest. Devices are identified by slots: small
  * integers that the owner assigns densely per world. Memory grows with the highest slot, by 50 to 100 bytes each.
  *
- * With earth-centred coordinates 180° and the poles are no special cases, and the search compares chords instead of
+ * With earth-centred coordinates, 180° and the poles need no special cases, and the search compares chords instead of
  * computing angles. Nothing is ever rebuilt; at most a `put` doubles an array.
  */
 export class PositionIndex implements SlotPositions {
@@ -110,8 +110,8 @@ export class PositionIndex implements SlotPositions {
 
   /**
    * The same in steps of about a millisecond, between which devices may be added, moved and removed. The set `skipped`
-   * may grow meanwhile. Of the devices that do not change and are not in it, the `limit` nearest are offered, some of
-   * them more than once. A part of the index that takes too long is split.
+   * may grow between steps. The `limit` nearest of the devices that do not change and are not in it are offered, some
+   * more than once. A part of the index that takes too long is split.
    */
   *nearInSteps(
     query: SearchInSteps,

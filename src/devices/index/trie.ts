@@ -5,7 +5,7 @@ import { OverflowBucket, type RankOf } from './overflowBucket.ts';
  * A reference between cells is positive for an inner node, negative for a leaf (`~ref` is its first block), or this.
  */
 export const EMPTY = 0;
-/** Where `children` has the reference to the root: node 0 is no child of another node. */
+/** Where `children` holds the reference to the root: node 0 is never a child of another node. */
 export const ROOT = 0;
 
 // A block is 128 integers, 512 bytes: a header (count, link, depth) and 31 entries (x, y, z, slot).

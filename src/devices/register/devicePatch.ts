@@ -1,4 +1,4 @@
-/** What one line of an import says of a device. A field that is not there is left alone. */
+/** The fields of a device in one line of an import. A missing field leaves the stored value as it is. */
 export interface DevicePatch {
   readonly imei: string;
   readonly name?: string | null;

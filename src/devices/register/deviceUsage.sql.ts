@@ -2,7 +2,7 @@ import type { Tx } from '../../postgres/sql.ts';
 import { arrayLiteral } from '../../postgres/sqlText.ts';
 
 /**
- * How many devices these worlds have. Locked until the transaction ends, so nobody else adds any meanwhile. Must be
+ * How many devices these worlds have. Locked until the transaction ends, so nobody else can add any before that. Must be
  * called after the locks of devices, like the triggers that count. Locks by ascending id, so two calls cannot deadlock.
  */
 export async function lockDeviceCounts(

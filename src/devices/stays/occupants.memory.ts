@@ -126,7 +126,7 @@ function isSame(was: number, is: number): boolean {
   );
 }
 
-/** Blocks are split beyond this length: a change copies at most so many slots. */
+/** Longer blocks are split, so a change copies at most this many slots. */
 const BLOCK_MAX = 128;
 const SLOT_BYTES = 4;
 

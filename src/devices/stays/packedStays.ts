@@ -195,7 +195,7 @@ export function packStoredStays(stored: string): PackedStays {
 /** Reads `[[deviceId, stays], …]`, with stays as `encodeStays` makes them, one device at a time. */
 export class StoredStaysReader {
   readonly #text: StoredText;
-  /** The device that comes next; null: there are no more. */
+  /** The device that comes next; null at the end. */
   #deviceId: number | null;
 
   constructor(stored: string) {

@@ -44,7 +44,7 @@ export async function findDataFolder(dataDir: string, log: Log): Promise<DataFol
   return { dir: await makePlace(dataDir, log), account };
 }
 
-/** Whoever owns the cluster runs it: root also starts what another user has made. */
+/** Postgres runs as the owner of the cluster, so root can also start a cluster that another user created. */
 async function folderOfOwner(dir: string): Promise<DataFolder> {
   const cluster = await stat(join(dir, 'cluster'));
   const account = { name: `uid ${cluster.uid}`, uid: cluster.uid, gid: cluster.gid };

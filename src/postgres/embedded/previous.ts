@@ -47,7 +47,7 @@ export async function finishPrevious(cluster: string, log: Log): Promise<boolean
   return crashed;
 }
 
-/** What the running (or crashed) Postgres of a cluster says of itself; null when it ended properly. */
+/** The pid and state that the running (or crashed) Postgres of a cluster recorded; null when it ended properly. */
 export async function readPidFile(cluster: string): Promise<{ pid: number; state: string } | null> {
   try {
     const lines = (await readFile(join(cluster, 'postmaster.pid'), 'utf8')).split('\n');

@@ -8,7 +8,7 @@ const GRACE_SECONDS = 10;
  * The watchdog waits in the background for the end of its input, which comes when the parent closes it or dies in
  * whatever way, and then stops the program: INT is the fast shutdown of Postgres (roll back what is open, write a
  * checkpoint), QUIT the immediate one. The shell itself becomes the program, so the child's pid is the program's.
- * The watchdog is no child of it (hence two brackets): Postgres restarts when a child it does not know is killed.
+ * The double parentheses keep the watchdog from being its child: Postgres restarts when an unknown child is killed.
  */
 const WATCHDOG = `
 exec 3<&0 0</dev/null

@@ -66,7 +66,7 @@ const SPECIAL = blocks(
   '203.0.113.0/24', // documentation
   '224.0.0.0/4', // multicast (RFC 5771)
   '240.0.0.0/4', // reserved, and the limited broadcast
-  // IANA IPv6 Special-Purpose Address Registry, as far as it lies in 2000::/3
+  // IANA IPv6 Special-Purpose Address Registry: the blocks within 2000::/3
   '2001::/23', // IETF protocol assignments: Teredo, ORCHID, benchmarking …
   '2001:db8::/32', // documentation
   '2002::/16', // 6to4

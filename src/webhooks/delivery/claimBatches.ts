@@ -10,7 +10,7 @@ import {
 
 /** Endpoints of one statement: few enough that none waits for long, enough to be worth the round trip. */
 const BATCH_SIZE = 64;
-/** Statements of one kind at a time. What is asked for meanwhile makes up the next. */
+/** Statements of one kind at a time. Requests that arrive while it runs form the next one. */
 const STATEMENTS = 1;
 
 /** Claims of a whole pod: what is asked for at about the same time becomes one statement. */
@@ -26,12 +26,12 @@ export class ClaimBatches {
     this.#completions = new Batches({ ...limits, run: (all) => completeAndClaimAll(sql, all) });
   }
 
-  /** As claimEndpoints, for one. */
+  /** Like claimEndpoints, for one endpoint. */
   claim(webhookId: number): Promise<ClaimedEndpoint | undefined> {
     return this.#claims.ask(webhookId);
   }
 
-  /** As the function of the same name. A locked row keeps only this completion waiting, not the rest of its batch. */
+  /** Like the function of the same name. A locked row keeps only this completion waiting, not the rest of its batch. */
   async completeAndClaim(completion: Completion): Promise<Completed> {
     const completed = await this.#completions.ask(completion);
     return completed === 'busy' ? completeAndClaim(this.#sql, completion) : completed;

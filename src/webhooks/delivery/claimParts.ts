@@ -7,15 +7,15 @@ import type { DeliveryStatus, RetryRule } from './transition.ts';
 export const LEASE_SECONDS = 30;
 /** A lease with this much left at the start of an attempt is not renewed: an attempt may begin ten seconds late. */
 const LEASE_ENOUGH_SECONDS = 25;
-/** When the delivery that is due is locked, by a replay for example, the endpoint is looked at again after this. */
+/** When the due delivery is locked, by a replay for example, the endpoint is checked again after this time. */
 const LOCKED_RETRY_MS = 100;
 
 export const LEASE_END = new RawSql(`clock_timestamp() + make_interval(secs => ${LEASE_SECONDS})`);
 export const LEASE_ENOUGH = new RawSql(`clock_timestamp() + make_interval(secs => ${LEASE_ENOUGH_SECONDS})`);
 
 /**
- * The next token of an endpoint `w`. After each renewal of ids (sql/0028) tokens go on far above all that can have been
- * given and lost: who holds one of those must not write under the token of another pod.
+ * The next token of an endpoint `w`. After each renewal of ids (sql/0028) tokens continue far above every one that can
+ * have been issued and lost, so that the holder of a lost one cannot write under the token of another pod.
  */
 export const NEXT_TOKEN = new RawSql(`greatest(w.fencing_token + 1, (
   select renewals::bigint << 32 from server_start order by ordinal desc limit 1))`);

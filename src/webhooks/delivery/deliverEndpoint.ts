@@ -30,7 +30,7 @@ const MAX_MS = 2_000;
 const SEND_WITHIN_MS = 10_000;
 /** No byte of a request leaves later than this after its attempt was asked for. Leases last at least 25 s from there. */
 const SENT_BY_MS = 20_000;
-/** When another pod has the lease, the endpoint is looked at again after this. */
+/** When another pod has the lease, the endpoint is checked again after this time. */
 const BUSY_RETRY_MS = 100;
 /** How often, and at which intervals, a known result is written again while Postgres is away: 10 s of a 30 s lease. */
 const WRITE_TRIES = 20;

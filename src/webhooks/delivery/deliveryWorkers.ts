@@ -34,7 +34,7 @@ export interface DeliveryPorts extends Omit<DeliverPorts, 'isStopping' | 'hasSlo
 
 /** An endpoint that this pod has taken from the schedule. */
 interface ActiveEndpoint {
-  /** True when the schedule named it again since its deliveries were last looked at. */
+  /** True when the schedule named it again since its deliveries were last checked. */
   isWoken: boolean;
   ended: Promise<void>;
 }
@@ -50,7 +50,7 @@ export class DeliveryWorkers {
   #timers: NodeJS.Timeout[] = [];
   #sweeping: Promise<void> | null = null;
   #sweptTo = 0;
-  /** Of the endpoints that this round of sweeps has seen so far. */
+  /** The oldest due time among the endpoints that this round of sweeps has seen so far. */
   #oldestDueMs = 0;
   #isStopping = false;
   #isFailing = false;
@@ -77,7 +77,7 @@ export class DeliveryWorkers {
     await Promise.all([...this.#active.values()].map(({ ended }) => ended));
   }
 
-  /** Ends attempts, then waits for a sweep that is under way: for ever if Postgres says nothing. */
+  /** Ends attempts, then waits for a running sweep: without a time limit if Postgres does not answer. */
   async stop(): Promise<void> {
     await this.endAttempts();
     await this.#sweeping;

@@ -72,7 +72,7 @@ export function dueInMs(time: string): RawSql {
   return new RawSql(`greatest(0, extract(epoch from ${time} - clock_timestamp()) * 1000)::float8`);
 }
 
-/** A test of an inactive endpoint is looked for among this many of its deliveries, the latest due first. */
+/** How many deliveries of an inactive endpoint are searched for a test, the latest due first. */
 const INACTIVE_SCAN_MAX = 200;
 
 /**
@@ -80,7 +80,7 @@ const INACTIVE_SCAN_MAX = 200;
  * a row with id, active and owner_active.
  *
  * - Nothing is sent for a deactivated account.
- * - Of an inactive endpoint only tests are sent, and not their replays.
+ * - For an inactive endpoint only tests are sent, and not their replays.
  *
  * Either part reads the beginning of an index, however many deliveries wait.
  */

@@ -22,7 +22,7 @@ export interface OutboxRow {
 export interface FannedOut {
   /** How many deliveries were made, by endpoint. */
   readonly made: ReadonlyMap<number, number>;
-  /** The last account that was looked at: the next call begins after it. Null when it was the last of all. */
+  /** The last account that was processed; the next call begins after it. Null when no accounts follow. */
   readonly upToAccountId: number | null;
   /** How many pairs of an event and an endpoint were taken, counting those to endpoints that are gone or paused. */
   readonly done: number;
@@ -88,7 +88,7 @@ export async function insertOutbox(
  * | share   | how many deliveries each of them gets                                                            |
  * | first   | the first outbox rows of each, with the number of deliveries before them                         |
  * | locked  | those that begin within the share, locked                                                        |
- * | counted | the same after the lock: another pod may have advanced `done` meanwhile                          |
+ * | counted | the same after the lock: another pod may have advanced `done` before it                          |
  * | part    | how far to go in each row (`up_to`)                                                              |
  * | event   | the events of these parts                                                                        |
  * | pair    | each event with each of its endpoints, numbered                                                  |

@@ -26,7 +26,7 @@ export interface WebhookRequest {
   readonly ca?: string;
 }
 
-/** A short code for why there was no answer. */
+/** A short code for the reason of a missing answer. */
 export type SendError = ExchangeError | DnsError;
 
 /** `durationMs` is whole milliseconds from DNS to the end; any status code counts as answered. */

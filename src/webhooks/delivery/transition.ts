@@ -23,7 +23,7 @@ export interface Transition {
   readonly status: DeliveryStatus;
   /** From now to the next automatic attempt; null: there is none. */
   readonly nextAttemptDelayMs: number | null;
-  /** True when a new budget of attempts begins. The attempt number goes on. */
+  /** True when a new budget of attempts begins. Attempt numbers are not reset. */
   readonly freshBudget: boolean;
 }
 
@@ -108,7 +108,7 @@ function attemptsOf({ policy, maxRetries }: RetryRule): number {
 /**
  * Milliseconds from the end of a failed attempt to the next one, or null when the budget is used up. `attemptsUsed` is
  * at least 1: it includes the failed attempt. A minute is `minuteMs` long. There is no jitter: five exponential
- * attempts are exactly 2, 4, 8 and 16 minutes apart. The doubling goes on, to 2^9 minutes before the tenth.
+ * attempts are exactly 2, 4, 8 and 16 minutes apart. The doubling continues, up to 2^9 minutes before the tenth.
  */
 export function nextAttemptDelayMs(rule: RetryRule, attemptsUsed: number, minuteMs: number): number | null {
   if (attemptsUsed >= attemptsOf(rule)) return null;

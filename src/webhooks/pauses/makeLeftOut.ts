@@ -101,14 +101,14 @@ async function pauseDead({ sql, log }: BacklogPorts): Promise<void> {
   }
 }
 
-/** What one chunk came to: events looked at, and deliveries made of them. */
+/** The result of one chunk: how many events were read, and how many deliveries were made of them. */
 interface Chunk {
   readonly webhookId: number;
   readonly events: number;
   readonly made: number;
 }
 
-/** Makes a chunk for the next endpoint behind this one; null when there is none. */
+/** Makes a chunk for the next endpoint after this one; null when no endpoint is left. */
 export function makeLeftOut(ports: LeftOutPorts, afterWebhookId: number): Promise<Chunk | null> {
   return ports.sql.begin(async (tx) => {
     const range = await lockNextLeftOut(tx, afterWebhookId);
@@ -127,7 +127,7 @@ export function makeLeftOut(ports: LeftOutPorts, afterWebhookId: number): Promis
   });
 }
 
-/** How many deliveries were made; null when the endpoint was paused or deactivated meanwhile. */
+/** How many deliveries were made; null when the endpoint was paused or deactivated in the meantime. */
 async function makeDeliveries(
   tx: Tx,
   { fleet }: Pick<LeftOutPorts, 'fleet'>,
