@@ -14,7 +14,7 @@ const SCRIPT = 'text/javascript; charset=utf-8';
 const STYLE = 'text/css; charset=utf-8';
 const GEOJSON = 'application/geo+json; charset=utf-8';
 
-/** Of brotli. A megabyte takes 50 ms by 8, 0.6 s by 10, which saves 7 %, and 1.4 s by 11, which saves 9 %. */
+/** Quality of brotli. A megabyte takes 50 ms at 8, 0.6 s at 10, which saves 7 %, and 1.4 s at 11, which saves 9 %. */
 const QUALITY = { large: 10, small: 11 };
 const LARGE_BYTES = 200_000;
 
@@ -36,9 +36,9 @@ const WORKER = ['maplibre-gl/package.json', 'dist/maplibre-gl-worker.mjs'] as co
 export interface ConsoleFiles {
   /** By the path below /console/. */
   readonly files: ReadonlyMap<string, StaticFile>;
-  /** JSON: each module, and each file that one asks for, to its address with its version, which browsers keep for ever. */
+  /** JSON that maps each module, and each file a module uses, to its versioned address, which browsers keep forever. */
   readonly importMap: string;
-  /** The Content-Security-Policy source that lets the import map stand in the page, and nothing else. */
+  /** The Content-Security-Policy source that allows the import map in the page and nothing else. */
   readonly importMapHash: string;
   /** Addresses of all modules, so that they are loaded at once and not one level of imports after another. */
   readonly modules: readonly string[];
@@ -78,7 +78,7 @@ export async function readConsoleFiles(): Promise<ConsoleFiles> {
   return { files, importMap, importMapHash: `'sha256-${hash}'`, modules, address };
 }
 
-/** Node warns that this function may change. Its version is pinned, and whoever runs the service can do nothing about it. */
+/** Suppresses Node's warning that this function may change: the version of Node is pinned, and operators cannot act. */
 function withoutTypes(text: string): string {
   const { emitWarning } = process;
   process.emitWarning = () => undefined;

@@ -46,7 +46,7 @@ function tileTemplate({ version }: TileArchive): string {
   return `${CONSOLE_PATH}/tiles/{z}/{x}/{y}?v=${version}`;
 }
 
-/** GET /console/tiles/{z}/{x}/{y}: a tile, 204 where the archive has none, 404 for what is no tile, and without archive. */
+/** GET /console/tiles/{z}/{x}/{y}: a tile, 204 if the archive lacks it, 404 for an invalid tile or without archive. */
 export function tileRoute(
   app: Express,
   methods: RequestHandler,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { Compression, type Header, PMTiles, SharedPromiseCache, type Source, TileType } from 'pmtiles';
 
-/** Of a directory or a tile. More is no map. */
+/** The size limit of one directory or tile. A larger one means that the archive is damaged. */
 const READ_MAX_BYTES = 16_777_216;
 /** Directories that stay unpacked: each leads to thousands of tiles. */
 const DIRECTORIES_KEPT = 100;
@@ -32,13 +32,13 @@ interface TileSource {
   readonly attribution?: string;
 }
 
-/** A PMTiles archive of version 3 in a file. Its tiles go out as they lie there, compressed or not. */
+/** A PMTiles archive of version 3 in a file. Its tiles are sent as they are stored, compressed or not. */
 export class TileArchive {
   readonly source: TileSource;
   /** The ids of the layers of vector tiles. */
   readonly layers: readonly string[];
   readonly contentType: string;
-  /** Of every tile: a Content-Encoding, or null. */
+  /** The Content-Encoding of every tile, or null. */
   readonly encoding: string | null;
   /** Names the content of the file. */
   readonly version: string;
@@ -89,7 +89,7 @@ export class TileArchive {
   }
 }
 
-/** Whether three texts, as they stand in a path, name a tile of the earth. */
+/** Whether three texts from a path name an existing tile address. */
 export function isTile(z: string, x: string, y: string): boolean {
   if (![z, x, y].every((text) => /^[0-9]{1,8}$/.test(text))) return false;
   const side = 2 ** Number(z);

@@ -9,10 +9,10 @@ export type FleetListener = (changed: readonly (KnownDevice | RemovedDevice)[]) 
 const LISTS_EVERY_MS = 500;
 /** So that what comes together is drawn together. */
 const LISTS_AFTER_MS = 30;
-/** Devices whose age is looked at between two looks at the clock. */
+/** How many devices are checked for their age before the clock is read again. */
 const AGED_AT_ONCE = 500;
 
-/** The devices of the account by IMEI, as the stream tells of them. */
+/** The devices of the account by IMEI, as the stream reports them. */
 export class Fleet {
   /** Counts up some time after changes. Lists read it to be drawn again. */
   readonly round = signal(0);
@@ -42,8 +42,8 @@ export class Fleet {
   }
 
   /**
-   * Brings every status to the time `nowMs` (epoch milliseconds of the server): the stream says nothing of a device that
-   * sends nothing. `pause` is called between parts and may wait.
+   * Updates every status to `nowMs` (epoch milliseconds of the server): the stream does not report devices that
+   * send nothing. `pause` is called between parts and may wait.
    */
   async age(nowMs: number, pause: () => Promise<void> | null): Promise<void> {
     let aged: KnownDevice[] = [];

@@ -1,4 +1,4 @@
-/** Of a frame of 1/60 s, which is not a whole number of milliseconds. It takes 10 000 changes a second. */
+/** The part of a frame of 1/60 s (not a whole number of ms) that work may use: enough for 10 000 changes a second. */
 const PART_MS = 1.2;
 const FRAME_MS = 17;
 
@@ -8,12 +8,12 @@ export class FramePace {
   #workStartMs = 0;
   #usedMs = 0;
 
-  /** Work begins, or goes on after a wait for something else. */
+  /** Must be called when work begins, or resumes after waiting for something else. */
   begin(): void {
     this.#workStartMs = performance.now();
   }
 
-  /** True when the work that goes on should wait: see `wait`. */
+  /** True when the running work should pause: see `wait`. */
   get isUsedUp(): boolean {
     const nowMs = performance.now();
     if (nowMs - this.#frameStartMs >= FRAME_MS) {

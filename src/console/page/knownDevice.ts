@@ -1,6 +1,6 @@
 import type { Device } from './types.ts';
 
-/** What is kept of a device. It changes with the device: whoever keeps a part of it for later copies that. */
+/** What is kept of a device. It is updated in place, so code that needs a value later must copy it. */
 export interface KnownDevice {
   readonly imei: string;
   readonly name: string | null;
@@ -52,8 +52,8 @@ export function knownDevice({ imei, name, plate, status, location, ignition }: D
 }
 
 /**
- * Brings what is kept of a device to what the stream says of it now. Texts that are equal and the objects stay: what is
- * new and lives on is copied twice by the garbage collector, for 10 000 changes a second.
+ * Updates a kept device to what the stream reports now. Objects and equal texts are reused: the garbage collector
+ * copies new values that stay alive twice, which adds up at 10 000 changes a second.
  */
 export function update(known: KnownDevice, { name, plate, status, location, ignition }: Device): void {
   const device: Writable<KnownDevice> = known;

@@ -32,7 +32,7 @@ export function nameOfImei(imei: string): string {
 
 /** Newest first, at most EVENTS_MAX. */
 export const events = signal<readonly FleetEvent[]>([]);
-/** Of the events before the page was opened: whether they are there, or why they could not be read. */
+/** Whether the events from before the page was opened are loaded, or why they could not be read. */
 export const firstEvents = signal<
   { readonly state: 'asked' | 'read' } | { readonly state: 'refused'; readonly message: string }
 >({ state: 'asked' });
@@ -48,7 +48,7 @@ const RETRY_MAX_MS = 10_000;
 const LIMITED_MS = 20_000;
 const AGE_EVERY_MS = 5_000;
 
-/** Follows the fleet until aborted. A line that is lost goes on at its cursor, so nothing is missed or shown twice. */
+/** Follows the fleet until aborted. A lost connection resumes at its cursor, so nothing is missed or shown twice. */
 export async function followFleet(signal: AbortSignal): Promise<void> {
   const live = new LiveFleet(signal);
   signal.addEventListener('abort', () => live.close());

@@ -28,8 +28,8 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /**
  * When the limit that a message names has ended at the latest (epoch milliseconds), if it refused a call at `refusedAtMs`:
- * its window began before that, and is a minute or an hour long. Null where it is no limit of calls in a time. The API
- * gives no time, by its contract, so the message is all there is.
+ * its window began before that, and is a minute or an hour long. Null for a message about anything else. By contract
+ * the API does not say when a limit ends, so the message is the only source.
  */
 export function limitEndsByMs(message: string, refusedAtMs: number): number | null {
   if (/ per minute$/.test(message)) return refusedAtMs + MINUTE_MS;

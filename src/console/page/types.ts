@@ -84,7 +84,7 @@ export interface Backtest {
   }[];
 }
 
-/** Something that the answer does not show by itself. */
+/** Something that the rest of the answer does not show. */
 export interface Note {
   readonly code: string;
   readonly message: string;

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks';
 
 /**
- * The text of a field whose value others change, too. What was typed stays as it is until somebody else changes the
- * value; a text that is no value yet leaves the last one.
+ * The text of a field whose value others change, too. Typed text stays as it is until somebody else changes the value.
+ * A text that is not a value yet keeps the last value.
  */
 export function useDraftText<T>(
   value: T,

@@ -9,7 +9,7 @@ const Shown = createContext<{ readonly id: string; readonly errors: readonly Fie
   errors: [],
 });
 
-/** A form whose fields show what the API says of them. `fields`: those that it has; other errors stand at its end. */
+/** A form whose fields show their errors from the API. Errors of fields outside `fields` are shown at its end. */
 export function Form(props: {
   label: string;
   fields: readonly string[];

@@ -10,7 +10,7 @@ export const chosen = signal<string | null>(null);
 export const sought = signal<{ readonly imei: string } | null>(null);
 /** The map keeps to the chosen device until somebody moves it. */
 export const isFollowing = signal(false);
-/** Of the trail of the chosen device; 0: none. */
+/** How many hours the trail of the chosen device covers; 0 shows none. */
 export const trailHours = signal(6);
 /** The trail that is drawn; null while it is asked for. */
 export const trail = signal<{ readonly points: number; readonly error: string | null } | null>(null);
@@ -23,7 +23,7 @@ export const drawnAreas = signal<{
   readonly total: number;
   readonly error: string | null;
 }>({ areas: [], total: 0, error: null });
-/** Why there is no map, or null. */
+/** Why the map cannot be shown, or null. */
 export const mapError = signal<string | null>(null);
 
 export function choose(imei: string | null): void {

@@ -24,7 +24,7 @@ interface Trail {
   readonly isRefusedForNow: boolean;
 }
 
-/** Draws the way that the chosen device has come, and goes on with it, until the returned function is called. */
+/** Draws the trail of the chosen device, and extends it as the device moves, until the returned function is called. */
 export function drawTrail(overlay: Overlay): () => void {
   let points: readonly TrailPoint[] = [];
   let error: string | null = null;

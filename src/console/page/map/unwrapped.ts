@@ -1,6 +1,6 @@
 import type { LatLng } from '../types.ts';
 
-/** The way from point to point as [lng, lat] pairs; lng goes on beyond 180° instead of jumping to the other side. */
+/** The line through the points as [lng, lat] pairs; lng continues beyond 180° instead of jumping to the other side. */
 export function unwrapped(points: readonly LatLng[]): [number, number][] {
   let before = points[0]?.lng ?? 0;
   return points.map(({ lng, lat }) => {

@@ -2,7 +2,7 @@ import type { Map as MapLibre } from 'maplibre-gl';
 import { type VehicleColors, VehicleDrawing, worldPxOf } from './vehicleDrawing.ts';
 import type { VehicleTable } from './vehicleTable.ts';
 
-/** What a layer draws, and whom it tells of each frame. */
+/** What a layer draws, and what it calls after each frame. */
 export interface VehicleLayerPorts {
   readonly table: VehicleTable;
   readonly nowSeconds: () => number;

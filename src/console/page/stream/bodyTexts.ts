@@ -18,7 +18,7 @@ function readerOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): () => Promise<
   try {
     reader = body.getReader({ mode: 'byob' });
   } catch {
-    // A browser whose bodies are no streams of bytes: it allocates memory for each piece.
+    // A browser whose bodies are not byte streams: it allocates memory for each piece.
     const plain = body.getReader();
     return async () => (await plain.read()).value ?? null;
   }

@@ -22,7 +22,7 @@ import { Curl, Time } from './parts.ts';
 const FOUND_MAX = 8;
 const HOURS = [0, 1, 6, 24];
 
-/** What stands beside the map: the search, who is on a spot, and the chosen device. */
+/** The panel beside the map: the search, the devices on a spot, and the chosen device. */
 export function MapPanel(): VNode {
   fleet.round.value; // drawn again with each round
   const { areas, total, error } = drawnAreas.value;
