@@ -3,7 +3,7 @@ import type { ScopeMask } from './scopes.ts';
 
 /** All that memory has of an API key: enough to decide on a call without a query. */
 export interface KeyState {
-  /** Of a session: its id with a minus sign, so that it is never that of a key. */
+  /** For a session, its negated id, so that it never equals the id of a key. */
   readonly id: number;
   readonly accountId: number;
   /** The worlds it looks into: its account's first, then its organization's, if any. */
@@ -14,6 +14,6 @@ export interface KeyState {
   readonly ownerActive: boolean;
   /** How far back the owner's plan lets history be read. */
   readonly historyDays: number;
-  /** Of a session: when it ends, in epoch milliseconds. */
+  /** When a session ends, in epoch milliseconds; not set for a key. */
   readonly endsAtMs?: number;
 }

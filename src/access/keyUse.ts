@@ -32,7 +32,7 @@ export class KeyUse {
   /** On every authorized call of a key: one look into a map in the usual case. */
   note(keyId: number, nowMs: number): void {
     const notedAtMs = this.#notedAtMs.get(keyId);
-    // Also when the clock was set back.
+    // The absolute difference also covers a clock that was set back.
     if (notedAtMs !== undefined && Math.abs(nowMs - notedAtMs) < NOTED_EVERY_MS) return;
     if (this.#notedAtMs.size >= MAX_NOTED) this.#notedAtMs.clear();
     this.#notedAtMs.set(keyId, nowMs);

@@ -141,9 +141,9 @@ function estimatedBytes(areas: readonly StoredArea[]): number {
 type AreaFormat = 'json' | 'geojson';
 
 interface AreaJsonCacheLimits {
-  /** Of all texts that are kept, their overhead included. */
+  /** The limit for all kept texts, including their overhead. */
   readonly bytes: number;
-  /** Of those of one world. */
+  /** The limit for the texts of one world. */
   readonly bytesPerWorld: number;
 }
 
@@ -178,7 +178,7 @@ export class AreaJsonCache {
     this.#limits = limits;
   }
 
-  /** Of all that is kept. */
+  /** The size of everything that is kept. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -265,7 +265,7 @@ function touch<T>(map: Map<number, T>, key: number, value: T): void {
   map.set(key, value);
 }
 
-/** Of a map that is not empty. */
+/** The first key of a map that is not empty. */
 function firstKey(map: ReadonlyMap<number, unknown>): number {
   return map.keys().next().value as number;
 }

@@ -13,9 +13,9 @@ export interface AreaMeasures {
   readonly perimeterM: number | null;
   /** Tracks. */
   readonly lengthM: number | null;
-  /** Of all that the area contains, its radius or margin included. */
+  /** Bounds of everything in the area, including its radius or margin. */
   readonly bounds: Bounds;
-  /** Of circles and places as given, of polygons the centroid, of tracks null. */
+  /** The given centre of a circle or place, the centroid of a polygon, null for a track. */
   readonly center: LatLng | null;
 }
 

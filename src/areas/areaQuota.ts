@@ -10,7 +10,7 @@ export interface AreaQuota extends AreaSize {
 
 export interface AreaSize {
   readonly areas: number;
-  /** Of polygons and tracks; circles and places have none. */
+  /** Vertices of polygons and tracks; circles and places have none. */
   readonly vertices: number;
 }
 

@@ -23,7 +23,7 @@ export function homeRoute(app: Express): void {
   );
 }
 
-/** As text, "/" would match two slashes as well. */
+/** A regular expression, since the text "/" would also match two slashes. */
 const ROOT = /^\/$/;
 
 const JSON_TEXT = dataAnswer({

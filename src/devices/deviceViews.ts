@@ -31,7 +31,7 @@ export function deviceView(device: Device, nowMs: number) {
   };
 }
 
-/** As the feeds show it. */
+/** A device as the feeds show it. */
 export function changedDeviceView(
   device: Device,
   headingDeg: number,

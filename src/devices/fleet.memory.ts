@@ -18,7 +18,7 @@ interface MutableDevice extends OccupyingDevice {
   position: LatestPosition | null;
   /** Its slot in the position index of its world. */
   slot: number;
-  /** Of the device's state (see Motion) that its stays are from. */
+  /** The revision of the device's state (see Motion) that its stays are from. */
   staysRevision: number;
 }
 

@@ -22,7 +22,7 @@ export interface Motion {
   readonly xid: number;
 }
 
-/** Of a device that never moved, and where nobody asks. */
+/** For a device that never moved, and where the motion does not matter. */
 export const NO_MOTION: Motion = { headingDeg: 0, ignition: null, revision: 0, xid: 0 };
 
 /** What an administrator says about a device. */

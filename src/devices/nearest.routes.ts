@@ -74,7 +74,7 @@ export const NEAREST_DEVICES: Operation = {
 /** No two points on Earth are farther apart than half its circumference: a wider radius is none at all. */
 const HALF_CIRCUMFERENCE_KM = 20_038;
 
-/** Of the questions that take many turns: an account's own wait for each other, and no more than these. */
+/** Limits for searches that take many turns: an account runs one at a time, and further ones wait. */
 const LONG_SEARCHES = { running: 64, runningPerKey: 1, waiting: 2_000, waitingPerKey: 50 };
 
 export const NEAREST_SCOPES = scopeMask('read_locations', 'read_devices');

@@ -71,7 +71,7 @@ function idsOf(present: EventPart, nextId: number, nowMs: number, partMs: number
 async function makePart(tx: Tx, firstId: number, endId: number): Promise<void> {
   const name = `fleet_event_${firstId}`;
   await tx`create table ${identifier(name)} (like fleet_event including all excluding identity)`;
-  // As with weeks: attaching blocks no writer of other partitions, creating a partition of the table would.
+  // As with weeks, attaching does not block writers of other partitions; creating it as a partition would.
   await tx`
     alter table fleet_event attach partition ${identifier(name)}
     for values from (${integers([firstId])}) to (${integers([endId])})`;

@@ -13,7 +13,7 @@ export interface NewFleetEvent {
   readonly message: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly occurredAtMs: number;
-  /** Of geofence events. */
+  /** Only geofence events have it. */
   readonly area?: { readonly id: number; readonly direction: Direction };
 }
 

@@ -41,7 +41,7 @@ export type GeofenceEvent = {
   readonly enteredAtMs: number;
   /** The area's threshold at this point. */
   readonly dwellSeconds: number;
-  /** Of the point that confirmed the entry, or of the first one outside; so is the time. */
+  /** Position and time are those of the point that confirmed the entry, or of the first point outside. */
   readonly position: LatLng;
   readonly occurredAtMs: number;
 } & (

@@ -28,7 +28,7 @@ const FOLLOWER_SETTINGS = '-c synchronous_commit=local';
 const READ_LIMIT_MS = 5_000;
 /** A read takes one core, its own: no workers beside it, and no compiler for what an index answers. */
 const READ_SETTINGS = '-c max_parallel_workers_per_gather=0 -c jit=off';
-/** Of one account, or of one network that logs in: as many as either may call in a minute. */
+/** Waiting calls of one account, or of one network that logs in: as many as either may make in a minute. */
 const WAITING_PER_KEY = 120;
 const WAITING = 10_000;
 

@@ -63,7 +63,7 @@ export class CopiedRow {
     return true;
   }
 
-  /** Of int8; exact up to 2^53. */
+  /** Reads an int8; exact up to 2^53. */
   int8(): number {
     const at = this.#value(8);
     return this.#view.getInt32(at) * TWO_32 + this.#view.getUint32(at + 4);
@@ -73,7 +73,7 @@ export class CopiedRow {
     return this.#view.getInt32(this.#value(4));
   }
 
-  /** Of xid: the lower 32 bits of a transaction id. */
+  /** Reads an xid: the lower 32 bits of a transaction id. */
   xid(): number {
     return this.#view.getUint32(this.#value(4));
   }
@@ -86,7 +86,7 @@ export class CopiedRow {
     return this.#view.getFloat64(this.#value(8));
   }
 
-  /** Of timestamptz: epoch ms, rounded down. */
+  /** Reads a timestamptz as epoch ms, rounded down. */
   timestampMs(): number {
     return POSTGRES_EPOCH_MS + Math.floor(this.int8() / MICROSECONDS_PER_MS);
   }
@@ -101,7 +101,7 @@ export class CopiedRow {
     return interned(this.#internedTexts, this.text(), (text) => text);
   }
 
-  /** Of text[] in one dimension, without nulls in it. */
+  /** Reads a one-dimensional text[] without nulls. */
   internedTexts(): readonly string[] {
     const length = this.#length();
     const start = this.#at - length;
@@ -110,7 +110,7 @@ export class CopiedRow {
     );
   }
 
-  /** Of bytea: a view that is valid until the next `feed`. */
+  /** Reads a bytea as a view that is valid until the next `feed`. */
   bytes(): Uint8Array {
     const length = this.#length();
     return this.#bytes.subarray(this.#at - length, this.#at);

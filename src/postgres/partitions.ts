@@ -74,8 +74,8 @@ export async function dropWeeksBefore(sql: Sql, table: WeeklyTable, oldestMs: nu
 }
 
 /**
- * Of weeks that ended before `endedMs`, those that have no row but still hold space: deleted rows leave their pages and
- * the index behind. Returns the Mondays.
+ * Finds weeks that ended before `endedMs` and have no rows but still hold space: deleted rows leave their pages and the
+ * index behind. Returns the Mondays.
  */
 export async function selectEmptiedWeeks(sql: Sql, table: WeeklyTable, endedMs: number): Promise<number[]> {
   const partitions = await sql<{ name: string }[]>`

@@ -4,7 +4,7 @@ import { isPlainText } from '../lib/nameText.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 
 export interface Login {
-  /** As accounts spell it. */
+  /** Spelled as in accounts. */
   readonly email: string;
   readonly password: string;
 }

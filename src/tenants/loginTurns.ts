@@ -1,6 +1,6 @@
 import { FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 
-/** As many as are checked in ten seconds: each takes a thread for a fifth of a second, and 32 MB. */
+/** The number of logins that are checked in ten seconds: each takes a thread for a fifth of a second, and 32 MB. */
 const WAITING = 50;
 const WAITING_PER_KEY = 20;
 /** Who has waited for longer, on a slower or busier machine, is about to get the error that it takes too long. */

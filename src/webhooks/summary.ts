@@ -7,7 +7,7 @@ export const SUMMARY_WINDOW_HOURS = 24;
 export interface DeliveryCounts {
   /** A status without deliveries may be missing. */
   readonly byStatus: Readonly<Partial<Record<DeliveryStatus, number>>>;
-  /** Of all of them together. */
+  /** The attempts of all these deliveries together. */
   readonly attempts: number;
   /** How many deliveries took how long in their last attempt, in any order. */
   readonly durations: readonly { readonly durationMs: number; readonly count: number }[];

@@ -41,7 +41,7 @@ export const EXAMPLE_LEFT_OUT: LeftOutCounts = {
   ],
 };
 
-/** Of no endpoint: the bytes 0 to 31. */
+/** The bytes 0 to 31; no endpoint has this secret. */
 export const EXAMPLE_SECRET =
   SECRET_PREFIX + Buffer.from(Uint8Array.from({ length: 32 }, (_, n) => n)).toString('base64');
 

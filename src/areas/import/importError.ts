@@ -8,7 +8,7 @@ import { GEOMETRY_ERRORS, type GeometryPart } from './geojsonIn.ts';
  * MULTI_GEOMETRY_EXTERNAL_ID have one.
  */
 export interface ImportError {
-  /** Of the feature, from 0; -1 for the call as a whole. */
+  /** The index of the feature, from 0; -1 for the call as a whole. */
   readonly index: number;
   readonly code: ReadingCode | FieldCode | 'MULTI_GEOMETRY_EXTERNAL_ID';
   readonly message?: string;

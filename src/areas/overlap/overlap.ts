@@ -21,10 +21,10 @@ const CLIPPED_VERTICES_MAX = 1_000;
 export interface Outline {
   readonly areaM2: number;
   readonly box: Box;
-  /** Of circles and places. */
+  /** Set for circles and places. */
   readonly disc: Disc | null;
   readonly track: Track | null;
-  /** Of polygons. */
+  /** Set for polygons. */
   readonly polygon: PolygonOutline | null;
   /** New at each call: slices are read from south to north, once. */
   slices(): Slices;

@@ -149,7 +149,7 @@ function schedule(): void {
   });
 }
 
-/** Of the account that has used the least: a long step of one account is made up for by many short ones of another. */
+/** Work of the account that has used the least: many short steps of one account make up for a long one of another. */
 function next(): Work | undefined {
   let chosen: Work | undefined;
   for (const work of works.values()) {

@@ -32,7 +32,7 @@ const PART = { areas: 200, vertices: 8_000 };
 export interface Overlap {
   readonly other: Area;
   readonly commonM2: number;
-  /** Of the area that was asked about, and of the other one: above 0, at most 1. */
+  /** The common part of the requested area, and of the other one: above 0, at most 1. */
   readonly share: number;
   readonly shareOfOther: number;
 }

@@ -37,7 +37,7 @@ interface OpenEdge {
   readonly edge: Edge;
   pieces: Piece[];
   next: Piece | null;
-  /** Of the next one, from 0. */
+  /** The index of the next piece, from 0. */
   index: number;
 }
 

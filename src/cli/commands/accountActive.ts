@@ -27,7 +27,7 @@ function switchCommand(name: string, active: boolean, summary: string): FleetCom
   });
 }
 
-/** Also when it is so already: who repeats the command wants to be sure that every pod knows. */
+/** Also writes when nothing changes: repeating the command makes sure that every pod knows of it. */
 async function setActive(
   { tx, changed }: WriteScope,
   email: string,

@@ -130,7 +130,7 @@ interface ReceivedWebhook {
   readonly delivery_id: string | null;
   readonly attempt: number | null;
   readonly signature: 'valid' | 'invalid' | 'unchecked';
-  /** As JSON; as text where it is none. */
+  /** The parsed JSON, or the text if it is not JSON. */
   readonly body: unknown;
 }
 

@@ -13,7 +13,7 @@ export const VEHICLES = 150;
 const REPORT_EVERY_S = 2;
 /** Rome, between the Pantheon and the Colosseum: the town of the simulation is 9 km wide. */
 const CENTRE = { lat: 41.8945, lng: 12.4845 };
-/** Of a town whose vehicles near the Colosseum are driving when the demo starts. */
+/** With this seed the vehicles near the Colosseum are driving when the demo starts. */
 const SEED = 17;
 
 /** The vehicles of the demo on their way through the ingest listener. */

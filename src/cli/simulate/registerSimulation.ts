@@ -39,7 +39,7 @@ async function ensureAccount(session: Session, email: string): Promise<void> {
 const TYPE_CODE = '35999999';
 const SERIAL_DIGITS = 6;
 
-/** As many as there are serial numbers of one type. */
+/** The number of serial numbers of one type. */
 export const SIMULATED_MAX = 10 ** SERIAL_DIGITS;
 
 /** The IMEI of the made-up device of this index (0 to SIMULATED_MAX - 1), with a true check digit. */

@@ -6,13 +6,13 @@ import type { Area, AreaType, LatLng } from './types.ts';
 export interface AreaBody {
   readonly name: string;
   readonly type: AreaType;
-  /** Of circles and places. */
+  /** Set for circles and places. */
   readonly center: LatLng | null;
-  /** Of circles and places. */
+  /** Set for circles and places. */
   readonly radius_m: number | null;
-  /** Of tracks. */
+  /** Set for tracks. */
   readonly buffer_m: number | null;
-  /** Of polygons (without a closing repetition) and tracks. */
+  /** The vertices of polygons (without a closing repetition) and tracks. */
   readonly points: readonly LatLng[];
   readonly dwell_seconds: number;
   /** #rrggbb. */
@@ -22,7 +22,7 @@ export interface AreaBody {
 }
 
 export interface AreaDraft {
-  /** Of the area that is edited; null: a new one. */
+  /** The id of the edited area; null for a new one. */
   readonly id: number | null;
   readonly body: AreaBody;
 }

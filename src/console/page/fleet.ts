@@ -7,7 +7,7 @@ export type FleetListener = (changed: readonly (KnownDevice | RemovedDevice)[]) 
 
 /** Lists are drawn again at most this often: a fleet of 100 000 changes 10 000 times a second. */
 const LISTS_EVERY_MS = 500;
-/** So that what comes together is drawn together. */
+/** A short delay, so that changes that arrive together are drawn together. */
 const LISTS_AFTER_MS = 30;
 /** How many devices are checked for their age before the clock is read again. */
 const AGED_AT_ONCE = 500;

@@ -4,7 +4,7 @@ import { BLOCK_SHIFT, ENTRY_INTS, OVERFLOWED, SLOT, type Trie } from './trie.ts'
 
 /** Offers the devices of a leaf that are within reach to the hits of a search. */
 export class LeafScan {
-  /** Of an overflow bucket: the last position whose devices were all offered, by its key. */
+  /** The key of the last position of an overflow bucket whose devices were all offered. */
   lastPosition: string | null = null;
   private readonly hits: NearestHits;
   /** The query in lattice steps. */

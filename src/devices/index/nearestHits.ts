@@ -146,7 +146,7 @@ const NEARLY_ANTIPODAL_M = 19_700_000;
 /** A reach that excludes everything. */
 const NOTHING_M = -1;
 const NOTHING_SQ = -1;
-/** Of a device whose distance is known already. */
+/** The work of a device whose distance is already known. */
 const KNOWN_WORK = 0.4;
 /** About a millisecond. An ordinary search takes a hundredth of it. */
 const MAX_WORK = 2_000;

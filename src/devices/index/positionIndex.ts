@@ -38,7 +38,7 @@ export class PositionIndex implements SlotPositions {
   private readonly rankOf: RankOf;
   private readonly precedes: Precedes;
 
-  /** Of devices equally far away, the one with the lower rank comes first. */
+  /** If devices are equally far away, the one with the lower rank comes first. */
   constructor(rankOf: RankOf = (slot) => slot) {
     this.trie = new Trie(this, rankOf);
     this.rankOf = rankOf;
@@ -154,7 +154,7 @@ function grown(numbers: Float64Array<ArrayBuffer>, length: number): Float64Array
   return larger;
 }
 
-/** Of a text, its first characters as the digits of a number. The rest after another character than 0 to 9 is unknown. */
+/** The first characters of a text as the digits of a number. Those after a character other than 0 to 9 are unknown. */
 function roughRank(rank: Rank): number {
   if (typeof rank === 'number') return rank;
   let number = 0;
@@ -171,7 +171,7 @@ function roughRank(rank: Rank): number {
   return number;
 }
 
-/** As many as a number can tell apart, and as an IMEI usually has. */
+/** As many characters as a number can distinguish, and as an IMEI usually has. */
 const RANK_CHARS = 15;
 /** 0 is the end of a text, 1 to 10 are the digits. */
 const RANK_BASE = 11;

@@ -60,7 +60,7 @@ export class Search {
     return this.query;
   }
 
-  /** Of a run on a single lattice point: the key of the last position that is finished. */
+  /** The key of the last finished position in a run on a single lattice point. */
   get lastPosition(): string | null {
     return this.leaves.lastPosition;
   }

@@ -62,7 +62,7 @@ export async function importDevices(
     if (counts.rejected.length > REJECTED_MAX) return stop('too_many_rejected');
     onProgress(counts);
   }
-  // Also without lines: whether there is such an account is to be said in any case.
+  // Also runs without lines, so that an unknown account is always reported.
   if (!(await store(chunk))) return stop('unknown_account');
   counts.rejected.sort((a, b) => a.line - b.line);
   return ok(counts);

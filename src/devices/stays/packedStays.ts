@@ -14,7 +14,7 @@ declare const packed: unique symbol;
  */
 export type PackedStays = string & { readonly [packed]: true };
 
-/** Of a device that is in no area. */
+/** The stays of a device outside all areas. */
 export const NO_PACKED_STAYS = '' as PackedStays;
 
 const BASE_BYTES = 7;

@@ -1,6 +1,6 @@
 import { StayBudget } from './stayRoom.ts';
 
-/** Of an account whose plan is not known here yet: the default of the plans. */
+/** The limit of an account whose plan is not known here yet: the default of the plans. */
 const DEFAULT_MAX = 2_000_000;
 
 /** The stays in one area. */

@@ -10,7 +10,7 @@ export interface Lease {
 /** An attempt that was counted and may now be sent. */
 export interface Attempt {
   readonly deliveryId: string;
-  /** Of the delivery, as Postgres writes it, to the microsecond: it identifies the partition. */
+  /** When the delivery was created, as Postgres writes it, to the microsecond: it identifies the partition. */
   readonly createdAt: string;
   readonly eventId: string;
   readonly body: string;

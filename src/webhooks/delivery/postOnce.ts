@@ -31,7 +31,7 @@ export type Exchange =
   | { readonly kind: 'failed'; readonly error: ExchangeError };
 
 const USER_AGENT = 'fleet-tracking-service';
-/** Of the answer's body; the rest is not read. The head has the limit of node:http, also 16 KB. */
+/** How much of the answer's body is read. The limit for the head is that of node:http, also 16 KB. */
 const MAX_BODY_BYTES = 16 * 1024;
 /** 1xx answers before the real one. */
 const MAX_INTERIM_ANSWERS = 8;

@@ -15,7 +15,7 @@ export interface LeftOutRange {
   readonly webhookId: number;
   readonly accountId: number;
   readonly events: readonly string[];
-  /** Of its account: the events of these worlds are for it. */
+  /** The worlds of its account, whose events it receives. */
   readonly worldIds: readonly number[];
   /** The events after these are missing. Times as Postgres writes them. */
   readonly fromAt: string;

@@ -78,7 +78,7 @@ function useField(name: string) {
   };
 }
 
-/** Of `points[3].lat`: points. */
+/** The top-level field: `points` for `points[3].lat`. */
 function fieldOf({ field }: FieldError): string {
   return field?.split(/[.[]/, 1)[0] ?? '';
 }

@@ -9,7 +9,7 @@ const CIRCLE_POINTS = 72;
 /** The geometry of an area or of a draft of one. */
 export type Shape = Pick<Area, 'type' | 'center' | 'radius_m' | 'buffer_m' | 'points'>;
 
-/** As it is drawn; null while a draft has too few points. `widthPx` is that of a track at zoom 0. */
+/** The feature that is drawn; null while a draft has too few points. `widthPx` is that of a track at zoom 0. */
 export function areaFeature(shape: Shape, properties: Readonly<Record<string, unknown>>): Feature | null {
   const geometry = geometryOf(shape);
   if (geometry === null) return null;

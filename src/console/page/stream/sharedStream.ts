@@ -23,7 +23,7 @@ const ROUNDS_MAX = 4;
 /** In the local storage: when a tab of this browser last had a stream. Without it there is nobody to ask. */
 const OPEN_AT = 'fleet-stream-at';
 const MARK_EVERY_MS = 5_000;
-/** As for the stream itself: what is told includes its heartbeats. */
+/** The same as for the stream itself, since its heartbeats are passed on as well. */
 const SILENCE_MS = 25_000;
 const FOLLOWERS_MAX = 50;
 

@@ -10,7 +10,7 @@ const USAGE = '/api/v1/usage';
 const WEBHOOKS = '/api/v1/webhooks?limit=100';
 const SUMMARY = '/api/v1/webhooks/metrics/summary';
 
-/** Of the account, as the API names them. */
+/** The quantities of the account, by their names in the API. */
 const USED = [
   ['areas', 'Areas'],
   ['vertices', 'Vertices of areas'],
