@@ -4,8 +4,8 @@ import { describe, test } from 'node:test';
 import { findTestFiles, selectTestFiles } from './testFiles.ts';
 
 const FILES = [
-  'test/pods/killed.test.ts',
-  'test/http/devices/nearest.test.ts',
+  'test/ingest/killed.slow.test.ts',
+  'test/devices/nearest.test.ts',
   'test/runner/options.test.ts',
 ];
 
@@ -21,24 +21,24 @@ describe('the test files', () => {
     const [all, quick] = [false, true].map((quick) => findTestFiles({ quick })) as [string[], string[]];
     assert.ok(quick.every((file) => all.includes(file)));
     assert.ok(quick.length > 150);
-    const [unit, slow] = ['test/geometry/', 'test/pods/'];
+    const unit = 'test/geo/';
     assert.deepEqual(
       quick.filter((file) => file.startsWith(unit)),
       all.filter((file) => file.startsWith(unit)),
     );
-    assert.ok(!quick.some((file) => file.startsWith(slow)));
+    assert.ok(!quick.some((file) => file.includes('.slow.')));
   });
 
   const cases: readonly [what: string, words: string[], selected: string[]][] = [
     ['no word: all', [], FILES],
-    ['a word of the name', ['nearest'], ['test/http/devices/nearest.test.ts']],
+    ['a word of the name', ['nearest'], ['test/devices/nearest.test.ts']],
     ['a folder', ['test/runner'], ['test/runner/options.test.ts']],
     ['a folder as the shell completes it', ['./test/runner/'], ['test/runner/options.test.ts']],
     ['a file', [import.meta.filename.replace('testFiles', 'options')], ['test/runner/options.test.ts']],
     [
       'any of several words',
       ['options', 'killed'],
-      ['test/pods/killed.test.ts', 'test/runner/options.test.ts'],
+      ['test/ingest/killed.slow.test.ts', 'test/runner/options.test.ts'],
     ],
   ];
   for (const [what, words, selected] of cases) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { instantMs, type ReportedEvent } from '../../engine/traces/expectedEvents.ts';
-import type { Step, Trace, TracePoint } from '../../engine/traces/trace.ts';
+import { instantMs, type ReportedEvent } from '../../ingest/traces/expectedEvents.ts';
+import type { Step, Trace, TracePoint } from '../../ingest/traces/trace.ts';
 import type { Pod } from '../pod.ts';
 import type { Admin } from '../postgres/admin.ts';
 import { type AreaApi, areaApi } from './areas.ts';

@@ -4,7 +4,7 @@ import { insertKey } from '../../../src/access/keys.sql.ts';
 import { insertDevices } from '../../../src/devices/devices.sql.ts';
 import { openSql, type Tx } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants, upsertOrganization } from '../../../src/tenants/accounts.sql.ts';
-import type { Trace } from '../../engine/traces/trace.ts';
+import type { Trace } from '../../ingest/traces/trace.ts';
 
 /** Who plays a story: its accounts and devices as the service knows them, shared with no other story. */
 export interface Tenants {

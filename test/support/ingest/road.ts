@@ -1,5 +1,5 @@
-import { type NaiveArea, NaiveReplay } from '../../engine/naiveReplay.ts';
-import type { AreaBody } from '../../engine/traces/trace.ts';
+import { type NaiveArea, NaiveReplay } from '../../ingest/naiveReplay.ts';
+import type { AreaBody } from '../../ingest/traces/trace.ts';
 
 /**
  * A road with places in a row, 829 m apart, and areas over some of them: whether an area contains a place can be

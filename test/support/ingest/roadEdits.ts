@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../../src/lib/durations.ts';
-import { type NaiveEvent, NaiveReplay, ORGANIZATIONS } from '../../engine/naiveReplay.ts';
+import { type NaiveEvent, NaiveReplay, ORGANIZATIONS } from '../../ingest/naiveReplay.ts';
 import { areaApi } from '../http/areas.ts';
 import type { PodAddress } from '../pod.ts';
 import type { Admin } from '../postgres/admin.ts';

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { KeyUse } from '../../src/access/keyUse.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+
+const T = 1_800_000_000_000;
+
+let sql: Sql;
+let ids: number[];
+let drop: () => Promise<void>;
+
+before(async () => {
+  const database = await createDatabase();
+  drop = database.drop;
+  sql = openSql(database.url, { maxConnections: 4, name: 'test' });
+  const admin = adminOf(database.url);
+  await admin.account('owner@example.com');
+  ids = [];
+  for (let n = 0; n < 3; n++) ids.push((await admin.key('owner@example.com')).id);
+});
+after(async () => {
+  await sql.end();
+  await drop();
+});
+beforeEach(() => sql`update api_key set last_used_at = null`);
+
+const used = async (): Promise<number[]> =>
+  (await sql<{ id: number }[]>`select id from api_key where last_used_at is not null order by id`).map(
+    ({ id }) => id,
+  );
+
+const quiet = { warn: () => assert.fail('nothing is to be logged') };
+
+describe('the last use of keys', () => {
+  test('is written for all at once, by the clock of Postgres', async () => {
+    const use = new KeyUse({ sql, log: quiet });
+    for (const id of [ids[0], ids[2], ids[0]]) use.note(id as number, T);
+    assert.deepEqual(await used(), []);
+    await use.flush();
+    assert.deepEqual(await used(), [ids[0], ids[2]]);
+    const [row] = await sql<{ fresh: boolean }[]>`
+      select bool_and(last_used_at > clock_timestamp() - interval '1 minute') as fresh from api_key
+      where last_used_at is not null`;
+    assert.equal(row?.fresh, true);
+  });
+
+  test('is written once a minute at most, and again after it, also when the clock was set back', async () => {
+    const use = new KeyUse({ sql, log: quiet });
+    for (const [nowMs, written] of [
+      [T, true],
+      [T + 59_999, false],
+      [T + 60_000, true],
+      [T + 119_999, false],
+      [T, true],
+      [T + 1, false],
+    ] as const) {
+      await sql`update api_key set last_used_at = null`;
+      use.note(ids[1] as number, nowMs);
+      await use.flush();
+      assert.deepEqual(await used(), written ? [ids[1]] : [], String(nowMs - T));
+    }
+  });
+
+  test('is written by itself a moment later', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const asked: string[] = [];
+    const use = new KeyUse({
+      sql: ((strings: TemplateStringsArray) => {
+        asked.push(strings.join(' '));
+        return Promise.resolve([]);
+      }) as unknown as Sql,
+      log: quiet,
+    });
+    use.note(1, T);
+    use.note(2, T);
+    assert.deepEqual(asked, []);
+    t.mock.timers.tick(2_000);
+    await turn();
+    assert.equal(asked.length, 1);
+    t.mock.timers.tick(60_000);
+    await turn();
+    assert.equal(asked.length, 1, 'nothing new, nothing written');
+  });
+
+  test('is written in one go at a time, whatever comes while Postgres is slow', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const answers: (() => void)[] = [];
+    const slow = () => new Promise((resolve) => answers.push(() => resolve([])));
+    const use = new KeyUse({ sql: slow as unknown as Sql, log: quiet });
+    for (let id = 1; id <= 5; id++) {
+      use.note(id, T);
+      t.mock.timers.tick(2_000);
+      await turn();
+    }
+    assert.equal(answers.length, 1);
+    answers[0]?.();
+    await turn();
+    t.mock.timers.tick(2_000);
+    await turn();
+    assert.equal(answers.length, 2, 'the others follow together');
+    answers[1]?.();
+    await use.flush();
+    assert.equal(answers.length, 2);
+  });
+
+  test('passes over a row that somebody holds, and waits for nobody', async () => {
+    const use = new KeyUse({ sql, log: quiet });
+    await sql.begin(async (tx) => {
+      await tx`select from api_key where id = ${ids[0] as number} for update`;
+      use.note(ids[0] as number, T);
+      use.note(ids[1] as number, T);
+      await use.flush();
+    });
+    assert.deepEqual(await used(), [ids[1]]);
+  });
+
+  test('is lost with Postgres without harm, and noted again by the next use', async () => {
+    let isLost = true;
+    const said: string[] = [];
+    const flaky = ((strings: TemplateStringsArray, ...values: unknown[]) =>
+      isLost
+        ? Promise.reject(new PostgresUnreachable({ code: 'ECONNREFUSED' }))
+        : sql(strings, ...values)) as unknown as Sql;
+    const use = new KeyUse({ sql: flaky, log: { warn: (fields) => void said.push(JSON.stringify(fields)) } });
+    use.note(ids[0] as number, T);
+    await use.flush();
+    assert.deepEqual(said, ['{"reason":"unreachable","code":"ECONNREFUSED"}']);
+    isLost = false;
+    use.note(ids[0] as number, T + 1);
+    await use.flush();
+    assert.deepEqual(await used(), [ids[0]]);
+  });
+});

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { missingRealData, realBoundaries } from '../../geo/shapes.ts';
+import { type AreaApi, areaPod, POLYGON } from '../../support/http/areas.ts';
+import { assertSameAreas, type WireArea } from '../sameAreas.ts';
+import { collection } from './importBodies.ts';
+
+const FILE = 'lazio-municipalities.geojson';
+const FEATURES_PER_CALL = 200;
+/** Every so many of the reference points is asked over HTTP; all of them are in ringSide.test.ts. */
+const STRIDE = 25;
+
+interface Municipality {
+  readonly properties: { readonly name: string; readonly istat: string };
+  readonly geometry: { readonly type: 'Polygon' | 'MultiPolygon'; readonly coordinates: readonly unknown[] };
+}
+
+/** Points with the municipality that PostGIS says they are in; null: in none. */
+function referencePoints(): { lat: number; lng: number; name: string | null }[] {
+  const path = join(import.meta.dirname, '..', '..', 'data', 'geometry-lazio-points.json');
+  const { inside, outside } = JSON.parse(readFileSync(path, 'utf8')) as {
+    inside: Record<string, string>;
+    outside: string;
+  };
+  return [...Object.entries(inside), [null, outside] as const].flatMap(([name, text]) => {
+    const numbers = text.split(' ').map(Number);
+    return numbers.flatMap((value, n) =>
+      n % 2 === 0 ? [{ name, lng: (11e6 + value) / 1e6, lat: (40e6 + numbers[n + 1]!) / 1e6 }] : [],
+    );
+  });
+}
+
+const service = areaPod();
+
+// biome-ignore lint/suspicious/noExplicitAny: areas or Features, as asked for
+async function listOf(by: AreaApi, format: 'json' | 'geojson'): Promise<any[]> {
+  const items: object[] = [];
+  for (;;) {
+    const { body } = await by.get(`?limit=200&offset=${items.length}&format=${format}`);
+    items.push(...(format === 'json' ? body.data : body.data.features));
+    if (items.length >= body.meta.total) return items;
+  }
+}
+
+/** Imports features in as many calls as they need; the indexes of those that were created. */
+async function importAll(by: AreaApi, features: readonly unknown[]): Promise<number[]> {
+  const indexes: number[] = [];
+  for (let from = 0; from < features.length; from += FEATURES_PER_CALL) {
+    const reply = await by.import(collection(...features.slice(from, from + FEATURES_PER_CALL)));
+    assert.deepEqual([reply.status, reply.body.data.errors], [201, []]);
+    indexes.push(...reply.body.data.created.map(({ index }: { index: number }) => from + index));
+  }
+  return indexes;
+}
+
+test('the municipalities of Lazio are imported, each part a named area, contain the points that PostGIS says, and are exported as they were', {
+  skip: missingRealData(FILE),
+}, async () => {
+  const path = join(process.env['FLEET_TEST_DATA'] as string, FILE);
+  const { features } = JSON.parse(readFileSync(path, 'utf8')) as { features: Municipality[] };
+  const parts = features.map(({ geometry }) =>
+    geometry.type === 'Polygon' ? 1 : geometry.coordinates.length,
+  );
+  assert.deepEqual([features.length, parts.filter((count) => count > 1).length], [378, 22]);
+  const [api, other] = [await service.newAccount(), await service.newAccount()];
+  assert.deepEqual(
+    await importAll(api, features),
+    parts.flatMap((count, n) => Array(count).fill(n)),
+  );
+  const areas: WireArea[] = await listOf(api, 'json');
+  const names = features.flatMap(({ properties: { name } }, n) =>
+    parts[n] === 1 ? [name] : Array.from({ length: parts[n] as number }, (_, k) => `${name} (${k + 1})`),
+  );
+  assert.deepEqual(
+    areas.map(({ name }) => name),
+    names,
+  );
+
+  for (const { lat, lng, name } of referencePoints().filter((_, n) => n % STRIDE === 0)) {
+    const inside: string[] = [];
+    for (const { id, name, bounds } of areas) {
+      const isNear = bounds.south <= lat && lat <= bounds.north && bounds.west <= lng && lng <= bounds.east;
+      if (!isNear) continue;
+      if ((await api.contains(id, lat, lng)).body.data.inside) inside.push(name.replace(/ \(\d+\)$/, ''));
+    }
+    assert.deepEqual(inside, name === null ? [] : [name], `${lat} ${lng}`);
+  }
+
+  await importAll(other, await listOf(api, 'geojson'));
+  assertSameAreas(await listOf(other, 'json'), areas);
+});
+
+test('real outlines at the antimeridian and far south are exported as they were', {
+  skip: missingRealData('boundaries.json.gz'),
+}, async () => {
+  const [api, other] = [await service.newAccount(), await service.newAccount()];
+  for (const { name, points } of realBoundaries().outlines) await api.make({ ...POLYGON, name, points });
+  const areas: WireArea[] = await listOf(api, 'json');
+  await importAll(other, await listOf(api, 'geojson'));
+  assertSameAreas(await listOf(other, 'json'), areas);
+});

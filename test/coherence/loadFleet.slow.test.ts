@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { selectChanges } from '../../src/changelog/changes.sql.ts';
+import { loadFleet } from '../../src/coherence/loadFleet.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { WorkTurns } from '../../src/lib/workTurns.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+
+const DEVICES = 12_345;
+
+let sql: Sql;
+let drop: () => Promise<void>;
+let worldId: number;
+before(async () => {
+  const database = await createDatabase();
+  drop = database.drop;
+  sql = openSql(database.url, { maxConnections: 4, name: 'test' });
+  const [world] = await sql<{ id: number }[]>`insert into world (version) values (42) returning id`;
+  worldId = world?.id ?? 0;
+  await sql`
+    with created as (
+      insert into device (imei, world_id, groups)
+      select 350000000000000 + n, ${worldId}, array['g'] from generate_series(1, ${DEVICES}::int) as n returning id, imei
+    )
+    insert into device_state (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, moved_at)
+    select id, case when imei::bigint % 2 = 0 then now() end, imei::bigint % 90, 2, 3, 4, now() from created`;
+});
+after(async () => {
+  await sql.end();
+  await drop();
+});
+
+const load = async (onProgress: (loaded: number, total: number) => void = () => undefined) => {
+  const memory = {
+    fleet: new Fleet(),
+    areas: new AreaCatalog(),
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
+  return { ...memory, cursor: await loadFleet(sql, new WorkTurns<string>(3), memory, onProgress) };
+};
+
+describe('loading memory', () => {
+  test('brings every device with its position, and the versions of worlds', async () => {
+    const { fleet } = await load();
+    assert.equal(fleet.deviceCount, DEVICES);
+    assert.equal(fleet.positionedCount, Math.floor(DEVICES / 2));
+    assert.equal(fleet.worldVersion(worldId), 42);
+    const device = fleet.device([worldId], '350000000000002');
+    assert.deepEqual(device?.fields.groups, ['g']);
+    assert.deepEqual(
+      [device.position?.lat, device.position?.lng, device.position?.odometerKm],
+      [82, 2, null],
+    );
+    assert.equal(fleet.device([worldId], '350000000000003')?.position, null);
+  });
+
+  test('reports at the end that all is loaded', async () => {
+    const reports: string[] = [];
+    await load((loaded, total) => reports.push(`${loaded} of ${total}`));
+    assert.equal(reports.at(-1), `${DEVICES} of ${DEVICES}`);
+  });
+
+  test('following from its cursor misses nothing that was written meanwhile', async () => {
+    const memory = {
+      fleet: new Fleet(),
+      areas: new AreaCatalog(),
+      tenancy: new Tenancy(),
+      subscriptions: new Subscriptions(),
+    };
+    const put = memory.fleet.putDevice.bind(memory.fleet);
+    let writing: Promise<unknown> | undefined;
+    memory.fleet.putDevice = (fields) => {
+      writing ??= (async () => sql`insert into change (kind, entity_id) values ('device', 77)`)();
+      put(fields);
+    };
+    const { snapshot } = await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
+    await writing;
+    const { changes } = await selectChanges(sql, snapshot, null);
+    assert.deepEqual(
+      changes.map(({ entityIds }) => entityIds),
+      [[77]],
+    );
+  });
+});

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { Authorizer } from '../../src/access/authorizer.ts';
+import { Keyring } from '../../src/access/keyring.memory.ts';
+import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { Follower } from '../../src/coherence/follower.ts';
+import { loadFleet } from '../../src/coherence/loadFleet.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { Occupant } from '../../src/devices/knownDevice.ts';
+import { StayCounts } from '../../src/devices/stays/stayCounts.ts';
+import { Ingest } from '../../src/ingest/ingest.ts';
+import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { WorkTurns } from '../../src/lib/workTurns.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
+import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
+import { WEBHOOK_TYPES } from '../../src/webhooks/webhookTypes.ts';
+
+/** What a pod holds and does besides its listeners. It gets no notifications. */
+export interface MemoryPod {
+  readonly sql: Sql;
+  readonly podId: string;
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly keyring: Keyring;
+  readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
+  readonly follower: Follower;
+  readonly ingest: Ingest;
+  readonly authorizer: Authorizer;
+  /** What it logged, oldest first. */
+  readonly log: string[];
+  close(): Promise<void>;
+}
+
+/** Opens a pod that has not loaded yet: `follower.start()` does that. */
+export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPod {
+  const sql = openSql(url, { maxConnections: 8, name: 'test pod' });
+  const stays = new StayCounts();
+  const fleet = new Fleet(stays);
+  const areas = new AreaCatalog(stays);
+  const keyring = new Keyring();
+  const tenancy = new Tenancy();
+  const subscriptions = new Subscriptions();
+  const memory = { fleet, areas, keyring, tenancy, subscriptions };
+  const podId = randomUUID();
+  const lines: string[] = [];
+  const say = (_fields: object, message: string) => void lines.push(message);
+  const log = { info: say, warn: say };
+  const follower = new Follower({
+    ...memory,
+    sql,
+    turns: new WorkTurns<string>(3),
+    clock,
+    podId,
+    server: { seen: null },
+    log,
+  });
+  return {
+    sql,
+    podId,
+    fleet,
+    areas,
+    keyring,
+    tenancy,
+    subscriptions,
+    follower,
+    ingest: new Ingest({
+      sql,
+      memory,
+      follower,
+      server: { eventScope: podId },
+      clock,
+      turns: new WorkTurns<string>(3),
+      onQueued: () => undefined,
+      onOutboxFilled: () => undefined,
+      onMoved: () => undefined,
+      onOutcomes: () => undefined,
+      onDamaged: () => assert.fail(),
+    }),
+    authorizer: new Authorizer({
+      sql,
+      fleet,
+      keyring,
+      rateLimiter: new LocalRateLimiter({ limits: { ipMinute: 0, keyMinute: 0, keyHour: 0 } }),
+      follower,
+      restoreVersion: async () => undefined,
+      noteUse: () => undefined,
+    }),
+    log: lines,
+    close: async () => {
+      await follower.stop();
+      await sql.end();
+    },
+  };
+}
+
+/** All that memory holds of these worlds, as plain data to compare. */
+export function dump(
+  { fleet, areas, tenancy, subscriptions }: Pick<MemoryPod, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>,
+  worldIds: readonly number[],
+) {
+  return worldIds.map((worldId) => {
+    const held = areas.page([worldId], null, 0, Number.MAX_SAFE_INTEGER);
+    const watchers = tenancy.watchersOf(worldId);
+    const devices = fleet.page([worldId], 0, Number.MAX_SAFE_INTEGER);
+    const near = fleet.near([worldId], 12.3, 45.6, devices.length + 1, Number.POSITIVE_INFINITY);
+    return {
+      worldId,
+      version: fleet.worldVersion(worldId),
+      devices: devices.map(({ fields, position }) => ({ ...fields, position })),
+      near: near?.map(({ device, distanceM }) => [device.fields.imei, distanceM]).sort(),
+      areas: held.map(({ shape: _, ...area }) => area),
+      occupants: held.map(({ id }) =>
+        fleet.occupants(watchers, id, 'all', { offset: 0, limit: 1_000 }).page.map(occupantOf),
+      ),
+      overlaps: held.map(({ id, measures: { bounds } }) => [id, idsNear(areas, worldId, bounds)]),
+      // Where the areas of the tests are made, deleted ones too.
+      here: idsNear(areas, worldId, { south: 41.9, west: 12.5 }),
+      watchers,
+      receivers: WEBHOOK_TYPES.map((type) => subscriptions.receivers([worldId], type).sort((a, b) => a - b)),
+      // An organization that its last member has left watches itself alone, shared or not.
+      isShared: watchers.length > 1 ? watchers.map((id) => tenancy.isShared(id)) : [],
+    };
+  });
+}
+
+/** Without the device, which refers back to its stays. */
+function occupantOf({ device, areaId, insideSinceMs, confirmedAtMs }: Occupant) {
+  return { imei: device.fields.imei, areaId, insideSinceMs, confirmedAtMs };
+}
+
+/** What the index finds at a position, such as a corner of an area where memory believes it to be. */
+function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: number; west: number }) {
+  const ids = areas.near([worldId], south, west).map(({ id }) => id);
+  return ids.sort((a, b) => a - b);
+}
+
+/** The same of a memory that is loaded this very moment. */
+export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
+  const memory = {
+    fleet: new Fleet(),
+    areas: new AreaCatalog(),
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
+  await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
+  return dump(memory, worldIds);
+}
+
+export async function allWorlds(sql: Sql): Promise<number[]> {
+  const rows = await sql<{ id: number }[]>`select id from world order by id`;
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict';
+import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { Client } from 'pg';
+import {
+  advanceEventParts,
+  deleteOldEvents,
+  dropEventParts,
+  EventCuts,
+} from '../../src/events/eventParts.sql.ts';
+import { insertFleetEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
+import { selectEventFeed, selectPresent } from '../../src/feeds/eventFeed.sql.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+
+const SQL = new URL('../../sql/', import.meta.url);
+const RETENTION_DAYS = 80;
+const ALL = { type: null, direction: null, imei: null, fromMs: null, toMs: null };
+
+async function open(t: TestContext, { empty = false } = {}): Promise<{ sql: Sql; url: string }> {
+  const { url, drop } = await createDatabase(undefined, { empty });
+  const sql = openSql(url, { maxConnections: 4, name: 'test' });
+  t.after(async () => {
+    await sql.end();
+    await drop();
+  });
+  if (!empty) await sql`insert into world default values`;
+  return { sql, url };
+}
+
+/** Stores events a second apart, and returns their ids. */
+function produce(sql: Sql, count: number): Promise<number[]> {
+  const events = Array.from({ length: count }, (_, n) => ({
+    worldId: 1,
+    deviceId: 1,
+    imei: '350000000000001',
+    type: 'ignition_on' as const,
+    message: 'on',
+    data: {},
+    occurredAtMs: Date.now() - DAY_MS + n * 1000,
+  }));
+  return sql.begin((tx) => insertFleetEvents(tx, events));
+}
+
+async function cutsOf(sql: Sql): Promise<EventCuts> {
+  const cuts = new EventCuts();
+  await cuts.refresh(sql);
+  return cuts;
+}
+
+async function partOf(sql: Sql, id: number | undefined): Promise<string> {
+  const [row] = await sql<{ part: string }[]>`
+    select tableoid::regclass::text as part from fleet_event where id = ${id ?? 0}`;
+  return row?.part ?? 'none';
+}
+
+/** Makes all partitions look older. */
+const age = (sql: Sql, days: number) =>
+  sql`
+    update event_part set began_at = began_at - make_interval(days => ${days}),
+      made_at = made_at - make_interval(days => ${days})`;
+
+describe('partitions of events', () => {
+  test('begin when an eighth of the retention is over, and ids rise from one to the next', async (t) => {
+    const { sql } = await open(t);
+    const [first] = await produce(sql, 1);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    await age(sql, RETENTION_DAYS / 8 - 1);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    const [same] = await produce(sql, 1);
+    assert.equal(await partOf(sql, same), await partOf(sql, first));
+    await age(sql, 1);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    const [later] = await produce(sql, 1);
+    assert.notEqual(await partOf(sql, later), await partOf(sql, first));
+    assert.notEqual(await partOf(sql, later), 'fleet_event_rest');
+    assert.ok((later ?? 0) > (same ?? 0) && (same ?? 0) > (first ?? 0));
+  });
+
+  test('do not begin while there are no events', async (t) => {
+    const { sql } = await open(t);
+    for (let n = 0; n < 20; n++) {
+      await advanceEventParts(sql, RETENTION_DAYS);
+      await age(sql, RETENTION_DAYS);
+    }
+    assert.deepEqual(await produce(sql, 1), [1]);
+  });
+
+  test('are dropped when all of their events are older than the retention', async (t) => {
+    const { sql } = await open(t);
+    const old = await produce(sql, 2);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    await age(sql, RETENTION_DAYS);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    const young = await produce(sql, 2);
+    const oldestMs = (days: number) => Date.now() + days * DAY_MS - RETENTION_DAYS * DAY_MS;
+    assert.deepEqual(await dropEventParts(sql, oldestMs(RETENTION_DAYS - 1)), []);
+    assert.equal(
+      (await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql))).length,
+      4,
+    );
+    assert.deepEqual(await dropEventParts(sql, oldestMs(RETENTION_DAYS + 1)), ['fleet_event_first']);
+    const left = await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql));
+    assert.deepEqual(left.map(({ id }) => id).sort(), young);
+    assert.ok(!left.some(({ id }) => old.includes(id)));
+    assert.deepEqual(await dropEventParts(sql, oldestMs(9 * RETENTION_DAYS)), [], 'the present one stays');
+  });
+
+  test('are made behind events that came when there was none for them', async (t) => {
+    const { sql } = await open(t);
+    await sql`select setval('fleet_event_id_seq', 70_000_000::bigint)`;
+    const [beyond] = await produce(sql, 1);
+    assert.equal(await partOf(sql, beyond), 'fleet_event_rest');
+    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    assert.equal(
+      await partOf(sql, (await produce(sql, 1))[0]),
+      'fleet_event_rest',
+      'some may not know it yet',
+    );
+    await age(sql, 1);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    const [next] = await produce(sql, 1);
+    assert.match(await partOf(sql, next), /^fleet_event_71\d{6}$/);
+    assert.ok((next ?? 0) > (beyond ?? 0));
+    assert.equal(
+      (await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql))).length,
+      3,
+    );
+  });
+
+  test('without a time lose their old events one by one', async (t) => {
+    const { sql } = await open(t);
+    const ids = await produce(sql, 3);
+    await sql`update fleet_event set recorded_at = null, occurred_at = now() - interval '90 days' where id = ${ids[0] ?? 0}`;
+    await sql`update fleet_event set recorded_at = now() - interval '90 days' where id = ${ids[1] ?? 0}`;
+    assert.equal(await deleteOldEvents(sql, Date.now() - RETENTION_DAYS * DAY_MS), 2);
+    assert.equal(await deleteOldEvents(sql, Date.now() - RETENTION_DAYS * DAY_MS), 0);
+    assert.deepEqual(
+      (await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql))).map(
+        ({ id }) => id,
+      ),
+      [ids[2]],
+    );
+  });
+
+  test('lists and the feed go over all of them, in order, while two pods begin new ones', async (t) => {
+    const { sql } = await open(t);
+    const before = await selectPresent(sql);
+    let isOver = false;
+    const ids: number[] = [];
+    const writing = (async () => {
+      while (!isOver) ids.push(...(await produce(sql, 3)));
+    })();
+    for (let n = 0; n < 6; n++) {
+      await age(sql, RETENTION_DAYS);
+      await Promise.all([advanceEventParts(sql, RETENTION_DAYS), advanceEventParts(sql, RETENTION_DAYS)]);
+    }
+    isOver = true;
+    await writing;
+    assert.deepEqual(
+      ids,
+      ids.toSorted((a, b) => a - b),
+    );
+    const parts = await sql`select distinct tableoid from fleet_event`;
+    assert.ok(parts.length > 3, `${parts.length} partitions`);
+    const query = { seen: before, upTo: null, after: null, fromMs: null, type: null, direction: null };
+    const feed = await selectEventFeed(sql, [1], { ...query, imei: null, limit: 1_000 }, await cutsOf(sql));
+    assert.deepEqual(
+      feed.events.map(({ id }) => id),
+      ids.slice(0, 1_000),
+    );
+    for (const page of [
+      { limit: 20, offset: 0 },
+      { limit: 40, offset: 30 },
+      { limit: 200, offset: 10 },
+    ]) {
+      const rows = await sql<{ id: number }[]>`
+        select id from fleet_event order by occurred_at desc, id desc limit ${page.limit} offset ${page.offset}`;
+      const found = await selectFleetEvents(sql, [1], ALL, page, await cutsOf(sql));
+      assert.deepEqual(
+        found.map(({ id }) => id),
+        rows.map(({ id }) => id),
+      );
+    }
+  });
+});
+
+describe('events of a version before', () => {
+  test('become the first partition without being read again, and their numbers go on', async (t) => {
+    const { sql, url } = await open(t, { empty: true });
+    const files = (await readdir(SQL)).filter((file) => file.endsWith('.sql')).sort();
+    const at = files.findIndex((file) => file.endsWith('_event_ids.sql'));
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-sql-'));
+    t.after(() => rm(folder, { recursive: true }));
+    for (const file of files.slice(0, at)) await cp(new URL(file, SQL), join(folder, file));
+    await migrate(sql, () => undefined, folder);
+    await sql`insert into world default values`;
+    const produceAsBefore = () => sql<{ id: number }[]>`
+      insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
+      values (1, 1, '350000000000001', 'ignition_on', 'on', '{}', now()) returning id`;
+    const before = (await produceAsBefore())[0]?.id ?? 0;
+    await sql`update fleet_event set recorded_at = null`;
+
+    const client = new Client({ connectionString: url, options: '-c client_min_messages=debug1' });
+    await client.connect();
+    const said: string[] = [];
+    client.on('notice', ({ message }) => said.push(message ?? ''));
+    for (const file of files.slice(at, at + 3)) {
+      await cp(new URL(file, SQL), join(folder, file));
+      if (!file.endsWith('_event_parts.sql')) await migrate(sql, () => undefined, folder);
+    }
+    const last = files.find((file) => file.endsWith('_event_parts.sql')) ?? '';
+    await client.query(await readFile(new URL(last, SQL), 'utf8'));
+    await client.end();
+    assert.ok(
+      said.some((message) => /"fleet_event_first" is implied by existing constraints/.test(message)),
+      said.join('\n'),
+    );
+    assert.ok(
+      !said.some((message) => /(rewriting|verifying|building).*"fleet_event_first/.test(message)),
+      said.join('\n'),
+    );
+
+    const after = (await produceAsBefore())[0]?.id ?? 0;
+    assert.equal(after, before + 1);
+    const found = await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql));
+    assert.deepEqual(
+      found.map(({ id }) => id),
+      [after, before],
+    );
+    const changes = await sql`select 1 from change where kind = 'events'`;
+    assert.equal(changes.length, 2, 'the pods are told of each');
+    await advanceEventParts(sql, RETENTION_DAYS);
+    await age(sql, RETENTION_DAYS);
+    await advanceEventParts(sql, RETENTION_DAYS);
+    assert.ok(((await produceAsBefore())[0]?.id ?? 0) > after);
+  });
+});

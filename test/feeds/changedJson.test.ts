@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import type { Changed } from '../../src/devices/changes/worldChanges.ts';
+import type { Device } from '../../src/devices/knownDevice.ts';
+import { ChangedJson } from '../../src/feeds/changedJson.ts';
+import { feedFormat } from '../../src/feeds/feedPages.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { anyCharacter } from '../support/http/anyCharacter.ts';
+
+const NOW_MS = 1_700_000_000_000;
+
+/** A device with this name; without one it has left. */
+function item(id: number, name: string | null): Changed {
+  const place = { xid: 1, id, movedXid: 1, editedXid: 0 };
+  const imei = String(id);
+  if (name === null) return { ...place, device: null, imei };
+  const fields = { id, imei, worldId: 1, name, plate: null, model: null, groups: [], editedAtMs: 0 };
+  const device: Device = { fields, position: null };
+  return { ...place, device, headingDeg: 0, ignition: null };
+}
+
+test('a page of changes has the bytes of its items and its meta, whatever characters are in them', () => {
+  const names = fc.array(fc.option(fc.string({ unit: anyCharacter, maxLength: 20 })), { maxLength: 200 });
+  fc.assert(
+    fc.property(names, (names) => {
+      const json = new ChangedJson();
+      const items = names.map((name, n) => item(n, name));
+      const joined = items.map((each) => json.json(each, NOW_MS)).join(',');
+      const end = { cursor: 'x', hasMore: names.length > 3 };
+      const page = inOneGo(feedFormat(json).changes(items, end, NOW_MS)).toString();
+      assert.equal(page, `{"data":[${joined}],"meta":{"cursor":"x","has_more":${end.hasMore}}}`);
+      const { data } = JSON.parse(page) as { data: { name?: string }[] };
+      assert.deepEqual(
+        data.map(({ name }) => name ?? null),
+        names,
+      );
+    }),
+    { seed: 26 },
+  );
+});

@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { DeviceReader } from '../support/feeds/feedReader.ts';
+import { type Pod, startPod } from '../support/pod.ts';
+import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const OWNER = 'owner@example.com';
+const imeiOf = (n: number) => String(350_000_000_000_000 + n);
+
+let url: string;
+let pod: Pod;
+let admin: Admin;
+let key: string;
+let clockMs = Date.now();
+
+before(async () => {
+  ({ url } = await createDatabase());
+  admin = adminOf(url);
+  await admin.account(OWNER, { organization: 'Haulage' });
+  await admin.account('member@example.com', { organization: 'Haulage' });
+  await admin.account('other@example.com');
+  ({ key } = await admin.key(OWNER, { scopes: 'read_devices' }));
+  await admin.importDevices(
+    OWNER,
+    Array.from({ length: 12 }, (_, n) => ({ imei: imeiOf(n), name: `Van ${n}` })),
+  );
+  pod = await startPod(url);
+});
+after(() => pod.stop());
+
+const point = (n: number, more: object = {}) => {
+  clockMs += 1;
+  return {
+    imei: imeiOf(n),
+    recorded_at: clockMs - 60_000,
+    latitude: 41 + n / 100,
+    longitude: 12,
+    speed_kmh: 40,
+    ...more,
+  };
+};
+
+describe('GET /devices/changes', () => {
+  test('lists every device first, page by page, and then says that there is no more', async () => {
+    const reader = new DeviceReader(key);
+    const items = await reader.follow(pod, 'limit=5');
+    assert.deepEqual(
+      items.map(({ imei }) => imei),
+      Array.from({ length: 12 }, (_, n) => imeiOf(n)),
+    );
+    assert.equal(reader.pages, 3);
+    assert.deepEqual((await reader.page(pod)).body.data, []);
+  });
+
+  test('brings a point in the next page, with what the device said', async () => {
+    const reader = new DeviceReader(key);
+    await reader.follow(pod);
+    await pod.points([point(3, { heading: 214.5, altitude_m: 31, ignition: true, odometer_km: 12.5 })]);
+    const item = (await reader.follow(pod)).find(({ imei }) => imei === imeiOf(3));
+    assert.deepEqual(item?.location, {
+      latitude: 41.03,
+      longitude: 12,
+      speed_kmh: 40,
+      recorded_at: new Date(clockMs - 60_000).toISOString(),
+      heading: 214.5,
+      altitude_m: 31,
+    });
+    assert.equal(item?.ignition, true);
+  });
+
+  test('is the device of the list with three fields more', async () => {
+    const reader = new DeviceReader(key);
+    await reader.follow(pod);
+    const { body } = await pod.get('/api/v3/devices?limit=200', key);
+    for (const device of body.data) {
+      const { ignition: _, ...item } = reader.devices.get(device.imei) as unknown as Record<string, unknown>;
+      const location = item['location'] as Record<string, unknown> | null;
+      if (location !== null) {
+        delete location['heading'];
+        delete location['altitude_m'];
+      }
+      assert.deepEqual(item, device);
+    }
+  });
+
+  test('brings a repeat that changes the ignition', async () => {
+    const reader = new DeviceReader(key);
+    const first = point(4, { ignition: false });
+    await pod.points([first]);
+    await reader.follow(pod);
+    await pod.points([{ ...first, ignition: true }]);
+    // Others may come twice: this pod sent them before it had followed them.
+    const items = await reader.follow(pod);
+    assert.equal(items.find(({ imei }) => imei === imeiOf(4))?.ignition, true);
+  });
+
+  test('sends each of many changes once in a round, whatever the size of its pages', async () => {
+    const reader = new DeviceReader(key);
+    await reader.follow(pod);
+    await pod.points(Array.from({ length: 12 }, (_, n) => point(n)));
+    const items = await reader.follow(pod, 'limit=5');
+    assert.equal(new Set(items.map(({ imei }) => imei)).size, 12);
+    for (const n of [3, 7]) assert.equal(reader.devices.get(imeiOf(n))?.location?.latitude, 41 + n / 100);
+  });
+
+  test('brings an edit', async () => {
+    const reader = new DeviceReader(key);
+    await reader.follow(pod);
+    await admin.importDevices(OWNER, [{ imei: imeiOf(5), name: 'Renamed' }]);
+    await reader.follow(pod);
+    assert.equal(reader.devices.get(imeiOf(5))?.name, 'Renamed');
+  });
+
+  test('says of a device that the key does not see any more that it is removed, and brings it back', async () => {
+    const member = (await admin.key('member@example.com')).key;
+    const reader = new DeviceReader(member);
+    await admin.device(OWNER, imeiOf(20), '--organization');
+    await reader.follow(pod);
+    assert.ok(reader.devices.has(imeiOf(20)));
+    await admin.importDevices(OWNER, [{ imei: imeiOf(20), organization: false }]);
+    const items = await reader.follow(pod);
+    assert.deepEqual(items, [{ id: imeiOf(20), imei: imeiOf(20), removed: true }]);
+    const own = new DeviceReader(key);
+    await own.follow(pod);
+    assert.ok(own.devices.has(imeiOf(20)), 'its owner sees it in the other world');
+    await admin.importDevices(OWNER, [{ imei: imeiOf(20), organization: true }]);
+    await reader.follow(pod);
+    assert.ok(reader.devices.has(imeiOf(20)));
+    const again = await own.follow(pod);
+    assert.ok(again.every((item) => item.removed === undefined));
+  });
+
+  test('a cursor goes on after a restart, on another pod, and loses no removal', async () => {
+    const member = (await admin.key('member@example.com')).key;
+    const reader = new DeviceReader(member);
+    await admin.device(OWNER, imeiOf(21), '--organization');
+    await admin.device(OWNER, imeiOf(22), '--organization');
+    await reader.follow(pod);
+    await pod.points([point(22)]);
+    await admin.importDevices(OWNER, [{ imei: imeiOf(21), organization: false }]);
+    const second = await startPod(url);
+    try {
+      const items = await reader.follow(second);
+      assert.deepEqual(items.map(({ imei, removed }) => [imei, removed]).sort(), [
+        [imeiOf(21), true],
+        [imeiOf(22), undefined],
+      ]);
+      assert.deepEqual(await reader.follow(second), []);
+    } finally {
+      await second.stop();
+    }
+  });
+
+  test('waits for something new, and not for others', async () => {
+    const reader = new DeviceReader(key);
+    await reader.settle(pod);
+    let isDone = false;
+    const waiting = reader.page(pod, 'wait=25').finally(() => {
+      isDone = true;
+    });
+    await admin.device('other@example.com', imeiOf(99));
+    await pod.points([point(99)]);
+    assert.equal(isDone, false);
+    await pod.points([point(6)]);
+    const { body } = await waiting;
+    assert.deepEqual(
+      body.data.map(({ imei }: { imei: string }) => imei),
+      [imeiOf(6)],
+    );
+  });
+
+  test('with nothing new a wait ends after its time', async () => {
+    const reader = new DeviceReader(key);
+    await reader.settle(pod);
+    const startMs = performance.now();
+    const { body } = await reader.page(pod, 'wait=1');
+    assert.deepEqual(body.data, []);
+    assert.ok(performance.now() - startMs >= 950);
+  });
+
+  test('a caller that hangs up leaves its place to another, on both feeds', async () => {
+    const reader = new DeviceReader(key);
+    await reader.settle(pod);
+    const events = (await admin.key(OWNER, { scopes: 'read_events' })).key;
+    const { body } = await pod.get('/api/v3/events/feed', events);
+    for (const [path, cursor, by] of [
+      ['devices/changes', reader.cursor, key],
+      ['events/feed', body.meta.cursor, events],
+    ] as const) {
+      const ask = (signal: AbortSignal | null) =>
+        fetch(`${pod.api}/api/v3/${path}?wait=25&cursor=${cursor}`, { headers: { 'X-API-Key': by }, signal });
+      const leaving = new AbortController();
+      const left = Array.from({ length: 20 }, () => assert.rejects(ask(leaving.signal)));
+      // The key has no further place: such a call is answered at once.
+      await waitFor(async () => {
+        const patience = AbortSignal.timeout(200);
+        return ask(patience).then(
+          () => true,
+          () => false,
+        );
+      });
+      leaving.abort();
+      await Promise.all(left);
+      const patience = new AbortController();
+      await waitFor(async () => {
+        const answered = await Promise.race([
+          ask(patience.signal).then(
+            () => true,
+            () => true,
+          ),
+          new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 200)),
+        ]);
+        return !answered;
+      });
+      patience.abort();
+    }
+  });
+
+  test('refuses cursors that are malformed, of another account, or cut off', async () => {
+    const other = (await admin.key('other@example.com')).key;
+    const reader = new DeviceReader(key);
+    await reader.follow(pod);
+    const cursor = reader.cursor as string;
+    const flipped = `${cursor.slice(0, 20)}${cursor[20] === 'A' ? 'B' : 'A'}${cursor.slice(21)}`;
+    for (const [text, by] of [
+      ['x', key],
+      ['%00', key],
+      [cursor.slice(0, -1), key],
+      [`${cursor}A`, key],
+      [flipped, key],
+      ['A'.repeat(501), key],
+      [cursor, other],
+    ] as const) {
+      const { status, body } = await pod.get(`/api/v3/devices/changes?cursor=${text}`, by);
+      assert.deepEqual([status, body.error?.code], [400, 'BAD_REQUEST'], text);
+    }
+    assert.equal(
+      (await pod.get(`/api/v3/devices/changes?cursor=${cursor}&cursor=${cursor}`, key)).status,
+      400,
+    );
+  });
+
+  test('needs one of two permissions, and costs one call', async () => {
+    const scopeless = (await admin.key(OWNER, { scopes: 'read_events' })).key;
+    assert.equal((await pod.get('/api/v3/devices/changes', scopeless)).status, 403);
+    const locations = (await admin.key(OWNER, { scopes: 'read_locations' })).key;
+    assert.equal((await pod.get('/api/v3/devices/changes', locations)).status, 200);
+  });
+});

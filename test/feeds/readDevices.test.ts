@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
+import { firstRead, isCurrent, readDevices } from '../../src/feeds/readDevices.ts';
+
+const WORLD_IDS = [1, 2] as const;
+const DEVICES = 12;
+const imeiOf = (id: number) => String(350_000_000_000_000 + id);
+const fieldsOf = (id: number, worldId: number, revision: number) => ({
+  id,
+  imei: imeiOf(id),
+  worldId,
+  name: String(revision),
+  plate: null,
+  model: null,
+  groups: [],
+  editedAtMs: revision,
+});
+
+/** What a transaction does to its device; one that moves it to the other world renames it too. */
+type Kind = 'position' | 'name' | 'world' | 'delete';
+const KINDS: readonly Kind[] = ['position', 'position', 'name', 'world', 'world', 'delete'];
+
+interface Transaction {
+  readonly xid: number;
+  readonly kind: Kind;
+  readonly deviceId: number;
+  readonly revision: number;
+  readonly fromWorldId: number;
+}
+
+/** What is known of a device: the revisions of its last edit and of its last position. */
+type State = readonly [name: number, position: number];
+
+/** One pod: it follows commits up to a snapshot, and knows its own before. */
+class Pod {
+  readonly fleet = new Fleet();
+  readonly own = new Set<number>();
+  followed = new Snapshot(1, 1, []);
+
+  isOwn(xid: number): boolean {
+    return this.own.has(xid);
+  }
+}
+
+function apply({ fleet }: Pod, { xid, kind, deviceId, revision, fromWorldId }: Transaction): void {
+  const left = { deviceId, imei: imeiOf(deviceId), xid, atMs: revision };
+  if (kind === 'delete') fleet.putRemoval(fromWorldId, left, true);
+  else if (kind === 'name') fleet.putDevice(fieldsOf(deviceId, fromWorldId, revision), xid);
+  else if (kind === 'world') {
+    fleet.putDevice(fieldsOf(deviceId, 3 - fromWorldId, revision), xid);
+    fleet.putRemoval(fromWorldId, left, false);
+  } else {
+    const position = {
+      recordedAtMs: revision,
+      lat: 0,
+      lng: 0,
+      altitudeM: 0,
+      speedKmh: 0,
+      odometerKm: null,
+      movedAtMs: 0,
+    };
+    fleet.move(deviceId, position, { headingDeg: 0, ignition: null, revision, xid });
+  }
+}
+
+/**
+ * Transactions take their number when they begin, change a device under its lock, and commit in any order; two pods learn
+ * of them when they follow; one of them of its own positions at once. A reader who sees both worlds goes from pod to pod
+ * with its cursor.
+ */
+test('whatever the order in which transactions commit, a reader who hops between pods ends with every last state', () => {
+  const step = fc.record({
+    kind: fc.constantFrom(
+      'begin',
+      'begin',
+      'commit',
+      'commit',
+      'commitOwn',
+      'follow',
+      'follow',
+      'read',
+      'read',
+    ),
+    n: fc.nat(50),
+    pod: fc.nat(1),
+    limit: fc.integer({ min: 1, max: 3 }),
+  });
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 60, maxLength: 300 }), (steps) => {
+      const pods = [new Pod(), new Pod()] as const;
+      for (const { fleet } of pods) {
+        for (let id = 1; id <= DEVICES; id++)
+          fleet.putDevice(fieldsOf(id, WORLD_IDS[id % 2] as number, 0), 1);
+      }
+      let nextXid = 2;
+      const open = new Map<number, { readonly deviceId: number; readonly kind: Kind }>();
+      const done: Transaction[] = [];
+      const devices = new Map(
+        Array.from({ length: DEVICES }, (_, n) => [
+          n + 1,
+          { worldId: WORLD_IDS[(n + 1) % 2] as number, name: 0, position: 0 },
+        ]),
+      );
+      let revision = 0;
+      const reader = { read: null as ReturnType<typeof firstRead> | null, states: new Map<string, State>() };
+      const present = () => {
+        const running = [...open.keys()].sort((a, b) => a - b);
+        return new Snapshot(running[0] ?? nextXid, nextXid, running);
+      };
+      const follow = (pod: Pod) => {
+        const seen = present();
+        for (const change of done)
+          if (seen.sees(change.xid) && !pod.followed.sees(change.xid)) apply(pod, change);
+        pod.followed = seen.within(SNAPSHOT_MAX_BYTES);
+        for (const xid of pod.own) if (pod.followed.sees(xid)) pod.own.delete(xid);
+      };
+      const commit = (n: number, isWanted = (_: Kind) => true): Transaction | null => {
+        const xids = [...open].filter(([, { kind }]) => isWanted(kind)).map(([xid]) => xid);
+        const xid = xids[n % Math.max(1, xids.length)];
+        if (xid === undefined) return null;
+        const { deviceId, kind } = open.get(xid) as { deviceId: number; kind: Kind };
+        open.delete(xid);
+        const device = devices.get(deviceId) as { worldId: number; name: number; position: number };
+        const transaction = { xid, kind, deviceId, revision: ++revision, fromWorldId: device.worldId };
+        if (kind === 'delete') devices.delete(deviceId);
+        else if (kind === 'position') device.position = revision;
+        else device.name = revision;
+        if (kind === 'world') device.worldId = 3 - device.worldId;
+        done.push(transaction);
+        return transaction;
+      };
+      const read = (pod: Pod, limit: number): boolean => {
+        const place = reader.read ?? firstRead(pod);
+        if (!isCurrent(pod, place)) follow(pod);
+        const page = readDevices(pod, WORLD_IDS, place, limit);
+        assert.ok(page.items.length <= limit);
+        for (const item of page.items) {
+          if (item.device === null) {
+            reader.states.delete(item.imei);
+            continue;
+          }
+          const { imei, name } = item.device.fields;
+          const state = [Number(name), item.device.position?.recordedAtMs ?? 0] as const;
+          const before = reader.states.get(imei) ?? [0, 0];
+          assert.ok(state[0] >= before[0] && state[1] >= before[1], 'no answer is older than its cursor');
+          reader.states.set(imei, state);
+        }
+        reader.read = page.read;
+        return page.hasMore;
+      };
+      for (const { kind, n, pod, limit } of steps) {
+        const at = pods[pod] as Pod;
+        // A device is locked by one transaction at a time.
+        const deviceId = 1 + (n % DEVICES);
+        const isFree =
+          devices.has(deviceId) && ![...open.values()].some((other) => other.deviceId === deviceId);
+        if (kind === 'begin' && isFree)
+          open.set(nextXid++, { deviceId, kind: KINDS[n % KINDS.length] as Kind });
+        else if (kind === 'commit') commit(n);
+        else if (kind === 'commitOwn') {
+          const own = commit(n, (kind) => kind === 'position');
+          if (own !== null) {
+            apply(at, own);
+            at.own.add(own.xid);
+          }
+        } else if (kind === 'follow') follow(at);
+        else if (kind === 'read') read(at, limit);
+      }
+      while (commit(0) !== null);
+      for (const pod of pods) follow(pod);
+      let rounds = 0;
+      for (let n = 0; read(pods[n % 2] as Pod, 1); n++) assert.ok(++rounds < 100, 'a round ends');
+      const expected = [...devices].map(
+        ([id, { name, position }]) => [imeiOf(id), [name, position]] as const,
+      );
+      assert.deepEqual(new Map([...reader.states].sort()), new Map(expected));
+    }),
+    { seed: 15, numRuns: 1_000 },
+  );
+});

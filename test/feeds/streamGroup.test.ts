@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ServerMark } from '../../src/changelog/serverMark.ts';
+import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import type { EventsRead } from '../../src/feeds/readerCursor.ts';
+import { type GroupPorts, StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
+
+const ALL = { devices: true, events: true };
+const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
+
+for (const { what, read, upTo, queries } of [
+  { what: 'where it already is', read: at(HERE), upTo: HERE, queries: 0 },
+  { what: 'behind a transaction that has ended since', read: at(HERE), upTo: LATER, queries: 1 },
+  {
+    what: 'in the middle of a page',
+    read: { ...at(HERE), open: { upTo: HERE, place: { xid: 9, id: 4 } } },
+    upTo: HERE,
+    queries: 1,
+  },
+]) {
+  test(`bringing a reader ${what} asks Postgres ${queries} times`, async () => {
+    const { group, asked } = groupOf(upTo);
+    for await (const piece of group.pieces({ devices: null, events: read }, upTo, ALL))
+      assert.fail(`${piece}`);
+    assert.equal(asked.length, queries);
+  });
+}
+
+test('a group that does not come first reads its devices in its turn', async () => {
+  const { group, turned } = groupOf(LATER);
+  const read = { seen: HERE, listedTo: null, open: null, also: [] };
+  for (const [atOnce, turns] of [
+    [true, 0],
+    [false, 1],
+  ] as const) {
+    turned.length = 0;
+    for await (const piece of group.pieces({ devices: read, events: null }, LATER, ALL, atOnce))
+      assert.fail(`${piece}`);
+    assert.equal(turned.length, turns);
+  }
+});
+
+function at(seen: Snapshot): EventsRead {
+  return { seen, open: null, fromMs: null };
+}
+
+/** A group of events whose account has none. */
+function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned: unknown[] } {
+  const server = { history: { systemId: '1', timelines: [] }, walBytes: 0 } as unknown as ServerMark;
+  const asked: unknown[] = [];
+  const turned: unknown[] = [];
+  const ports = {
+    server: () => server,
+    reads: () => null,
+    turns: {
+      run: async () => '',
+      once: async (accountId: number, work: () => unknown) => {
+        turned.push(accountId);
+        return work();
+      },
+    },
+    held: { fleet: { changed: () => [], removalHorizonXid: () => 0 }, followed: upTo },
+    cursors: { seal: () => '' },
+    eventFeed: {
+      step: async (_sql: unknown, _worldIds: unknown, place: unknown) => {
+        asked.push(place);
+        return { events: [], read: at(upTo), hasMore: false, server };
+      },
+    },
+  } as unknown as GroupPorts;
+  const group = new StreamGroup(ports, { accountId: 1, worldIds: [1] }, { devices: null, events: at(upTo) });
+  return { group, asked, turned };
+}

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  PACKED_POINTS_MAX,
+  type PackedBlob,
+  type PackedFacts,
+  packColumns,
+  unpackColumns,
+} from '../../../src/history/codec/packedBlob.ts';
+import {
+  COLUMN_NAMES,
+  type ColumnName,
+  columnBytesMax,
+  emptyColumns,
+  type PointColumns,
+  writeColumns,
+} from '../../../src/history/codec/pointColumns.ts';
+import { inOneGo } from '../../../src/lib/workTurns.ts';
+import { readTraces } from '../../support/ingest/readTraces.ts';
+import { readRecordings, skipWithoutData } from '../../support/ingest/recordings.ts';
+import { runs } from '../../support/torture.ts';
+
+const NULLABLE: readonly ColumnName[] = ['odometersKm', 'receivedAtMs', 'lates'];
+const TIMES: readonly ColumnName[] = ['recordedAtMs', 'receivedAtMs'];
+const MS_MAX = 253_402_300_799_999;
+
+const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
+  count,
+  firstMs: recordedAtMs[0] as number,
+  lastMs: recordedAtMs[count - 1] as number,
+});
+const pack = (points: PointColumns): Promise<PackedBlob> => packColumns(inOneGo(writeColumns(points)));
+
+/** The bits of each value, since −0 is 0 and NaN is no NaN to other comparisons. */
+const bitsOf = (values: Float64Array): string[] =>
+  Array.from(new BigUint64Array(values.slice().buffer), (bits) => bits.toString(16));
+
+async function assertComesBack(points: PointColumns): Promise<PackedBlob> {
+  const blob = await pack(points);
+  const columns = unpackColumns(blob, factsOf(points));
+  assert.ok(typeof columns !== 'string', String(columns));
+  for (const name of COLUMN_NAMES) assert.deepEqual(bitsOf(columns.column(name)), bitsOf(points[name]), name);
+  return blob;
+}
+
+/** Any double; more of them odd than chance would have it. */
+const odd = fc.oneof(
+  fc.double(),
+  fc.constantFrom(
+    0,
+    -0,
+    1e-300,
+    -1e-300,
+    5e-324,
+    0.1 + 0.2,
+    1 / 3,
+    2 ** 53,
+    -(2 ** 53),
+    1e15,
+    9.99e22,
+    1e308,
+  ),
+  fc.constantFrom(Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN, Number.MAX_VALUE),
+);
+/** What devices send: so many decimals, or a multiple of a power of ten. */
+const decimal = fc
+  .tuple(fc.integer({ min: -(10 ** 9), max: 10 ** 9 }), fc.integer({ min: -3, max: 12 }))
+  .map(([integer, exponent]) => (exponent < 0 ? integer * 10 ** -exponent : integer / 10 ** exponent));
+const time = fc.integer({ min: -62_135_596_800_000, max: MS_MAX });
+
+function columnOf(name: ColumnName, count: number): fc.Arbitrary<number[]> {
+  const value = TIMES.includes(name) ? time : undefined;
+  const kinds = value ? [value] : [odd, decimal, fc.integer({ min: 0, max: 3 })];
+  // One kind for the whole column, or it would always be raw.
+  const columns = kinds.map((kind) => {
+    const nullable = fc.oneof({ weight: 3, arbitrary: kind }, fc.constant(Number.NaN));
+    return fc.array(NULLABLE.includes(name) ? nullable : kind, { minLength: count, maxLength: count });
+  });
+  return fc.oneof(...columns);
+}
+
+const anyPoints: fc.Arbitrary<PointColumns> = fc.integer({ min: 1, max: 60 }).chain((count) =>
+  fc.tuple(...COLUMN_NAMES.map((name) => columnOf(name, count))).map((columns) => {
+    const points = emptyColumns(count);
+    for (const [n, name] of COLUMN_NAMES.entries()) points[name].set(columns[n] as number[]);
+    return points;
+  }),
+);
+
+describe('packed points', () => {
+  test('come back with every bit, whatever the columns hold', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyPoints, async (points) => void (await assertComesBack(points))),
+      { numRuns: runs(300) },
+    );
+  });
+
+  test('come back where a single value fits no decimal, at the first place, the last, and alone', async () => {
+    for (const value of [
+      -0,
+      1e-300,
+      0.1 + 0.2,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 51,
+      123456789.12345679,
+    ])
+      for (const count of [1, 2, 100])
+        for (const at of new Set([0, count - 1])) {
+          const points = emptyColumns(count);
+          for (let n = 0; n < count; n++) points.recordedAtMs[n] = 1_000 * n;
+          for (const name of COLUMN_NAMES.filter((each) => !TIMES.includes(each))) points[name][at] = value;
+          await assertComesBack(points);
+        }
+  });
+
+  test('take no more bytes than are reserved for them, however bad they are', async () => {
+    const points = emptyColumns(PACKED_POINTS_MAX);
+    for (const name of COLUMN_NAMES)
+      for (let n = 0; n < points.count; n++)
+        points[name][n] = NULLABLE.includes(name) && n % 2 === 0 ? Number.NaN : Math.sin(n) * 10 ** (n % 300);
+    for (let n = 0; n < points.count; n++) {
+      points.recordedAtMs[n] = Math.round(Math.sin(n) * MS_MAX);
+      points.receivedAtMs[n] = n % 2 === 0 ? Number.NaN : Math.round(Math.cos(n) * MS_MAX);
+    }
+    assert.ok(inOneGo(writeColumns(points)).length <= columnBytesMax(PACKED_POINTS_MAX));
+    await assertComesBack(points);
+  });
+
+  test('of recorded tracks come back, in 6 bytes a point or less', { skip: skipWithoutData }, async () => {
+    const startMs = Date.UTC(2026, 2, 2);
+    let bytes = 0;
+    let count = 0;
+    for (const trace of await readTraces(startMs)) {
+      for (let at = 0; at < trace.length; at += PACKED_POINTS_MAX) {
+        const fixes = trace.slice(at, at + PACKED_POINTS_MAX);
+        const points = emptyColumns(fixes.length);
+        for (const [n, fix] of fixes.entries()) {
+          points.recordedAtMs[n] = fix.recordedAtMs;
+          points.lats[n] = fix.lat;
+          points.lngs[n] = fix.lng;
+          points.speedsKmh[n] = Math.round(fix.speedKmh);
+          points.receivedAtMs[n] = Number.NaN;
+          points.lates[n] = Number.NaN;
+        }
+        bytes += (await assertComesBack(points)).bytes.length;
+        count += fixes.length;
+      }
+    }
+    for (const track of (await readRecordings()).values()) {
+      const points = emptyColumns(track.length);
+      for (const [n, fix] of track.entries()) {
+        points.recordedAtMs[n] = Date.parse(fix.recorded_at);
+        points.lats[n] = fix.latitude;
+        points.lngs[n] = fix.longitude;
+        points.altitudesM[n] = fix.altitude_m;
+        points.speedsKmh[n] = fix.speed_kmh;
+        points.headings[n] = fix.heading;
+      }
+      bytes += (await assertComesBack(points)).bytes.length;
+      count += track.length;
+    }
+    assert.ok(bytes / count <= 6, `${(bytes / count).toFixed(2)} bytes a point`);
+  });
+
+  test('are refused, never misread, when a bit of them changed', async () => {
+    const points = emptyColumns(500);
+    for (let n = 0; n < 500; n++) {
+      points.recordedAtMs[n] = 1_000 * n;
+      points.lats[n] = Math.round(4e6 * Math.sin(n)) / 1e5;
+    }
+    const blob = await pack(points);
+    await fc.assert(
+      fc.property(fc.nat({ max: blob.bytes.length * 8 - 1 }), (bit) => {
+        const bytes = Buffer.from(blob.bytes);
+        bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
+        assert.equal(unpackColumns({ ...blob, bytes }, factsOf(points)), 'its checksum is wrong');
+      }),
+    );
+    const facts = factsOf(points);
+    assert.match(String(unpackColumns({ ...blob, codec: 99 }, facts)), /form 99/);
+    for (const other of [{ count: 499 }, { firstMs: 1 }, { lastMs: 1 }])
+      assert.match(String(unpackColumns(blob, { ...facts, ...other })), /other points/);
+  });
+
+  test('of bytes that are no columns are refused as well, with the right checksum', async () => {
+    const facts = { count: 3, firstMs: 0, lastMs: 2 };
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
+        assert.equal(typeof unpackColumns(await packColumns(bytes), facts), 'string');
+      }),
+      { numRuns: runs(200) },
+    );
+  });
+});

@@ -1,0 +1,129 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { lockExternalIds } from '../../src/areas/areas.sql.ts';
+import type { Tx } from '../../src/postgres/sql.ts';
+import { callApi } from '../support/http/application.ts';
+import { ownerPod } from '../support/ownerPod.ts';
+import { type Reply, request } from '../support/pod.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const LARGE = 'large@example.com';
+const VICTIM = 'victim@example.com';
+const LARGE_IMEI = '350000000000017';
+const IMEI = '350000000000025';
+/** Far more than there are connections; the limits of one key allow twice as many in a minute. */
+const CALLS = 60;
+const AREA = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radius_m: 100 };
+
+let largeId: number;
+const keys: Record<string, string> = {};
+
+const owner = ownerPod({}, async ({ admin, sql }) => {
+  for (const [email, imei] of [
+    [LARGE, LARGE_IMEI],
+    [VICTIM, IMEI],
+  ] as const) {
+    await admin.account(email);
+    await admin.device(email, imei);
+    keys[email] = (await admin.key(email)).key;
+  }
+  const [row] = await sql<{ id: number }[]>`select id from account where email = ${LARGE}`;
+  largeId = row?.id as number;
+});
+
+const { pod } = owner;
+
+/** Holds what `lock` takes until the returned function is called. */
+async function holding(lock: (tx: Tx) => Promise<unknown>): Promise<() => Promise<unknown>> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const held = owner.sql.begin(async (tx) => {
+    await lock(tx);
+    locked.resolve();
+    await promise;
+  });
+  await locked.promise;
+  return () => {
+    resolve();
+    return held;
+  };
+}
+
+const waitingForLocks = async (): Promise<number> =>
+  (
+    await owner.sql`select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+  ).length;
+
+/** Every way in which another customer uses the service. */
+async function useAll(minute: number): Promise<void> {
+  const key = keys[VICTIM] as string;
+  const at = new Date(Date.now() - 600_000 + minute * 60_000).toISOString();
+  const point = { imei: IMEI, recorded_at: at, latitude: 41.9, longitude: 12.5 };
+  assert.equal((await pod.points([point])).accepted, 1);
+  for (const path of [
+    '/v3/devices/nearest?lat=41.9&lng=12.5',
+    '/v3/events',
+    `/v3/devices/${IMEI}/history`,
+    '/v1/keys',
+    '/webhooks',
+    '/webhooks/metrics/summary',
+  ]) {
+    assert.equal((await callApi(pod, 'GET', path, { key })).status, 200, path);
+  }
+  const body = { name: 'mine', ...AREA };
+  const saved = await callApi(pod, 'PUT', `/v3/areas/by-external-id/mine-${minute}`, { key, body });
+  assert.equal(saved.status, 201);
+  assert.equal((await request(`${pod.api}/readyz`)).status, 200);
+}
+
+interface Attack {
+  readonly name: string;
+  /** How many of its calls hold a connection. */
+  readonly running: number;
+  /** What each of them is answered with in the end. */
+  readonly status: number;
+  /** Makes them wait, and nobody else. */
+  readonly lock: (tx: Tx) => Promise<unknown>;
+  readonly call: (n: number) => Promise<Reply>;
+}
+
+describe('calls of one account wait for the database', () => {
+  const attacks: Attack[] = [
+    {
+      name: 'with two connections for reads',
+      running: 2,
+      status: 200,
+      lock: (tx) => tx`lock table command in access exclusive mode`,
+      call: () => callApi(pod, 'GET', `/v3/devices/${LARGE_IMEI}/commands`, { key: keys[LARGE] }),
+    },
+    {
+      name: 'with one connection for writes that wait for its own import',
+      running: 1,
+      status: 201,
+      lock: (tx) => lockExternalIds(tx, largeId),
+      call: (n) =>
+        callApi(pod, 'PUT', `/v3/areas/by-external-id/area-${n}`, {
+          key: keys[LARGE],
+          body: { name: `area ${n}`, ...AREA },
+        }),
+    },
+  ];
+  for (const [minute, { name, running, status, lock, call }] of attacks.entries()) {
+    test(`${name}, and every call of another account is answered before any of them`, async () => {
+      const release = await holding(lock);
+      let answered = 0;
+      const calls = Array.from({ length: CALLS }, async (_, n) => {
+        const answer = await call(n);
+        answered++;
+        return answer.status;
+      });
+      await waitFor(async () => (await waitingForLocks()) > 0);
+      await useAll(minute);
+      assert.equal(answered, 0);
+      assert.equal(await waitingForLocks(), running);
+      await release();
+      const statuses = await Promise.all(calls);
+      assert.deepEqual(new Set(statuses), new Set([status]));
+    });
+  }
+});

@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { areaApi } from '../support/http/areas.ts';
+import {
+  anyRoadArea,
+  PLACES,
+  placeAt,
+  type RoadArea,
+  type RoadEvent,
+  type RoadPoint,
+  replayRoad,
+} from '../support/ingest/road.ts';
+import { type Pod, startPod } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+
+const SEEDS = IS_TORTURE ? Array.from({ length: 10 }, (_, n) => (Date.now() % 100_000) + n) : [1];
+const OWNER = 'owner@example.com';
+const DEVICES = 6;
+const AREAS = 14;
+const POINTS = 60;
+const imeiOf = (device: number): string => String(350_000_000_000_000 + device);
+
+interface Road {
+  readonly pods: readonly Pod[];
+  readonly key: string;
+  readonly areas: ReadonlyMap<number, RoadArea>;
+  /** A point of POST /positions to any of the pods, after a random while. */
+  send(batch: readonly object[]): Promise<{ accepted: number; late: number; duplicates: number }>;
+  /** The geofence events of a device, in the order of production. */
+  events(imei: string): Promise<RoadEvent[]>;
+}
+
+/** Three pods on one database, and areas made through one of them. */
+async function openRoad(t: TestContext, random: () => number): Promise<Road> {
+  const { url } = await createDatabase(t);
+  const admin = adminOf(url);
+  await admin.account(OWNER);
+  const { key } = await admin.key(OWNER);
+  await admin.importDevices(
+    OWNER,
+    Array.from({ length: DEVICES }, (_, n) => ({ imei: imeiOf(n) })),
+  );
+  const pods = await Promise.all([0, 1, 2].map(() => startPod(url, { t })));
+  const anyPod = (): Pod => pods[Math.floor(random() * pods.length)] as Pod;
+  const areas = new Map<number, RoadArea>();
+  const api = areaApi(pods[0] as Pod, key);
+  for (let n = 0; n < AREAS; n++) {
+    const area = anyRoadArea(`Area ${n}`, random);
+    areas.set(await api.make(area.body), area);
+  }
+  return {
+    pods,
+    key,
+    areas,
+    send: async (batch) => {
+      const pod = anyPod();
+      await sleep(random() * 4);
+      return pod.points(batch);
+    },
+    events: async (imei) => {
+      const found: { id: number; occurred_at: string; data: Record<string, unknown> }[] = [];
+      for (let isOver = false; !isOver; ) {
+        const query = `type=geofence&device=${imei}&limit=200&offset=${found.length}`;
+        const page = (await anyPod().get(`/api/v3/events?${query}`, key)).body.data;
+        found.push(...page);
+        isOver = page.length === 0;
+      }
+      return found
+        .sort((a, b) => a.id - b.id)
+        .map(({ occurred_at: occurredAt, data }) => ({
+          areaId: Number(data['areaId']),
+          event: String(data['event']),
+          occurredAt,
+          enteredAt: String(data['enteredAt']),
+        }));
+    },
+  };
+}
+
+/** A drive along the road: every point some seconds after the one before, with stops and jumps. */
+function anyDrive(random: () => number): RoadPoint[] {
+  let place = Math.floor(random() * PLACES);
+  let clockMs = Date.now() - DAY_MS;
+  return Array.from({ length: POINTS }, () => {
+    clockMs += 1_000 + Math.floor(random() * 30_000);
+    const dice = random();
+    if (dice < 0.4) place = Math.min(PLACES - 1, Math.max(0, place + (dice < 0.2 ? 1 : -1)));
+    else if (dice < 0.45) place = Math.floor(random() * PLACES);
+    return { recorded_at: clockMs, ...placeAt(place) };
+  });
+}
+
+describe('points routed to three pods at random', () => {
+  for (const seed of SEEDS) {
+    test(`one after the other for each device, with repeats and late ones: exactly the events of a replay (seed ${seed})`, async (t) => {
+      const random = seededRandom(seed);
+      const road = await openRoad(t, random);
+      const drives = Array.from({ length: DEVICES }, () => anyDrive(random));
+      await Promise.all(drives.map((drive, n) => sendInTurn(road, imeiOf(n), drive, random)));
+      let reported = 0;
+      for (const [n, drive] of drives.entries()) {
+        const events = await road.events(imeiOf(n));
+        assert.deepEqual(events, replayRoad(road.areas, drive));
+        reported += events.length;
+      }
+      assert.ok(reported > 50, `only ${reported} events`);
+    });
+
+    test(`all at the same time: the events of those that were not late, in the order of time (seed ${seed})`, async (t) => {
+      const random = seededRandom(seed + 1_000);
+      const road = await openRoad(t, random);
+      const drives = Array.from({ length: DEVICES }, () => anyDrive(random));
+      const punctual = await Promise.all(
+        drives.map((drive, n) => sendAtOnce(road, imeiOf(n), drive, random)),
+      );
+      let late = 0;
+      for (const [n, points] of punctual.entries()) {
+        assert.deepEqual(await road.events(imeiOf(n)), replayRoad(road.areas, points));
+        const history = await (road.pods[0] as Pod).get(
+          `/api/v3/devices/${imeiOf(n)}/history?limit=1000`,
+          road.key,
+        );
+        assert.equal(history.body.data.length, POINTS, 'late ones are in the history, repeats are not');
+        late += POINTS - points.length;
+      }
+      assert.ok(late > 0 && late < DEVICES * POINTS * 0.9, `${late} points were late`);
+    });
+  }
+});
+
+/** Batch after batch, in any order inside; some points again, some that are older than what was sent before. */
+async function sendInTurn(
+  road: Road,
+  imei: string,
+  drive: readonly RoadPoint[],
+  random: () => number,
+): Promise<void> {
+  for (let sent = 0; sent < drive.length; ) {
+    const batch = drive.slice(sent, sent + 1 + Math.floor(random() * 3));
+    const before = drive.slice(0, sent);
+    const again = random() < 0.3 ? before.slice(-2) : [];
+    const newest = before.at(-1);
+    const behind =
+      newest !== undefined && random() < 0.3
+        ? [{ recorded_at: newest.recorded_at - 500, ...placeAt(Math.floor(random() * PLACES)) }]
+        : [];
+    sent += batch.length;
+    const points = [...batch, ...again, ...behind].map((point) => ({ imei, ...point }));
+    const summary = await road.send(points.sort(() => random() - 0.5));
+    assert.deepEqual(
+      [summary.accepted, summary.late, summary.duplicates],
+      [batch.length + behind.length, behind.length, again.length],
+    );
+  }
+}
+
+/** Every point in a call of its own, several under way at once, some twice. Returns those that were not late. */
+async function sendAtOnce(
+  road: Road,
+  imei: string,
+  drive: readonly RoadPoint[],
+  random: () => number,
+): Promise<RoadPoint[]> {
+  const calls = drive.map(async (point, n) => {
+    await sleep(n * 3 + random() * 12);
+    const times = random() < 0.2 ? 2 : 1;
+    const answers = await Promise.all(Array.from({ length: times }, () => road.send([{ imei, ...point }])));
+    assert.equal(
+      answers.reduce((sum, { accepted }) => sum + accepted, 0),
+      1,
+    );
+    return answers.some(({ late }) => late > 0) ? [] : [point];
+  });
+  return (await Promise.all(calls)).flat();
+}

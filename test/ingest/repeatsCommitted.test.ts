@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { decodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import type { Fix } from '../../src/ingest/fix.ts';
+import { fixOf } from '../support/ingest/fixOf.ts';
+import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+
+const NOW_MS = Date.now() - 60_000;
+
+const eventsOf = async ({ sql }: IngestSide): Promise<[type: string, occurredAtMs: number][]> => {
+  const rows = await sql<{ type: string; occurred_at: Date }[]>`
+    select type, occurred_at from fleet_event order by id`;
+  return rows.map((row) => [row.type, row.occurred_at.getTime()]);
+};
+
+/** Where the device is, since when, and what is stored of it; a repeat must leave all of it. */
+const placeOf = async ({ sql }: IngestSide): Promise<string> => {
+  const [state] = await sql`
+    select recorded_at, latitude, longitude, speed_kmh, odometer_km, slow_since, parked_at, moved_at, stays
+    from device_state`;
+  const feed = await sql<
+    { payload: Buffer }[]
+  >`select payload from change where kind = 'positions' order by xid, id`;
+  const places = feed.flatMap(({ payload }) =>
+    Array.from(decodePositionUpdates(payload), ({ position }) => position),
+  );
+  const distinct = new Set(places.map((place) => JSON.stringify(place)));
+  return JSON.stringify([state, await sql`select * from position`, [...distinct]]);
+};
+
+describe('a message that repeats the newest point', () => {
+  test('is a duplicate that reports what the state lacked, and moves nothing', async (t) => {
+    const bench = await ingestBench(t);
+    const [side] = bench.sides as [IngestSide];
+    const [imei] = bench.imeis as [string];
+    const repeat = (values: Partial<Fix>) => side.ingest.store([fixOf(imei, NOW_MS, values)]);
+    await side.ingest.store([fixOf(imei, NOW_MS - 9_000), fixOf(imei, NOW_MS, { ignition: true })]);
+    const before = await placeOf(side);
+    const sos = { alarms: ['sos'], ignition: false, sentAtMs: NOW_MS + 30_000, lat: -1, speedKmh: 99 };
+    for (const outcome of [await repeat(sos), await repeat(sos), await repeat({ ignition: true })]) {
+      assert.deepEqual(outcome, ['duplicate']);
+    }
+    assert.deepEqual(await repeat({ rfid: 'a' }), ['duplicate']);
+    assert.deepEqual(await eventsOf(side), [
+      ['ignition_off', NOW_MS + 30_000],
+      ['alarm', NOW_MS + 30_000],
+      ['rfid', NOW_MS],
+    ]);
+    assert.equal(await placeOf(side), before);
+  });
+
+  test('is known again after a pod of the version before has moved the device', async (t) => {
+    const bench = await ingestBench(t);
+    const [side] = bench.sides as [IngestSide];
+    const [imei] = bench.imeis as [string];
+    await side.ingest.store([fixOf(imei, NOW_MS - 9_000, { ignition: true })]);
+    await side.ingest.store([fixOf(imei, NOW_MS - 9_000, { ignition: false })]);
+    // What such a pod writes: all but the column that it does not know.
+    await side.sql`
+      update device_state set recorded_at = to_timestamp(${NOW_MS}::float8 / 1000), ignition = true, alarms = '{}'`;
+    await side.ingest.store([fixOf(imei, NOW_MS, { ignition: false })]);
+    assert.deepEqual(
+      (await eventsOf(side)).map(([type]) => type),
+      ['ignition_off', 'ignition_off'],
+    );
+  });
+});
+
+test('whatever comes again through whichever pod, each alarm is reported once, and the order of sending decides the rest', async (t) => {
+  const bench = await ingestBench(t, { pods: 2 });
+  const [one, two] = bench.sides as [IngestSide, IngestSide];
+  const [imei] = bench.imeis as [string];
+  const random = seededRandom(20_260_314);
+  await one.ingest.store([fixOf(imei, NOW_MS, { ignition: true })]);
+  const heartbeats = Array.from({ length: 12 }, (_, n) =>
+    fixOf(imei, NOW_MS, {
+      sentAtMs: NOW_MS + 1_000 * (n + 1),
+      alarms: [`alarm ${n % 4}`],
+      ignition: n % 2 === 0,
+    }),
+  );
+  const sends = Array.from(
+    { length: 120 },
+    () => heartbeats[Math.floor(random() * heartbeats.length)] as Fix,
+  );
+  await Promise.all([...heartbeats, ...sends].map((fix) => (random() < 0.5 ? one : two).ingest.store([fix])));
+  const events = await eventsOf(one);
+  assert.equal(events.filter(([type]) => type === 'alarm').length, 4);
+  const turns = events.filter(([type]) => type !== 'alarm').map(([type]) => type);
+  assert.equal(turns.at(-1), 'ignition_off', 'the heartbeat that was sent last says off');
+  assert.deepEqual(
+    turns,
+    turns.map((_, n) => (n % 2 === 0 ? 'ignition_off' : 'ignition_on')),
+  );
+  const [count] = await one.sql<{ n: number }[]>`select count(*)::int as n from position`;
+  assert.equal(count?.n, 1);
+});

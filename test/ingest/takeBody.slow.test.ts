@@ -1,0 +1,62 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { type BodyPorts, withBody } from '../../src/http/app.ts';
+import { BodyBudget, type BodyOwner } from '../../src/http/body/bodyBudget.ts';
+import type { Route } from '../../src/http/route.ts';
+import { newTurns } from '../support/workTurns.ts';
+
+/** Sends a body of so many bytes to a route of account 7; returns whose turns were taken, and what was held meanwhile. */
+async function sendBody(t: TestContext, bytes: number, options: Partial<Route> = {}) {
+  const owners: BodyOwner[] = [];
+  const turns = newTurns();
+  const counted: Pick<BodyPorts['turns'], 'once'> = {
+    once: (owner, work) => {
+      owners.push(owner);
+      return turns.once(owner, work);
+    },
+  };
+  const bodies = new BodyBudget();
+  let heldBytes = 0;
+  const ports = { bodies, turns: counted as BodyPorts['turns'] };
+  const route = { maxBodyBytes: 1024 * 1024, ...options } as Route;
+  const server = createServer(async (request, response) => {
+    const answer = await withBody(ports, request, 7, route, (body) => {
+      heldBytes = bodies.heldBytes;
+      return { status: body?.json?.ok === true ? 200 : 202, body: null };
+    });
+    response.writeHead(answer.status).end();
+  });
+  server.listen(0, '127.0.0.1');
+  t.after(() => server.close().closeAllConnections());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const body = `{"x":"${'x'.repeat(bytes - 8)}"}`;
+  const headers = { 'Content-Type': 'application/json' };
+  const { status } = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body });
+  return { status, owners, heldBytes, leftBytes: bodies.heldBytes };
+}
+
+test('JSON of more than 16 KB is parsed in a turn of its account, and smaller JSON at once', async (t) => {
+  const small = await sendBody(t, 16 * 1024);
+  assert.deepEqual([small.status, small.owners], [200, []]);
+  for (const bytes of [16 * 1024 + 1, 1024 * 1024]) {
+    const large = await sendBody(t, bytes);
+    assert.deepEqual([large.status, large.owners], [200, [7]], `${bytes}`);
+  }
+});
+
+test('a route that takes pieces gets no parsed JSON and takes no turn', async (t) => {
+  const { status, owners } = await sendBody(t, 100_000, { takesPieces: true });
+  assert.deepEqual([status, owners], [202, []]);
+});
+
+test('the memory of a body is counted until its answer is there, and then given back', async (t) => {
+  for (const bytes of [100, 64 * 1024, 64 * 1024 + 1, 1024 * 1024]) {
+    const { heldBytes, leftBytes } = await sendBody(t, bytes);
+    assert.ok(heldBytes >= bytes, `${heldBytes} of ${bytes}`);
+    assert.equal(leftBytes, 0, `${bytes}`);
+  }
+});

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Overloaded } from '../../src/lib/fairSemaphore.ts';
+import { SqlShares } from '../../src/postgres/connections.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { sqlState } from '../../src/postgres/sqlErrors.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+const NAME = 'test shares';
+const OPTIONS = { name: NAME, maxConnections: 3, perKey: 2, waitingPerKey: 4, waiting: 10 };
+
+let url: string;
+let sql: Sql;
+
+before(async () => {
+  ({ url } = await createDatabase());
+  sql = openSql(url, { maxConnections: 2, name: 'test' });
+  await sql`create table thing (id int)`;
+});
+after(() => sql.end());
+
+/** Nobody can read the table until the returned function is called. */
+async function lockThings(): Promise<() => Promise<unknown>> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const locked = Promise.withResolvers<void>();
+  const held = sql.begin(async (tx) => {
+    await tx`lock table thing in access exclusive mode`;
+    locked.resolve();
+    await promise;
+  });
+  await locked.promise;
+  return () => {
+    resolve();
+    return held;
+  };
+}
+
+const connections = async (): Promise<number> =>
+  (await sql`select 1 from pg_stat_activity where application_name = ${NAME}`).length;
+
+describe('connections that are shared', () => {
+  test('are never all taken by one key, whose surplus holds none', async () => {
+    const shares = new SqlShares<string>(url, OPTIONS);
+    const unlock = await lockThings();
+    const stuck = Array.from({ length: 4 }, () => shares.of('large')`select 1 from thing`);
+    const all = Promise.all(stuck);
+    await waitFor(async () => (await connections()) === 2);
+    for (let n = 0; n < 5; n++) assert.equal((await shares.of('other')`select 1`).length, 1);
+    assert.equal(await shares.of('third').begin(async (tx) => (await tx`select 1`).length), 1);
+    assert.equal(await connections(), 3, 'two of the one that is stuck, one for all others');
+    await unlock();
+    assert.equal((await all).length, 4);
+    await shares.end();
+  });
+
+  test('refuse what is too much for one key, and not what others ask', async () => {
+    const shares = new SqlShares<string>(url, OPTIONS);
+    const unlock = await lockThings();
+    const large = shares.of('large');
+    const stuck = Promise.all(Array.from({ length: 6 }, () => large.begin((tx) => tx`select 1 from thing`)));
+    await assert.rejects(() => large`select 1`, Overloaded);
+    await assert.rejects(() => large.begin((tx) => tx`select 1`), Overloaded);
+    assert.equal((await shares.of('other')`select 1`).length, 1);
+    await unlock();
+    await stuck;
+    assert.equal((await large`select 1`).length, 1, 'its share is free again');
+    await shares.end();
+  });
+
+  test('give a place back after a failure, and end a statement at its limit', async () => {
+    const shares = new SqlShares<string>(url, { ...OPTIONS, perKey: 1, statementLimitMs: 20 });
+    const asked = shares.of('large');
+    for (let n = 0; n < 3; n++) {
+      await assert.rejects(
+        () => asked`select pg_sleep(30)`,
+        (error) => sqlState(error) === '57014',
+      );
+    }
+    await assert.rejects(
+      asked.begin(() => Promise.reject(new Error('changed my mind'))),
+      /changed my mind/,
+    );
+    assert.equal((await asked`select 1`).length, 1);
+    await shares.end();
+  });
+});

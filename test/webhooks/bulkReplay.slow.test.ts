@@ -1,0 +1,193 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { request } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import { endpointBody, type WebhookApi, webhookApi } from '../support/webhooks/webhooks.ts';
+
+/** Replayed at an endpoint that is not active, where they are queued and not sent. */
+const MANY = IS_TORTURE ? 1_000_000 : 6_000;
+const SENT = IS_TORTURE ? 20_000 : 300;
+/** At a time, of the customer that the victim must not notice. */
+const CALLS_AT_ONCE = 4;
+const [OWNER, VICTIM] = ['owner@example.com', 'victim@example.com'];
+/** In one statement. */
+const INSERTED = 100_000;
+const AGE_MS = 2 * 3_600_000;
+
+interface Scene {
+  readonly sql: Sql;
+  readonly start: () => ServiceProcess;
+  readonly keys: readonly [owner: string, victim: string];
+}
+
+async function startScene(t: TestContext, roles: string): Promise<Scene> {
+  const { url } = await createDatabase(t);
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-replay-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const pemFile = join(folder, 'receiver.pem');
+  await writeFile(pemFile, (await trustedCertificate()).certificatePem);
+  const admin = adminOf(url);
+  for (const email of [OWNER, VICTIM]) await admin.account(email);
+  await admin.device(VICTIM, '350000000000001');
+  const keys = [(await admin.key(OWNER)).key, (await admin.key(VICTIM)).key] as const;
+  const sql = openSql(url, { maxConnections: 4, name: 'test' });
+  t.after(() => sql.end());
+  await ensureWeeks(sql, DELIVERIES, [weekStartMs(Date.now()), weekStartMs(Date.now() - AGE_MS)]);
+  const env = {
+    ...serviceEnv(url),
+    WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
+    // An attempt that a kill interrupts has failed, and its delivery is due again two minutes later.
+    WEBHOOK_MINUTE_MS: '500',
+    NODE_EXTRA_CA_CERTS: pemFile,
+    ROLES: roles,
+  };
+  return { sql, keys, start: () => startProcess(t, env) };
+}
+
+/** Adds dead letters and delivered ones in turn to an endpoint that has one delivery; a microsecond apart. */
+async function addDeadLetters({ sql }: Scene, webhookId: number, count: number): Promise<void> {
+  const firstMs = Date.now() - AGE_MS;
+  for (let from = 1; from <= 2 * count; from += INSERTED) {
+    await sql`
+      insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, status, attempts, spent,
+        next_attempt_at, created_at)
+      select 'dlv_' || md5(random()::text || n), d.webhook_id, d.account_id, 'evt_' || md5(n::text), d.event_type, d.body,
+        case n % 2 when 0 then 'exhausted' else 'delivered' end, 5, 5, null,
+        ${new Date(firstMs)}::timestamptz + n * interval '1 microsecond'
+      from (select * from webhook_delivery where webhook_id = ${webhookId} and attempts < 5) d,
+        generate_series(${from}::int, ${Math.min(from + INSERTED - 1, 2 * count)}::int) n`;
+  }
+  await sql`delete from webhook_delivery where webhook_id = ${webhookId} and attempts < 5`;
+  await sql.unsafe('analyze webhook_delivery');
+}
+
+/** An endpoint with dead letters, that is not active. */
+async function endpointWith(scene: Scene, api: WebhookApi, url: string, count: number): Promise<number> {
+  const { id } = await api.make(endpointBody(url, { active: false }));
+  await api.ping(id);
+  await waitFor(async () => (await api.deliveries(id)).length === 1);
+  await addDeadLetters(scene, id, count);
+  return id;
+}
+
+async function countOf(sql: Sql, webhookId: number, status: string): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::int as count from webhook_delivery where webhook_id = ${webhookId} and status = ${status}`;
+  return row?.count ?? 0;
+}
+
+const ALL = { status: ['failed', 'exhausted'] };
+
+describe('a bulk replay', () => {
+  test(`of ${MANY} deliveries that is killed in the middle goes on with the next call: each is queued once, oldest first`, async (t) => {
+    const scene = await startScene(t, 'api');
+    const { sql, keys, start } = scene;
+    const first = start();
+    const api = webhookApi((await first.listening).api, keys[0]);
+    const id = await endpointWith(scene, api, 'https://127.0.0.1:9/', MANY);
+    const cut = api.call('POST', `/${id}/replay`, ALL).then(
+      () => 'answered',
+      () => 'cut',
+    );
+    await waitFor(async () => (await countOf(sql, id, 'requeued')) >= MANY / 4);
+    first.child.kill('SIGKILL');
+    await first.ended;
+    assert.equal(await cut, 'cut');
+    // Postgres goes on with the chunk that it has begun.
+    await waitFor(async () => {
+      const rows = await sql`select 1 from pg_stat_activity
+        where datname = current_database() and application_name like 'fleet writes%' and state = 'active'`;
+      return rows.length === 0;
+    });
+    const before = await countOf(sql, id, 'requeued');
+    const left = await countOf(sql, id, 'exhausted');
+    assert.equal(before + left, MANY);
+    assert.ok(left > 0, `of ${before} some were left`);
+
+    const again = webhookApi((await start().listening).api, keys[0]);
+    const startMs = performance.now();
+    const reply = await again.call('POST', `/${id}/replay`, ALL);
+    t.diagnostic(`${left} in ${Math.round(performance.now() - startMs)} ms`);
+    assert.deepEqual([reply.status, reply.body.data], [202, { requeued: left }]);
+    const [order] = await sql<{ count: number; unordered: number; spent: number }[]>`
+      select count(*)::int as count, count(*) filter (where not is_behind)::int as unordered, max(spent) as spent from (
+        select spent, next_attempt_at > lag(next_attempt_at, 1, '-infinity') over (order by created_at, id) as is_behind
+        from webhook_delivery where webhook_id = ${id} and status = 'requeued') d`;
+    assert.deepEqual(order, { count: MANY, unordered: 0, spent: 0 });
+  });
+
+  test(`of ${SENT} deliveries that is killed while they are sent sends each once, oldest first`, async (t) => {
+    const scene = await startScene(t, 'api,delivery');
+    const { sql, keys, start } = scene;
+    const receiver = await startReceiver(t);
+    const first = start();
+    const api = webhookApi((await first.listening).api, keys[0]);
+    const id = await endpointWith(scene, api, `${receiver.url}/replayed`, SENT);
+    await api.change(id, { active: true });
+    const cut = api.call('POST', `/${id}/replay`, ALL).catch(() => 'cut');
+    await waitFor(() => receiver.received.length > 100);
+    first.child.kill('SIGKILL');
+    await Promise.all([first.ended, cut]);
+    // Nobody renews the lease of a process that is dead.
+    await sql`update webhook set leased_until = clock_timestamp() where leased_until is not null`;
+    const second = webhookApi((await start().listening).api, keys[0]);
+    assert.equal((await second.call('POST', `/${id}/replay`, ALL)).status, 202);
+    await waitFor(async () => (await countOf(sql, id, 'delivered')) === 2 * SENT);
+    const ids = receiver.received.map(({ headers }) => headers['x-service-delivery-id'] as string);
+    const oldest = await sql<{ id: string; attempts: number }[]>`
+      select id, attempts from webhook_delivery where webhook_id = ${id} and attempts > 5 order by created_at, id`;
+    assert.equal(oldest.length, SENT);
+    // What was on its way when the process was killed may have arrived, and is sent again after its lease.
+    const onTheWay = oldest.filter(({ attempts }) => attempts > 6).map((row) => row.id);
+    assert.ok(onTheWay.length <= 1, `${onTheWay.length} were sent again`);
+    const replayed = oldest.map((row) => row.id).filter((each) => !onTheWay.includes(each));
+    const isReplayed = new Set(replayed);
+    // The first one that was ever sent is the one that all are copies of.
+    assert.deepEqual(
+      ids.filter((each) => isReplayed.has(each)),
+      replayed,
+    );
+  });
+
+  test('keeps nobody else waiting: others read, write and are sent theirs meanwhile', async (t) => {
+    const scene = await startScene(t, 'api,ingest,delivery');
+    const { keys, start } = scene;
+    const receiver = await startReceiver(t);
+    const { api: url } = await start().listening;
+    const [owner, victim] = keys.map((key) => webhookApi(url, key)) as [WebhookApi, WebhookApi];
+    const ids: number[] = [];
+    for (let n = 0; n < CALLS_AT_ONCE; n++)
+      ids.push(await endpointWith(scene, owner, 'https://127.0.0.1:9/', MANY / CALLS_AT_ONCE));
+    const own = await victim.make(endpointBody(`${receiver.url}/victim`));
+    let isOver = false;
+    const replays = Promise.all(ids.map((id) => owner.call('POST', `/${id}/replay`, ALL))).finally(() => {
+      isOver = true;
+    });
+    const headers = { 'X-API-Key': keys[1] };
+    const rounds: number[] = [];
+    while (!isOver) {
+      const startMs = performance.now();
+      const poll = await request(`${url}/api/v3/devices/nearest?lat=1&lng=2`, { headers });
+      const list = await request(`${url}/api/v3/events`, { headers });
+      assert.deepEqual([poll.status, list.status], [200, 200]);
+      await victim.change(own.id, { description: `round ${rounds.length}` });
+      await victim.ping(own.id);
+      rounds.push(performance.now() - startMs);
+    }
+    assert.ok(rounds.length > 1, 'the victim was served beside the replays');
+    t.diagnostic(`${rounds.length} rounds of four calls, the longest ${Math.round(Math.max(...rounds))} ms`);
+    await waitFor(() => receiver.to('/victim').length >= rounds.length);
+    for (const { status, body } of await replays)
+      assert.deepEqual([status, body.data], [202, { requeued: MANY / CALLS_AT_ONCE }]);
+  });
+});

@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openSql } from '../../src/postgres/sql.ts';
+import { identifier, RawSql } from '../../src/postgres/sqlText.ts';
+import { deliverEndpoint } from '../../src/webhooks/delivery/deliverEndpoint.ts';
+import { selectDueEndpoints } from '../../src/webhooks/delivery/dueEndpoints.sql.ts';
+import type { ConnectionOwner } from '../../src/webhooks/delivery/receiverConnections.ts';
+import type { SendResult } from '../../src/webhooks/delivery/sendWebhook.ts';
+import { updateWebhook } from '../../src/webhooks/webhooks.sql.ts';
+import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
+
+const TURN = 25;
+
+describe('a turn of an endpoint', () => {
+  test('sends what is due one at a time, and gives way to others after a while', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    const queued = await database.queue(id, TURN + 2);
+    const sent: string[] = [];
+    let inFlight = 0;
+    const ports = database.ports(async ({ headers }) => {
+      assert.equal(++inFlight, 1);
+      sent.push(headers['X-Service-Delivery-Id'] ?? '');
+      await new Promise((resolve) => setImmediate(resolve));
+      inFlight--;
+      return ANSWERED;
+    });
+    assert.equal(await deliverEndpoint(ports, id), 0);
+    assert.equal(sent.length, TURN);
+    assert.equal(await deliverEndpoint(ports, id), null);
+    assert.deepEqual(sent.toSorted(), queued.toSorted());
+    assert.ok(await claimEndpoint(database.sql, id), 'the lease was given back');
+  });
+
+  test('comes again when the next attempt is due; never to an endpoint that is gone; soon to one that is busy', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const ports = database.ports(async () => ({ kind: 'answered', statusCode: 500, durationMs: 1 }));
+    const id = await database.endpoint();
+    await database.queue(id);
+    const inMs = (await deliverEndpoint(ports, id)) ?? 0;
+    assert.ok(inMs > 100_000 && inMs <= 120_000);
+    assert.equal(await deliverEndpoint(ports, 99_999), null);
+    const busy = await database.endpoint();
+    await database.queue(busy);
+    await claimEndpoint(database.sql, busy);
+    assert.equal(await deliverEndpoint(ports, busy), null, 'nothing waits there');
+    await database.queue(busy);
+    assert.equal(await deliverEndpoint(ports, busy), 100);
+    assert.deepEqual(ports.outcomes, ['failed']);
+  });
+
+  test('a result is written also when Postgres could not take it at first', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint({ retryPolicy: 'none' });
+    await database.queue(id);
+    const harm = openSql(database.url, { maxConnections: 1, name: 'test harm' });
+    t.after(() => harm.end());
+    const name = identifier(new URL(database.url).pathname.slice(1));
+    // Every session of the worker is replaced by one that may not, or may, write.
+    const makeReadOnly = async (mode: 'on' | 'off') => {
+      await harm`alter database ${name} set default_transaction_read_only = ${new RawSql(mode)}`;
+      await harm`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid()`;
+    };
+    let healed: Promise<void> | null = null;
+    const ports = database.ports(async () => {
+      await makeReadOnly('on');
+      healed = sleep(100).then(() => makeReadOnly('off'));
+      return ANSWERED;
+    });
+    await deliverEndpoint(ports, id);
+    await healed;
+    const rows = await harm`select status, attempt_token from webhook_delivery`;
+    assert.deepEqual([...rows], [{ status: 'delivered', attempt_token: null }]);
+  });
+
+  test('a turn that fails leaves its endpoint to be found, and the next turn counts the attempt as interrupted', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id);
+    const failing = database.ports(() => Promise.reject(new Error('planted')));
+    await assert.rejects(deliverEndpoint(failing, id), /planted/);
+    const ports = database.ports(async () => ANSWERED);
+    assert.ok((await deliverEndpoint(ports, id)) !== null);
+    assert.deepEqual(ports.outcomes, ['interrupted']);
+    const [row] = await database.sql`select status, attempts, last_error from webhook_delivery`;
+    assert.deepEqual(row, { status: 'failed', attempts: 1, last_error: 'interrupted' });
+  });
+
+  test('the only attempt of a delivery is begun again when it was counted and its process died, and may then fail', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint({ retryPolicy: 'none' });
+    await database.queue(id);
+    assert.ok(await claimEndpoint(database.sql, id), 'counted by a process that dies before it sends');
+    await database.sql`update webhook set leased_until = clock_timestamp()`;
+    const numbers: (string | undefined)[] = [];
+    const ports = database.ports(async ({ headers }) => {
+      numbers.push(headers['X-Service-Delivery-Attempt']);
+      return { kind: 'answered', statusCode: 500, durationMs: 1 };
+    });
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(numbers, ['2']);
+    assert.deepEqual(ports.outcomes, ['interrupted', 'failed']);
+    const [row] = await database.sql`select status, attempts, last_error from webhook_delivery`;
+    assert.deepEqual(row, { status: 'exhausted', attempts: 2, last_error: 'http_500' });
+  });
+
+  test('the only attempt of a delivery is begun again when its process stalled until it was too late to send', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint({ retryPolicy: 'none' });
+    await database.queue(id);
+    const results: SendResult[] = [{ kind: 'unsent' }, ANSWERED];
+    const ports = database.ports(async () => results.shift() ?? assert.fail());
+    assert.equal(await deliverEndpoint(ports, id), 0, 'due again at once');
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(ports.outcomes, ['interrupted', 'delivered']);
+    assert.equal(results.length, 0);
+  });
+
+  test('every request names the endpoint, its account and its revision, which changes with the endpoint', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    const owners: ConnectionOwner[] = [];
+    const ports = database.ports(async ({ owner }) => {
+      owners.push(owner);
+      return ANSWERED;
+    });
+    const changes = [{}, {}, { description: 'changed' }];
+    for (const change of changes) {
+      if (Object.keys(change).length > 0) {
+        await database.sql.begin((tx) => updateWebhook(tx, database.accountId, id, change));
+      }
+      await database.queue(id);
+      await deliverEndpoint(ports, id);
+    }
+    const [first, second, third] = owners;
+    assert.equal(first?.webhookId, id);
+    assert.equal(first?.accountId, database.accountId);
+    assert.deepEqual(second, first);
+    assert.notEqual(third?.revision, first?.revision);
+  });
+
+  test('a process that slept after an attempt was counted does not send it, and leaves it to be spoken for at once', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id, 2);
+    let nowMs = 0;
+    const clock = t.mock.method(performance, 'now', () => {
+      nowMs += 11_000;
+      return nowMs;
+    });
+    const ports = database.ports(async () => ANSWERED);
+    assert.equal(await deliverEndpoint(ports, id), 0);
+    assert.deepEqual(ports.outcomes, []);
+    clock.mock.restore();
+    const schedule = (await selectDueEndpoints(database.sql, 0, 10)).endpoints.map(
+      ({ webhookId }) => webhookId,
+    );
+    assert.deepEqual(schedule, [id], 'found by a sweep, should the wake-up be lost');
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(ports.outcomes, ['interrupted', 'delivered']);
+  });
+
+  test("no request may leave once its lease could be another's", async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id, 2);
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    const untilMs: (number | undefined)[] = [];
+    const ports = database.ports(async ({ sendUntilMs }) => {
+      untilMs.push(sendUntilMs);
+      nowMs += 1_000;
+      return ANSWERED;
+    });
+    await deliverEndpoint(ports, id);
+    assert.deepEqual(untilMs, [20_000, 21_000], '20 s after each was asked for; a lease has 25 s left then');
+  });
+
+  test('ends its turn when a slow receiver has had its time', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id, 3);
+    let nowMs = 0;
+    t.mock.method(performance, 'now', () => nowMs);
+    let sent = 0;
+    const ports = database.ports(async () => {
+      sent++;
+      nowMs += 1_500;
+      return ANSWERED;
+    });
+    assert.equal(await deliverEndpoint(ports, id), 0);
+    assert.equal(sent, 2);
+  });
+
+  test('begins nothing while the pod stops', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const id = await database.endpoint();
+    await database.queue(id);
+    const ports = database.ports(() => assert.fail('nothing is sent'));
+    assert.equal(await deliverEndpoint({ ...ports, isStopping: () => true }, id), 0);
+  });
+
+  const RESULTS: readonly [SendResult, status: string, error: string | null][] = [
+    [ANSWERED, 'delivered', null],
+    [{ kind: 'answered', statusCode: 503, durationMs: 5 }, 'failed', 'http_503'],
+    [{ kind: 'failed', error: 'timeout', durationMs: 10_000 }, 'failed', 'timeout'],
+    [{ kind: 'failed', error: 'dns_not_found', durationMs: 3 }, 'failed', 'dns_not_found'],
+    [{ kind: 'unsafe' }, 'failed', 'url_unsafe'],
+  ];
+  for (const [result, status, error] of RESULTS) {
+    test(`what is written of ${JSON.stringify(result)}`, async (t) => {
+      const database = await startDeliveryDatabase(t);
+      const id = await database.endpoint();
+      await database.queue(id);
+      await deliverEndpoint(
+        database.ports(async () => result),
+        id,
+      );
+      const [row] = await database.sql<{ next_attempt_at: Date | null }[]>`
+        select status, last_error, last_duration_ms, next_attempt_at from webhook_delivery`;
+      const durationMs = 'durationMs' in result ? result.durationMs : null;
+      assert.deepEqual(
+        { ...row, next_attempt_at: null },
+        { status, last_error: error, last_duration_ms: durationMs, next_attempt_at: null },
+      );
+      assert.equal(row?.next_attempt_at !== null, status === 'failed' && result.kind !== 'unsafe');
+    });
+  }
+});

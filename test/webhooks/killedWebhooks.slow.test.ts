@@ -1,0 +1,215 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { LEASE_SECONDS } from '../../src/webhooks/delivery/claimParts.ts';
+import { patienceMs } from '../support/patience.ts';
+import { startPod } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/postgres/ownPostgres.ts';
+import { findRedisServer, startRedis, type TestRedis } from '../support/redis.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+import { waitFor } from '../support/waitFor.ts';
+import { auditDeliveries, drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
+import { type Behaviour, startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import {
+  EventSource,
+  endpointBody,
+  sendForSure,
+  webhookApi,
+  webhookEnv,
+} from '../support/webhooks/webhooks.ts';
+
+const HARMS = IS_TORTURE ? 40 : 8;
+const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
+const OWNER = 'owner@example.com';
+const IMEIS = ['350000000000001', '350000000000002'];
+const ENDPOINTS = [
+  { path: '/patient', retry_policy: 'exponential', max_retries: 10, budget: 10 },
+  { path: '/fixed', retry_policy: 'fixed', max_retries: 3, budget: 3 },
+  { path: '/once', retry_policy: 'none', max_retries: 5, budget: 1 },
+] as const;
+const EVENTS_BETWEEN_HARMS = 15;
+/** Longer than a lease, a sweep and a request that hangs together. */
+const STUCK_MS = 90_000;
+
+/**
+ * What can be done to the service, drawn by number in the long form. Only there a process sleeps past its lease: with
+ * a lease cut short, what it had begun to send would rightly go out after it wakes.
+ */
+const HARM_NAMES = [
+  'kill',
+  'restart postgres',
+  'redis away',
+  'cut',
+  'flush',
+  'kill postgres',
+  'restart redis',
+  'kill',
+  'sleep',
+] as const;
+/** Past the lease, and until others have found the endpoints. */
+const SLEEP_MS = (LEASE_SECONDS + 3) * 1_000;
+const REDIS_AWAY_MS = IS_TORTURE ? 60_000 : 1_000;
+
+class Setup {
+  readonly sql: Sql;
+  readonly postgres: OwnPostgres;
+  readonly redis: TestRedis | null;
+  readonly #start: () => ServiceProcess;
+  readonly #services: { process: ServiceProcess; ingest: string }[] = [];
+
+  constructor(sql: Sql, postgres: OwnPostgres, redis: TestRedis | null, start: () => ServiceProcess) {
+    this.sql = sql;
+    this.postgres = postgres;
+    this.redis = redis;
+    this.#start = start;
+  }
+
+  async grow(): Promise<void> {
+    const process = this.#start();
+    const { ingest } = await process.listening;
+    this.#services.push({ process, ingest });
+  }
+
+  ingest(n: number): string {
+    return this.#services[n % this.#services.length]?.ingest ?? '';
+  }
+
+  async harm(name: (typeof HARM_NAMES)[number], random: () => number): Promise<void> {
+    await sleep(random() * 30);
+    switch (name) {
+      case 'kill': {
+        const victim = this.#services.splice(Math.floor(random() * this.#services.length), 1)[0];
+        victim?.process.child.kill('SIGKILL');
+        await victim?.process.ended;
+        await this.grow();
+        return;
+      }
+      case 'cut':
+        await this.sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and application_name like 'fleet %' and random() < 0.5`;
+        return;
+      case 'sleep': {
+        const [victim] = this.#services;
+        victim?.process.child.kill('SIGSTOP');
+        await sleep(SLEEP_MS);
+        victim?.process.child.kill('SIGCONT');
+        return;
+      }
+      case 'restart postgres':
+        await this.postgres.stop();
+        await sleep(random() * 500);
+        await this.postgres.start();
+        return;
+      case 'kill postgres':
+        await this.postgres.kill();
+        await this.postgres.start();
+        return;
+      case 'redis away':
+        await this.redis?.stop();
+        await sleep(REDIS_AWAY_MS);
+        await this.redis?.restart();
+        return;
+      case 'flush': {
+        if (this.redis === null) return;
+        const client = new Redis(this.redis.url);
+        await client.flushall();
+        client.disconnect();
+        return;
+      }
+      case 'restart redis':
+        await this.redis?.restart();
+    }
+  }
+}
+
+/** Most answers are fine, some are not. */
+function moods(random: () => number): () => Behaviour {
+  return () => {
+    const draw = random();
+    if (draw < 0.6) return 200;
+    if (draw < 0.75) return { status: 200, after: sleep(20) };
+    if (draw < 0.9) return 503;
+    if (draw < 0.98 || !IS_TORTURE) return 'reset';
+    if (draw < 0.998) return 'endless';
+    return draw < 0.999 ? 'drip' : 'hang';
+  };
+}
+
+describe('the service is killed while it delivers', () => {
+  test(`${HARMS} harms: every event is delivered or a dead letter, one at a time, under rising numbers (seed ${SEED})`, async (t: TestContext) => {
+    const postgres = await startOwnPostgres(t);
+    const { url } = postgres;
+    const redis = findRedisServer() === null ? null : await startRedis(t);
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const pemFile = join(folder, 'receiver.pem');
+    await writeFile(pemFile, (await trustedCertificate()).certificatePem);
+    const admin = adminOf(url, redis?.url);
+    await admin.account(OWNER);
+    for (const imei of IMEIS) await admin.device(OWNER, imei);
+    const random = seededRandom(SEED);
+    const receiver = await startReceiver(t);
+    receiver.behave(moods(random));
+    const manager = await startPod(url, {
+      t,
+      env: webhookEnv(2, { ROLES: 'api', ...(redis && { REDIS_URL: redis.url }) }),
+    });
+    const api = webhookApi(manager.api, (await admin.key(OWNER)).key);
+    for (const { path, budget: _, ...rule } of ENDPOINTS)
+      await api.make(endpointBody(receiver.url + path, rule));
+
+    const sql = openSql(url, { maxConnections: 2, name: 'test' });
+    t.after(() => sql.end());
+    await auditDeliveries(sql);
+    const env = {
+      ...serviceEnv(url),
+      WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
+      WEBHOOK_MINUTE_MS: '2',
+      NODE_EXTRA_CA_CERTS: pemFile,
+      ROLES: 'ingest,delivery',
+      ...(redis && { REDIS_URL: redis.url }),
+    };
+    const setup = new Setup(sql, postgres, redis, () => startProcess(t, env));
+    for (let n = 0; n < 2; n++) await setup.grow();
+
+    let isOver = false;
+    const sent = [0, 0];
+    let allowed = 0;
+    const total = (): number => sent.reduce((sum, count) => sum + count, 0);
+    const senders = IMEIS.map(async (imei, n) => {
+      const source = new EventSource(imei, Date.now() - 86_400_000);
+      for (let batch = 0; !isOver; batch++) {
+        const points = [source.point(), source.point()];
+        await sendForSure(() => setup.ingest(batch + n), points);
+        sent[n] = (sent[n] ?? 0) + points.length;
+        await sleep(20);
+        // What one endpoint can be sent in the time between: the backlog must end some day.
+        while (!isOver && total() >= allowed) await sleep(20);
+      }
+    });
+    for (let harm = 0; harm < HARMS; harm++) {
+      const wanted = total() + EVENTS_BETWEEN_HARMS;
+      allowed = wanted + EVENTS_BETWEEN_HARMS;
+      await waitFor(() => total() >= wanted);
+      const name = HARM_NAMES[IS_TORTURE ? Math.floor(random() * HARM_NAMES.length) : harm];
+      await setup.harm(name ?? 'kill', random);
+    }
+    isOver = true;
+    await Promise.all(senders);
+    await drained(sql, patienceMs(STUCK_MS));
+    const events = await sql<{ id: number }[]>`select id from fleet_event order by id`;
+    assert.equal(events.length, total(), 'every point was one event');
+    const ids = events.map(({ id }) => id);
+    await proveDeliveries(sql, receiver, ENDPOINTS, ids);
+    await proveAudit(sql);
+  });
+});

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { LEASE_SECONDS } from '../../src/webhooks/delivery/claimParts.ts';
+import { patienceMs } from '../support/patience.ts';
+import { INGEST_TOKEN, type Pod, request, startPod } from '../support/pod.ts';
+import { adminOf } from '../support/postgres/admin.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import {
+  type Place,
+  type PostgresProxy,
+  type Question,
+  startPostgresProxy,
+} from '../support/postgres/postgresProxy.ts';
+import { seededRandom } from '../support/seededRandom.ts';
+import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { IS_TORTURE } from '../support/torture.ts';
+import { waitFor } from '../support/waitFor.ts';
+import {
+  auditDeliveries,
+  drained,
+  type ProvenEndpoint,
+  proveAudit,
+  proveDeliveries,
+} from '../support/webhooks/deliveryProof.ts';
+import { type Receiver, startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import {
+  EventSource,
+  endpointBody,
+  type WebhookApi,
+  webhookApi,
+  webhookEnv,
+} from '../support/webhooks/webhooks.ts';
+
+const ROUNDS = IS_TORTURE ? 4 : 1;
+const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
+const OWNER = 'owner@example.com';
+const STUCK_MS = 60_000;
+const RULES = [
+  { retry_policy: 'exponential', max_retries: 10, budget: 10 },
+  { retry_policy: 'fixed', max_retries: 2, budget: 2 },
+  { retry_policy: 'none', max_retries: 5, budget: 1 },
+] as const;
+
+/** What the killed process has left of a delivery. */
+interface Left {
+  readonly attempts: number;
+  readonly inFlight: boolean;
+  readonly isReceived: boolean;
+}
+
+/** A moment in the life of a delivery, named as whoever kills the process would. */
+interface Moment {
+  readonly name: string;
+  /** Where the process stands in its talk with Postgres; null: while its receivers keep it waiting. */
+  readonly stand: { readonly place: Place; readonly matches: (question: Question) => boolean } | null;
+  /** How the delivery is found then; null: it does not exist. */
+  readonly left: Left | null;
+}
+
+const asks = (name: string) => (question: Question) => question.text === name;
+const commits = ({ text, earlier }: Question) =>
+  text === 'commit' && earlier.some((each) => each.includes('insert into webhook_delivery'));
+const UNTOUCHED = { attempts: 0, inFlight: false, isReceived: false };
+const COUNTED = { attempts: 1, inFlight: true, isReceived: false };
+const RECEIVED = { attempts: 1, inFlight: true, isReceived: true };
+const WRITTEN = { attempts: 1, inFlight: false, isReceived: true };
+
+const MOMENTS: readonly Moment[] = [
+  {
+    name: 'before the commit of the point',
+    stand: { place: 'before', matches: commits },
+    left: null,
+  },
+  {
+    name: 'after the commit, before the answer and the wake-up',
+    stand: { place: 'after', matches: commits },
+    left: UNTOUCHED,
+  },
+  {
+    name: 'before the endpoint is claimed',
+    stand: { place: 'before', matches: asks('claim_endpoints') },
+    left: UNTOUCHED,
+  },
+  {
+    name: 'after the endpoint was claimed and the attempt counted, before it is sent',
+    stand: { place: 'after', matches: asks('claim_endpoints') },
+    left: COUNTED,
+  },
+  { name: 'after the receiver has got the request, before it answers', stand: null, left: RECEIVED },
+  {
+    name: 'after the answer, before the result is written',
+    stand: { place: 'before', matches: asks('complete_and_claim_all') },
+    left: RECEIVED,
+  },
+  {
+    name: 'after the result was written, before the process knows',
+    stand: { place: 'after', matches: asks('complete_and_claim_all') },
+    left: WRITTEN,
+  },
+];
+
+interface Setup {
+  readonly t: TestContext;
+  readonly sql: Sql;
+  readonly url: string;
+  readonly proxy: PostgresProxy;
+  readonly env: Readonly<Record<string, string>>;
+  readonly manager: Pod;
+  readonly api: WebhookApi;
+  readonly receiver: Receiver;
+  readonly source: EventSource;
+}
+
+async function startSetup(t: TestContext): Promise<Setup> {
+  const { url } = await createDatabase(t);
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
+  t.after(() => rm(folder, { recursive: true }));
+  const pemFile = join(folder, 'receiver.pem');
+  await writeFile(pemFile, (await trustedCertificate()).certificatePem);
+  const admin = adminOf(url);
+  await admin.account(OWNER);
+  await admin.device(OWNER, '350000000000001');
+  const receiver = await startReceiver(t);
+  const manager = await startPod(url, { t, env: webhookEnv(1, { ROLES: 'api' }) });
+  const sql = openSql(url, { maxConnections: 2, name: 'test' });
+  t.after(() => sql.end());
+  await auditDeliveries(sql);
+  const proxy = await startPostgresProxy(t, url);
+  return {
+    t,
+    sql,
+    url,
+    proxy,
+    manager,
+    api: webhookApi(manager.api, (await admin.key(OWNER)).key),
+    receiver,
+    source: new EventSource('350000000000001', Date.now() - 86_400_000),
+    env: {
+      ...serviceEnv(proxy.url),
+      WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
+      WEBHOOK_MINUTE_MS: '1',
+      NODE_EXTRA_CA_CERTS: pemFile,
+      ROLES: 'ingest,delivery',
+    },
+  };
+}
+
+/** One victim, killed at this moment; then another process, which must bring everything to its end. */
+async function killAt(setup: Setup, moment: Moment, prefix: string, eventCount: number): Promise<void> {
+  const { t, sql, proxy, receiver, source } = setup;
+  const endpoints: (ProvenEndpoint & { id: number })[] = [];
+  for (const [n, { budget, ...rule }] of RULES.entries()) {
+    const path = `${prefix}/${n}`;
+    const { id } = await setup.api.make(endpointBody(receiver.url + path, rule));
+    endpoints.push({ path, budget, id });
+  }
+  const answer = Promise.withResolvers<void>();
+  // Of each endpoint the first request is answered when the moment is over; the others are fine.
+  const isHeld = moment.stand === null;
+  receiver.behave((_, n) => (isHeld && n === 0 ? { status: 200, after: answer.promise } : 200));
+
+  const victim = startProcess(t, setup.env);
+  const { ingest } = await victim.listening;
+  const reached =
+    moment.stand === null
+      ? allReceived(receiver, endpoints)
+      : proxy.hold(moment.stand.place, moment.stand.matches);
+  const points = Array.from({ length: eventCount }, () => source.point());
+  const before = await eventIdsOf(sql);
+  const sent = post(ingest, points).catch(() => null);
+  await reached;
+  await kill(victim);
+  const status = await sent;
+  await waitFor(() => isForgotten(setup));
+  answer.resolve();
+
+  const stored = (await eventIdsOf(sql)).slice(before.length);
+  assert.equal(stored.length, moment.left === null ? 0 : eventCount);
+  assert.ok(status === null || (status === 200 && moment.left !== null), 'what was answered is stored');
+  await proveLeft(setup, moment, endpoints);
+
+  // Nobody is left to write under its leases; in the long form they run out by themselves.
+  if (!IS_TORTURE)
+    await sql`update webhook set leased_until = clock_timestamp() where leased_until is not null`;
+  const heir = startProcess(t, setup.env);
+  // As a tracker does that has got no answer.
+  assert.equal(await post((await heir.listening).ingest, points), 200);
+  await drained(sql, patienceMs(STUCK_MS + LEASE_SECONDS * 1_000));
+  await kill(heir);
+  const events = (await eventIdsOf(sql)).slice(before.length);
+  assert.equal(events.length, eventCount, 'every point is one event, once');
+  await proveDeliveries(sql, receiver, endpoints, events);
+  await proveAudit(sql);
+  for (const { id } of endpoints) await setup.api.call('DELETE', `/${id}`);
+}
+
+/** The moment was met: a delivery is as it should be then. Other endpoints may have gone on. */
+async function proveLeft({ sql, receiver }: Setup, { left }: Moment, endpoints: readonly { id: number }[]) {
+  const deliveries = await sql<{ id: string; attempts: number; inFlight: boolean }[]>`
+    select id, attempts, attempt_token is not null as "inFlight" from webhook_delivery
+    where webhook_id = any(${endpoints.map(({ id }) => id)}::bigint[])`;
+  const received = new Set(receiver.received.map(({ headers }) => headers['x-service-delivery-id']));
+  const found = deliveries.map(({ id, attempts, inFlight }): Left => {
+    return { attempts, inFlight, isReceived: received.has(id) };
+  });
+  if (left === null) return assert.deepEqual(found, []);
+  const isMet = found.some((each) => isDeepStrictEqual(each, left));
+  assert.ok(isMet, `${JSON.stringify(left)} is not among ${JSON.stringify(found)}`);
+}
+
+/** Postgres has done what the killed process had asked for, and knows that it is gone. */
+async function isForgotten({ sql, proxy }: Setup): Promise<boolean> {
+  const sessions = await sql`
+    select from pg_stat_activity where client_port = any(${[...proxy.sessionPorts]}::int[])`;
+  return sessions.length === 0;
+}
+
+const allReceived = async (receiver: Receiver, endpoints: readonly ProvenEndpoint[]): Promise<void> => {
+  while (!endpoints.every(({ path }) => receiver.to(path).length === 1)) await sleep(5);
+};
+
+async function eventIdsOf(sql: Sql): Promise<number[]> {
+  return (await sql<{ id: number }[]>`select id from fleet_event order by id`).map(({ id }) => id);
+}
+
+async function post(ingest: string, points: readonly object[]): Promise<number> {
+  const { status } = await request(`${ingest}/positions`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
+    body: JSON.stringify(points),
+  });
+  return status;
+}
+
+async function kill({ child, ended }: ServiceProcess): Promise<void> {
+  child.kill('SIGKILL');
+  await ended;
+}
+
+describe('the process is killed at a chosen moment', {
+  concurrency: IS_TORTURE ? 4 : 2,
+}, () => {
+  const random = seededRandom(SEED);
+  for (const moment of MOMENTS) {
+    const counts = Array.from({ length: ROUNDS }, () => 1 + Math.floor(random() * 4));
+    test(`${moment.name}: every event is delivered or a dead letter (seed ${SEED})`, async (t) => {
+      const setup = await startSetup(t);
+      for (const [round, count] of counts.entries()) await killAt(setup, moment, `/${round}`, count);
+    });
+  }
+});

@@ -1,0 +1,139 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { Webhook } from 'standardwebhooks';
+import { waitFor } from '../support/waitFor.ts';
+import type { Received } from '../support/webhooks/receiver.ts';
+import { gapsOf, startWebhookSetup, type WebhookSetup } from '../support/webhooks/webhookSetup.ts';
+import { endpointBody } from '../support/webhooks/webhooks.ts';
+
+describe('states between attempts with real minutes', () => {
+  let setup: WebhookSetup;
+  before(async () => {
+    setup = await startWebhookSetup(60_000);
+  });
+  after(() => setup.end());
+
+  /** As if the wait were over. */
+  const skipWait = async (id: number): Promise<void> => {
+    await setup.sql`update webhook_delivery set next_attempt_at = clock_timestamp() where webhook_id = ${id} and next_attempt_at is not null`;
+    await setup.api.change(id, {}); // wakes its worker
+  };
+
+  for (const policy of ['fixed', 'exponential'] as const) {
+    test(`${policy}: failed until the budget is used up, each time due after the documented minutes`, async () => {
+      const { api, receiver } = setup;
+      const path = `/${policy}`;
+      receiver.behave([500], path);
+      const { id } = await api.make(endpointBody(receiver.url + path, { retry_policy: policy }));
+      await api.ping(id);
+      for (const [n, gap] of gapsOf(policy, 5).entries()) {
+        const [delivery] = await api.deliveriesWhen(
+          id,
+          1,
+          ({ status, attempts, next_attempt_at }) =>
+            status === 'failed' && attempts === n + 1 && next_attempt_at !== null,
+        );
+        const answeredAtMs = performance.timeOrigin + (receiver.to(path)[n]?.answeredAtMs ?? 0);
+        const dueAtMs = Date.parse(delivery?.next_attempt_at ?? '') - gap * 60_000;
+        assert.ok(dueAtMs >= answeredAtMs - 5 && dueAtMs <= Date.now(), `attempt ${n + 1}`);
+        await skipWait(id);
+      }
+      await api.deliveriesWhen(id, 1, ({ status, attempts }) => status === 'exhausted' && attempts === 5);
+    });
+  }
+
+  test('a waiting retry holds up no later delivery, nor a replay; a delivery already failed can be replayed', async () => {
+    const { api, receiver } = setup;
+    receiver.behave([500, 200, 500, 200], '/later');
+    const { id } = await api.make(endpointBody(`${receiver.url}/later`));
+    const first = await api.ping(id);
+    await api.deliveriesWhen(id, 1, ({ status }) => status === 'failed');
+    const second = await api.ping(id);
+    const both = await api.deliveriesWhen(
+      id,
+      2,
+      ({ status, id: deliveryId }) => status === (deliveryId === second.id ? 'delivered' : 'failed'),
+    );
+    assert.equal(both.length, 2);
+    assert.equal((await api.replay(first.id)).status, 202);
+    await api.deliveriesWhen(
+      id,
+      2,
+      ({ attempts, status, next_attempt_at, id: deliveryId }) =>
+        deliveryId === second.id || (status === 'failed' && attempts === 2 && next_attempt_at !== null),
+    );
+    await skipWait(id);
+    await api.deliveriesWhen(id, 2, ({ status }) => status === 'delivered');
+  });
+
+  test('inactive: waiting deliveries are held, a replay too, new events are not queued, a ping is sent; active: all goes on', async () => {
+    const { api, receiver, source, pod } = setup;
+    receiver.behave([500, 500, 200], '/paused');
+    const { id } = await api.make(endpointBody(`${receiver.url}/paused`));
+    await source.emit(pod);
+    const [held] = await api.deliveriesWhen(id, 1, ({ status }) => status === 'failed');
+    await api.change(id, { active: false });
+    await setup.sql`update webhook_delivery set next_attempt_at = clock_timestamp() where webhook_id = ${id}`;
+    const reply = await api.replay(held?.id ?? '');
+    assert.equal(reply.body.data.status, 'requeued');
+    await source.emit(pod);
+    const ping = await api.ping(id);
+    // The endpoint was looked at: the ping went out, which was queued after what is held.
+    await api.deliveriesWhen(
+      id,
+      2,
+      ({ id: deliveryId, status }) => status === (deliveryId === ping.id ? 'failed' : 'requeued'),
+    );
+    assert.deepEqual(
+      receiver.to('/paused').map(({ headers }) => headers['x-service-delivery-id']),
+      [held?.id, ping.id],
+    );
+    await api.change(id, { active: true });
+    await api.deliveriesWhen(
+      id,
+      2,
+      ({ id: deliveryId, status }) => deliveryId === ping.id || status === 'delivered',
+    );
+  });
+
+  test('rotation while an attempt is in flight: that one has its signature, the next is signed by both', async () => {
+    const { api, receiver, sql } = setup;
+    const answer = Promise.withResolvers<void>();
+    receiver.behave([{ status: 500, after: answer.promise }, 500, 500, 200], '/rotated');
+    const { id, secret: old } = await api.make(endpointBody(`${receiver.url}/rotated`));
+    const ping = await api.ping(id);
+    const nth = async (n: number): Promise<Received> => {
+      await waitFor(() => receiver.to('/rotated').length > n);
+      return receiver.to('/rotated')[n] as Received;
+    };
+    const first = await nth(0);
+    const { secret: fresh } = (await api.call('POST', `/${id}/rotate-secret`)).body.data;
+    // Nothing but its end is written about an attempt in flight, and it cannot be replayed.
+    assert.equal((await api.replay(ping.id)).status, 400);
+    answer.resolve();
+    new Webhook(old).verify(first.body, first.headers);
+    const retry = async (n: number) => {
+      await api.deliveriesWhen(
+        id,
+        1,
+        ({ status, attempts, next_attempt_at }) =>
+          status === 'failed' && attempts === n && next_attempt_at !== null,
+      );
+      await skipWait(id);
+      return nth(n);
+    };
+    const second = await retry(1);
+    assert.equal(second.headers['webhook-signature']?.split(' ').length, 2);
+    for (const each of [old, fresh]) new Webhook(each).verify(second.body, second.headers);
+    const hex = createHmac('sha256', fresh).update(second.body).digest('hex');
+    assert.equal(second.headers['x-service-signature'], `sha256=${hex}`);
+    await sql`update webhook set previous_secret_until = previous_secret_until - interval '23:59:00' where id = ${id}`;
+    const third = await retry(2);
+    for (const each of [old, fresh]) new Webhook(each).verify(third.body, third.headers);
+    await sql`update webhook set previous_secret_until = previous_secret_until - interval '1 minute' where id = ${id}`;
+    const fourth = await retry(3);
+    assert.throws(() => new Webhook(old).verify(fourth.body, fourth.headers));
+    new Webhook(fresh).verify(fourth.body, fourth.headers);
+  });
+});
