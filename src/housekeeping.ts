@@ -2,8 +2,8 @@ import { pruneRevokedKeys } from './access/keys.sql.ts';
 import { pruneSessions } from './access/sessions.sql.ts';
 import { pruneAnswers } from './areas/idempotentAnswers.sql.ts';
 import { pruneChanges } from './changelog/changes.sql.ts';
-import { selectLongestHistoryDays, selectNowMs } from './changelog/snapshot.sql.ts';
-import { forgetDeadPods } from './coherence/pods.sql.ts';
+import { selectLongestHistoryDays, selectNowMs } from './changelog/database.sql.ts';
+import { forgetDeadPods } from './changelog/pods.sql.ts';
 import { pruneRemovals } from './devices/devices.sql.ts';
 import {
   advanceEventParts,

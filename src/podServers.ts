@@ -8,7 +8,7 @@ import { SessionAuthorizer } from './access/sessionAuthorizer.ts';
 import { describeApi } from './apiDescription.ts';
 import { apiRoutes } from './apiRoutes.ts';
 import type { WritePorts } from './changelog/writeWorlds.ts';
-import { awaitPods } from './coherence/awaitPods.ts';
+import { awaitPods } from './changelog/writeWorlds.ts';
 import { consoleRoutes } from './console/consolePage.ts';
 import { homeRoute } from './console/homePage.ts';
 import { createApp } from './http/app.ts';

@@ -1,4 +1,4 @@
-import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import { Snapshot } from '../../src/changelog/snapshot.ts';
 import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
 import { MotionTable } from '../../src/devices/changes/worldChanges.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { recordPositions } from '../../src/changelog/changes.sql.ts';
-import { encodeDetails, encodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import { encodeDetails, encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/motion.ts';
 import { HOUR_MS } from '../../src/lib/durations.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

@@ -1,3 +1,4 @@
+import { FRESH_MS } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -9,12 +10,6 @@ import type { Keyring } from './keyring.memory.ts';
 import type { KeyState } from './keyState.ts';
 import { selectKeyState } from './keyStates.sql.ts';
 
-/**
- * Memory counts as current for this long after it was last known to have every write: writers wait for pods that were
- * seen within LIVE_SECONDS (store/feed/pods). After that (the pod was stopped, or Postgres is lost) each call first tries to
- * catch up.
- */
-export const FRESH_MS = 3_000;
 /** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
 export const TRUST_MEMORY_MS = MINUTE_MS;
 /** A call waits this long for Postgres to confirm what Redis could not. */

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { type EntityKind, notifyPods, recordChange, selectTransactionId } from './changes.sql.ts';
+import { countPodsBehind, FRESH_MS } from './pods.sql.ts';
 
 /** Publishes versions of worlds to the other pods, through Redis if there is one. */
 export interface VersionPublisher {
@@ -65,4 +67,21 @@ export async function writeWorlds<T>(ports: WritePorts, work: (scope: WriteScope
     await ports.awaitEverywhere({ xid, published: confirmed });
   }
   return result as T;
+}
+
+/**
+ * A little longer than a pod treats its memory as fresh. A pod that has not followed the write by then asks Postgres
+ * before each answer, so the write holds there too, or it has lost Postgres.
+ */
+const AWAIT_PODS_LIMIT_MS = FRESH_MS + 500;
+const POLL_MS = 20;
+
+/** Waits until every live pod has applied the transaction `xid`. False when one has not within the limit. */
+export async function awaitPods(sql: Sql, xid: string): Promise<boolean> {
+  const untilMs = performance.now() + AWAIT_PODS_LIMIT_MS;
+  while ((await countPodsBehind(sql, xid)) > 0) {
+    if (performance.now() > untilMs) return false;
+    await sleep(POLL_MS);
+  }
+  return true;
 }

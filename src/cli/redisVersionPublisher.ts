@@ -1,4 +1,4 @@
-import { selectInstanceId } from '../changelog/snapshot.sql.ts';
+import { selectInstanceId } from '../changelog/database.sql.ts';
 import type { VersionPublisher } from '../changelog/writeWorlds.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { connectRedis, whenReady } from '../redis/redisConnection.ts';

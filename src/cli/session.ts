@@ -1,5 +1,5 @@
 import type { VersionPublisher, WritePorts } from '../changelog/writeWorlds.ts';
-import { awaitPods } from '../coherence/awaitPods.ts';
+import { awaitPods } from '../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
 import { WorkTurns } from '../lib/workTurns.ts';

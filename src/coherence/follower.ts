@@ -1,10 +1,11 @@
 import type { FeedCursor } from '../changelog/changes.sql.ts';
+import { deletePod } from '../changelog/pods.sql.ts';
 import type { LiveServer, ServerStarts } from '../changelog/serverMark.ts';
-import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../changelog/snapshot.ts';
+import type { Applied } from '../changelog/worldWatch.memory.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import { FeedReader, type FollowPorts } from './feedReader.ts';
-import { deletePod } from './pods.sql.ts';
+import { FeedReader, type FollowPorts } from './changeLogReader.ts';
 
 /** How often the feed is read without a notification. */
 const POLL_MS = 250;
@@ -16,9 +17,6 @@ const STOP_DEADLINE_MS = 2_000;
 
 /** A reader of feeds is expected again within this time. */
 const READER_MS = 60_000;
-
-/** How a change came into memory: through the feed, or with a commit of this pod. */
-export type Applied = 'followed' | 'own';
 
 /**
  * Keeps memory in step with Postgres by following the change feed. `catchUp` resolves when memory holds every write

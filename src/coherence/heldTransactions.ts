@@ -1,9 +1,9 @@
 import type { FeedCursor } from '../changelog/changes.sql.ts';
+import { selectServerStarts } from '../changelog/database.sql.ts';
 import { type LiveServer, ServerStarts, serverMark } from '../changelog/serverMark.ts';
-import { selectServerStarts } from '../changelog/serverStarts.sql.ts';
-import { SNAPSHOT_MAX_BYTES, Snapshot } from '../changelog/transactionSnapshot.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../changelog/snapshot.ts';
 import type { Sql } from '../postgres/sql.ts';
-import type { ReplyMonitor } from './replyMonitor.ts';
+import type { ReplyMonitor } from './postgresHealth.ts';
 
 /** Which transactions memory holds, and of which server: what the cursors of readers are compared with. */
 export class HeldTransactions {

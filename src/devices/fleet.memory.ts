@@ -1,4 +1,4 @@
-import { WorldWatch } from '../changelog/worldWatch.ts';
+import { WorldWatch } from '../changelog/worldWatch.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
 import { mergeChanges } from './changes/mergeChanges.ts';

@@ -1,4 +1,4 @@
-import { Snapshot } from '../changelog/transactionSnapshot.ts';
+import { Snapshot } from '../changelog/snapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { EventType } from '../events/eventTypes.ts';
 import type { Direction, FleetEvent } from '../events/fleetEvents.sql.ts';

@@ -1,8 +1,8 @@
 import type { KeyState } from '../access/keyState.ts';
 import { knownHistory } from '../changelog/changes.sql.ts';
 import { isSameServer, type LiveServer, serverMark } from '../changelog/serverMark.ts';
-import type { Snapshot } from '../changelog/transactionSnapshot.ts';
-import { SNAPSHOT_MAX_BYTES } from '../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../changelog/snapshot.ts';
+import { SNAPSHOT_MAX_BYTES } from '../changelog/snapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';

@@ -1,5 +1,5 @@
 import type { KeyState } from '../access/keyState.ts';
-import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../changelog/snapshot.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { Cursors } from './cursors.ts';

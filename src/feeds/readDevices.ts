@@ -1,4 +1,4 @@
-import type { Snapshot } from '../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../changelog/snapshot.ts';
 import type { ChangeXids } from '../devices/changes/firstChanges.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';

@@ -1,5 +1,5 @@
 import type { ServerMark } from '../changelog/serverMark.ts';
-import { Snapshot } from '../changelog/transactionSnapshot.ts';
+import { Snapshot } from '../changelog/snapshot.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** Where a page ended: items are ordered by transaction, then by id. */

@@ -1,7 +1,6 @@
 import type { Keyring } from '../access/keyring.memory.ts';
 import type { KeyState } from '../access/keyState.ts';
-import type { Novelty } from '../changelog/worldWatch.ts';
-import type { Applied } from '../coherence/follower.ts';
+import type { Applied, Novelty } from '../changelog/worldWatch.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';

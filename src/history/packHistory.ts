@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { selectNowMs } from '../changelog/snapshot.sql.ts';
+import { selectNowMs } from '../changelog/database.sql.ts';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { DAY_MS, HOUR_MS } from '../lib/durations.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';

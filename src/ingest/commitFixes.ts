@@ -4,13 +4,12 @@ import {
   selectUnapplied,
   type Unapplied,
 } from '../changelog/changes.sql.ts';
-import type { Memory } from '../coherence/applyChanges.ts';
 import {
   encodeChangedStays,
   encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../coherence/positionUpdates.ts';
+} from '../devices/changes/positionUpdates.ts';
 import { packStays } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayRoom.ts';
 import type { Stay } from '../devices/stays/stays.ts';
@@ -28,7 +27,7 @@ import {
   updateRepeated,
 } from './deviceStates.sql.ts';
 import type { BatchEvaluation, BatchPoint } from './evaluateBatch.ts';
-import { type EvaluatePorts, evaluateFixes } from './evaluateFixes.ts';
+import { type EvaluatePorts, evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
 import { fixEvents } from './fixEvents.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 import type { KnownInside } from './geofences/knownInside.ts';
@@ -70,7 +69,7 @@ export interface CommittedFixes {
 
 export interface CommitPorts {
   readonly sql: Sql;
-  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy' | 'subscriptions'>;
+  readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string };
   /** How much of the change feed memory holds, and a way to wait for more. */
@@ -167,7 +166,7 @@ const NONE: ReadonlySet<number> = new Set();
 /** The devices watched from a world (see Tenancy) that has changes which memory does not know yet. */
 function devicesAwaitingMemory(
   unapplied: Exclude<Unapplied, 'history'>,
-  tenancy: Memory['tenancy'],
+  tenancy: IngestMemory['tenancy'],
   locked: ReadonlyMap<number, LockedState>,
 ): ReadonlySet<number> {
   if (unapplied === 'anything') return new Set(locked.keys());

@@ -1,7 +1,10 @@
-import type { Memory } from '../coherence/applyChanges.ts';
+import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
 import type { StayBudget } from '../devices/stays/stayRoom.ts';
 import { inTurns } from '../lib/inTurns.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
+import type { Tenancy } from '../tenants/tenancy.memory.ts';
+import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import type { LockedState } from './deviceStates.sql.ts';
 import { type BatchEvaluation, type BatchPoint, evaluateBatch } from './evaluateBatch.ts';
 import {
@@ -15,8 +18,16 @@ import { askShape, type WatchedAreas } from './geofences/geofences.ts';
 import type { KnownInside } from './geofences/knownInside.ts';
 import { watchedAreas } from './geofences/watchedAreas.ts';
 
+/** What points are evaluated against, and what they change. */
+export interface IngestMemory {
+  readonly fleet: Fleet;
+  readonly areas: AreaCatalog;
+  readonly tenancy: Tenancy;
+  readonly subscriptions: Subscriptions;
+}
+
 export interface EvaluatePorts {
-  readonly memory: Pick<Memory, 'areas' | 'tenancy'>;
+  readonly memory: Pick<IngestMemory, 'areas' | 'tenancy'>;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
 }
 

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { applyPositionUpdates } from '../coherence/applyPositionUpdates.ts';
-import { putDevices } from '../coherence/putDevices.ts';
+import { applyPositionUpdates, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { inTurns } from '../lib/inTurns.ts';

@@ -1,4 +1,3 @@
-import type { Memory } from '../coherence/applyChanges.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
@@ -10,6 +9,7 @@ import {
   selectReceivers,
 } from '../webhooks/delivery/outbox.sql.ts';
 import { type WebhookType, webhookTypeOf } from '../webhooks/webhookTypes.ts';
+import type { IngestMemory } from './evaluateFixes.ts';
 
 /** Events that are made, written as JSON and sent to Postgres in one go: some three milliseconds of work. */
 const SLICE_EVENTS = 250;
@@ -63,7 +63,7 @@ function take<T>(items: Iterator<T, void>, count: number): T[] {
 }
 
 interface OutboxPorts {
-  readonly memory: Pick<Memory, 'fleet' | 'tenancy' | 'subscriptions'>;
+  readonly memory: Pick<IngestMemory, 'fleet' | 'tenancy' | 'subscriptions'>;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string };
 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
-import { upsertPod } from '../../src/coherence/pods.sql.ts';
+import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { upsertPod } from '../../src/changelog/pods.sql.ts';
 import { IMPORT_CHUNK } from '../../src/devices/register/importChunk.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { startPod } from '../support/pod.ts';

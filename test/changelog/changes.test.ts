@@ -11,7 +11,7 @@ import {
   selectChanges,
   selectUnapplied,
 } from '../../src/changelog/changes.sql.ts';
-import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
+import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';

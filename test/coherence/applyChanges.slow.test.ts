@@ -3,13 +3,13 @@ import { describe, test } from 'node:test';
 import { Keyring } from '../../src/access/keyring.memory.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { applyChanges } from '../../src/coherence/applyChanges.ts';
-import { applyPositionUpdates } from '../../src/coherence/applyPositionUpdates.ts';
 import {
+  applyPositionUpdates,
   encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../../src/coherence/positionUpdates.ts';
-import { putDevices } from '../../src/coherence/putDevices.ts';
+  putDevices,
+} from '../../src/devices/changes/positionUpdates.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type LatestPosition, NO_MOTION } from '../../src/devices/motion.ts';
 import { NO_PACKED_STAYS, packStays } from '../../src/devices/stays/packedStays.ts';

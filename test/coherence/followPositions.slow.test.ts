@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneChanges, recordChange, recordPositions } from '../../src/changelog/changes.sql.ts';
-import { countPodsBehind } from '../../src/coherence/pods.sql.ts';
-import { encodeDetails, encodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import { countPodsBehind } from '../../src/changelog/pods.sql.ts';
+import { encodeDetails, encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/motion.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

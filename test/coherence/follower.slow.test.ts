@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
+import { countPodsBehind } from '../../src/changelog/pods.sql.ts';
 import { writeWorlds } from '../../src/changelog/writeWorlds.ts';
 import { Follower } from '../../src/coherence/follower.ts';
-import { countPodsBehind } from '../../src/coherence/pods.sql.ts';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { selectChanges } from '../../src/changelog/changes.sql.ts';
-import { loadFleet } from '../../src/coherence/loadFleet.ts';
+import { loadFleet } from '../../src/coherence/fillMemory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

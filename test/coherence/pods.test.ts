@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
+import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
 import {
   countPodsBehind,
   deletePod,
   forgetDeadPods,
   LIVE_SECONDS,
   upsertPod,
-} from '../../src/coherence/pods.sql.ts';
+} from '../../src/changelog/pods.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 

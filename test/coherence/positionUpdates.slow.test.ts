@@ -7,7 +7,7 @@ import {
   encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
-} from '../../src/coherence/positionUpdates.ts';
+} from '../../src/devices/changes/positionUpdates.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';
 import { runs } from '../support/torture.ts';
 

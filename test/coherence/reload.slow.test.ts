@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { upsertPod } from '../../src/coherence/pods.sql.ts';
+import { upsertPod } from '../../src/changelog/pods.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
 import { insertWebhook } from '../../src/webhooks/webhooks.sql.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LIVE_SECONDS } from '../../src/coherence/pods.sql.ts';
+import { LIVE_SECONDS } from '../../src/changelog/pods.sql.ts';
 import { request } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

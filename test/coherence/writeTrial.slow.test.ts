@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { WriteTrial } from '../../src/coherence/writeTrial.ts';
+import { WriteTrial } from '../../src/coherence/postgresHealth.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 import { waitFor } from '../support/waitFor.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { ServerMark } from '../../src/changelog/serverMark.ts';
-import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import { Snapshot } from '../../src/changelog/snapshot.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
 import type { EventsPlace, EventsStep } from '../../src/feeds/eventsPlace.ts';
 import { type EventWaiter, EventWaits, type WaitedEvents } from '../../src/feeds/eventWaits.ts';

@@ -3,7 +3,7 @@ import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isSameServer, ServerStarts, serverMark } from '../../src/changelog/serverMark.ts';
-import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/snapshot.ts';
 import { CURSOR_MAX_CHARS, CursorBox } from '../../src/feeds/cursors.ts';
 import { ALSO_MAX, decodeCursor, encodeCursor, type ReaderCursor } from '../../src/feeds/readerCursor.ts';
 import { VarintWriter } from '../../src/lib/varints.ts';

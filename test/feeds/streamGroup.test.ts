@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ServerMark } from '../../src/changelog/serverMark.ts';
-import { Snapshot } from '../../src/changelog/transactionSnapshot.ts';
+import { Snapshot } from '../../src/changelog/snapshot.ts';
 import type { EventsRead } from '../../src/feeds/readerCursor.ts';
 import { type GroupPorts, StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
 import type { BatchPoint } from '../../src/ingest/evaluateBatch.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';

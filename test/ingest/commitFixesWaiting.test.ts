@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { recordChange } from '../../src/changelog/changes.sql.ts';
-import { selectFeedCursor } from '../../src/changelog/snapshot.sql.ts';
+import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
 import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { decodePositionUpdates } from '../../src/coherence/positionUpdates.ts';
+import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';

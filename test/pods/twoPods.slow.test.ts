@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type WritePorts, writeWorlds } from '../../src/changelog/writeWorlds.ts';
+import { awaitPods, type WritePorts, writeWorlds } from '../../src/changelog/writeWorlds.ts';
 import { connectVersionPublisher } from '../../src/cli/session.ts';
-import { awaitPods } from '../../src/coherence/awaitPods.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { dropNotifications } from '../support/http/dropNotifications.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';

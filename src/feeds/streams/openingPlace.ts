@@ -1,5 +1,5 @@
 import type { KeyState } from '../../access/keyState.ts';
-import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { Cursors } from '../cursors.ts';
 import type { EventFeed } from '../eventFeed.ts';
 import { firstRead, isCurrent, readUpTo } from '../readDevices.ts';

@@ -1,6 +1,6 @@
 import type { KeyState } from '../../access/keyState.ts';
 import { isSameServer, type LiveServer } from '../../changelog/serverMark.ts';
-import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { Changed } from '../../devices/changes/worldChanges.ts';
 import { inTurns } from '../../lib/inTurns.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';

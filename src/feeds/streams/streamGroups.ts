@@ -1,6 +1,6 @@
 import type { KeyState } from '../../access/keyState.ts';
-import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
-import type { WorldWatch } from '../../changelog/worldWatch.ts';
+import type { Snapshot } from '../../changelog/snapshot.ts';
+import type { WorldWatch } from '../../changelog/worldWatch.memory.ts';
 import type { Touched } from '../waitRoom.ts';
 import { type GroupPorts, placeAt, StreamGroup } from './streamGroup.ts';
 import type { StreamPlace } from './streamReader.ts';

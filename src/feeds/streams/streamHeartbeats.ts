@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { WaitRoom } from '../waitRoom.ts';
 import type { StreamFormat, StreamGroup } from './streamGroup.ts';

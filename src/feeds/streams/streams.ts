@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Keyring } from '../../access/keyring.memory.ts';
 import type { KeyState } from '../../access/keyState.ts';
 import { isSameServer, type LiveServer } from '../../changelog/serverMark.ts';
-import type { Snapshot } from '../../changelog/transactionSnapshot.ts';
+import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { StreamSink } from '../../http/answer.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Steps } from '../../lib/workTurns.ts';

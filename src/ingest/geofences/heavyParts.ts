@@ -1,9 +1,9 @@
-import type { Memory } from '../../coherence/applyChanges.ts';
 import type { Device } from '../../devices/knownDevice.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { Pace } from '../../lib/pace.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import type { IngestMemory } from '../evaluateFixes.ts';
 import type { Fix } from '../fix.ts';
 import { type Part, rejectRequest } from '../waitingPoints.ts';
 import type { WatchedAreas } from './geofences.ts';
@@ -25,7 +25,7 @@ export const HEAVY_LIMITS: HeavyLimits = { pointWorkMs: 10_000, sharedWaitMs: 10
 const RUNNING = { running: 16, runningPerKey: 1, waiting: Number.MAX_SAFE_INTEGER };
 
 export interface HeavyPorts {
-  readonly memory: Pick<Memory, 'fleet' | 'areas' | 'tenancy'>;
+  readonly memory: Pick<IngestMemory, 'fleet' | 'areas' | 'tenancy'>;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
 }
 

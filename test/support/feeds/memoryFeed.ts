@@ -1,7 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyState } from '../../../src/access/keyState.ts';
 import { type LiveServer, ServerStarts } from '../../../src/changelog/serverMark.ts';
-import { Snapshot } from '../../../src/changelog/transactionSnapshot.ts';
+import { Snapshot } from '../../../src/changelog/snapshot.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { ChangedJson } from '../../../src/feeds/changedJson.ts';
 import { Cursors } from '../../../src/feeds/cursors.ts';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { WorldWatch } from '../../../src/changelog/worldWatch.ts';
-import type { Applied } from '../../../src/coherence/follower.ts';
+import type { Applied } from '../../../src/changelog/worldWatch.memory.ts';
+import { WorldWatch } from '../../../src/changelog/worldWatch.memory.ts';
 import { WaitRoom } from '../../../src/feeds/waitRoom.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
-import { selectFeedCursor } from '../../../src/changelog/snapshot.sql.ts';
+import { selectFeedCursor } from '../../../src/changelog/database.sql.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
 import type { CommitPorts, FixOutcome } from '../../../src/ingest/commitFixes.ts';

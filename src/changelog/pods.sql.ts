@@ -1,9 +1,14 @@
-import type { FeedCursor } from '../changelog/changes.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
+import type { FeedCursor } from './changes.sql.ts';
 
 /**
+ * A pod answers from memory alone for this long after it was last known to have every write. After that (the pod was
+ * stopped, or Postgres is lost) each call first tries to catch up (access/authorizer.ts).
+ */
+export const FRESH_MS = 3_000;
+/**
  * Writers do not wait for a pod that was not seen for this long: it is dead, or cut off from Postgres. It must be longer
- * than one heartbeat and the time for which a pod answers from memory without asking Postgres (Authorizer) together.
+ * than one heartbeat and FRESH_MS together.
  */
 export const LIVE_SECONDS = 5;
 const FORGET_MINUTES = 60;

@@ -1,6 +1,9 @@
-import { type LatestPosition, type Motion, NO_MOTION } from '../devices/motion.ts';
-import { encodePackedStays, type PackedStays, StoredStaysReader } from '../devices/stays/packedStays.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../../lib/invariant.ts';
+import type { Steps } from '../../lib/workTurns.ts';
+import type { DeviceRow } from '../deviceRows.sql.ts';
+import type { Fleet } from '../fleet.memory.ts';
+import { type LatestPosition, type Motion, NO_MOTION } from '../motion.ts';
+import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change feed. */
 export interface PositionUpdate {
@@ -108,4 +111,44 @@ function motionAt(details: Buffer | null, n: number, xid: number): Motion {
     revision: Math.floor(word / IGNITIONS.length),
     xid,
   };
+}
+
+/** Updates and stays between two pauses: a fraction of a millisecond. */
+const UPDATES_PER_STEP = 200;
+
+/** Applies position updates to memory. Returns the ids of devices that are not known there. */
+export function* applyPositionUpdates(
+  fleet: Pick<Fleet, 'move' | 'putStays'>,
+  updates: Iterable<PositionUpdate>,
+): Steps<number[]> {
+  const unknown: number[] = [];
+  let work = 0;
+  for (const { deviceId, position, motion, stays } of updates) {
+    if (!fleet.move(deviceId, position, motion)) unknown.push(deviceId);
+    work++;
+    if (stays !== null) work += yield* fleet.putStays(deviceId, stays, motion.revision);
+    if (work < UPDATES_PER_STEP) continue;
+    work = 0;
+    yield;
+  }
+  return unknown;
+}
+
+/** Devices and stays between two pauses: a fraction of a millisecond. */
+const DEVICES_PER_STEP = 50;
+
+/** Puts devices with their positions and stays into memory. */
+export function* putDevices(fleet: Fleet, rows: readonly DeviceRow[]): Steps<void> {
+  let work = 0;
+  for (const { fields, editedXid, position, motion, stays } of rows) {
+    fleet.putDevice(fields, editedXid);
+    work++;
+    if (position !== null) {
+      fleet.move(fields.id, position, motion);
+      work += yield* fleet.putStays(fields.id, stays, motion.revision);
+    }
+    if (work < DEVICES_PER_STEP) continue;
+    work = 0;
+    yield;
+  }
 }

@@ -1,6 +1,7 @@
 import { invariant } from '../lib/invariant.ts';
-import type { Query, Tx } from '../postgres/sql.ts';
+import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { type FeedCursor, type FeedSnapshot, knownHistory } from './changes.sql.ts';
+import type { ServerStart } from './serverMark.ts';
 
 /** The cursor of a reader that has read everything in this transaction's snapshot. */
 export async function selectFeedCursor(tx: Tx): Promise<FeedCursor> {
@@ -51,4 +52,11 @@ export async function selectNowMs(sql: Query): Promise<number> {
   const [row] = await sql<{ now: Date }[]>`select clock_timestamp() as now`;
   invariant(row, 'a select without a table returns a row');
   return row.now.getTime();
+}
+
+/** The starts of the server that are remembered, oldest first. */
+export async function selectServerStarts(sql: Sql): Promise<ServerStart[]> {
+  const rows = await sql<{ mark: number; wal_bytes: number; next_xid: number }[]>`
+    select mark, wal_bytes, next_xid from server_start order by ordinal`;
+  return rows.map((row) => ({ start: row.mark, walBytes: row.wal_bytes, nextXid: row.next_xid }));
 }

@@ -1,23 +1,28 @@
-import { FRESH_MS } from '../access/authorizer.ts';
 import {
   FEED_RETENTION_MINUTES,
   type FeedCursor,
   type FeedSnapshot,
   pagesBetween,
 } from '../changelog/changes.sql.ts';
-import { Snapshot } from '../changelog/transactionSnapshot.ts';
+import { FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';
+import { Snapshot } from '../changelog/snapshot.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { ServerKnowledge } from '../postgres/serverEntry.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import type { Memory, Turns } from './applyChanges.ts';
+import {
+  type Followed,
+  followPositions,
+  followWrites,
+  type Memory,
+  type PendingPositions,
+  type Turns,
+} from './applyChanges.ts';
 import { type FillPorts, fillMemory, refillMemory } from './fillMemory.ts';
-import { type Followed, followPositions, followWrites, type PendingPositions } from './followPages.ts';
 import { HeldTransactions } from './heldTransactions.ts';
-import { LIVE_SECONDS, upsertPod } from './pods.sql.ts';
-import { ReplyMonitor } from './replyMonitor.ts';
+import { ReplyMonitor } from './postgresHealth.ts';
 
 /** How often a pod reports to the list of pods. */
 const HEARTBEAT_MS = 1_000;
