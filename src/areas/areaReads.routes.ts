@@ -17,8 +17,7 @@ import {
 import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/parameters/parameters.ts';
 import { isBlank, offsetOf, parseDecimal } from '../http/parameters/query.ts';
 import type { Call, Route } from '../http/route.ts';
-import type { AtOnce } from '../lib/atOnce.ts';
-import type { WorkTurns } from '../lib/workTurns.ts';
+import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
 import { AREA_TYPES } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';

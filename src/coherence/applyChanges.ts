@@ -20,9 +20,8 @@ import {
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
 import { selectRemovalsById } from '../devices/devices.sql.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { inTurns } from '../lib/inTurns.ts';
-import { Pace } from '../lib/pace.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
+import { inTurns, Pace } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMembershipsById } from '../tenants/memberships.sql.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';

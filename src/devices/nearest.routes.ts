@@ -9,9 +9,8 @@ import { limitParameter, type Parameter, readLimit } from '../http/parameters/pa
 import { LAT, LNG } from '../http/parameters/parameters.ts';
 import { isBlank, parseDecimal } from '../http/parameters/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import type { AtOnce } from '../lib/atOnce.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import type { WorkTurns } from '../lib/workTurns.ts';
+import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceExamples.ts';
 import { nearDeviceJson } from './deviceJson.ts';
 import { nearestView } from './deviceViews.ts';

@@ -7,8 +7,8 @@ import { type RefusedTime, selectRefused } from '../ingest/deviceStates.sql.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { ProcessorBudget, TooMuchWork } from '../lib/processorBudget.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
+import { ProcessorBudget, TooMuchWork } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import {
   type PassageSource,

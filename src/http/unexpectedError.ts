@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
-import { TooMuchWork } from '../lib/processorBudget.ts';
+import { TooMuchWork } from '../lib/workTurns.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 import { type Answer, errorAnswer } from './answer.ts';
 import { ERRORS } from './errors.ts';

@@ -1,8 +1,8 @@
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import type { StayBudget } from '../devices/stays/stayRoom.ts';
-import { inTurns } from '../lib/inTurns.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
+import { inTurns } from '../lib/workTurns.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';
 import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import type { LockedState } from './deviceStates.sql.ts';

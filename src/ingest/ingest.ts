@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { applyPositionUpdates, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
 import type { Clock } from '../lib/clock.ts';
-import { inTurns } from '../lib/inTurns.ts';
+import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { BlockedParts } from './blockedParts.ts';

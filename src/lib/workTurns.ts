@@ -98,3 +98,146 @@ export class WorkTurns<Key> {
 function* oneStep<T>(work: () => T): Steps<T> {
   return work();
 }
+
+/** How long a computation runs at once. Most end before, and waiting for a turn would cost more than they do. */
+const AT_ONCE_MS = 2;
+
+/** Runs a computation: at once if it is short, else in turns with all other long computations of the pod. */
+export async function inTurns<T, Key>(
+  turns: Pick<WorkTurns<Key>, 'run'>,
+  key: Key,
+  steps: Steps<T>,
+  isUrgent = false,
+): Promise<T> {
+  const endMs = performance.now() + AT_ONCE_MS;
+  do {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  } while (performance.now() < endMs);
+  return turns.run(key, steps, isUrgent);
+}
+
+/** How long a step lasts before others have their turn. */
+const STEP_MS = 0.25;
+/** A step that seems to last longer was interrupted: another program had the processor. */
+const LONGEST_STEP_MS = 4;
+/** Pieces of work between two looks at the clock, while they are short. A look costs as much as a short piece. */
+const PIECES_PER_LOOK = 4;
+
+/**
+ * Ends the steps of a computation by the clock, however long its pieces of work take. A loop asks after every piece that
+ * may take long: `if (pace.isDue()) yield* pace.pause()`.
+ */
+export class Pace {
+  #stepFromMs = performance.now();
+  #lookedAtMs = this.#stepFromMs;
+  #untilLook = 1;
+  #workedMs = 0;
+
+  /** Must be called when the computation resumes after anything other than its own pauses. */
+  begin(): void {
+    this.#stepFromMs = performance.now();
+    this.#lookedAtMs = this.#stepFromMs;
+    this.#untilLook = 1;
+  }
+
+  /** True when the step has lasted long enough. */
+  isDue(): boolean {
+    if (--this.#untilLook > 0) return false;
+    const nowMs = performance.now();
+    const areShort = (nowMs - this.#lookedAtMs) * PIECES_PER_LOOK < STEP_MS;
+    this.#untilLook = areShort ? PIECES_PER_LOOK : 1;
+    this.#lookedAtMs = nowMs;
+    return nowMs - this.#stepFromMs >= STEP_MS;
+  }
+
+  /** Lets others have their turn. */
+  *pause(): Steps<void> {
+    this.#workedMs += workedSince(this.#stepFromMs);
+    yield;
+    this.begin();
+  }
+
+  /** How long the computation has worked, without its pauses. */
+  get workedMs(): number {
+    return this.#workedMs + workedSince(this.#stepFromMs);
+  }
+}
+
+/** How long a step that began at `fromMs`, by performance.now(), has worked. */
+export function workedSince(fromMs: number): number {
+  return Math.min(performance.now() - fromMs, LONGEST_STEP_MS);
+}
+
+/** Less is quick: it is not counted. */
+const SLOW_MS = 0.25;
+/** How long the slow answers to one account may take at once. */
+const SHARE_MS = 4;
+const WINDOW_MS = 100;
+
+/**
+ * Runs work without waiting for a turn, since it is nearly always quick. Some of it may still take milliseconds, and a
+ * caller may ask hundreds of times at the same moment. So the work of an account with slow answers takes turns with all
+ * other work until the window ends.
+ */
+export class AtOnce<Key> {
+  readonly #turns: WorkTurns<Key>;
+  /** Time spent on slow answers in this window, by account. */
+  readonly #slowMs = new Map<Key, number>();
+  #windowFromMs = 0;
+
+  constructor(turns: WorkTurns<Key>) {
+    this.#turns = turns;
+  }
+
+  /** What `work` returns; a promise of it where the account has used up its share. */
+  run<T>(key: Key, work: () => T): T | Promise<T> {
+    const fromMs = performance.now();
+    if (fromMs - this.#windowFromMs > WINDOW_MS) {
+      this.#windowFromMs = fromMs;
+      this.#slowMs.clear();
+    }
+    const slowMs = this.#slowMs.get(key) ?? 0;
+    if (slowMs >= SHARE_MS) return this.#turns.once(key, work);
+    const result = work();
+    const workedMs = workedSince(fromMs);
+    if (workedMs >= SLOW_MS) this.#slowMs.set(key, slowMs + workedMs);
+    return result;
+  }
+}
+
+/** A call takes more processor time than any call may. Less of the same kind would be answered. */
+export class TooMuchWork extends Error {
+  override name = 'TooMuchWork';
+}
+
+/** Nobody waits for the result any more. */
+export class Abandoned extends Error {
+  override name = 'Abandoned';
+}
+
+/** The processor time of one call, however many computations it is made of and however long they wait for their turns. */
+export class ProcessorBudget {
+  readonly #limitMs: number;
+  readonly #isOver: () => boolean;
+  #spentMs = 0;
+
+  /** `isOver` is asked after each step: true when nobody waits any more. It may throw. */
+  constructor(limitMs: number, isOver: () => boolean) {
+    this.#limitMs = limitMs;
+    this.#isOver = isOver;
+  }
+
+  /** The same steps. Instead of going on it throws TooMuchWork, Abandoned, or what `isOver` throws. */
+  *spend<T>(steps: Steps<T>): Steps<T> {
+    for (;;) {
+      const fromMs = performance.now();
+      const step = steps.next();
+      this.#spentMs += workedSince(fromMs);
+      if (step.done === true) return step.value;
+      if (this.#spentMs > this.#limitMs) throw new TooMuchWork('the call takes too much processor time');
+      if (this.#isOver()) throw new Abandoned('nobody waits for the result');
+      yield;
+    }
+  }
+}

@@ -1,6 +1,6 @@
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
-import { isJsonObject, isMissing } from '../lib/jsonObject.ts';
 import { isPlainText } from '../lib/nameText.ts';
+import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 
 export interface Login {

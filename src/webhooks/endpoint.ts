@@ -1,6 +1,6 @@
 import type { CidrSet } from '../access/cidrSet.ts';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
-import { isJsonObject, isMissing } from '../lib/jsonObject.ts';
+import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
 import { urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';

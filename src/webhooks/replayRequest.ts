@@ -1,6 +1,6 @@
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { parseIsoMs } from '../lib/isoTime.ts';
-import { isJsonObject, isMissing } from '../lib/jsonObject.ts';
+import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 
 /** The states from which deliveries are replayed. */

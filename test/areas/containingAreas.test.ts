@@ -9,9 +9,7 @@ import { compileShape } from '../../src/areas/shape.ts';
 import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
 import { CONTAINING_MAX } from '../../src/http/bulk/bulkLimits.ts';
 import type { Call } from '../../src/http/route.ts';
-import { AtOnce } from '../../src/lib/atOnce.ts';
-import { Pace } from '../../src/lib/pace.ts';
-import { inOneGo, WorkTurns } from '../../src/lib/workTurns.ts';
+import { AtOnce, inOneGo, Pace, WorkTurns } from '../../src/lib/workTurns.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { spin } from '../support/spin.ts';
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { DatabaseError } from 'pg';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
 import { DeadlineExceeded, OutOfTime } from '../../src/lib/deadline.ts';
-import { TooMuchWork } from '../../src/lib/processorBudget.ts';
+import { TooMuchWork } from '../../src/lib/workTurns.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 
 const request = { method: 'GET' } as IncomingMessage;

@@ -11,8 +11,7 @@ import {
 } from '../../src/ingest/geofences/evaluateGeofences.ts';
 import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences/geofences.ts';
 import { KnownInside } from '../../src/ingest/geofences/knownInside.ts';
-import { Pace } from '../../src/lib/pace.ts';
-import { inOneGo } from '../../src/lib/workTurns.ts';
+import { inOneGo, Pace } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { spin } from '../support/spin.ts';
 import { runs } from '../support/torture.ts';

@@ -1,4 +1,4 @@
-import { isJsonObject, isMissing, type JsonObject } from '../../lib/jsonObject.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
 import type { AreaType } from '../area.ts';
 import type { Sent } from './areaDraft.ts';
 import { sentColor, sentDwellSeconds, sentExternalId, sentName, sentNumber, sentType } from './sentFields.ts';

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../../lib/jsonObject.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { toVertices } from '../area.ts';
 import { featureDraft } from '../import/featureDraft.ts';

@@ -1,6 +1,6 @@
 import { isLatLng, type LatLng } from '../../geo/latLng.ts';
-import { isJsonObject, isMissing } from '../../lib/jsonObject.ts';
 import { parseNameText } from '../../lib/nameText.ts';
+import { isJsonObject, isMissing } from '../../lib/parseJson.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { AREA_TYPES, type AreaType } from '../area.ts';
 import type { Sent } from './areaDraft.ts';

@@ -3,7 +3,7 @@ import { rejoinRings } from '../../geo/antimeridian/rejoinRings.ts';
 import { isLatLng, type LatLng } from '../../geo/latLng.ts';
 import { openRing } from '../../geo/simplify.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject } from '../../lib/jsonObject.ts';
+import { isJsonObject } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { DraftPoints } from '../draft/areaDraft.ts';
 import { AREA_ERRORS } from '../draft/areaErrors.ts';

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing } from '../../lib/jsonObject.ts';
+import { isJsonObject, isMissing } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaDraft } from '../draft/areaDraft.ts';

@@ -7,8 +7,7 @@ import {
   importDevices,
   REJECTED_MAX,
 } from '../../devices/register/importDevices.ts';
-import { isJsonObject } from '../../lib/jsonObject.ts';
-import { parseJsonText } from '../../lib/parseJson.ts';
+import { isJsonObject, parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { CommandContext } from '../command.ts';
 import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';

@@ -2,8 +2,8 @@ import type { Shape } from '../../areas/shape.ts';
 import type { Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
 import { stepStay } from '../../ingest/geofences/geofenceStep.ts';
-import { Pace } from '../../lib/pace.ts';
 import type { Steps } from '../../lib/workTurns.ts';
+import { Pace } from '../../lib/workTurns.ts';
 import { DwellTally } from './dwellTally.ts';
 
 /** Points column by column. */

@@ -1,5 +1,4 @@
-import type { ProcessorBudget } from '../../lib/processorBudget.ts';
-import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import type { ProcessorBudget, Steps, WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import {
   type DevicePart,

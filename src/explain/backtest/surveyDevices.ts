@@ -1,9 +1,8 @@
 import type { Shape } from '../../areas/shape.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { DeviceFields } from '../../devices/motion.ts';
-import { Pace } from '../../lib/pace.ts';
-import type { ProcessorBudget } from '../../lib/processorBudget.ts';
-import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import type { ProcessorBudget, Steps, WorkTurns } from '../../lib/workTurns.ts';
+import { Pace } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { DevicePart } from '../replayPages.sql.ts';
 import {

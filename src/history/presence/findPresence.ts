@@ -1,6 +1,6 @@
 import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { Abandoned, ProcessorBudget, TooMuchWork } from '../../lib/processorBudget.ts';
+import { Abandoned, ProcessorBudget, TooMuchWork } from '../../lib/workTurns.ts';
 import type { TimeWindow } from '../pointPages.sql.ts';
 import type { HistoryReader } from '../summary/summarizeHistory.ts';
 import type { Place } from './presence.ts';

@@ -1,6 +1,6 @@
 import type { IndexBox } from '../../geo/bounds.ts';
-import { Pace } from '../../lib/pace.ts';
 import type { Steps } from '../../lib/workTurns.ts';
+import { Pace } from '../../lib/workTurns.ts';
 
 /** The place that is asked about. */
 export interface Place {

@@ -1,7 +1,6 @@
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { Device } from '../../devices/knownDevice.ts';
-import type { ProcessorBudget } from '../../lib/processorBudget.ts';
-import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import type { ProcessorBudget, Steps, WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { unpackRowIf } from '../packedRows.sql.ts';
 import { PACKED_ROWS_AT_A_TIME, selectPackedStretches } from '../packedStretches.sql.ts';

@@ -1,5 +1,5 @@
 import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../../lib/jsonObject.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Answer, validationAnswer } from '../answer.ts';
 import { jsonBody } from '../body/jsonBody.ts';

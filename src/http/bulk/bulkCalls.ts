@@ -1,7 +1,7 @@
 import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { ProcessorBudget, TooMuchWork } from '../../lib/processorBudget.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import { ProcessorBudget, TooMuchWork } from '../../lib/workTurns.ts';
 import { type Answer, validationAnswer } from '../answer.ts';
 import { CutAnswer, type StreamedBody } from '../body/streamedBody.ts';
 import { NotBegun } from '../notBegun.ts';

@@ -1,8 +1,8 @@
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
 import { NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
-import { Pace } from '../../lib/pace.ts';
 import type { Steps } from '../../lib/workTurns.ts';
+import { Pace } from '../../lib/workTurns.ts';
 import type { BatchPoint, InOrderPoint } from '../evaluateBatch.ts';
 import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
 

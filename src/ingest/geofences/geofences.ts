@@ -3,8 +3,7 @@ import type { Shape } from '../../areas/shape.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
-import { Pace } from '../../lib/pace.ts';
-import { inOneGo, type Steps } from '../../lib/workTurns.ts';
+import { inOneGo, Pace, type Steps } from '../../lib/workTurns.ts';
 import type { Fix } from '../fix.ts';
 import { type StayStep, stepStay } from './geofenceStep.ts';
 

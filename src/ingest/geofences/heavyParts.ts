@@ -1,8 +1,8 @@
 import type { Device } from '../../devices/knownDevice.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { Pace } from '../../lib/pace.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
+import { Pace } from '../../lib/workTurns.ts';
 import type { IngestMemory } from '../evaluateFixes.ts';
 import type { Fix } from '../fix.ts';
 import { type Part, rejectRequest } from '../waitingPoints.ts';

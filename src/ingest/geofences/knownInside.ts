@@ -1,5 +1,4 @@
-import type { Pace } from '../../lib/pace.ts';
-import type { Steps } from '../../lib/workTurns.ts';
+import type { Pace, Steps } from '../../lib/workTurns.ts';
 import type { Fix } from '../fix.ts';
 import type { WatchedArea, WatchedAreas } from './geofences.ts';
 

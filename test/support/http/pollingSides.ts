@@ -18,10 +18,9 @@ import type { StreamedBody } from '../../../src/http/body/streamedBody.ts';
 import { pollingListener } from '../../../src/http/pollingListener.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
-import { AtOnce } from '../../../src/lib/atOnce.ts';
 import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
-import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { AtOnce, WorkTurns } from '../../../src/lib/workTurns.ts';
 import { started } from '../started.ts';
 import { newBodyPorts } from '../workTurns.ts';
 

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Pace } from '../../../src/lib/pace.ts';
-import { Abandoned, ProcessorBudget, TooMuchWork } from '../../../src/lib/processorBudget.ts';
-import { inOneGo, type Steps } from '../../../src/lib/workTurns.ts';
-import { spin } from '../../support/spin.ts';
+import {
+  Abandoned,
+  inOneGo,
+  Pace,
+  ProcessorBudget,
+  type Steps,
+  TooMuchWork,
+} from '../../src/lib/workTurns.ts';
+import { spin } from '../support/spin.ts';
 
 function* pieces(pace: Pace, count: number, pieceMs: number): Steps<number> {
   pace.begin();

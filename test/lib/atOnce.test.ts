@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { AtOnce } from '../../../src/lib/atOnce.ts';
-import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
 
 const [BUSY, CALM] = [1, 2];
 
