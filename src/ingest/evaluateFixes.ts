@@ -33,8 +33,11 @@ export interface EvaluatePorts {
 
 /** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */
 const WORK_MAX = 500_000;
-/** One device beside others: four hundred events, or as many areas as take some milliseconds. */
-const SHARED_LIMITS = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK };
+/**
+ * One device beside others: four hundred events, or as many areas as take some milliseconds; and a point among two
+ * thousand areas, whose stays would take the others in its transaction some 40 ms to store.
+ */
+const SHARED_LIMITS = { ofBatch: WORK_MAX, ofDevice: 400 * EVENT_WORK, ofPoint: 2_000 };
 /** A point among ten areas takes some ten microseconds. `overdueMs` is far below what Postgres lets a transaction idle. */
 const SHARED_TIMES = { baseMs: 10, perPointMs: 0.05, ofBatchMs: 250, overdueMs: 3_000 };
 const EXCLUSIVE_LIMITS = { ofBatch: WORK_MAX, ofDevice: null };

@@ -170,6 +170,25 @@ describe('a batch with more work than the limits allow', () => {
     assert.deepEqual([...evaluation.stays.keys()], [1, 3]);
   });
 
+  test('defers whole a device with a point among too many areas and stays, and asks none of them', () => {
+    const asked: number[] = [];
+    const near = (count: number) =>
+      watch(
+        ...Array.from({ length: count }, (_, id) => ({
+          ...area(id, 0, 9),
+          shape: { contains: () => asked.push(count) > 0 },
+        })),
+      );
+    const watches = new Map([1, 2, 3].map((deviceId) => [deviceId, near(10 * deviceId)]));
+    const before = new Map([[1, [stay(0, -1)]]]);
+    const limits = { ...NO_LIMITS, ofPoint: 20 };
+    const devices = [point(1, 0, 5), point(2, 0, 5), point(3, 0, 5), point(3, 1, 50)];
+    const evaluation = evaluate(devices, before, (deviceId) => watches.get(deviceId) as WatchedAreas, limits);
+    assert.deepEqual([...evaluation.deferred], [[3, { fromMs: null, isOversized: true }]]);
+    assert.deepEqual([...evaluation.stays.keys()], [1, 2]);
+    assert.ok(!asked.includes(30));
+  });
+
   test('counts the events of the device itself as work too', () => {
     const outside = [point(1, 0, 9), point(2, 0, 9, 51), point(3, 0, 9, 50)];
     const evaluation = evaluate(outside, new Map(), () => watch(), {

@@ -45,6 +45,8 @@ export interface DeferredPoints {
 export interface GeofenceLimits {
   readonly ofDevice: number | null;
   readonly ofBatch: number;
+  /** Areas and stays of one point; a device with such a point is oversized. Without it a point has no limit. */
+  readonly ofPoint?: number;
   /** The same by processor time, since nobody knows beforehand what one area costs. */
   readonly times?: EvaluationTimes;
   /** The stays that may begin; without it accounts have no limit. */
@@ -104,14 +106,16 @@ export function* evaluateGeofences<Point extends BatchPoint>(
       if (!isOversized) {
         deviceWork += EVENT_WORK * eventCount;
         const near = watch.near(point.fix.lat, point.fix.lng);
-        if (near.length > 0 || current.length > 0) {
+        const asked = near.length + current.length;
+        if (limits.ofPoint !== undefined && asked > limits.ofPoint) isOversized = true;
+        else if (asked > 0) {
           const step = yield* geofenceSteps(current, point.fix, watch, near, room, run);
           if (step === null) {
             isOversized = true;
             room.undo();
           } else {
             room.next();
-            deviceWork += near.length + current.length + EVENT_WORK * step.events.length;
+            deviceWork += asked + EVENT_WORK * step.events.length;
             if (step.stays !== current) isChanged = true;
             current = step.stays;
             if (step.refusedBy !== null)
