@@ -1,30 +1,102 @@
 import { invariant } from './invariant.ts';
 
-/** Writes whole numbers from 0 to 2^53 - 1 in groups of seven bits, lowest first (LEB128), and short texts. */
-export class VarintWriter {
-  readonly #bytes: number[] = [];
+const LOW_BITS = 0x7f;
+const MORE = 0x80;
+/** Below it the operators on 32-bit integers are exact. */
+const TWO_31 = 2 ** 31;
+const TWO_BYTES = MORE * MORE;
+/** A number up to 2^53 takes at most eight bytes of seven bits each. */
+const VARINT_BYTES_MAX = 8;
 
-  get length(): number {
-    return this.#bytes.length;
+/** Writes whole numbers in groups of seven bits, lowest first (LEB128), bytes and short texts into a buffer that grows. */
+export class VarintWriter {
+  #bytes: Buffer;
+  #at = 0;
+
+  constructor(expectedBytes = 256) {
+    this.#bytes = Buffer.allocUnsafe(expectedBytes);
   }
 
+  get length(): number {
+    return this.#at;
+  }
+
+  byte(value: number): void {
+    this.#reserve(1);
+    this.#bytes[this.#at++] = value;
+  }
+
+  /** A whole number from 0 to 2^53 - 1. */
   number(value: number): void {
     invariant(Number.isSafeInteger(value) && value >= 0, 'a varint is a whole number');
-    let rest = value;
-    for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) this.#bytes.push((rest % 0x80) | 0x80);
-    this.#bytes.push(rest);
+    this.#reserve(VARINT_BYTES_MAX);
+    this.#at = put(this.#bytes, this.#at, value);
+  }
+
+  /** Integers below 2^52 in size, of either sign: small ones of both signs take few bytes (zigzag). */
+  zigzags(values: Float64Array, count: number): void {
+    this.#reserve(count * VARINT_BYTES_MAX);
+    const bytes = this.#bytes;
+    let at = this.#at;
+    for (let n = 0; n < count; n++) {
+      const value = values[n] as number;
+      const whole = value < 0 ? -2 * value - 1 : 2 * value;
+      // Nearly all take one byte or two.
+      if (whole < MORE) {
+        bytes[at++] = whole;
+      } else if (whole < TWO_BYTES) {
+        bytes[at++] = (whole & LOW_BITS) | MORE;
+        bytes[at++] = whole >> 7;
+      } else {
+        at = put(bytes, at, whole);
+      }
+    }
+    this.#at = at;
   }
 
   /** Characters below 256, at most 255 of them. */
   text(text: string): void {
     invariant(text.length < 256, 'a text of a cursor is short');
-    this.#bytes.push(text.length);
-    for (let at = 0; at < text.length; at++) this.#bytes.push(text.charCodeAt(at) & 0xff);
+    this.byte(text.length);
+    for (let at = 0; at < text.length; at++) this.byte(text.charCodeAt(at) & 0xff);
   }
 
-  bytes(): Buffer {
-    return Buffer.from(this.#bytes);
+  append(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    this.#bytes.set(bytes, this.#at);
+    this.#at += bytes.length;
   }
+
+  /** A view of all that was written. */
+  bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#at);
+  }
+
+  #reserve(more: number): void {
+    if (this.#at + more <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(2 * (this.#at + more));
+    grown.set(this.bytes());
+    this.#bytes = grown;
+  }
+}
+
+/** How many bytes a whole number from 0 to 2^53 takes as a varint. */
+export function varintLength(value: number): number {
+  let length = 1;
+  let rest = value;
+  for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) length++;
+  for (; rest >= MORE; rest >>>= 7) length++;
+  return length;
+}
+
+/** Writes a varint at `to`, and returns where it ends. */
+function put(bytes: Uint8Array, to: number, value: number): number {
+  let at = to;
+  let rest = value;
+  for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) bytes[at++] = (rest % MORE) | MORE;
+  for (; rest >= MORE; rest >>>= 7) bytes[at++] = (rest & LOW_BITS) | MORE;
+  bytes[at++] = rest;
+  return at;
 }
 
 /** Reads what VarintWriter wrote. Throws RangeError where the bytes end too early. */
@@ -40,25 +112,63 @@ export class VarintReader {
     return this.#at === this.#bytes.length;
   }
 
+  byte(): number {
+    const byte = this.#bytes[this.#at++];
+    if (byte === undefined) throw new RangeError('the bytes end too early');
+    return byte;
+  }
+
   number(): number {
     let value = 0;
-    for (let scale = 1; ; scale *= 0x80) {
-      const byte = this.#byte();
-      value += (byte & 0x7f) * scale;
-      if (byte < 0x80) return value;
+    for (let scale = 1; ; scale *= MORE) {
+      const byte = this.byte();
+      value += (byte & LOW_BITS) * scale;
+      if (byte < MORE) return value;
       if (scale > Number.MAX_SAFE_INTEGER) throw new RangeError('a varint is too long');
     }
   }
 
+  /** Reads integers of either sign into the first `count` places of `values`. */
+  zigzags(values: Float64Array, count: number): void {
+    invariant(count <= values.length, 'there is a place for each value');
+    const bytes = this.#bytes;
+    let at = this.#at;
+    for (let n = 0; n < count; n++) {
+      const byte = bytes[at] as number;
+      // Nearly all take one byte or two.
+      if (byte < MORE) {
+        at++;
+        values[n] = byte & 1 ? -(byte + 1) >> 1 : byte >> 1;
+        continue;
+      }
+      const second = bytes[at + 1] as number;
+      if (second < MORE) {
+        at += 2;
+        const value = (byte & LOW_BITS) | (second << 7);
+        values[n] = value & 1 ? -(value + 1) >> 1 : value >> 1;
+        continue;
+      }
+      this.#at = at;
+      const value = this.number();
+      at = this.#at;
+      values[n] = value % 2 === 1 ? -(value + 1) / 2 : value / 2;
+    }
+    if (!(at <= bytes.length)) throw new RangeError('the bytes end too early');
+    this.#at = at;
+  }
+
   text(): string {
     let text = '';
-    for (let left = this.#byte(); left > 0; left--) text += String.fromCharCode(this.#byte());
+    for (let left = this.byte(); left > 0; left--) text += String.fromCharCode(this.byte());
     return text;
   }
 
-  #byte(): number {
-    const byte = this.#bytes[this.#at++];
-    if (byte === undefined) throw new RangeError('the bytes end too early');
-    return byte;
+  /** A view of the next bytes. */
+  take(length: number): Uint8Array {
+    const end = this.#at + length;
+    if (end > this.#bytes.length) throw new RangeError('the bytes end too early');
+    const bytes = this.#bytes.subarray(this.#at, end);
+    this.#at = end;
+    return bytes;
   }
 }

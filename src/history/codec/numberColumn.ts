@@ -1,4 +1,4 @@
-import { type ByteReader, type ByteWriter, varintLength } from './bytes.ts';
+import { type VarintReader, type VarintWriter, varintLength } from '../../lib/varints.ts';
 
 /**
  * A column of numbers as bytes, given back bit for bit. If each value is an integer times a power of ten (the same for
@@ -18,7 +18,7 @@ const INTEGER_MAX = 2 ** 50;
 const POWERS = Array.from({ length: EXPONENT_MAX + 1 }, (_, exponent) => 10 ** exponent);
 
 /** Writes the first `count` values. */
-export function writeNumbers(writer: ByteWriter, values: Float64Array, count: number): void {
+export function writeNumbers(writer: VarintWriter, values: Float64Array, count: number): void {
   const exponent = exponentOf(values, count);
   const integers = exponent === null ? null : integersOf(values, count, exponent);
   if (exponent === null || integers === null) {
@@ -33,7 +33,7 @@ export function writeNumbers(writer: ByteWriter, values: Float64Array, count: nu
 }
 
 /** Reads `count` values into the first places of `values`. Throws RangeError where the bytes are no such column. */
-export function readNumbers(reader: ByteReader, values: Float64Array, count: number): void {
+export function readNumbers(reader: VarintReader, values: Float64Array, count: number): void {
   const kind = reader.byte();
   if (kind === RAW) {
     readPlanes(reader.take(count * 8), values, count);

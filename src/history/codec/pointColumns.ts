@@ -1,6 +1,6 @@
 import { invariant } from '../../lib/invariant.ts';
+import { VarintReader, VarintWriter } from '../../lib/varints.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { ByteReader, ByteWriter } from './bytes.ts';
 import { readNumbers, writeNumbers } from './numberColumn.ts';
 
 interface ColumnForm {
@@ -54,24 +54,24 @@ export const columnBytesMax = (count: number): number => 64 + FORMS.length * (16
 /** The columns as bytes, before they are compressed. A step is one column. */
 export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
   const { count } = points;
-  const writer = new ByteWriter();
-  writer.varint(count);
-  writer.varint(FORMS.length);
+  const writer = new VarintWriter(2 ** 16);
+  writer.number(count);
+  writer.number(FORMS.length);
   for (const [name, { nullable, above }] of FORMS) {
-    const column = new ByteWriter();
+    const column = new VarintWriter(2 ** 16);
     let values = points[name].subarray(0, count);
     if (above !== null) values = values.map((value, n) => value - (points[above][n] as number));
     if (nullable) values = writeNulls(column, values);
     if (values.length > 0) writeNumbers(column, values, values.length);
-    writer.varint(column.length);
-    writer.append(column.written());
+    writer.number(column.length);
+    writer.append(column.bytes());
     yield;
   }
-  return writer.written();
+  return writer.bytes();
 }
 
 /** Writes how many values follow each other, are missing, follow again, and so on. Returns those that are there. */
-function writeNulls(writer: ByteWriter, values: Float64Array): Float64Array<ArrayBuffer> {
+function writeNulls(writer: VarintWriter, values: Float64Array): Float64Array<ArrayBuffer> {
   const present = new Float64Array(values.length);
   const runs: number[] = [];
   let at = 0;
@@ -87,8 +87,8 @@ function writeNulls(writer: ByteWriter, values: Float64Array): Float64Array<Arra
     run++;
     if (!isMissing) present[at++] = value;
   }
-  writer.varint(runs.length);
-  for (const length of runs) writer.varint(length);
+  writer.number(runs.length);
+  for (const length of runs) writer.number(length);
   return present.subarray(0, at);
 }
 
@@ -100,11 +100,11 @@ export class PackedColumns {
 
   /** Throws RangeError where the bytes are no columns. */
   constructor(bytes: Uint8Array) {
-    const reader = new ByteReader(bytes);
-    this.count = reader.varint();
+    const reader = new VarintReader(bytes);
+    this.count = reader.number();
     // Points that were packed before a column was added do not have it.
-    const columns = reader.varint();
-    for (const name of COLUMN_NAMES.slice(0, columns)) this.#bytes.set(name, reader.take(reader.varint()));
+    const columns = reader.number();
+    for (const name of COLUMN_NAMES.slice(0, columns)) this.#bytes.set(name, reader.take(reader.number()));
     if (!reader.isAtEnd) throw new RangeError('there are more columns than are known');
   }
 
@@ -132,7 +132,7 @@ export class PackedColumns {
       return new Float64Array(count).fill(Number.NaN);
     }
     const values = new Float64Array(count);
-    const reader = new ByteReader(bytes);
+    const reader = new VarintReader(bytes);
     if (nullable) readNullable(reader, values);
     else if (count > 0) readNumbers(reader, values, count);
     if (!reader.isAtEnd) throw new RangeError('a column is longer than its values');
@@ -144,8 +144,8 @@ export class PackedColumns {
   }
 }
 
-function readNullable(reader: ByteReader, values: Float64Array): void {
-  const runs = Array.from({ length: Math.min(reader.varint(), values.length) }, () => reader.varint());
+function readNullable(reader: VarintReader, values: Float64Array): void {
+  const runs = Array.from({ length: Math.min(reader.number(), values.length) }, () => reader.number());
   let there = values.length;
   let covered = 0;
   for (const [n, run] of runs.entries()) {
