@@ -1,6 +1,7 @@
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
 import { ClaimBatches } from './webhooks/delivery/claimBatches.ts';
+import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
 import { DeliverySlots, SLOT_LIMITS } from './webhooks/delivery/deliverySlots.ts';
 import { DeliveryWorkers } from './webhooks/delivery/deliveryWorkers.ts';
 import { FanOut } from './webhooks/delivery/fanOut.ts';
@@ -80,9 +81,11 @@ export function createDeliveries(pod: Pod): PodDeliveries {
 
 function createWorkers(pod: Pod, fanOut: FanOut, connections: ReceiverConnections): DeliveryWorkers {
   const { config, coordination, metrics } = pod;
+  const sql = pod.connections.delivery;
+  const batches = new ClaimBatches((claims) => claimDeliveries(sql, claims));
   return new DeliveryWorkers({
-    sql: pod.connections.delivery,
-    claims: new ClaimBatches(pod.connections.delivery),
+    sql,
+    claim: (claim) => batches.claim(claim),
     slots: new DeliverySlots(SLOT_LIMITS),
     clock: pod.clock,
     secretsKey: pod.secretsKey,

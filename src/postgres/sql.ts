@@ -42,6 +42,12 @@ export interface Sql extends Tx {
   /** Runs `work` in a transaction, with options such as an isolation level. Rolls back when `work` rejects. */
   begin<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   begin<T>(options: string, work: (tx: Tx) => Promise<T>): Promise<T>;
+  /** Runs text with numbered parameters (`$1`, `$2` …), which can be pasted into psql, as the prepared statement `name`. */
+  prepared<T extends readonly object[]>(
+    name: string,
+    text: string,
+    values: readonly unknown[],
+  ): Promise<Rows<T>>;
   /** Waits for what runs, then closes every connection. */
   end(): Promise<void>;
 }
@@ -60,6 +66,7 @@ export function sqlOn(pool: Pool, limit: Limit): Sql {
   const run: Run = (text, values, name) => lend((client) => query(client, text, values, name));
   return Object.assign(queryOn(run), {
     unsafe: (text: string) => lend((client) => queryUnlimited(client, text)),
+    prepared: (name: string, text: string, values: readonly unknown[]) => run(text, values, name),
     copy: (source: SqlText, use: UseBytes) => lend((client) => copyOut(client, source, use)),
     begin: (first: unknown, second?: unknown) =>
       lend((client) =>

@@ -1,29 +1,26 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Sql, Tx } from '../../src/postgres/sql.ts';
+import { ClaimBatches } from '../../src/webhooks/delivery/claimBatches.ts';
 import {
   type Attempt,
+  CLAIM,
+  type Claim,
+  type Claimed,
+  claimDeliveries,
   completeAttempt,
   type EndedAttempt,
   type Lease,
   releaseLease,
   selectInterrupted,
-} from '../../src/webhooks/delivery/attempts.sql.ts';
-import { ClaimBatches } from '../../src/webhooks/delivery/claimBatches.ts';
-import { LEASE_SECONDS } from '../../src/webhooks/delivery/claimParts.ts';
-import {
-  type ClaimedEndpoint,
-  type Completed,
-  type Completion,
-  claimEndpoints,
-  completeAndClaim,
-  completeAndClaimAll,
 } from '../../src/webhooks/delivery/claims.sql.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { meetLossyServer } from '../support/postgres/lossyServer.ts';
 import {
   claimEndpoint,
   type DeliveryDatabase,
+  LEASE_SECONDS,
+  leaseOf,
   startDeliveryDatabase,
 } from '../support/webhooks/deliveryDatabase.ts';
 
@@ -37,17 +34,26 @@ const delivered = (attempt: EndedAttempt['attempt']): EndedAttempt => ({
   result: RESULT,
 });
 
-/** Goes on with one endpoint, whose rows nobody has locked. */
+/** Goes on with one endpoint, whose rows nobody has locked; undefined: the lease is lost. */
 async function advance(
   sql: Sql,
   lease: Lease,
   ended: EndedAttempt | null,
   mayStart: boolean,
-): Promise<Completed> {
-  const [moved] = await completeAndClaimAll(sql, [{ lease, ended, mayStart }]);
-  assert.ok(moved !== undefined && moved !== 'busy');
-  return moved;
+): Promise<Pick<Claimed, 'written' | 'next'> | undefined> {
+  const [claimed] = await claimDeliveries(sql, [{ webhookId: lease.webhookId, lease, ended, mayStart }]);
+  assert.ok(claimed !== 'busy');
+  if (claimed === undefined) return undefined;
+  assert.deepEqual([claimed.lease, claimed.hasInterrupted], [lease, false]);
+  return { written: claimed.written, next: claimed.next };
 }
+/** The same with a lease that is not lost. */
+async function goOn(...args: Parameters<typeof advance>): Promise<Pick<Claimed, 'written' | 'next'>> {
+  const claimed = await advance(...args);
+  assert.ok(claimed);
+  return claimed;
+}
+
 /** Claims an endpoint with something due. */
 async function open({ sql }: DeliveryDatabase, id: number): Promise<{ lease: Lease; attempt: Attempt }> {
   const opened = await claimEndpoint(sql, id);
@@ -116,7 +122,7 @@ describe('the lease of an endpoint', () => {
     const started = [attempt.deliveryId];
     for (const mayStart of [true, true, false]) {
       await database.sql`update webhook set leased_until = clock_timestamp() + interval '1 second' where id = ${id}`;
-      const { written, next } = await advance(database.sql, lease, delivered(attempt), mayStart);
+      const { written, next } = await goOn(database.sql, lease, delivered(attempt), mayStart);
       assert.equal(written, true);
       if (next.attempt === null) {
         assert.deepEqual(next, { attempt: null, dueInMs: 0 });
@@ -140,7 +146,7 @@ describe('the lease of an endpoint', () => {
       const { lease, attempt } = await open(database, id);
       assert.equal(attempt.deliveryId, first);
       const ended = { attempt, transition: { ...FAILED, nextAttemptDelayMs }, result: RESULT };
-      const { next } = await advance(database.sql, lease, ended, true);
+      const { next } = await goOn(database.sql, lease, ended, true);
       assert.equal(next.attempt, null);
       await database.sql`update webhook_delivery set next_attempt_at = clock_timestamp() where id = ${first}`;
       return (next.attempt === null && next.dueInMs) || 0;
@@ -169,7 +175,7 @@ describe('the lease of an endpoint', () => {
     const before = await snapshot();
     for (const ended of [delivered(first.attempt), null]) {
       const late = await advance(sql, first.lease, ended, true);
-      assert.deepEqual(late, { written: false, next: { attempt: null, dueInMs: 0 } });
+      assert.equal(late, undefined);
     }
     await releaseLease(sql, first.lease);
     assert.equal(await claimEndpoint(sql, id), undefined, 'the second still has it');
@@ -181,14 +187,14 @@ describe('the lease of an endpoint', () => {
     assert.equal(await completeAttempt(sql, { interruptedBefore: lease }, ended), true);
     assert.equal(await completeAttempt(sql, { startedUnder: first.lease }, ended), false);
     await sql`update webhook_delivery set next_attempt_at = clock_timestamp() - interval '1 hour' where id = ${deliveryId}`;
-    const { next } = await advance(sql, lease, null, true);
+    const { next } = await goOn(sql, lease, null, true);
     assert.deepEqual([next.attempt?.deliveryId, next.attempt?.attempt], [deliveryId, 2]);
     const again = delivered(next.attempt as Attempt);
-    assert.equal((await advance(sql, first.lease, again, true)).written, false);
+    assert.equal(await advance(sql, first.lease, again, true), undefined);
     assert.equal(await completeAttempt(sql, { startedUnder: first.lease }, again), false);
     assert.deepEqual(await selectInterrupted(sql, lease), [], 'its own attempt is not cut off');
-    assert.equal((await advance(sql, lease, again, false)).written, true);
-    assert.equal((await advance(sql, lease, again, false)).written, false, 'once');
+    assert.equal((await goOn(sql, lease, again, false)).written, true);
+    assert.equal((await goOn(sql, lease, again, false)).written, false, 'once');
   });
 
   test('a lease that a promoted replica lacks is no lease of the next holder', async (t) => {
@@ -205,9 +211,9 @@ describe('the lease of an endpoint', () => {
     const next = await open(database, id);
     assert.equal(next.attempt.deliveryId, deliveryId);
     const late = await advance(sql, lost.lease, delivered(lost.attempt), true);
-    assert.deepEqual(late, { written: false, next: { attempt: null, dueInMs: 0 } });
+    assert.equal(late, undefined);
     assert.equal(await completeAttempt(sql, { startedUnder: lost.lease }, delivered(lost.attempt)), false);
-    assert.equal((await advance(sql, next.lease, delivered(next.attempt), false)).written, true);
+    assert.equal((await goOn(sql, next.lease, delivered(next.attempt), false)).written, true);
   });
 
   test('a lease that has run out starts nothing, and writes what came of its last attempt while nobody else has it', async (t) => {
@@ -216,7 +222,7 @@ describe('the lease of an endpoint', () => {
     await database.queue(id, 2);
     const { lease, attempt } = await open(database, id);
     await expire(database, id);
-    const { written, next } = await advance(database.sql, lease, delivered(attempt), true);
+    const { written, next } = await goOn(database.sql, lease, delivered(attempt), true);
     assert.deepEqual([written, next], [true, { attempt: null, dueInMs: 0 }]);
   });
 
@@ -226,8 +232,9 @@ describe('the lease of an endpoint', () => {
       const id = await database.endpoint();
       await database.queue(id, 3);
       const { lease, attempt } = await open(database, id);
+      const batches = new ClaimBatches((claims) => claimDeliveries(database.sql, claims));
       await Promise.all([
-        completeAndClaim(database.sql, { lease, ended: delivered(attempt), mayStart: true }),
+        batches.claim({ webhookId: id, lease, ended: delivered(attempt), mayStart: true }),
         database.sql.begin((tx) => deleteWebhook(tx, database.accountId, id)),
       ]);
       assert.equal((await database.sql`select from webhook_delivery where webhook_id = ${id}`).length, 0);
@@ -241,7 +248,7 @@ describe('the lease of an endpoint', () => {
     const ids = made.sort((a, b) => a - b);
     const [more = 0, last = 0, later = 0, fenced = 0, gone = 0, stopping = 0] = ids;
     for (const id of ids) await database.queue(id, id === more || id === stopping ? 2 : 1);
-    const opened = await claimEndpoints(sql, [99_999, ...ids]);
+    const opened = (await claimDeliveries(sql, [99_999, ...ids].map(leaseOf))) as (Claimed | undefined)[];
     assert.deepEqual(
       opened.map((claimed) => claimed?.next.attempt?.attempt),
       [undefined, 1, 1, 1, 1, 1, 1],
@@ -249,16 +256,17 @@ describe('the lease of an endpoint', () => {
     await expire(database, fenced);
     await claimEndpoint(sql, fenced);
     await sql.begin((tx) => deleteWebhook(tx, database.accountId, gone));
-    const moves = opened.flatMap((claimed): Completion[] => {
+    const moves = opened.flatMap((claimed): Claim[] => {
       if (claimed?.next.attempt == null) return [];
       const { lease } = claimed;
       const transition = lease.webhookId === later ? FAILED : DELIVERED;
       const ended = { attempt: claimed.next.attempt, transition, result: RESULT };
-      return [{ lease, ended, mayStart: lease.webhookId !== stopping }];
+      return [{ webhookId: lease.webhookId, lease, ended, mayStart: lease.webhookId !== stopping }];
     });
-    const moved = await completeAndClaimAll(sql, moves.toReversed());
+    const moved = await claimDeliveries(sql, moves.toReversed());
     const written = moved.toReversed().map((claimed) => {
       assert.ok(claimed !== 'busy');
+      if (claimed === undefined) return 'lost';
       const { attempt } = claimed.next;
       return [claimed.written, attempt === null ? claimed.next.dueInMs : `attempt ${attempt.attempt}`];
     });
@@ -267,8 +275,8 @@ describe('the lease of an endpoint', () => {
       [true, 'attempt 1'],
       [true, null],
       [true, written[2]?.[1]],
-      [false, 0],
-      [false, 0],
+      'lost',
+      'lost',
       [true, 0],
     ]);
     const leased = await sql<
@@ -304,9 +312,14 @@ describe('the lease of an endpoint', () => {
       const database = await startDeliveryDatabase(t);
       const ids = [await database.endpoint(), await database.endpoint()];
       for (const id of ids) await database.queue(id);
-      const opened = (await claimEndpoints(database.sql, ids)) as ClaimedEndpoint[];
-      const moves = opened.map(({ lease, next }): Completion => {
-        return { lease, ended: delivered(next.attempt as Attempt), mayStart: true };
+      const opened = (await claimDeliveries(database.sql, ids.map(leaseOf))) as Claimed[];
+      const moves = opened.map(({ lease, next }): Claim => {
+        return {
+          webhookId: lease.webhookId,
+          lease,
+          ended: delivered(next.attempt as Attempt),
+          mayStart: true,
+        };
       });
       const held = Promise.withResolvers<void>();
       const released = Promise.withResolvers<void>();
@@ -316,16 +329,38 @@ describe('the lease of an endpoint', () => {
         await released.promise;
       });
       await held.promise;
-      const desk = new ClaimBatches(database.sql);
-      const [first, second] = moves.map((move) => desk.completeAndClaim(move));
+      const batches = new ClaimBatches((claims) => claimDeliveries(database.sql, claims));
+      const answers = moves.map((move) => batches.claim(move));
+      const [first, second] = answers.map(async (answer) => {
+        const { written, next } = (await answer) as Claimed;
+        return { written, next };
+      });
       assert.deepEqual(await Promise.race([first, second]), {
         written: true,
         next: { attempt: null, dueInMs: null },
       });
-      assert.deepEqual((await completeAndClaimAll(database.sql, moves)).at(0), 'busy');
+      assert.deepEqual((await claimDeliveries(database.sql, moves)).at(0), 'busy');
       released.resolve();
       await hold;
       assert.deepEqual(await first, { written: true, next: { attempt: null, dueInMs: null } });
     });
   }
+
+  test('the claim is one text with ten parameters that can be pasted into psql', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql } = database;
+    const id = await database.endpoint();
+    const [deliveryId = ''] = await database.queue(id);
+    const rows = await sql.begin(async (tx) => {
+      await tx.unsafe(`prepare claim as ${CLAIM}`);
+      const nulls = Array.from({ length: 7 }, () => "'{null}'").join(', ');
+      return tx.unsafe<{ id: string; token: number; attempts: number; is_busy: boolean }[]>(
+        `execute claim ('{${id}}', '{null}', '{true}', ${nulls})`,
+      );
+    });
+    assert.deepEqual(
+      rows.map((row) => [row.id, row.token, row.attempts, row.is_busy]),
+      [[deliveryId, 1, 1, false]],
+    );
+  });
 });

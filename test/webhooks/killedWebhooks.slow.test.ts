@@ -6,7 +6,6 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { LEASE_SECONDS } from '../../src/webhooks/delivery/claimParts.ts';
 import { patienceMs } from '../support/patience.ts';
 import { startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
@@ -16,6 +15,7 @@ import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { LEASE_SECONDS } from '../support/webhooks/deliveryDatabase.ts';
 import { auditDeliveries, drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
 import { type Behaviour, startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
 import {

@@ -6,7 +6,6 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { LEASE_SECONDS } from '../../src/webhooks/delivery/claimParts.ts';
 import { patienceMs } from '../support/patience.ts';
 import { INGEST_TOKEN, type Pod, request, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
@@ -21,6 +20,7 @@ import { seededRandom } from '../support/seededRandom.ts';
 import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
+import { LEASE_SECONDS } from '../support/webhooks/deliveryDatabase.ts';
 import {
   auditDeliveries,
   drained,

@@ -1,79 +1,60 @@
-import type { Sql } from '../../postgres/sql.ts';
-import {
-  type ClaimedEndpoint,
-  type Completed,
-  type Completion,
-  claimEndpoints,
-  completeAndClaim,
-  completeAndClaimAll,
-} from './claims.sql.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DeadlineExceeded } from '../../lib/deadline.ts';
+import type { Claim, Claimed } from './claims.sql.ts';
 
-/** Endpoints of one statement: few enough that none waits for long, enough to be worth the round trip. */
+/** Claims of one statement: few enough that none waits for long, enough to be worth the round trip. */
 const BATCH_SIZE = 64;
-/** Statements of one kind at a time. Requests that arrive while it runs form the next one. */
-const STATEMENTS = 1;
+/** Statements that run side by side. Claims that arrive while they run form the next one. */
+const STATEMENTS = 2;
+/** When a claim is made again that found its rows locked, and until when: a lease has run out by then. */
+const BUSY_RETRY_MS = 20;
+const BUSY_MAX_MS = 30_000;
 
-/** Claims of a whole pod: what is asked for at about the same time becomes one statement. */
-export class ClaimBatches {
-  readonly #sql: Sql;
-  readonly #claims: Batches<number, ClaimedEndpoint | undefined>;
-  readonly #completions: Batches<Completion, Completed | 'busy'>;
-
-  constructor(sql: Sql) {
-    this.#sql = sql;
-    const limits = { size: BATCH_SIZE, parallel: STATEMENTS };
-    this.#claims = new Batches({ ...limits, run: (ids) => claimEndpoints(sql, ids) });
-    this.#completions = new Batches({ ...limits, run: (all) => completeAndClaimAll(sql, all) });
-  }
-
-  /** Like claimEndpoints, for one endpoint. */
-  claim(webhookId: number): Promise<ClaimedEndpoint | undefined> {
-    return this.#claims.ask(webhookId);
-  }
-
-  /** Like the function of the same name. A locked row keeps only this completion waiting, not the rest of its batch. */
-  async completeAndClaim(completion: Completion): Promise<Completed> {
-    const completed = await this.#completions.ask(completion);
-    return completed === 'busy' ? completeAndClaim(this.#sql, completion) : completed;
-  }
-}
-
-interface BatchPorts<Item, Answer> {
-  /** Answers all items, in their order. If it rejects, every item rejects. */
-  readonly run: (items: readonly Item[]) => Promise<readonly Answer[]>;
-  /** Items of one batch. */
-  readonly size: number;
-  /** Batches that run side by side. */
-  readonly parallel: number;
+interface WaitingClaim {
+  readonly claim: Claim;
+  readonly resolve: (answer: Claimed | 'busy' | undefined) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /**
- * Groups items into batches. A batch contains what was asked for in one turn of the event loop, or while earlier batches
- * were running. So an item runs alone and at once when there is little to do, and batches grow with the load.
+ * The claims of a whole pod. A statement carries what was asked for in one turn of the event loop, or while earlier
+ * ones were running. So a claim is made alone and at once when there is little to do, and batches grow with the load.
  */
-export class Batches<Item, Answer> {
-  readonly #ports: BatchPorts<Item, Answer>;
-  #waiting: {
-    readonly item: Item;
-    readonly resolve: (answer: Answer) => void;
-    reject(error: unknown): void;
-  }[] = [];
+export class ClaimBatches {
+  readonly #run: (claims: readonly Claim[]) => Promise<readonly (Claimed | 'busy' | undefined)[]>;
+  #waiting: WaitingClaim[] = [];
   #running = 0;
   #isScheduled = false;
 
-  constructor(ports: BatchPorts<Item, Answer>) {
-    this.#ports = ports;
+  /** @param run answers all claims, in their order; if it rejects, every claim rejects */
+  constructor(run: (claims: readonly Claim[]) => Promise<readonly (Claimed | 'busy' | undefined)[]>) {
+    this.#run = run;
   }
 
-  ask(item: Item): Promise<Answer> {
+  /**
+   * Like claimDeliveries, for one claim. A locked row keeps only this claim waiting, not the rest of its batch. Rejects
+   * with DeadlineExceeded when it stays locked.
+   */
+  async claim(claim: Claim): Promise<Claimed | undefined> {
+    const startedAtMs = performance.now();
+    for (;;) {
+      const answer = await this.#ask(claim);
+      if (answer !== 'busy') return answer;
+      if (performance.now() - startedAtMs > BUSY_MAX_MS)
+        throw new DeadlineExceeded('an endpoint stays locked');
+      await sleep(BUSY_RETRY_MS);
+    }
+  }
+
+  #ask(claim: Claim): Promise<Claimed | 'busy' | undefined> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ item, resolve, reject });
+      this.#waiting.push({ claim, resolve, reject });
       this.#schedule();
     });
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#running >= this.#ports.parallel || this.#waiting.length === 0) return;
+    if (this.#isScheduled || this.#running >= STATEMENTS || this.#waiting.length === 0) return;
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
@@ -82,13 +63,13 @@ export class Batches<Item, Answer> {
   }
 
   async #runOne(): Promise<void> {
-    const batch = this.#waiting.splice(0, this.#ports.size);
+    const batch = this.#waiting.splice(0, BATCH_SIZE);
     this.#running++;
     this.#schedule();
     try {
-      const answers = await this.#ports.run(batch.map(({ item }) => item));
+      const answers = await this.#run(batch.map(({ claim }) => claim));
       batch.forEach(({ resolve }, n) => {
-        resolve(answers[n] as Answer);
+        resolve(answers[n]);
       });
     } catch (error) {
       for (const { reject } of batch) reject(error);

@@ -1,223 +1,334 @@
 import type { Sql } from '../../postgres/sql.ts';
-import { arrayLiteral, RawSql } from '../../postgres/sqlText.ts';
-import type { EndedAttempt, Lease } from './attempts.sql.ts';
-import {
-  dueInMsOf,
-  ENDPOINT,
-  FIRST_AND_DUE,
-  LEASE_END,
-  LEASE_ENOUGH,
-  NEXT,
-  NEXT_TOKEN,
-  type NextAttempt,
-  type NextRow,
-  NO_NEXT,
-  nextOf,
-  START,
-  STARTED,
-} from './claimParts.ts';
+import { arrayLiteral } from '../../postgres/sqlText.ts';
+import type { DeliveryStatus, RetryRule, Transition } from './transition.ts';
 
-/** An endpoint that was leased. */
-export interface ClaimedEndpoint {
-  readonly lease: Lease;
-  /** True when an earlier holder left an attempt in flight. Its end must be written before anything is sent. */
-  readonly hasInterrupted: boolean;
-  readonly next: NextAttempt;
+/** The right to send to one endpoint. Only the holder of the newest token may write results. */
+export interface Lease {
+  readonly webhookId: number;
+  readonly fencingToken: number;
 }
 
-/** What the holder of a lease asks for: to write the end of its attempt, if there was one, and to start the next. */
-export interface Completion {
-  readonly lease: Lease;
+/** An attempt that was counted and may now be sent. */
+export interface Attempt {
+  readonly deliveryId: string;
+  /** When the delivery was created, as Postgres writes it, to the microsecond: it identifies the partition. */
+  readonly createdAt: string;
+  readonly eventId: string;
+  readonly body: string;
+  /** Its number over the life of the delivery, from 1. */
+  readonly attempt: number;
+  readonly status: DeliveryStatus;
+  /** Attempts since the delivery was made or last replayed, this one included. */
+  readonly budgetUsed: number;
+  /** The endpoint as it is now: the revision changes with each of its settings. */
+  readonly owner: { readonly webhookId: number; readonly accountId: number; readonly revision: string };
+  readonly url: string;
+  readonly rule: RetryRule;
+  readonly sealedSecret: Buffer;
+  /** Null when no previous secret signs any more. */
+  readonly sealedPreviousSecret: Buffer | null;
+}
+
+/** An attempt whose process died before it wrote the result. */
+export type InterruptedAttempt = Pick<Attempt, 'deliveryId' | 'createdAt' | 'status' | 'budgetUsed' | 'rule'>;
+
+/** An attempt that ended. The delay to the next attempt counts from the moment at which this is written. */
+export interface EndedAttempt {
+  readonly attempt: Pick<Attempt, 'deliveryId' | 'createdAt'>;
+  readonly transition: Transition;
+  /** The outcome as the owner of the endpoint sees it. */
+  readonly result: {
+    readonly statusCode: number | null;
+    readonly error: string | null;
+    readonly durationMs: number | null;
+  };
+}
+
+/** What is asked of one endpoint: to lease it, or to go on under a lease. */
+export interface Claim {
+  readonly webhookId: number;
+  /** The lease to go on under; null to get one. */
+  readonly lease: Lease | null;
+  /** The attempt that was sent under the lease and has ended; null when there is none. */
   readonly ended: EndedAttempt | null;
+  /** False when no further attempt may start, so that the lease is given back. */
   readonly mayStart: boolean;
 }
 
-/** Nothing starts when the lease is lost. */
-export interface Completed {
-  /** False when a later holder has written the end of the attempt already, or the delivery is gone. */
+export interface Claimed {
+  readonly lease: Lease;
+  /** True when an earlier holder left an attempt in flight. Its end must be written before anything is sent. */
+  readonly hasInterrupted: boolean;
+  /** False when there was no end to write: a later holder has written it already, or the delivery is gone. */
   readonly written: boolean;
   readonly next: NextAttempt;
 }
 
+/** What comes next at an endpoint: an attempt to be sent under the lease. Without one the lease was given back. */
+export type NextAttempt =
+  | { readonly attempt: Attempt }
+  /** When the next attempt is due, not below 0; null when there is none. */
+  | { readonly attempt: null; readonly dueInMs: number | null };
+
 /**
- * Leases endpoints and counts the first due attempt of each, in one statement that waits for no lock. Answers in the
- * order asked. Undefined: somebody else has the lease or has locked the row, or the endpoint is gone.
+ * Leases endpoints, writes how attempts ended, and counts the next attempt of each endpoint: everything that must be
+ * true before a request leaves, in one statement that waits for no lock. It can be pasted into psql with its ten
+ * parameters.
  *
- * | CTE      | rows                                                                    |
- * |----------|-------------------------------------------------------------------------|
- * | endpoint | endpoints that are free, locked                                         |
- * | claim    | the same, with when the first delivery is due, and that one if it is    |
- * | leased   | a new token for each; the lease too, if there is something to do        |
- * | started  | the due deliveries, counted and marked with the token                   |
+ * - A lease lasts 30 s, an attempt 10 s at most. A lease with 25 s left is not renewed: an attempt may begin 10 s late.
+ * - All CTEs see the snapshot in which the statement began, but a lock gives the newest version of a row. So a row that
+ *   changed since then may look busy. That is safe, because a busy claim is repeated.
  */
-export async function claimEndpoints(
-  sql: Sql,
-  webhookIds: readonly number[],
-): Promise<(ClaimedEndpoint | undefined)[]> {
-  const rows = await sql<(NextRow & { fencing_token: number; may_start: boolean })[]>`
-    with endpoint as materialized (
-      select ${ENDPOINT}, not exists (
-        select from webhook_delivery d where d.webhook_id = w.id and d.attempt_token is not null) as may_start
-      from webhook w join account a on a.id = w.account_id
-      where w.id = any(${arrayLiteral(webhookIds)}::bigint[])
-        and (w.leased_until is null or w.leased_until < clock_timestamp())
-      order by w.id for no key update of w skip locked
-    ), claim as materialized (
-      select endpoint.*, ${FIRST_AND_DUE.columns} from endpoint ${FIRST_AND_DUE.joins}
-    ), leased as (
-      update webhook w set fencing_token = ${NEXT_TOKEN},
-        leased_until = case when not claim.may_start or claim.due_id is not null then ${LEASE_END} end
-      from claim where w.id = claim.id returning w.id, w.fencing_token
-    ), started as (
-      ${START} attempt_token = leased.fencing_token
-      from claim join leased on leased.id = claim.id
-      where d.id = claim.due_id and d.created_at = claim.due_created_at
-      returning ${STARTED}
-    )
-    select claim.id as webhook_id, leased.fencing_token, claim.may_start, ${NEXT},
-      ${dueInMsOf('claim.first_at')} as due_in_ms
-    from claim join leased on leased.id = claim.id left join started on started.webhook_id = claim.id`.named(
-    'claim_endpoints',
-  );
-  const byId = new Map(rows.map((row) => [row.webhook_id, row]));
-  return webhookIds.map((webhookId) => {
-    const row = byId.get(webhookId);
-    if (row === undefined) return undefined;
-    const lease = { webhookId, fencingToken: row.fencing_token };
-    return { lease, hasInterrupted: !row.may_start, next: nextOf(row) };
-  });
-}
+export const CLAIM = `
+with asked as materialized (
+  -- The claims, one for each endpoint. lease_token is null where a new lease is wanted, ended_id where no attempt ended.
+  select * from unnest(
+    $1::bigint[], $2::bigint[], $3::boolean[],
+    $4::text[], $5::timestamptz[], $6::text[], $7::float8[], $8::integer[], $9::text[], $10::integer[]
+  ) as a (webhook_id, lease_token, wants_start,
+    ended_id, ended_created_at, ended_as, delay_seconds, status_code, error, duration_ms)
 
-/**
- * For each lease: writes the end of its attempt and counts the next due one, all in one statement that waits for no
- * lock. Without a next attempt the lease is given back. Answers in the order asked. `busy`: somebody has locked the
- * endpoint or the delivery, and nothing was done for this lease.
- */
-export async function completeAndClaimAll(
-  sql: Sql,
-  completions: readonly Completion[],
-): Promise<(Completed | 'busy')[]> {
-  const rows = await completeStatement(sql, completions, false).named('complete_and_claim_all');
-  const byLease = new Map(rows.map((row) => [`${row.webhook_id} ${row.token}`, row]));
-  return completions.map(({ lease }) => {
-    const row = byLease.get(`${lease.webhookId} ${lease.fencingToken}`);
-    return row?.is_busy === true ? 'busy' : completedOf(row);
-  });
-}
+), endpoint as materialized (
+  -- Their endpoints, locked: those that nobody has leased, and those whose newest token is that of the claim.
+  -- A new token is one higher. After each renewal of ids (sql/0028) tokens go on far above every one that may have been
+  -- issued and lost, so that the holder of a lost one cannot write under the token of another pod.
+  -- No attempt may start while one of an earlier holder is in flight, or when the lease has run out.
+  select asked.*, w.account_id, w.url, w.retry_policy, w.max_retries, w.secret, w.active, a.active as owner_active,
+    w.updated_at::text as revision,
+    case when w.previous_secret_until > clock_timestamp() then w.previous_secret end as previous_secret,
+    coalesce(asked.lease_token, greatest(w.fencing_token + 1, (
+      select renewals::bigint << 32 from server_start order by ordinal desc limit 1))) as token,
+    asked.wants_start and case when asked.lease_token is null
+      then not exists (select from webhook_delivery d where d.webhook_id = w.id and d.attempt_token is not null)
+      else w.leased_until > clock_timestamp() end as may_start
+  from asked join webhook w on w.id = asked.webhook_id join account a on a.id = w.account_id
+  where case when asked.lease_token is null
+    then w.leased_until is null or w.leased_until < clock_timestamp()
+    else w.fencing_token = asked.lease_token end
+  order by w.id for no key update of w skip locked
 
-/** The same for one lease. Waits for locks. */
-export async function completeAndClaim(sql: Sql, completion: Completion): Promise<Completed> {
-  const [row] = await completeStatement(sql, [completion], true).named('complete_and_claim');
-  return completedOf(row);
-}
+), ended as materialized (
+  -- The deliveries whose attempt ended, locked, as long as that attempt is in flight under the token of the claim.
+  select endpoint.webhook_id, own.id, own.created_at from endpoint cross join lateral (
+    select d.id, d.created_at from webhook_delivery d
+    where d.id = endpoint.ended_id and d.created_at = endpoint.ended_created_at and d.attempt_token = endpoint.token
+    limit 1 for update skip locked) own
 
-type CompletedRow = NextRow & { token: number; is_busy: boolean; written: boolean };
+), busy as materialized (
+  -- The claims that lack one of these two rows although it exists: another transaction has locked it.
+  select asked.webhook_id
+  from asked left join endpoint using (webhook_id) left join ended using (webhook_id)
+  where case
+    when endpoint.webhook_id is null then (
+      select true from webhook w where w.id = asked.webhook_id and w.fencing_token = asked.lease_token)
+    when ended.webhook_id is null then (
+      select true from webhook_delivery d
+      where d.id = asked.ended_id and d.created_at = asked.ended_created_at and d.attempt_token = asked.lease_token)
+    end
 
-/**
- * | CTE       | rows                                                                                      |
- * |-----------|-------------------------------------------------------------------------------------------|
- * | asked     | the completions                                                                           |
- * | endpoint  | their endpoints, locked, as long as the token is still the newest                         |
- * | ended     | the deliveries whose attempt ended, locked, as long as that attempt is still in flight    |
- * | busy      | completions without one of these two rows, though it exists: somebody else has locked it  |
- * | claim     | endpoints that are not busy, with their first delivery and the one that is due            |
- * | completed | the ended deliveries, with their result                                                   |
- * | leased    | endpoints whose lease is renewed or given back, or whose failures begin, go on or end     |
- * | started   | the due deliveries, counted and marked with the token                                     |
- *
- * All CTEs see the snapshot in which the statement began, but a lock gives the newest version of a row. So a row that
- * changed since then may look busy. That is safe: completeAndClaim then waits and asks again.
- */
-function completeStatement(sql: Sql, completions: readonly Completion[], waits: boolean) {
-  const locking = waits ? WAITING : SKIPPING;
-  const leases = completions.map(({ lease }) => lease);
-  const ends = completions.map(({ ended }) => ended);
-  const delaysMs = ends.map((end) => end?.transition.nextAttemptDelayMs ?? null);
-  return sql<CompletedRow[]>`
-    with asked as materialized (
-      select * from unnest(
-        ${arrayLiteral(leases.map(({ webhookId }) => webhookId))}::bigint[],
-        ${arrayLiteral(leases.map(({ fencingToken }) => fencingToken))}::bigint[],
-        ${arrayLiteral(completions.map(({ mayStart }) => mayStart))}::boolean[],
-        ${ends.map((end) => end?.attempt.deliveryId ?? null)}::text[],
-        ${ends.map((end) => end?.attempt.createdAt ?? null)}::timestamptz[],
-        ${ends.map((end) => end?.transition.status ?? null)}::text[],
-        ${arrayLiteral(delaysMs.map((delayMs) => (delayMs === null ? null : delayMs / 1000)))}::float8[],
-        ${arrayLiteral(ends.map((end) => end?.result.statusCode ?? null))}::integer[],
-        ${ends.map((end) => end?.result.error ?? null)}::text[],
-        ${arrayLiteral(ends.map((end) => end?.result.durationMs ?? null))}::integer[]
-      ) as c (webhook_id, token, wants_start, ended_id, ended_created_at, ended_as, delay_seconds, status_code, error,
-        duration_ms)
-    ), endpoint as materialized (
-      select ${ENDPOINT}, w.leased_until, asked.*,
-        asked.wants_start and w.leased_until > clock_timestamp() as may_start
-      from asked join webhook w on w.id = asked.webhook_id and w.fencing_token = asked.token
-        join account a on a.id = w.account_id
-      order by w.id for no key update of w ${locking}
-    ), ended as materialized (
-      select endpoint.id as webhook_id, own.id, own.created_at from endpoint cross join lateral (
-        select d.id, d.created_at from webhook_delivery d
-        where d.id = endpoint.ended_id and d.created_at = endpoint.ended_created_at
-          and d.attempt_token = endpoint.token
-        limit 1 for update ${locking}) own
-    ), busy as materialized (
-      select asked.webhook_id, asked.token from asked
-      where ${waits ? NEVER : ALWAYS} and case
-        when not exists (
-          select from endpoint where endpoint.id = asked.webhook_id and endpoint.token = asked.token
-        ) then (
-          select true from webhook w where w.id = asked.webhook_id and w.fencing_token = asked.token)
-        when not exists (select from ended where ended.webhook_id = asked.webhook_id) then (
-          select true from webhook_delivery d where d.id = asked.ended_id and d.created_at = asked.ended_created_at
-            and d.attempt_token = asked.token)
-        else false end
-    ), claim as materialized (
-      select endpoint.*, ${FIRST_AND_DUE.columns} from endpoint ${FIRST_AND_DUE.joins}
-      where not exists (select from busy where busy.webhook_id = endpoint.id)
-    ), completed as (
-      update webhook_delivery d set status = claim.ended_as, attempt_token = null,
-        next_attempt_at = clock_timestamp() + make_interval(secs => claim.delay_seconds),
-        last_status_code = claim.status_code, last_error = claim.error, last_duration_ms = claim.duration_ms,
-        delivered_at = case when claim.ended_as = 'delivered' then clock_timestamp() end
-      from ended join claim on claim.id = ended.webhook_id
-      where d.id = ended.id and d.created_at = ended.created_at
-      returning claim.id as webhook_id, d.next_attempt_at
-    ), leased as (
-      update webhook w set
-        leased_until = case
-          when claim.due_id is null then null
-          when w.leased_until < ${LEASE_ENOUGH} then ${LEASE_END}
-          else w.leased_until end,
-        failing_since = case
-          when claim.ended_as = 'delivered' then null
-          when ${FAILED} then coalesce(w.failing_since, clock_timestamp())
-          else w.failing_since end,
-        failed_at = case when ${FAILED} then clock_timestamp() else w.failed_at end,
-        failures = case when claim.ended_as = 'delivered' then 0 when ${FAILED} then w.failures + 1 else w.failures end
-      from claim where w.id = claim.id and (claim.due_id is null or w.leased_until < ${LEASE_ENOUGH}
-        or ${FAILED} or (claim.ended_as = 'delivered' and w.failing_since is not null))
-    ), started as (
-      ${START} attempt_token = claim.token
-      from claim where d.id = claim.due_id and d.created_at = claim.due_created_at
-      returning ${STARTED}
-    )
-    select claim.id as webhook_id, claim.token, false as is_busy, completed.webhook_id is not null as written,
-      ${NEXT}, ${dueInMsOf('least(claim.first_at, completed.next_attempt_at)')} as due_in_ms
-    from claim left join completed on completed.webhook_id = claim.id
-      left join started on started.webhook_id = claim.id
+), claim as materialized (
+  -- The endpoints that are not busy: when their first delivery is due, and that delivery, locked, if it is due now.
+  -- Nothing is sent for a deactivated account, and to an inactive endpoint only tests, not their replays.
+  -- Whatever waits, each half reads the beginning of an index.
+  select endpoint.*, first.next_attempt_at as first_at, due.id as due_id, due.created_at as due_created_at
+  from endpoint left join lateral (
+    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
+      where endpoint.owner_active and endpoint.active
+        and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+      order by d.next_attempt_at limit 1)
     union all
-    select busy.webhook_id, busy.token, true, false, ${NO_NEXT} from busy`;
+    (select latest.id, latest.created_at, latest.next_attempt_at from (
+        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
+        where endpoint.owner_active and not endpoint.active
+          and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+        order by d.next_attempt_at desc limit 200) latest
+      where latest.event_type = 'ping' and latest.status <> 'requeued'
+      order by latest.next_attempt_at limit 1)
+  ) first on true left join lateral (
+    select d.id, d.created_at from webhook_delivery d
+    where endpoint.may_start and first.next_attempt_at <= clock_timestamp()
+      and d.id = first.id and d.created_at = first.created_at and d.next_attempt_at <= clock_timestamp()
+    limit 1 for update skip locked
+  ) due on true
+  where not exists (select from busy where busy.webhook_id = endpoint.webhook_id)
+
+), completed as (
+  -- Writes how the attempts ended.
+  update webhook_delivery d set status = claim.ended_as, attempt_token = null,
+    next_attempt_at = clock_timestamp() + make_interval(secs => claim.delay_seconds),
+    last_status_code = claim.status_code, last_error = claim.error, last_duration_ms = claim.duration_ms,
+    delivered_at = case when claim.ended_as = 'delivered' then clock_timestamp() end
+  from ended join claim using (webhook_id)
+  where d.id = ended.id and d.created_at = ended.created_at
+  returning claim.webhook_id, d.next_attempt_at
+
+), leased as (
+  -- Writes new tokens, the leases that begin, are renewed or are given back, and since when an endpoint has failed.
+  -- Who finds an attempt of an earlier holder keeps the lease, although nothing starts.
+  update webhook w set fencing_token = claim.token,
+    leased_until = case
+      when claim.due_id is null and (claim.may_start or claim.lease_token is not null) then null
+      when claim.lease_token is not null and w.leased_until >= clock_timestamp() + interval '25 seconds'
+        then w.leased_until
+      else clock_timestamp() + interval '30 seconds' end,
+    failing_since = case claim.ended_as
+      when 'delivered' then null
+      when 'failed' then coalesce(w.failing_since, clock_timestamp())
+      when 'exhausted' then coalesce(w.failing_since, clock_timestamp())
+      else w.failing_since end,
+    failed_at = case when claim.ended_as in ('failed', 'exhausted') then clock_timestamp() else w.failed_at end,
+    failures = case claim.ended_as
+      when 'delivered' then 0 when 'failed' then w.failures + 1 when 'exhausted' then w.failures + 1
+      else w.failures end
+  from claim where w.id = claim.webhook_id and (
+    claim.lease_token is null or claim.due_id is null
+    or w.leased_until < clock_timestamp() + interval '25 seconds'
+    or claim.ended_as in ('failed', 'exhausted')
+    or (claim.ended_as = 'delivered' and w.failing_since is not null))
+
+), started as (
+  -- Counts an attempt of each delivery that is due, and marks it with the token.
+  update webhook_delivery d set attempts = d.attempts + 1, spent = d.spent + 1, next_attempt_at = null,
+    attempt_token = claim.token
+  from claim where d.id = claim.due_id and d.created_at = claim.due_created_at
+  returning claim.webhook_id, d.id, d.created_at, d.event_id, d.body, d.attempts, d.status, d.spent
+)
+-- due_in_ms: where nothing was started, the milliseconds until something may be. 100 when the delivery that is due is
+-- locked, by a replay for example.
+select webhook_id, claim.token, claim.lease_token is null and not claim.may_start as has_interrupted,
+  busy.webhook_id is not null as is_busy, completed.webhook_id is not null as written,
+  started.id, started.created_at::text, started.event_id, started.body, started.attempts, started.status, started.spent,
+  claim.account_id, claim.revision, claim.url, claim.retry_policy, claim.max_retries, claim.secret,
+  claim.previous_secret,
+  case when started.id is null and coalesce(claim.first_at, completed.next_attempt_at) is not null then greatest(
+    0, extract(epoch from least(claim.first_at, completed.next_attempt_at) - clock_timestamp()) * 1000,
+    case when claim.may_start and claim.first_at <= clock_timestamp() then 100 end)::float8 end as due_in_ms
+from claim left join completed using (webhook_id) left join started using (webhook_id)
+  full join busy using (webhook_id)`;
+
+interface ClaimRow {
+  readonly webhook_id: number;
+  readonly token: number;
+  readonly has_interrupted: boolean;
+  readonly is_busy: boolean;
+  readonly written: boolean;
+  /** Null when no attempt was started. */
+  readonly id: string | null;
+  readonly created_at: string;
+  readonly event_id: string;
+  readonly body: string;
+  readonly attempts: number;
+  readonly status: DeliveryStatus;
+  readonly spent: number;
+  readonly account_id: number;
+  readonly revision: string;
+  readonly url: string;
+  readonly retry_policy: RetryRule['policy'];
+  readonly max_retries: number;
+  readonly secret: Buffer;
+  readonly previous_secret: Buffer | null;
+  readonly due_in_ms: number | null;
 }
 
-/** The attempt failed. Whether it is retried does not matter. */
-const FAILED = new RawSql("claim.ended_as in ('failed', 'exhausted')");
-const SKIPPING = new RawSql('skip locked');
-const WAITING = new RawSql('');
-const ALWAYS = new RawSql('true');
-const NEVER = new RawSql('false');
+/**
+ * Runs `CLAIM` for claims of different endpoints and answers in their order. `busy`: another transaction has locked the
+ * endpoint or the ended delivery, and nothing was done. Undefined: somebody else has the lease, or the endpoint is gone.
+ */
+export async function claimDeliveries(
+  sql: Sql,
+  claims: readonly Claim[],
+): Promise<(Claimed | 'busy' | undefined)[]> {
+  const ends = claims.map(({ ended }) => ended);
+  const delaysMs = ends.map((end) => end?.transition.nextAttemptDelayMs ?? null);
+  const rows = await sql.prepared<readonly ClaimRow[]>('claim_deliveries', CLAIM, [
+    arrayLiteral(claims.map(({ webhookId }) => webhookId)),
+    arrayLiteral(claims.map(({ lease }) => lease?.fencingToken ?? null)),
+    arrayLiteral(claims.map(({ mayStart }) => mayStart)),
+    ends.map((end) => end?.attempt.deliveryId ?? null),
+    ends.map((end) => end?.attempt.createdAt ?? null),
+    ends.map((end) => end?.transition.status ?? null),
+    arrayLiteral(delaysMs.map((delayMs) => (delayMs === null ? null : delayMs / 1000))),
+    arrayLiteral(ends.map((end) => end?.result.statusCode ?? null)),
+    ends.map((end) => end?.result.error ?? null),
+    arrayLiteral(ends.map((end) => end?.result.durationMs ?? null)),
+  ]);
+  const byId = new Map(rows.map((row) => [row.webhook_id, row]));
+  return claims.map(({ webhookId }) => {
+    const row = byId.get(webhookId);
+    return row?.is_busy === true ? 'busy' : row && claimedOf(row);
+  });
+}
 
-/** No row: the lease is lost, so somebody else has the endpoint; or the endpoint is gone. */
-function completedOf(row: CompletedRow | undefined): Completed {
-  if (row === undefined) return { written: false, next: { attempt: null, dueInMs: 0 } };
-  return { written: row.written, next: nextOf(row) };
+function claimedOf(row: ClaimRow): Claimed {
+  return {
+    lease: { webhookId: row.webhook_id, fencingToken: row.token },
+    hasInterrupted: row.has_interrupted,
+    written: row.written,
+    next: row.id === null ? { attempt: null, dueInMs: row.due_in_ms } : { attempt: attemptOf(row, row.id) },
+  };
+}
+
+function attemptOf(row: ClaimRow, deliveryId: string): Attempt {
+  return {
+    deliveryId,
+    createdAt: row.created_at,
+    eventId: row.event_id,
+    body: row.body,
+    attempt: row.attempts,
+    status: row.status,
+    budgetUsed: row.spent,
+    owner: { webhookId: row.webhook_id, accountId: row.account_id, revision: row.revision },
+    url: row.url,
+    rule: { policy: row.retry_policy, maxRetries: row.max_retries },
+    sealedSecret: row.secret,
+    sealedPreviousSecret: row.previous_secret,
+  };
+}
+
+/** Ends a lease at once. An attempt may still be in flight, so the next sweep finds the endpoint, as after a crash. */
+export async function releaseLease(sql: Sql, { webhookId, fencingToken }: Lease): Promise<void> {
+  await sql`
+    update webhook set leased_until = clock_timestamp() where id = ${webhookId} and fencing_token = ${fencingToken}`;
+}
+
+/** Attempts that earlier holders of the lease left in flight. */
+export async function selectInterrupted(sql: Sql, lease: Lease): Promise<InterruptedAttempt[]> {
+  const rows = await sql<
+    (Pick<ClaimRow, 'created_at' | 'status' | 'spent' | 'retry_policy' | 'max_retries'> & { id: string })[]
+  >`
+    select d.id, d.created_at::text, d.status, d.spent, w.retry_policy, w.max_retries
+    from webhook_delivery d join webhook w on w.id = d.webhook_id
+    where d.webhook_id = ${lease.webhookId} and d.attempt_token is not null
+      and d.attempt_token < ${lease.fencingToken}`;
+  return rows.map((row) => ({
+    deliveryId: row.id,
+    createdAt: row.created_at,
+    status: row.status,
+    budgetUsed: row.spent,
+    rule: { policy: row.retry_policy, maxRetries: row.max_retries },
+  }));
+}
+
+/**
+ * Writes the end of an attempt, and nothing else. `startedUnder` is the attempt's own lease; `interruptedBefore` is a
+ * later one, for an interrupted attempt. False when a later holder has written its end already, or the delivery is
+ * gone.
+ */
+export async function completeAttempt(
+  sql: Sql,
+  token: { readonly startedUnder: Lease } | { readonly interruptedBefore: Lease },
+  { attempt, transition, result }: EndedAttempt,
+): Promise<boolean> {
+  const { status, nextAttemptDelayMs: delayMs } = transition;
+  const completed = await sql`
+    update webhook_delivery d set status = ${status}, attempt_token = null,
+      next_attempt_at = clock_timestamp() + make_interval(secs => ${delayMs === null ? null : delayMs / 1000}::float8),
+      last_status_code = ${result.statusCode}, last_error = ${result.error}, last_duration_ms = ${result.durationMs},
+      delivered_at = case when ${status} = 'delivered' then clock_timestamp() end
+    where d.id = ${attempt.deliveryId} and d.created_at = ${attempt.createdAt}::timestamptz and ${
+      'startedUnder' in token
+        ? sql`d.attempt_token = ${token.startedUnder.fencingToken}`
+        : sql`d.attempt_token < ${token.interruptedBefore.fencingToken}`
+    }`;
+  return completed.count > 0;
 }

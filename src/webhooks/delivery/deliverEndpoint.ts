@@ -7,16 +7,15 @@ import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
 import {
   type Attempt,
-  type AttemptResult,
+  type Claim,
+  type Claimed,
   completeAttempt,
   type EndedAttempt,
   type Lease,
+  type NextAttempt,
   releaseLease,
   selectInterrupted,
-} from './attempts.sql.ts';
-import type { ClaimBatches } from './claimBatches.ts';
-import type { NextAttempt } from './claimParts.ts';
-import type { Completed } from './claims.sql.ts';
+} from './claims.sql.ts';
 import { selectDueInMs } from './dueEndpoints.sql.ts';
 import { open } from './secretBox.ts';
 import type { SendResult, WebhookRequest } from './sendWebhook.ts';
@@ -38,7 +37,8 @@ const WRITE_PAUSE_MS = 500;
 
 export interface DeliverPorts {
   readonly sql: Sql;
-  readonly claims: Pick<ClaimBatches, 'claim' | 'completeAndClaim'>;
+  /** Runs a claim (see ClaimBatches). */
+  readonly claim: (claim: Claim) => Promise<Claimed | undefined>;
   readonly clock: Clock;
   readonly secretsKey: KeyObject;
   readonly allowNets: CidrSet;
@@ -60,7 +60,7 @@ export interface DeliverPorts {
 export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): Promise<number | null> {
   const startedAtMs = performance.now();
   if (ports.isStopping()) return 0;
-  const claimed = await ports.claims.claim(webhookId);
+  const claimed = await ports.claim({ webhookId, lease: null, ended: null, mayStart: true });
   if (claimed === undefined) return retryDelayMs(ports.sql, webhookId);
   const { lease } = claimed;
   try {
@@ -69,14 +69,14 @@ export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): P
     if (claimed.hasInterrupted) {
       await completeInterrupted(ports, lease);
       askedAtMs = performance.now();
-      ({ next } = await ports.claims.completeAndClaim({ lease, ended: null, mayStart: true }));
+      next = await claimNext(ports, lease, null, true);
     }
     for (let sent = 1; next.attempt !== null; sent++) {
       if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await leaveToNextHolder(ports.sql, lease);
       const ended = await deliver(ports, lease, next.attempt, askedAtMs + SENT_BY_MS);
       askedAtMs = performance.now();
       const isOver = sent === MAX_DELIVERIES || askedAtMs - startedAtMs > MAX_MS || !ports.hasSlot();
-      next = await complete(ports, lease, ended, !isOver);
+      next = await claimNext(ports, lease, ended, !isOver);
     }
     return next.dueInMs;
   } catch (error) {
@@ -118,20 +118,25 @@ async function deliver(
   return { attempt, outcome, transition: next, result };
 }
 
-/** Writes the result of an attempt and claims the next. */
-async function complete(
+/** Writes the result of the attempt that ended, if there is one, and claims the next. */
+async function claimNext(
   ports: DeliverPorts,
   lease: Lease,
-  ended: Ended,
+  ended: Ended | null,
   mayStart: boolean,
 ): Promise<NextAttempt> {
-  const completion = { lease, ended, mayStart: mayStart && !ports.isStopping() };
-  const { written, next } = await ports.claims
-    .completeAndClaim(completion)
-    .catch((error: unknown) => completeLater(ports, lease, ended, error));
-  ports.onAttempt(written ? ended.outcome : 'fenced', ended.result.durationMs);
-  return next;
+  const claim = { webhookId: lease.webhookId, lease, ended, mayStart: mayStart && !ports.isStopping() };
+  const claimed = await ports
+    .claim(claim)
+    .catch((error: unknown) =>
+      ended === null ? Promise.reject(error) : completeLater(ports, lease, ended, error),
+    );
+  if (ended !== null) ports.onAttempt(claimed?.written ? ended.outcome : 'fenced', ended.result.durationMs);
+  return claimed?.next ?? LOST;
 }
+
+/** The lease is lost: another pod has the endpoint, or it is gone. */
+const LOST: NextAttempt = { attempt: null, dueInMs: 0 };
 
 /**
  * Writes a result after Postgres was away. Without that the attempt would count as interrupted, whatever its outcome
@@ -142,7 +147,7 @@ async function completeLater(
   lease: Lease,
   ended: Ended,
   firstError: unknown,
-): Promise<Completed> {
+): Promise<Pick<Claimed, 'written' | 'next'>> {
   for (let tries = 1, error = firstError; ; tries++) {
     if (!isUnavailable(error) || tries === WRITE_TRIES || isStopping()) throw error;
     await sleep(WRITE_PAUSE_MS);
@@ -160,7 +165,7 @@ async function sendAttempt(
   lease: Lease,
   attempt: Attempt,
   sendUntilMs: number,
-): Promise<{ outcome: AttemptOutcome; result: AttemptResult }> {
+): Promise<Pick<Ended, 'outcome' | 'result'>> {
   const secret = open(ports.secretsKey, attempt.sealedSecret);
   if (secret === null) {
     return { outcome: 'failed', result: { statusCode: null, error: 'secret_unreadable', durationMs: null } };
@@ -202,7 +207,7 @@ async function sendAttempt(
   }
 }
 
-const INTERRUPTED: AttemptResult = { statusCode: null, error: 'interrupted', durationMs: null };
+const INTERRUPTED: Ended['result'] = { statusCode: null, error: 'interrupted', durationMs: null };
 
 /** An interrupted attempt counts as failed. Nobody knows whether it arrived, so the delivery is sent again. */
 async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, lease: Lease): Promise<void> {

@@ -162,20 +162,16 @@ export class DeliveryWorkers {
     accountId: number,
     endpoint: ActiveEndpoint,
   ): Promise<number | null> {
-    const { slots, claims, send } = this.#ports;
+    const { slots, claim, send } = this.#ports;
     const slot = await slots.acquire(webhookId, accountId);
-    // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
-    const looking = <T>(look: () => Promise<T>): Promise<T> => {
-      endpoint.isWoken = false;
-      return look();
-    };
     try {
       return await deliverEndpoint(
         {
           ...this.#ports,
-          claims: {
-            claim: (id) => looking(() => claims.claim(id)),
-            completeAndClaim: (completion) => looking(() => claims.completeAndClaim(completion)),
+          claim: (asked) => {
+            // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
+            endpoint.isWoken = false;
+            return claim(asked);
           },
           send: (request) => slot.attempt(() => send(request)),
           hasSlot: () => slot.isHeld,

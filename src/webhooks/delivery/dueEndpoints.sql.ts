@@ -26,10 +26,11 @@ export async function selectDueEndpoints(sql: Sql, afterId: number, max: number)
         where d.next_attempt_at is not null and d.webhook_id > waiting.id order by d.webhook_id limit 1) next
       where waiting.n < ${max}
     )
-    select waiting.id, due.at is not null as is_due, ${dueInMs('due.at')} as due_in_ms,
-      greatest(0, extract(epoch from clock_timestamp() - due.at) * 1000)::float8 as late_ms
+    select waiting.id, first.next_attempt_at is not null as is_due,
+      ${dueInMs('first.next_attempt_at')} as due_in_ms,
+      greatest(0, extract(epoch from clock_timestamp() - first.next_attempt_at) * 1000)::float8 as late_ms
     from waiting left join ${ENDPOINTS} on endpoint.id = waiting.id
-      left join lateral (select first.next_attempt_at as at from (${firstSendable('endpoint')}) first) due on true
+      left join lateral (${FIRST_SENDABLE}) first on true
     where waiting.n > 0 order by waiting.n`;
   const due = rows.filter((row) => row.is_due);
   const dueInMsById = new Map(due.map((row) => [row.id, row.due_in_ms]));
@@ -55,7 +56,7 @@ async function selectAbandoned(sql: Sql): Promise<number[]> {
 export async function selectDueInMs(sql: Sql, webhookId: number): Promise<number | null> {
   const [row] = await sql<{ due_in_ms: number }[]>`
     select ${dueInMs('first.next_attempt_at')} as due_in_ms
-    from ${ENDPOINTS} cross join lateral (${firstSendable('endpoint')}) first where endpoint.id = ${webhookId}`;
+    from ${ENDPOINTS} cross join lateral (${FIRST_SENDABLE}) first where endpoint.id = ${webhookId}`;
   return row?.due_in_ms ?? null;
 }
 
@@ -68,37 +69,27 @@ export async function countWaiting(sql: Sql, max: number): Promise<number> {
 }
 
 /** Milliseconds until `time`, a column, not below 0. */
-export function dueInMs(time: string): RawSql {
+function dueInMs(time: string): RawSql {
   return new RawSql(`greatest(0, extract(epoch from ${time} - clock_timestamp()) * 1000)::float8`);
 }
 
-/** How many deliveries of an inactive endpoint are searched for a test, the latest due first. */
-const INACTIVE_SCAN_MAX = 200;
-
 /**
- * The delivery that is sent next, due or not: at most one row of id, created_at and next_attempt_at. `endpoint` names
- * a row with id, active and owner_active.
- *
- * - Nothing is sent for a deactivated account.
- * - For an inactive endpoint only tests are sent, and not their replays.
- *
- * Either part reads the beginning of an index, however many deliveries wait.
+ * When the delivery of an endpoint that is sent next is due, at most one row. The same rule as in the CTE `claim` of a
+ * claim: nothing for a deactivated account, and for an inactive endpoint only tests, not their replays. Either half
+ * reads the beginning of an index, however many deliveries wait.
  */
-export function firstSendable(endpoint: string): RawSql {
-  return new RawSql(`
-    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
-      where ${endpoint}.owner_active and ${endpoint}.active and d.webhook_id = ${endpoint}.id
-        and d.next_attempt_at is not null
+const FIRST_SENDABLE = new RawSql(`
+    (select d.next_attempt_at from webhook_delivery d
+      where endpoint.owner_active and endpoint.active and d.webhook_id = endpoint.id and d.next_attempt_at is not null
       order by d.next_attempt_at limit 1)
     union all
-    (select latest.id, latest.created_at, latest.next_attempt_at from (
-        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
-        where ${endpoint}.owner_active and not ${endpoint}.active and d.webhook_id = ${endpoint}.id
+    (select latest.next_attempt_at from (
+        select d.next_attempt_at, d.event_type, d.status from webhook_delivery d
+        where endpoint.owner_active and not endpoint.active and d.webhook_id = endpoint.id
           and d.next_attempt_at is not null
-        order by d.next_attempt_at desc limit ${INACTIVE_SCAN_MAX}) latest
+        order by d.next_attempt_at desc limit 200) latest
       where latest.event_type = 'ping' and latest.status <> 'requeued'
       order by latest.next_attempt_at limit 1)`);
-}
 
 const ENDPOINTS = new RawSql(`(
   select w.id, w.active, a.active as owner_active from webhook w join account a on a.id = w.account_id) endpoint`);

@@ -7,7 +7,7 @@ import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';
 import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
 import { ClaimBatches } from '../../../src/webhooks/delivery/claimBatches.ts';
-import { type ClaimedEndpoint, claimEndpoints } from '../../../src/webhooks/delivery/claims.sql.ts';
+import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
 import type { DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import { newDeliveryIds, newEventId } from '../../../src/webhooks/delivery/message.ts';
 import { newSecret, seal } from '../../../src/webhooks/delivery/secretBox.ts';
@@ -85,9 +85,10 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
     },
     ports: (send) => {
       const outcomes: string[] = [];
+      const batches = new ClaimBatches((claims) => claimDeliveries(sql, claims));
       return {
         sql,
-        claims: new ClaimBatches(sql),
+        claim: (claim) => batches.claim(claim),
         clock: Date.now,
         secretsKey: KEY,
         allowNets: nets.value,
@@ -102,10 +103,21 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
   };
 }
 
-/** Claims one endpoint. */
-export async function claimEndpoint(sql: Sql, webhookId: number): Promise<ClaimedEndpoint | undefined> {
-  const [opened] = await claimEndpoints(sql, [webhookId]);
-  return opened;
+/** How long a lease lasts. */
+export const LEASE_SECONDS = 30;
+
+/** Asks for the lease of an endpoint. */
+export const leaseOf = (webhookId: number): Claim => ({
+  webhookId,
+  lease: null,
+  ended: null,
+  mayStart: true,
+});
+
+/** Claims one endpoint, whose rows nobody has locked. */
+export async function claimEndpoint(sql: Sql, webhookId: number): Promise<Claimed | undefined> {
+  const [claimed] = await claimDeliveries(sql, [leaseOf(webhookId)]);
+  return claimed === 'busy' ? undefined : claimed;
 }
 
 export const ANSWERED: SendResult = { kind: 'answered', statusCode: 200, durationMs: 1 };
