@@ -1,7 +1,6 @@
 import { hash } from 'node:crypto';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import type { FieldError } from '../lib/fieldError.ts';
-import { invariant } from '../lib/invariant.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { AreaDraft } from './draft/areaDraft.ts';
@@ -95,7 +94,6 @@ async function replay(
   if (body !== null) return { kind: 'replayed', areaId, body };
   const valid = await turns.once(writer.accountId, () => completeDraft(draft));
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
-  invariant(createdAtMs !== null, 'an answer without its body has the time of its area');
   const { definition, measures, warnings } = valid.value;
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
   const area = { id: areaId, ...owner, definition, measures, createdAtMs, revision: 1 };

@@ -9,8 +9,8 @@ const KEPT_BODY_CHARS = 4_096;
 /** The answer to a creation. The area may be gone by now. */
 export interface StoredAnswer {
   readonly areaId: number;
-  /** When it was created; null where a version before has stored the answer. */
-  readonly createdAtMs: number | null;
+  /** When it was created. */
+  readonly createdAtMs: number;
   /** Null: too long to be kept. */
   readonly body: string | null;
 }
@@ -35,14 +35,14 @@ export async function claimAnswer(tx: Tx, accountId: number, key: string, bodyHa
     on conflict do nothing returning 1`;
   if (claimed.length > 0) return { kind: 'claimed' };
   const [row] = await tx<
-    { body_hash: Buffer; area_id: number; answer: string | null; area_created_at: Date | null }[]
+    { body_hash: Buffer; area_id: number; answer: string | null; area_created_at: Date }[]
   >`
     select body_hash, area_id, answer, area_created_at from idempotent_answer where account_id = ${accountId} and key = ${key}`;
   // It was pruned between the two statements.
   if (row === undefined) return claimAnswer(tx, accountId, key, bodyHash);
   if (!row.body_hash.equals(bodyHash)) return { kind: 'mismatch' };
   const { area_id: areaId, answer: body, area_created_at: createdAt } = row;
-  return { kind: 'answered', stored: { areaId, createdAtMs: createdAt?.getTime() ?? null, body } };
+  return { kind: 'answered', stored: { areaId, createdAtMs: createdAt.getTime(), body } };
 }
 
 /** Stores the answer of a claimed key and its area, in the same transaction; of a long body only what it is made of. */

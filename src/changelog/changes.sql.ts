@@ -21,9 +21,7 @@ export interface Change {
   /** In any order; an entity that was changed twice may be there twice. */
   readonly entityIds: readonly number[];
   readonly payload: Buffer | null;
-  /** What the payload lacks; null where a pod of an earlier version wrote it. */
-  readonly details: Buffer | null;
-  /** The stays that changed with it; null where a pod of an earlier version wrote it. */
+  /** The stays that changed with the positions. */
   readonly stays: string | null;
   /** Of position updates: the transaction that stored them. */
   readonly xid: number;
@@ -35,11 +33,11 @@ export interface Change {
  */
 export type FeedSnapshot = string;
 
-/** How far a reader has come in the feed. The snapshot is meaningful on this server only (`history`, sql/0010). */
+/** How far a reader has come in the feed. The snapshot is meaningful only under this history of the server (server_history). */
 export interface FeedCursor {
   readonly snapshot: FeedSnapshot;
   readonly history: string;
-  /** The start of this server (sql/0028). */
+  /** The start of this server (table server_start). */
   readonly start: number;
   /** A position in its write-ahead log up to which all that the cursor sees is on disk, in bytes. */
   readonly flushedBytes: number;
@@ -95,15 +93,9 @@ export async function recordChange(
 }
 
 /** Appends the position updates of one ingest transaction; returns its id. They do not raise the version of a world. */
-export async function recordPositions(
-  tx: Tx,
-  payload: Buffer,
-  details: Buffer | null = null,
-  stays: string | null = null,
-): Promise<number> {
+export async function recordPositions(tx: Tx, payload: Buffer, stays: string): Promise<number> {
   const [row] = await tx<{ xid: string }[]>`
-    insert into change (kind, payload, details, stays) values ('positions', ${payload}, ${details}, ${stays})
-    returning xid::text as xid`;
+    insert into change (kind, payload, stays) values ('positions', ${payload}, ${stays}) returning xid::text as xid`;
   invariant(row, 'an insert returns its row');
   return Number(row.xid);
 }
@@ -140,7 +132,7 @@ export async function selectChanges(
              version_base() as version_base, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot) as pruned
       from change_horizon
     ), found as materialized (
-      select xid, id, kind, world_id, world_version, entity_id, payload, details, stays,
+      select xid, id, kind, world_id, world_version, entity_id, payload, stays,
           sum(octet_length(payload) + coalesce(octet_length(stays), 0)) over (
           order by xid, id rows between unbounded preceding and 1 preceding) as bytes_before
       from change
@@ -156,14 +148,14 @@ export async function selectChanges(
       limit (select count(*) = ${PAGE_ROWS} or count(*) > (select count(*) from page) from found)::int
     ), grouped as (
       select kind, world_id, max(world_version) as world_version, string_agg(entity_id::text, ',') as ids,
-             null::bytea as payload, null::bytea as details, null::text as stays, null::text as xid
+             null::bytea as payload, null::text as stays, null::text as xid
       from page where kind <> 'positions' group by kind, world_id
       union all
-      select kind, null, null, null, payload, details, stays, xid::text from page where kind = 'positions'
+      select kind, null, null, null, payload, stays, xid::text from page where kind = 'positions'
     )
     select asked.up_to::text, asked.history, asked.start, asked.flushed_bytes, asked.pruned, last.xid::text as last_xid,
            last.id as last_id, grouped.kind, grouped.world_id, grouped.world_version + asked.version_base as world_version,
-           grouped.ids, grouped.payload, grouped.details, grouped.stays, grouped.xid
+           grouped.ids, grouped.payload, grouped.stays, grouped.xid
     from asked left join last on true left join grouped on true`;
   const first = rows[0];
   invariant(first, 'the feed query always returns a row');
@@ -212,7 +204,6 @@ interface ChangeRow {
   world_version: number | null;
   ids: string | null;
   payload: Buffer | null;
-  details: Buffer | null;
   stays: string | null;
   xid: string | null;
 }
@@ -224,15 +215,14 @@ function changeOf(kind: ChangeKind, row: ChangeRow): Change {
     worldVersion: row.world_version,
     entityIds: row.ids === null ? [] : row.ids.split(',').map(Number),
     payload: row.payload,
-    details: row.details,
     stays: row.stays,
     xid: Number(row.xid ?? 0),
   };
 }
 
-/** Rows of one page, and the payload bytes after which it ends. One ingest transaction brings up to 640 kB. */
+/** Rows of one page, and the payload bytes after which it ends. One ingest transaction has up to 800 kB. */
 const PAGE_ROWS = 10_000;
-const PAGE_BYTES = 1_000_000;
+const PAGE_BYTES = 1_250_000;
 
 /**
  * What memory at a cursor does not know yet, of all that points are evaluated against: the worlds with changes of areas
@@ -246,7 +236,7 @@ const UNAPPLIED_MAX = 1_000;
 
 /**
  * Called under the locks of the devices, so it also sees what other pods committed until now. It costs as much for an
- * import of 10 000 areas as for one area (sql/0013).
+ * import of 10 000 areas as for one area (unapplied_changes).
  */
 export async function selectUnapplied(
   tx: Tx,

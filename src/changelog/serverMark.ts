@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 export interface ServerMark {
   /** Of the database, whatever its timeline. */
   readonly lineage: string;
-  /** The start of the server (sql/0028); 0 in cursors of the version before. */
+  /** The start of the server (table server_start). */
   readonly start: number;
   /** A position in the write-ahead log up to which everything that the cursor has seen is on disk, in bytes. */
   readonly walBytes: number;
@@ -65,8 +65,6 @@ export class ServerStarts {
       walBytes = Math.min(walBytes, later.walBytes);
       nextXid = Math.min(nextXid, later.nextXid);
     }
-    // Cursors of the version before were made before the first of them.
-    this.#kept.set(0, { walBytes, nextXid });
   }
 
   has(start: number): boolean {

@@ -3,9 +3,9 @@ import { awaitPods } from '../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
 import { WorkTurns } from '../lib/workTurns.ts';
+import { sessionName } from '../postgres/connection.ts';
 import { withEmbedded } from '../postgres/embedded/embedded.ts';
 import { type Log, migrate } from '../postgres/migrate.ts';
-import { sessionName } from '../postgres/sessionName.ts';
 import { openSql, type Sql } from '../postgres/sql.ts';
 import type { VersionPublisherConnection } from './redisVersionPublisher.ts';
 

@@ -82,7 +82,7 @@ export async function applyChanges(
     if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
   }
   const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
-  await loadDevices(ports, fleet, [...new Set([...unknown, ...saidInPart(changes)])], 'moved');
+  await loadDevices(ports, fleet, unknown, 'moved');
 }
 
 function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
@@ -90,18 +90,9 @@ function idsOf(changes: readonly Change[], kind: Change['kind']): Set<number> {
 }
 
 function* positionUpdatesOf(changes: readonly Change[]): Generator<PositionUpdate, void> {
-  for (const { payload, details, stays, xid } of changes) {
-    if (payload !== null) yield* decodePositionUpdates(payload, details, stays, xid);
+  for (const { payload, stays, xid } of changes) {
+    if (payload !== null) yield* decodePositionUpdates(payload, stays ?? '[]', xid);
   }
-}
-
-/** Devices of which a pod of an earlier version says that they moved, but not how, or not into which areas. */
-function saidInPart(changes: readonly Change[]): number[] {
-  return changes.flatMap(({ payload, details, stays }) =>
-    payload === null || (details !== null && stays !== null)
-      ? []
-      : Array.from(decodePositionUpdates(payload), ({ deviceId }) => deviceId),
-  );
 }
 
 async function loadDevices(

@@ -18,8 +18,6 @@ const IDS_MEANWHILE = 1_000_000;
 const KNOWN_MS = MINUTE_MS;
 /** The partition that has no range. */
 const REST = 'fleet_event_rest';
-/** The partition that may have events from before there were partitions. */
-const FIRST = 'fleet_event_first';
 
 /** A partition of fleet_event: a range of ids. */
 interface EventPart {
@@ -100,24 +98,15 @@ export async function dropEventParts(sql: Sql, oldestMs: number): Promise<string
 
 const DELETED_AT_A_TIME = 5_000;
 
-/**
- * Deletes some of the oldest events of the two partitions that no time belongs to: those from before there were
- * partitions, and those behind all ranges. Returns how many.
- */
+/** Deletes some of the oldest events behind all ranges, which no partition of a time has. Returns how many. */
 export async function deleteOldEvents(sql: Sql, oldestMs: number): Promise<number> {
-  const hasFirst = (await selectParts(sql)).some(({ name }) => name === FIRST);
-  let deleted = 0;
-  for (const name of hasFirst ? [FIRST, REST] : [REST]) {
-    const { count } = await sql`
-      with oldest as materialized (
-        select id, coalesce(recorded_at, occurred_at) as produced_at from ${identifier(name)}
-        order by id limit ${DELETED_AT_A_TIME}
-      )
-      delete from ${identifier(name)}
-      where id in (select id from oldest where produced_at < ${new Date(oldestMs)})`;
-    deleted += count;
-  }
-  return deleted;
+  const { count } = await sql`
+    with oldest as materialized (
+      select id, recorded_at from ${identifier(REST)} order by id limit ${DELETED_AT_A_TIME}
+    )
+    delete from ${identifier(REST)}
+    where id in (select id from oldest where recorded_at < ${new Date(oldestMs)})`;
+  return count;
 }
 
 /**

@@ -80,7 +80,7 @@ export async function selectEventFeed(
   const steps = 1 + (isNarrowed ? WALK_MAX : (WALKS.find((events) => limit <= events) ?? limit));
   const columns = sql`
     xid, id, type, direction, message, device_imei, data, read, occurred_at,
-    coalesce(recorded_at, occurred_at) as recorded_at`;
+    recorded_at`;
   const walks = worldIds.flatMap((worldId) =>
     cuts.ranges(sql).map(
       (range) => sql`(

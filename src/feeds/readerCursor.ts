@@ -49,8 +49,6 @@ export interface ReaderCursor {
 export const ALSO_MAX = 8;
 
 const VERSION = 3;
-/** Has the timeline in place of the start, and no end of a snapshot. */
-const VERSION_BEFORE = 2;
 const HAS_DEVICES = 1;
 const HAS_EVENTS = 2;
 
@@ -92,7 +90,7 @@ export function encodeCursor(cursor: ReaderCursor): Buffer {
   return to.bytes();
 }
 
-/** The inverse of `encodeCursor`, also of the version before; null when the bytes are of neither. */
+/** The inverse of `encodeCursor`; null when the bytes are not a cursor of this version. */
 export function decodeCursor(bytes: Uint8Array): ReaderCursor | null {
   try {
     return read(new VarintReader(bytes));
@@ -103,13 +101,12 @@ export function decodeCursor(bytes: Uint8Array): ReaderCursor | null {
 }
 
 function read(from: VarintReader): ReaderCursor | null {
-  const version = from.number();
-  if (version !== VERSION && version !== VERSION_BEFORE) return null;
+  if (from.number() !== VERSION) return null;
   const parts = from.number();
   const issuedAtMs = from.number() * 1000;
   const accountId = from.number();
   const worldIds = times(from.number(), () => from.number());
-  const server = readServer(from, version);
+  const server = { lineage: from.text(), start: from.number(), walBytes: from.number(), xmax: from.number() };
   const snapshots = times(from.number(), () => Snapshot.read(from));
   const snapshotAt = (n: number): Snapshot => {
     const snapshot = snapshots[n];
@@ -133,15 +130,6 @@ function read(from: VarintReader): ReaderCursor | null {
       ? null
       : { ...take(), fromMs: ((from: number) => (from === 0 ? null : from - 1))(from.number()) };
   return from.isAtEnd ? { issuedAtMs, accountId, worldIds, server, devices, events } : null;
-}
-
-function readServer(from: VarintReader, version: number): ServerMark {
-  const lineage = from.text();
-  const start = from.number();
-  const walBytes = from.number();
-  return version === VERSION
-    ? { lineage, start, walBytes, xmax: from.number() }
-    : { lineage, start: 0, walBytes, xmax: 0 };
 }
 
 /** Cursors hold a handful of anything: more are none of ours. */

@@ -11,7 +11,6 @@ import {
   truncateWeek,
   weekStartMs,
 } from '../postgres/partitions.ts';
-import { isOlderConnected } from '../postgres/sessionName.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
 import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
@@ -59,7 +58,7 @@ export interface PackPorts {
 }
 
 /** What became of a round: the pass over all devices goes on, has ended, or must not be done now. */
-type Round = 'more' | 'done' | 'elsewhere' | 'older';
+type Round = 'more' | 'done' | 'elsewhere';
 
 /** How far a pass has come in one world. */
 interface WorldPlace {
@@ -94,7 +93,7 @@ export class HistoryPacker {
    * leaves it to this one.
    */
   async round(isStopping: () => boolean, isUrgent = false): Promise<Round> {
-    const { sql, log, onUnpackedDays } = this.#ports;
+    const { sql, onUnpackedDays } = this.#ports;
     const untilMs = performance.now() + ROUND_MS;
     const isOver = (): boolean => isStopping() || performance.now() > untilMs;
     const nowMs = await selectNowMs(sql);
@@ -119,11 +118,6 @@ export class HistoryPacker {
         await endPackingPass(sql, this.#holder, PASS_PAUSE_SECONDS);
         await this.#giveBackSpace(beforeMs);
         return 'done';
-      }
-      if (await isOlderConnected(sql)) {
-        worlds.unshift(world);
-        log.info({}, 'history is not packed while a pod of the version before is connected');
-        return 'older';
       }
       const place = await this.#packWorld(world, times, isOver);
       if (place !== null) worlds.push(place);

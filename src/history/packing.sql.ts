@@ -274,7 +274,7 @@ export async function keepPackingLease(sql: Sql, holder: string): Promise<boolea
 /** Ends a pass over all devices. The next begins after a time. */
 export async function endPackingPass(sql: Sql, holder: string, pauseSeconds: number): Promise<void> {
   await sql`
-    update packing set after_device_id = 0, holder = null, leased_until = '-infinity',
+    update packing set holder = null, leased_until = '-infinity',
       pass_due_at = clock_timestamp() + make_interval(secs => ${pauseSeconds})
     where holder = ${holder}`;
 }

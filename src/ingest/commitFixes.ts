@@ -6,7 +6,6 @@ import {
 } from '../changelog/changes.sql.ts';
 import {
   encodeChangedStays,
-  encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
 } from '../devices/changes/positionUpdates.ts';
@@ -130,12 +129,7 @@ export async function commitFixes(
     const xid =
       updates.length === 0
         ? null
-        : await recordPositions(
-            tx,
-            encodePositionUpdates(updates),
-            encodeDetails(updates),
-            encodeChangedStays(updates),
-          );
+        : await recordPositions(tx, encodePositionUpdates(updates), encodeChangedStays(updates));
     const positionUpdates =
       xid === null ? [] : updates.map((update) => ({ ...update, motion: { ...update.motion, xid } }));
 

@@ -92,7 +92,7 @@ async function lockSlice(tx: Tx, deviceIds: readonly number[]): Promise<[number,
         ignition: row.ignition,
         alarms: row.alarms,
         rfid: row.rfid,
-        repeats: decodeRepeats(row.repeats, wholeMs(row.recorded)),
+        repeats: decodeRepeats(row.repeats),
         slowSinceMs: wholeMs(row.slow),
         parkedAtMs: wholeMs(row.parked),
       },
@@ -162,7 +162,7 @@ async function updateSlice(
       ${arrayLiteral(of((t) => t.odometerKm))}::float8[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
       ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[],
       ${arrayLiteral(of((t) => t.slowSinceMs))}::float8[], ${arrayLiteral(of((t) => t.parkedAtMs))}::float8[],
-      ${deviceIds.map(staysOf)}::text[], ${of(encodeRepeats)}::text[],
+      ${deviceIds.map(staysOf)}::text[], ${of((t) => encodeRepeats(t.repeats))}::text[],
       ${arrayLiteral(deviceIds.map((id) => owedMs.get(id) ?? 0))}::float8[]
     ) as t (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer, ignition,
             alarms, rfid, slow, parked, stays, repeats, owed)
@@ -226,7 +226,7 @@ export async function updateRepeated(tx: Tx, states: ReadonlyMap<number, DeviceS
       revision = s.revision + 1
     from unnest(
       ${arrayLiteral([...states.keys()])}::bigint[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
-      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[], ${of(encodeRepeats)}::text[]
+      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[], ${of((t) => encodeRepeats(t.repeats))}::text[]
     ) as t (device_id, ignition, alarms, rfid, repeats)
     where s.device_id = t.device_id`;
   invariant(result.count === states.size, 'every locked device has a state to update');

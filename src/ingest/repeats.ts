@@ -95,22 +95,17 @@ function withAlarms(alarms: readonly string[], more: readonly string[]): readonl
   return added.length === 0 || room === 0 ? alarms : [...alarms, ...added.slice(0, room)];
 }
 
-/** As compact JSON, with the time of the point: [recordedAtMs, sentAtMs, ignitions, rfids]; null for none. */
-export function encodeRepeats({
-  recordedAtMs,
-  repeats,
-}: Pick<Reported, 'recordedAtMs'> & { readonly repeats: Repeats | null }): string | null {
-  if (repeats === null) return null;
-  return JSON.stringify([recordedAtMs, repeats.sentAtMs, repeats.ignitions, repeats.rfids]);
+/** As compact JSON: [sentAtMs, ignitions, rfids]; null for none. */
+export function encodeRepeats(repeats: Repeats | null): string | null {
+  return repeats && JSON.stringify([repeats.sentAtMs, repeats.ignitions, repeats.rfids]);
 }
 
-/** What `encodeRepeats` made; null when it belongs to an earlier point, which a pod of an older version went past. */
-export function decodeRepeats(stored: string | null, recordedAtMs: number | null): Repeats | null {
+/** The inverse of `encodeRepeats`. */
+export function decodeRepeats(stored: string | null): Repeats | null {
   if (stored === null) return null;
   const row: unknown = JSON.parse(stored);
-  invariant(Array.isArray(row) && row.length === 4, 'repeats are stored as four values');
-  const [pointMs, sentAtMs, ignitions, rfids]: unknown[] = row;
-  if (pointMs !== recordedAtMs) return null;
+  invariant(Array.isArray(row) && row.length === 3, 'repeats are stored as three values');
+  const [sentAtMs, ignitions, rfids]: unknown[] = row;
   invariant(Number.isSafeInteger(sentAtMs), 'repeats have a time of sending');
   invariant(Array.isArray(ignitions) && Array.isArray(rfids), 'repeats are stored as two lists');
   return { sentAtMs: sentAtMs as number, ignitions, rfids };

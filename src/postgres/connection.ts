@@ -36,6 +36,14 @@ export interface SqlOptions {
 
 export type UseBytes = (bytes: Buffer) => void | Promise<void>;
 
+/**
+ * The name of a session of this service, as pg_stat_activity shows it. A version that stores what older ones cannot read
+ * gives its sessions another name, and waits until no session of the older ones is left.
+ */
+export function sessionName(task: string): string {
+  return `fleet ${task}`;
+}
+
 /** A pool of connections, each of which has entered its server. It opens none before the first statement. */
 export function openPool(url: string, options: SqlOptions): Pool {
   const pool = new Pool({

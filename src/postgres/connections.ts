@@ -1,8 +1,7 @@
 import { DeadlineExceeded } from '../lib/deadline.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { openPool, type SqlOptions } from './connection.ts';
+import { openPool, type SqlOptions, sessionName } from './connection.ts';
 import type { ServerKnowledge } from './serverEntry.ts';
-import { sessionName } from './sessionName.ts';
 import { openSql, type Sql, sqlOn } from './sql.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { Client } from 'pg';
-import { sessionName } from './sessionName.ts';
+import { sessionName } from './connection.ts';
 
 /** Between two attempts to connect. Listeners poll as well, so a gap does no harm. */
 const RETRY_MS = 250;

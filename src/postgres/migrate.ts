@@ -20,6 +20,8 @@ const FILE_NAME = /^(\d{4}_[a-z0-9_]+)\.sql$/;
 const LOCK_ID = 7_215_081_946;
 const LOCK_WAIT = '10min';
 const LOCK_NOT_AVAILABLE = '55P03';
+/** The first migration of versions before the first release, whose files became one. */
+const BEFORE_RELEASE = '0001_base';
 
 /**
  * Updates the schema: applies the files NNNN_name.sql of the folder in order. Each is one transaction with its row in
@@ -27,8 +29,9 @@ const LOCK_NOT_AVAILABLE = '55P03';
  * newer version: pods of the older version may still start while the newer one is rolled out.
  *
  * @returns the names (without .sql) that this call has applied.
- * Throws when a file fails, when an applied file has changed, when a file comes before one that is applied already, and
- * when another process holds the lock for ten minutes. A file is applied completely or not at all.
+ * Throws when a file fails, when an applied file has changed, when a file comes before one that is applied already, when
+ * the database is from before the first release, and when another process holds the lock for ten minutes. A file is
+ * applied completely or not at all.
  */
 export async function migrate(sql: Sql, log: Log, folder: string = FOLDER): Promise<string[]> {
   const migrations = await readMigrations(folder);
@@ -58,6 +61,12 @@ async function applyNext(tx: Tx, migrations: readonly Migration[], log: Log): Pr
     )`;
   const rows = await tx<{ name: string; checksum: string }[]>`
     select name, checksum from schema_migration order by name`;
+  if (rows.some(({ name }) => name === BEFORE_RELEASE)) {
+    throw new Error(
+      'This database was made by a version before the first release and cannot be upgraded: ' +
+        'create a new database, and import devices and areas into it.',
+    );
+  }
   const [next] = planMigrations(migrations, new Map(rows.map((row) => [row.name, row.checksum])));
   if (next) {
     await apply(tx, next);

@@ -4,7 +4,7 @@ import { PostgresUnreachable } from './sqlErrors.ts';
 
 /** How much of a server a pod has seen: one that lacks something of it may give the same ids again. */
 export interface SeenServer {
-  /** The start of the server (sql/0028), and a position in its log up to which everything is on disk, in bytes. */
+  /** The start of the server (table server_start), and a position in its log up to which everything is on disk, in bytes. */
   readonly start: number;
   readonly flushedBytes: number;
   /** The end of a snapshot: no transaction from here on was seen. */

@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
-const SQL = join(import.meta.dirname, '..', '..', 'sql');
 const quiet = (): void => undefined;
 
-async function open(t: TestContext, empty: boolean): Promise<Sql> {
-  const { url, drop } = await createDatabase(undefined, { empty });
+async function open(t: TestContext): Promise<Sql> {
+  const { url, drop } = await createDatabase();
   const sql = openSql(url, { maxConnections: 2, name: 'test' });
   t.after(async () => {
     await sql.end();
@@ -20,7 +15,7 @@ async function open(t: TestContext, empty: boolean): Promise<Sql> {
   return sql;
 }
 
-/** Two accounts by statements as pods of the version before quotas send them; their ids are 1 and 2. */
+/** Two accounts; their ids are 1 and 2. */
 async function addAccounts(sql: Sql): Promise<void> {
   await sql`insert into world select from generate_series(1, 2)`;
   await sql`insert into account (email, name, world_id) values ('a@x', 'A', 1), ('b@x', 'B', 2)`;
@@ -49,24 +44,8 @@ async function counts(sql: Sql): Promise<{ areas: string[]; devices: string[] }>
 }
 
 describe('the counters of quotas', () => {
-  test('begin with what there is', async (t) => {
-    const sql = await open(t, true);
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-sql-'));
-    t.after(() => rm(folder, { recursive: true }));
-    for (const file of await readdir(SQL)) {
-      if (file < '0009') await cp(join(SQL, file), join(folder, file));
-    }
-    await migrate(sql, quiet, folder);
-    await addAccounts(sql);
-    await addAreas(sql, 1, 5, 3);
-    await addAreas(sql, 2, 2_000, 2);
-    await addDevices(sql, 1, 0, 4);
-    await migrate(sql, quiet);
-    assert.deepEqual(await counts(sql), { areas: ['1: 3 15', '2: 2 4000'], devices: ['1: 4'] });
-  });
-
-  test('follow every statement, of whatever version, and an undone one leaves nothing', async (t) => {
-    const sql = await open(t, false);
+  test('follow every statement, and an undone one leaves nothing', async (t) => {
+    const sql = await open(t);
     await addAccounts(sql);
     await addAreas(sql, 1, 5, 3);
     await addAreas(sql, 2, 7, 2);

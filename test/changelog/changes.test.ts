@@ -79,7 +79,7 @@ describe('a read of the feed', () => {
   test('returns position updates byte for byte', async () => {
     const cursor = await present();
     const payload = Buffer.from([0, 1, 2, 255, 0]);
-    await sql.begin((tx) => recordPositions(tx, payload));
+    await sql.begin((tx) => recordPositions(tx, payload, '[]'));
     const { changes } = await readFrom(cursor);
     assert.deepEqual(
       changes.map((change) => [change.kind, change.payload]),
@@ -103,7 +103,7 @@ describe('a read of the feed', () => {
   test('ends a page after a megabyte of position updates', async () => {
     const cursor = await present();
     const payloads = Array.from({ length: 9 }, (_, n) => Buffer.alloc(n % 3 === 0 ? 640_000 : 10, n));
-    for (const payload of payloads) await sql.begin((tx) => recordPositions(tx, payload));
+    for (const payload of payloads) await sql.begin((tx) => recordPositions(tx, payload, '[]'));
     const sizes: number[] = [];
     const read: (Buffer | null)[] = [];
     let place: PagePosition | null = null;

@@ -7,7 +7,6 @@ import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
 import { deletePod, upsertPod } from '../../src/changelog/pods.sql.ts';
 import type { Env } from '../../src/config.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { identifier } from '../../src/postgres/sqlText.ts';
 import { redisKeys } from '../../src/redis/redisKeys.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
@@ -129,17 +128,23 @@ describe('a database that cannot be used', () => {
   });
 });
 
-test('migrate says what it has applied: everything to an empty database, then nothing', async (t) => {
-  const { url: template } = await createDatabase();
-  const name = `empty_${randomUUID().replaceAll('-', '')}`;
-  const admin = openSql(template, { maxConnections: 1, name: 'test' });
-  await admin`create database ${identifier(name)} template template0`;
-  t.after(async () => {
-    await admin`drop database ${identifier(name)} with (force)`;
-    await admin.end();
+describe('migrate', () => {
+  test('says what it has applied: everything to an empty database, then nothing', async () => {
+    const { url: empty } = await createDatabase(undefined, { empty: true });
+    assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: ['0001_schema'] });
+    assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: [] });
   });
-  const empty = new URL(`/${name}`, template).href;
-  const first = await runFleet(empty, ['migrate']);
-  assert.ok(first.json.applied.includes('0001_base'));
-  assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: [] });
+
+  test('refuses a database from before the first release, and says what to do', async (t) => {
+    const { url: old } = await createDatabase(t);
+    const own = openSql(old, { maxConnections: 1, name: 'test' });
+    await own`update schema_migration set name = '0001_base'`;
+    await own.end();
+    const { code, stdout, stderr } = await runFleet(old, ['migrate']);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^migrate: the database of DATABASE_URL cannot be used: .* create a new database, and import .*\.\n$/,
+    );
+  });
 });

@@ -5,7 +5,6 @@ import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { applyChanges } from '../../src/coherence/applyChanges.ts';
 import {
   applyPositionUpdates,
-  encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
   putDevices,
@@ -128,7 +127,6 @@ describe('changes of the feed', () => {
     const fleet = new Fleet();
     for (const id of ids) fleet.putDevice(fields(id));
     const payload = encodePositionUpdates(updatesOf(1, ids));
-    const details = encodeDetails(updatesOf(1, ids));
     const change = { kind: 'positions', worldId: null, worldVersion: null, entityIds: [], xid: 1 } as const;
     const turns = new WorkTurns<string>(0);
     let [ofFeed, ofOthers, isOver] = [0, 0, false];
@@ -153,7 +151,7 @@ describe('changes of the feed', () => {
       subscriptions: new Subscriptions(),
     };
     const ports = { sql, turns: { run }, awaitReply: <T>(reply: Promise<T>) => reply };
-    const page = { ...change, payload, details, stays: '[]' };
+    const page = { ...change, payload, stays: '[]' };
     await applyChanges(ports, memory, Array(5).fill(page));
     isOver = true;
     await Promise.all(beside);

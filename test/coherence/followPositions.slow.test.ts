@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneChanges, recordChange, recordPositions } from '../../src/changelog/changes.sql.ts';
 import { countPodsBehind } from '../../src/changelog/pods.sql.ts';
-import { encodeDetails, encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
+import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/motion.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -79,7 +79,7 @@ async function setUp(t: TestContext, { stops = true } = {}): Promise<Setup> {
           update device_state set recorded_at = ${new Date(recordedAtMs)}, moved_at = ${new Date(recordedAtMs)},
             latitude = ${recordedAtMs % 90}, longitude = 0, altitude_m = 0, speed_kmh = 0
           where device_id = ${deviceId}`;
-        await recordPositions(tx, encodePositionUpdates(updates), encodeDetails(updates), NONE_CHANGED);
+        await recordPositions(tx, encodePositionUpdates(updates), NONE_CHANGED);
       });
       return recordedAtMs;
     },
@@ -266,36 +266,26 @@ describe('stays', () => {
   const AREA_ID = 815;
   const STAYS = `[[${AREA_ID},1000,null]]`;
 
-  for (const [what, changed] of [
-    ['with a position update are in memory', (id: number) => `[[${id},${STAYS}]]`],
-    ['that a pod of the version before does not send are read from the state of the device', () => null],
-  ] as const) {
-    test(what, async (t) => {
-      const { sql, pod, devices, moveDevice } = await setUp(t);
-      const recordedAtMs = await moveDevice(0, 1);
-      await pod.follower.catchUp();
-      const { id: deviceId, worldId } = devices[0] as Device;
-      const position = { recordedAtMs, lat: 0, lng: 0, altitudeM: 0, speedKmh: 0, odometerKm: null };
-      const update = {
-        deviceId,
-        position: { ...position, movedAtMs: recordedAtMs },
-        motion: { ...NO_MOTION, revision: 1 },
-      };
-      await sql.begin(async (tx) => {
-        await tx`update device_state set stays = ${STAYS}, revision = 1 where device_id = ${deviceId}`;
-        await recordPositions(
-          tx,
-          encodePositionUpdates([update]),
-          encodeDetails([update]),
-          changed(deviceId),
-        );
-      });
-      await pod.follower.catchUp();
-      const { page } = pod.fleet.occupants([worldId], AREA_ID, 'pending', { offset: 0, limit: 2 });
-      assert.deepEqual(
-        page.map(({ device, insideSinceMs }) => [device.fields.imei, insideSinceMs]),
-        [[IMEIS[0], 1_000]],
-      );
+  test('with a position update are in memory', async (t) => {
+    const { sql, pod, devices, moveDevice } = await setUp(t);
+    const recordedAtMs = await moveDevice(0, 1);
+    await pod.follower.catchUp();
+    const { id: deviceId, worldId } = devices[0] as Device;
+    const position = { recordedAtMs, lat: 0, lng: 0, altitudeM: 0, speedKmh: 0, odometerKm: null };
+    const update = {
+      deviceId,
+      position: { ...position, movedAtMs: recordedAtMs },
+      motion: { ...NO_MOTION, revision: 1 },
+    };
+    await sql.begin(async (tx) => {
+      await tx`update device_state set stays = ${STAYS}, revision = 1 where device_id = ${deviceId}`;
+      await recordPositions(tx, encodePositionUpdates([update]), `[[${deviceId},${STAYS}]]`);
     });
-  }
+    await pod.follower.catchUp();
+    const { page } = pod.fleet.occupants([worldId], AREA_ID, 'pending', { offset: 0, limit: 2 });
+    assert.deepEqual(
+      page.map(({ device, insideSinceMs }) => [device.fields.imei, insideSinceMs]),
+      [[IMEIS[0], 1_000]],
+    );
+  });
 });

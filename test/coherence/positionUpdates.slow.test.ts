@@ -4,7 +4,6 @@ import fc from 'fast-check';
 import {
   decodePositionUpdates,
   encodeChangedStays,
-  encodeDetails,
   encodePositionUpdates,
   type PositionUpdate,
 } from '../../src/devices/changes/positionUpdates.ts';
@@ -58,7 +57,6 @@ test('position updates are decoded as they were encoded, to the last bit', () =>
       (updates) => {
         const decoded = decodePositionUpdates(
           encodePositionUpdates(updates),
-          encodeDetails(updates),
           encodeChangedStays(updates),
           XID,
         );

@@ -6,7 +6,6 @@ import { isSameServer, ServerStarts, serverMark } from '../../src/changelog/serv
 import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/snapshot.ts';
 import { CURSOR_MAX_CHARS, CursorBox } from '../../src/feeds/cursors.ts';
 import { ALSO_MAX, decodeCursor, encodeCursor, type ReaderCursor } from '../../src/feeds/readerCursor.ts';
-import { VarintWriter } from '../../src/lib/varints.ts';
 
 const BASE = 5_000_000_000;
 
@@ -176,8 +175,6 @@ describe('a server that was started again', () => {
     ['lacks it whatever came between', false, HISTORY, SECOND, 301, 40],
     ['gives a transaction id again', false, HISTORY, SECOND, 300, 41],
     ['does not remember a start', false, HISTORY, UNKNOWN, 1, 1],
-    ['has what a cursor of the version before has seen', true, HISTORY, 0, 100, 0],
-    ['lacks what a cursor of the version before has seen later', false, HISTORY, 0, 101, 0],
     ['is another cluster', false, '2/1/5.7', THIRD, 0, 0],
     ['is another database of the cluster, such as a restored one', false, '1/1/6.7', THIRD, 0, 0],
   ];
@@ -195,23 +192,5 @@ describe('a server that was started again', () => {
   test('is the same under the same history, whichever start that was', () => {
     assert.equal(isSameServer(mark(HISTORY, FIRST), mark(HISTORY, SECOND)), true);
     assert.equal(isSameServer(mark(HISTORY, FIRST), mark(`${HISTORY}/22`, FIRST)), false);
-  });
-});
-
-test('a cursor of the version before is read, without a start', () => {
-  const seen = new Snapshot(5, 7, [5]);
-  const to = new VarintWriter();
-  for (const value of [2, 2, 1_700_000_000, 9, 1, 4]) to.number(value);
-  to.text('abcdefghij');
-  for (const value of [3, 777, 1]) to.number(value);
-  seen.write(to);
-  for (const value of [0, 0, 0]) to.number(value);
-  assert.deepEqual(decodeCursor(to.bytes()), {
-    issuedAtMs: 1_700_000_000_000,
-    accountId: 9,
-    worldIds: [4],
-    server: { lineage: 'abcdefghij', start: 0, walBytes: 777, xmax: 0 },
-    devices: null,
-    events: { seen, open: null, fromMs: null },
   });
 });

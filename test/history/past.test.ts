@@ -1,22 +1,15 @@
 import assert from 'node:assert/strict';
-import { cp, mkdtemp, readdir, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { StoredArea } from '../../src/areas/areaMeasures.ts';
 import { deleteArea, insertArea, moveArea, updateArea } from '../../src/areas/areas.sql.ts';
 import { prunePast, trimPastShapes } from '../../src/history/past.sql.ts';
-import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { insertAccount, updateAccount, upsertOrganization } from '../../src/tenants/accounts.sql.ts';
 import { BODIES, CIRCLE, POLYGON, validArea } from '../support/http/areas.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
-const FOLDER = join(import.meta.dirname, '..', '..', 'sql');
-const quiet = (): void => undefined;
-
-async function open(t: TestContext, empty = false): Promise<Sql> {
-  const { url, drop } = await createDatabase(undefined, { empty });
+async function open(t: TestContext): Promise<Sql> {
+  const { url, drop } = await createDatabase();
   const sql = openSql(url, { maxConnections: 2, name: 'test' });
   t.after(async () => {
     await sql.end();
@@ -198,30 +191,6 @@ describe('the past of an area', () => {
       (await revisions(sql, id)).map(({ type, valid_to }) => [type, valid_to]),
       [['circle', null]],
     );
-  });
-
-  test('begins with what there was, and says of an area that was changed before no more than is known', async (t) => {
-    const sql = await open(t, true);
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-sql-'));
-    t.after(() => rm(folder, { recursive: true }));
-    for (const file of await readdir(FOLDER)) {
-      if (file < '0016') await cp(join(FOLDER, file), join(folder, file));
-    }
-    await migrate(sql, quiet, folder);
-    const owner = await newOwner(sql);
-    const untouched = await add(sql, owner, CIRCLE);
-    const { id } = await add(sql, owner, CIRCLE);
-    await change(sql, id, { ...CIRCLE, radius_m: 70 });
-    await sql`update area set created_at = '2026-01-01'`;
-    await migrate(sql, quiet);
-    const createdAtMs = Date.parse('2026-01-01');
-    const [first, ...more] = await revisions(sql, untouched.id);
-    assert.deepEqual([first?.valid_from.getTime(), first?.valid_to, more], [createdAtMs, null, []]);
-    const [changed] = await revisions(sql, id);
-    assert.ok(changed !== undefined && changed.valid_from.getTime() > createdAtMs);
-    assert.deepEqual(shapeOf(changed), ['circle', 70, 0, owner.worldId]);
-    await change(sql, id, { ...CIRCLE, radius_m: 80 });
-    assert.equal((await revisions(sql, id)).length, 2);
   });
 });
 

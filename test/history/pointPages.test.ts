@@ -125,7 +125,7 @@ test('points come with how they came, where that is asked for and known', async 
   });
   const receivedAtMs = row?.now.getTime() ?? 0;
   assert.ok(Math.abs(receivedAtMs - begun) < 60_000);
-  // As a pod of the version before stores it.
+  // As an import by SQL stores it.
   await sql`
     insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites)
     values (${id}, ${new Date(TIMES_MS[3] as number)}, 0, 0, 0, 0, 0, 0)`;

@@ -31,11 +31,9 @@ async function everything({ sql }: IngestSide): Promise<string> {
 }
 
 const feed = async ({ sql }: IngestSide) => {
-  const rows = await sql<{ payload: Buffer; details: Buffer; stays: string; xid: string }[]>`
-    select payload, details, stays, xid::text from change where kind = 'positions' order by change.xid, id`;
-  return rows.map(({ payload, details, stays, xid }) => [
-    ...decodePositionUpdates(payload, details, stays, Number(xid)),
-  ]);
+  const rows = await sql<{ payload: Buffer; stays: string; xid: string }[]>`
+    select payload, stays, xid::text from change where kind = 'positions' order by change.xid, id`;
+  return rows.map(({ payload, stays, xid }) => [...decodePositionUpdates(payload, stays, Number(xid))]);
 };
 
 describe('a transaction of points', () => {

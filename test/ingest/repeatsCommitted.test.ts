@@ -23,7 +23,7 @@ const placeOf = async ({ sql }: IngestSide): Promise<string> => {
     { payload: Buffer }[]
   >`select payload from change where kind = 'positions' order by xid, id`;
   const places = feed.flatMap(({ payload }) =>
-    Array.from(decodePositionUpdates(payload), ({ position }) => position),
+    Array.from(decodePositionUpdates(payload, '[]', 0), ({ position }) => position),
   );
   const distinct = new Set(places.map((place) => JSON.stringify(place)));
   return JSON.stringify([state, await sql`select * from position`, [...distinct]]);
@@ -48,22 +48,6 @@ describe('a message that repeats the newest point', () => {
       ['rfid', NOW_MS],
     ]);
     assert.equal(await placeOf(side), before);
-  });
-
-  test('is known again after a pod of the version before has moved the device', async (t) => {
-    const bench = await ingestBench(t);
-    const [side] = bench.sides as [IngestSide];
-    const [imei] = bench.imeis as [string];
-    await side.ingest.store([fixOf(imei, NOW_MS - 9_000, { ignition: true })]);
-    await side.ingest.store([fixOf(imei, NOW_MS - 9_000, { ignition: false })]);
-    // What such a pod writes: all but the column that it does not know.
-    await side.sql`
-      update device_state set recorded_at = to_timestamp(${NOW_MS}::float8 / 1000), ignition = true, alarms = '{}'`;
-    await side.ingest.store([fixOf(imei, NOW_MS, { ignition: false })]);
-    assert.deepEqual(
-      (await eventsOf(side)).map(([type]) => type),
-      ['ignition_off', 'ignition_off'],
-    );
   });
 });
 

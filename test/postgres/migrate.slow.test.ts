@@ -9,7 +9,7 @@ import { createDatabase } from '../support/postgres/postgres.ts';
 
 type Files = Record<string, string>;
 
-const FIRST = { '0001_base.sql': 'create table vehicle (id int); insert into vehicle values (1);' };
+const FIRST = { '0001_vehicles.sql': 'create table vehicle (id int); insert into vehicle values (1);' };
 const SECOND = { '0002_names.sql': "alter table vehicle add name text; update vehicle set name = 'a';" };
 
 async function makeFolder(t: TestContext, files: Files): Promise<string> {
@@ -47,18 +47,18 @@ describe('migrating a database', () => {
   test('applies the files in order, once, and then only what was added', async (t) => {
     const sql = await open(t);
     const folder = await makeFolder(t, { ...FIRST, 'README.md': 'not a migration' });
-    assert.deepEqual(await migrate(sql, quiet, folder), ['0001_base']);
+    assert.deepEqual(await migrate(sql, quiet, folder), ['0001_vehicles']);
     assert.deepEqual(await migrate(sql, quiet, folder), []);
     await writeFile(join(folder, '0002_names.sql'), SECOND['0002_names.sql']);
     assert.deepEqual(await migrate(sql, quiet, folder), ['0002_names']);
     assert.deepEqual([...(await sql`select id, name from vehicle`)], [{ id: 1, name: 'a' }]);
-    assert.deepEqual(await appliedNames(sql), ['0001_base', '0002_names']);
+    assert.deepEqual(await appliedNames(sql), ['0001_vehicles', '0002_names']);
   });
 
   test('applies the files of this project', async (t) => {
     const sql = await open(t);
     const names = await migrate(sql, quiet);
-    assert.equal(names[0], '0001_base');
+    assert.equal(names[0], '0001_schema');
     assert.deepEqual(await appliedNames(sql), names);
   });
 
@@ -67,7 +67,7 @@ describe('migrating a database', () => {
     const slow = { '0003_slow.sql': 'select pg_sleep(0.2); create table slow ();' };
     const folder = await makeFolder(t, { ...FIRST, ...SECOND, ...slow });
     const results = await Promise.all(sqls.map((sql) => migrate(sql, quiet, folder)));
-    assert.deepEqual(results.flat().sort(), ['0001_base', '0002_names', '0003_slow']);
+    assert.deepEqual(results.flat().sort(), ['0001_vehicles', '0002_names', '0003_slow']);
     const [sql] = sqls;
     assert.ok(sql);
     assert.deepEqual([...(await sql`select id, name from vehicle`)], [{ id: 1, name: 'a' }]);
@@ -78,7 +78,7 @@ describe('migrating a database', () => {
     const broken = { '0002_names.sql': 'create table half_done (); select 1 / 0;' };
     const folder = await makeFolder(t, { ...FIRST, ...broken });
     await assert.rejects(migrate(sql, quiet, folder), /0002_names failed: division by zero/);
-    assert.deepEqual(await appliedNames(sql), ['0001_base']);
+    assert.deepEqual(await appliedNames(sql), ['0001_vehicles']);
     assert.deepEqual([...(await sql`select to_regclass('half_done') as found`)], [{ found: null }]);
     await writeFile(join(folder, '0002_names.sql'), SECOND['0002_names.sql']);
     assert.deepEqual(await migrate(sql, quiet, folder), ['0002_names']);
@@ -87,8 +87,8 @@ describe('migrating a database', () => {
   test('leaves the lock to the next one after a failure', async (t) => {
     const [first, second] = await openEmpty(t, 2);
     assert.ok(first && second);
-    const broken = await makeFolder(t, { '0001_base.sql': 'nonsense' });
-    await assert.rejects(migrate(first, quiet, broken), /0001_base failed/);
+    const broken = await makeFolder(t, { '0001_vehicles.sql': 'nonsense' });
+    await assert.rejects(migrate(first, quiet, broken), /0001_vehicles failed/);
     const logged: string[] = [];
     await migrate(second, (message) => logged.push(message), await makeFolder(t, FIRST));
     assert.deepEqual(logged, ['migrated'], 'it did not have to wait');
@@ -97,7 +97,7 @@ describe('migrating a database', () => {
   test('may take longer than a statement of the service, which is again limited afterwards', async (t) => {
     const sql = await open(t);
     const folder = await makeFolder(t, {
-      '0001_base.sql': "create table seen as select current_setting('statement_timeout') as value;",
+      '0001_vehicles.sql': "create table seen as select current_setting('statement_timeout') as value;",
     });
     await migrate(sql, quiet, folder);
     assert.deepEqual([...(await sql`select value from seen`)], [{ value: '0' }]);
@@ -108,6 +108,15 @@ describe('migrating a database', () => {
       limits.map((rows) => rows[0]?.['value']),
       ['30s', '30s'],
     );
+  });
+
+  test('refuses a database from before the first release, says what to do, and leaves it as it is', async (t) => {
+    const sql = await open(t);
+    await migrate(sql, quiet, await makeFolder(t, FIRST));
+    await sql`update schema_migration set name = '0001_base'`;
+    await assert.rejects(migrate(sql, quiet), /before the first release .* create a new database/);
+    assert.deepEqual(await appliedNames(sql), ['0001_base']);
+    assert.deepEqual([...(await sql`select to_regclass('account') as found`)], [{ found: null }]);
   });
 
   test('lets an older version of the service start on the database of a newer one', async (t) => {
@@ -123,16 +132,16 @@ describe('migrating a database', () => {
 
   test('does not mind other line ends in a file that was applied', async (t) => {
     const sql = await open(t);
-    await migrate(sql, quiet, await makeFolder(t, { '0001_base.sql': 'select 1;\nselect 2;\n' }));
-    const folder = await makeFolder(t, { '0001_base.sql': 'select 1;\r\nselect 2;\r\n' });
+    await migrate(sql, quiet, await makeFolder(t, { '0001_vehicles.sql': 'select 1;\nselect 2;\n' }));
+    const folder = await makeFolder(t, { '0001_vehicles.sql': 'select 1;\r\nselect 2;\r\n' });
     assert.deepEqual(await migrate(sql, quiet, folder), []);
   });
 
   const rejected: [string, Files, RegExp][] = [
     [
       'a changed file',
-      { '0001_base.sql': 'select 1;', ...SECOND },
-      /0001_base was changed after it was applied/,
+      { '0001_vehicles.sql': 'select 1;', ...SECOND },
+      /0001_vehicles was changed after it was applied/,
     ],
     [
       'a file that belongs before an applied one',
@@ -152,7 +161,7 @@ describe('migrating a database', () => {
       await migrate(sql, quiet, await makeFolder(t, { ...FIRST, ...SECOND }));
       const folder = await makeFolder(t, { ...files, '0003_more.sql': 'create table more ();' });
       await assert.rejects(migrate(sql, quiet, folder), message);
-      assert.deepEqual(await appliedNames(sql), ['0001_base', '0002_names']);
+      assert.deepEqual(await appliedNames(sql), ['0001_vehicles', '0002_names']);
     });
   }
 });

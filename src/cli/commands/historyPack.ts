@@ -49,8 +49,6 @@ async function pack({ say, interrupted }: CommandContext, { sql, turns }: Sessio
     const round = await packer.round(() => interrupted.aborted, true);
     if (interrupted.aborted)
       return fail(`interrupted: ${points} points are packed. Repeat the command to go on`);
-    if (round === 'older')
-      return fail('a service of a version before is connected, which could not read packed points');
     if (round === 'elsewhere')
       return fail(`another command packs already; this one has packed ${points} points`);
     if (round === 'done') return ok({ points, damaged });

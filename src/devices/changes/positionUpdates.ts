@@ -1,8 +1,7 @@
-import { invariant } from '../../lib/invariant.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { DeviceRow } from '../deviceRows.sql.ts';
 import type { Fleet } from '../fleet.memory.ts';
-import { type LatestPosition, type Motion, NO_MOTION } from '../motion.ts';
+import type { LatestPosition, Motion } from '../motion.ts';
 import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
 
 /** The new position of a device and its stays, for memory and for the change feed. */
@@ -14,17 +13,19 @@ export interface PositionUpdate {
   readonly stays: PackedStays | null;
 }
 
-/** An update is eight little-endian doubles. NaN is an odometer that was never known. */
-const FIELDS = 8;
+/** An update is ten little-endian doubles. NaN is an odometer that was never known. */
+const FIELDS = 10;
 const UPDATE_BYTES = FIELDS * 8;
+/** The last double is the revision times three plus the index of the ignition in this list. */
+const IGNITIONS = [null, false, true] as const;
 
 /** Position updates → payload of the feed. */
 export function encodePositionUpdates(
-  updates: readonly Pick<PositionUpdate, 'deviceId' | 'position'>[],
+  updates: readonly Pick<PositionUpdate, 'deviceId' | 'position' | 'motion'>[],
 ): Buffer {
   const bytes = Buffer.alloc(updates.length * UPDATE_BYTES);
   let at = 0;
-  for (const { deviceId, position } of updates) {
+  for (const { deviceId, position, motion } of updates) {
     for (const value of [
       deviceId,
       position.recordedAtMs,
@@ -34,25 +35,11 @@ export function encodePositionUpdates(
       position.speedKmh,
       position.odometerKm ?? Number.NaN,
       position.movedAtMs,
+      motion.headingDeg,
+      motion.revision * IGNITIONS.length + IGNITIONS.indexOf(motion.ignition),
     ]) {
       at = bytes.writeDoubleLE(value, at);
     }
-  }
-  return bytes;
-}
-
-/** Heading, and revision with ignition, as two doubles: what pods of an earlier version do not read. */
-const DETAIL_BYTES = 16;
-/** Ignition is the rest of the second double by this. */
-const IGNITIONS = [null, false, true] as const;
-
-/** What `encodePositionUpdates` leaves out → bytes of the feed's details. */
-export function encodeDetails(updates: readonly Pick<PositionUpdate, 'motion'>[]): Buffer {
-  const bytes = Buffer.alloc(updates.length * DETAIL_BYTES);
-  let at = 0;
-  for (const { motion } of updates) {
-    at = bytes.writeDoubleLE(motion.headingDeg, at);
-    at = bytes.writeDoubleLE(motion.revision * IGNITIONS.length + IGNITIONS.indexOf(motion.ignition), at);
   }
   return bytes;
 }
@@ -66,25 +53,18 @@ export function encodeChangedStays(updates: readonly Pick<PositionUpdate, 'devic
   return `[${json}]`;
 }
 
-/**
- * The inverse of `encodePositionUpdates`, one after the other, of the transaction `xid`. Without details, which a pod of
- * an earlier version does not write, heading and ignition are not known; without `changedStays` stays are not.
- */
+/** The inverse of `encodePositionUpdates` and `encodeChangedStays`, one after the other, of the transaction `xid`. */
 export function* decodePositionUpdates(
   bytes: Buffer,
-  details: Buffer | null = null,
-  changedStays: string | null = null,
-  xid = 0,
+  changedStays: string,
+  xid: number,
 ): Generator<PositionUpdate, void> {
-  invariant(
-    details === null || details.length / DETAIL_BYTES === bytes.length / UPDATE_BYTES,
-    'every position update has its details',
-  );
-  const stays = changedStays === null ? null : new StoredStaysReader(changedStays);
+  const stays = new StoredStaysReader(changedStays);
   for (let n = 0; (n + 1) * UPDATE_BYTES <= bytes.length; n++) {
     const value = (field: number): number => bytes.readDoubleLE(n * UPDATE_BYTES + field * 8);
-    const odometerKm = value(6);
     const deviceId = value(0);
+    const odometerKm = value(6);
+    const revisionAndIgnition = value(9);
     yield {
       deviceId,
       position: {
@@ -96,21 +76,15 @@ export function* decodePositionUpdates(
         odometerKm: Number.isNaN(odometerKm) ? null : odometerKm,
         movedAtMs: value(7),
       },
-      motion: motionAt(details, n, xid),
-      stays: stays?.take(deviceId) ?? null,
+      motion: {
+        headingDeg: value(8),
+        ignition: IGNITIONS[revisionAndIgnition % IGNITIONS.length] ?? null,
+        revision: Math.floor(revisionAndIgnition / IGNITIONS.length),
+        xid,
+      },
+      stays: stays.take(deviceId),
     };
   }
-}
-
-function motionAt(details: Buffer | null, n: number, xid: number): Motion {
-  if (details === null) return { ...NO_MOTION, xid };
-  const word = details.readDoubleLE(n * DETAIL_BYTES + 8);
-  return {
-    headingDeg: details.readDoubleLE(n * DETAIL_BYTES),
-    ignition: IGNITIONS[word % IGNITIONS.length] ?? null,
-    revision: Math.floor(word / IGNITIONS.length),
-    xid,
-  };
 }
 
 /** Updates and stays between two pauses: a fraction of a millisecond. */

@@ -90,7 +90,7 @@ with asked as materialized (
 
 ), endpoint as materialized (
   -- Their endpoints, locked: those that nobody has leased, and those whose newest token is that of the claim.
-  -- A new token is one higher. After each renewal of ids (sql/0028) tokens go on far above every one that may have been
+  -- A new token is one higher. After each renewal of ids (enter_server) tokens go on far above every one that may have been
   -- issued and lost, so that the holder of a lost one cannot write under the token of another pod.
   -- No attempt may start while one of an earlier holder is in flight, or when the lease has run out.
   select asked.*, w.account_id, w.url, w.retry_policy, w.max_retries, w.secret, w.active, a.active as owner_active,

@@ -58,7 +58,7 @@ export function pauseBody(
 
 /**
  * The webhook event id of a fleet event. Another `scope` makes another id: installations have their own, and so has a
- * database since it may give numbers of events again (sql/0028).
+ * database since it may give numbers of events again (enter_server).
  */
 export function fleetEventWebhookId(scope: string, fleetEventId: number): string {
   const hash = createHash('sha256').update(`${scope}:${fleetEventId}`).digest('hex');

@@ -95,7 +95,7 @@ export async function selectLeftOutEvents(
       e.recorded_at::text as recorded
     from unnest(${arrayLiteral(range.worldIds)}::bigint[]) as world (id) cross join lateral (
       select * from fleet_event f
-      where f.world_id = world.id and f.recorded_at is not null
+      where f.world_id = world.id
         and (f.recorded_at, f.id) > (${range.fromAt}::timestamptz, ${range.afterId}::bigint)
         and f.recorded_at <= least(${range.toAt}::timestamptz,
           statement_timestamp() - make_interval(secs => ${SETTLED_SECONDS}))
@@ -121,7 +121,7 @@ const CLOCKS_HOURS = 1;
 
 /**
  * What ids of webhook events were made from since a time, the newest first: another text since each time that the database
- * may have lost some (sql/0028).
+ * may have lost some (enter_server).
  */
 export async function selectEventScopes(tx: Tx, { fromAt }: Pick<LeftOutRange, 'fromAt'>): Promise<string[]> {
   const rows = await tx<{ event_scope: string }[]>`
@@ -185,7 +185,7 @@ export async function countLeftOut(sql: Sql, accountId: number, webhookId: numbe
           missing.events && array['*', case when f.type <> 'geofence' then f.type
             when f.direction = 'exit' then 'geofence_exit' else 'geofence_enter' end] as is_wanted
         from fleet_event f
-        where f.world_id = world.id and f.recorded_at is not null
+        where f.world_id = world.id
           and (f.recorded_at, f.id) > (missing.from_at, missing.after_id) and f.recorded_at <= missing.to_at
         order by f.recorded_at limit ${COUNT_MAX}) e
       order by e.recorded_at limit ${COUNT_MAX}

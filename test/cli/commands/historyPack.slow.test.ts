@@ -47,12 +47,3 @@ test('history:pack that is interrupted says what it has packed', async () => {
   assert.deepEqual([code === 0, stdout], [false, '']);
   assert.match(stderr, /interrupted: 0 points are packed\. Repeat the command/);
 });
-
-test('history:pack refuses beside a pod that could not read what is packed', async () => {
-  const older = openSql(url, { maxConnections: 1, name: 'fleet service' });
-  await older`select 1`;
-  const { code, stderr } = await runFleet(url, ['history:pack']);
-  await older.end();
-  assert.notEqual(code, 0);
-  assert.match(stderr, /version before/);
-});
