@@ -80,7 +80,7 @@ describe('a notification', { skip: skipWithoutRedis() }, () => {
     assert.equal(heard.count > 0, true);
   });
 
-  test('is what pods of earlier versions send, and nothing else on the channel', async (t) => {
+  test('is a message of its own form, and nothing else on the channel', async (t) => {
     const { url } = await startRedis(t);
     const { notifier, heard } = await startNotifier(t, url);
     const { redis } = await startPod(t, url);
