@@ -1,15 +1,12 @@
 import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { Keyring } from './access/keyring.memory.ts';
-import { AreaCatalog } from './areas/areaCatalog.memory.ts';
 import { selectInstanceId, selectLongestHistoryDays } from './changelog/database.sql.ts';
+import { emptyMemory, type Memory } from './coherence/applyChanges.ts';
 import { Follower } from './coherence/follower.ts';
 import { WriteTrial } from './coherence/postgresHealth.ts';
 import type { Config } from './config.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
-import { Fleet } from './devices/fleet.memory.ts';
-import { StayCounts } from './devices/stays/stayCounts.ts';
 import { EventCuts } from './events/eventParts.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';
@@ -23,9 +20,7 @@ import type { Sql } from './postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
 import { loadSecrets } from './secrets.ts';
 import type { Teardown } from './teardown.ts';
-import { Tenancy } from './tenants/tenancy.memory.ts';
 import { findCommit, VERSION } from './version.ts';
-import { Subscriptions } from './webhooks/subscriptions.memory.ts';
 
 /** How long all long computations together may run in one turn of the event loop. */
 const TURN_BUDGET_MS = 0.5;
@@ -61,14 +56,6 @@ export interface Pod {
   readonly onDamaged: (damage: Damage) => void;
 }
 
-interface Memory {
-  readonly fleet: Fleet;
-  readonly areas: AreaCatalog;
-  readonly keyring: Keyring;
-  readonly tenancy: Tenancy;
-  readonly subscriptions: Subscriptions;
-}
-
 export interface PodOptions {
   readonly config: Config;
   readonly log: Logger;
@@ -95,9 +82,9 @@ export async function openPod({ waitingPoints, ...options }: PodOptions): Promis
     { limitMs: config.startupWaitSeconds * 1_000, log },
   );
   const turns = new WorkTurns<string | number>(TURN_BUDGET_MS);
-  const memory = createMemory();
+  const memory = emptyMemory();
   const podId = randomUUID();
-  const follower = new Follower({ ...memory, sql: connections.follower, server, turns, clock, podId, log });
+  const follower = new Follower({ memory, sql: connections.follower, server, turns, clock, podId, log });
   teardown.add(() => follower.stop());
   const metrics = createMetrics(gaugesOf(memory, follower, waitingPoints), build);
   const coordination = openCoordination(config, {
@@ -136,17 +123,6 @@ function selectDatabase(sql: Sql): Promise<{ instanceId: string; longestHistoryD
     instanceId: await selectInstanceId(tx),
     longestHistoryDays: await selectLongestHistoryDays(tx),
   }));
-}
-
-function createMemory(): Memory {
-  const stays = new StayCounts();
-  return {
-    fleet: new Fleet(stays),
-    areas: new AreaCatalog(stays),
-    keyring: new Keyring(),
-    tenancy: new Tenancy(),
-    subscriptions: new Subscriptions(),
-  };
 }
 
 function gaugesOf(

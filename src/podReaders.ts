@@ -25,9 +25,11 @@ export function createReaders(pod: Pod): Readers {
   const held: HeldFleet = {
     fleet,
     get followed() {
-      return follower.followed;
+      return follower.applied.followed;
     },
-    isOwn: (xid) => follower.isOwn(xid),
+    get own() {
+      return follower.applied.own;
+    },
   };
   const cursors = new Cursors({ secretsKey, clock, follower });
   const room = new WaitRoom({ fleet, keyring, follower, turns, clock });
@@ -42,7 +44,7 @@ export function createReaders(pod: Pod): Readers {
     cursors,
     eventFeed,
     reads,
-    server: () => follower.server,
+    server: () => follower.applied.server,
     format: streamFormat(changedJson),
     room,
     clock,

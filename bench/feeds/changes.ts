@@ -31,7 +31,7 @@ export function measureChanges({ smoke }: CaseContext): Part {
     if (n % BATCH === 0) xid++;
     move(fleet, Math.floor(random() * devices), NOW_MS + n + 1, xid);
   }
-  const held: HeldFleet = { fleet, followed: new Snapshot(xid + 1, xid + 1, []), isOwn: () => false };
+  const held: HeldFleet = { fleet, followed: new Snapshot(xid + 1, xid + 1, []), own: new Set() };
   const before = readUpTo(new Snapshot(loadedXid + 1, loadedXid + 1, []));
   const times = new Latencies();
   for (let round = 0; round < ROUNDS; round++) {

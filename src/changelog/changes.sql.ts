@@ -1,7 +1,8 @@
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
+import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
+import { type LogCursor, type LogEnd, Snapshot } from './snapshot.ts';
 
 /**
  * What a row of the change feed is about. 'positions' carries position updates, 'events' names a world that has new fleet
@@ -27,49 +28,22 @@ export interface Change {
   readonly xid: number;
 }
 
-/**
- * A snapshot of Postgres, "xmin:xmax:running transactions". A reader of the feed has applied exactly the changes that
- * were committed in it. It is not a number, because transactions commit out of order.
- */
-export type FeedSnapshot = string;
-
-/** How far a reader has come in the feed. The snapshot is meaningful only under this history of the server (server_history). */
-export interface FeedCursor {
-  readonly snapshot: FeedSnapshot;
-  readonly history: string;
-  /** The start of this server (table server_start). */
-  readonly start: number;
-  /** A position in its write-ahead log up to which all that the cursor sees is on disk, in bytes. */
-  readonly flushedBytes: number;
-}
-
-/** Where the next page of a read begins. */
-export interface PagePosition {
-  /** The snapshot of the first page. Later pages contain nothing that was committed since then. */
-  readonly upTo: FeedSnapshot;
-  readonly afterXid: string;
-  readonly afterId: number;
-}
-
+/** A page of the change log. */
 export interface ChangePage {
   readonly changes: readonly Change[];
-  /** The snapshot of the cursor once all pages are applied. */
-  readonly upTo: FeedSnapshot;
-  /** Null on the last page. */
-  readonly next: PagePosition | null;
+  /** Where the next page begins; `open` is null after the last one. */
+  readonly next: LogCursor;
+  /** The snapshot up to which all pages of this read lead, on the server that answered. */
+  readonly end: LogEnd;
   /** True when changes after the cursor may have been pruned already. Then `changes` is empty. */
   readonly pruned: boolean;
-  /** Of the server that answered. */
-  readonly history: string;
-  readonly start: number;
-  readonly flushedBytes: number;
 }
 
-/** NOTIFY on this channel says "look at the feed". It carries nothing and may be lost. */
+/** NOTIFY on this channel says "look at the change log". It carries nothing and may be lost. */
 export const CHANGE_CHANNEL = 'fleet_change';
 
-/** How long a change stays in the feed. A pod that was away for longer reloads everything. */
-export const FEED_RETENTION_MINUTES = 15;
+/** How long a change stays in the log. A pod that was away for longer reloads everything. */
+export const RETENTION_MINUTES = 15;
 
 /**
  * Raises the version of `worldId` and appends one change for each entity, in the caller's transaction. Returns the new
@@ -101,23 +75,25 @@ export async function recordPositions(tx: Tx, payload: Buffer, stays: string): P
 }
 
 /**
- * The changes that were committed after `snapshot`, a page at a time. Transactions that stay open, of any database of
- * the cluster, neither delay changes nor repeat them. Entities are grouped by kind and world in SQL: a row for each of a
- * million would cost more than all later steps. `kinds` limits the read: 'writes' skips any number of position updates
- * by an index of its own.
+ * The changes that `cursor` has not seen, a page at a time. Transactions that stay open, of any database of the cluster,
+ * neither delay changes nor repeat them. Entities are grouped by kind and world in SQL: a row for each of a million would
+ * cost more than all later steps. `kinds` limits the read: 'writes' skips any number of position updates by an index of
+ * its own.
  *
- * | CTE     | rows                                                                                           |
- * |---------|------------------------------------------------------------------------------------------------|
- * | asked   | one: the snapshot to read up to, the server, and whether changes after `snapshot` were pruned  |
- * | found   | the changes of the page, with the payload bytes before each                                    |
- * | page    | those within the byte limit                                                                    |
- * | last    | the last of the page, if there is another page                                                 |
- * | grouped | the page by kind and world; position updates each for itself                                   |
+ * | CTE     | rows                                                                                        |
+ * |---------|---------------------------------------------------------------------------------------------|
+ * | asked   | one: the snapshot to read up to, the server, and whether changes after `seen` were pruned   |
+ * | found   | the changes of the page, with the payload bytes before each                                 |
+ * | page    | those within the byte limit                                                                 |
+ * | last    | the last of the page, if there is another page                                              |
+ * | grouped | the page by kind and world; position updates each for itself                                |
+ *
+ * A snapshot contains all transactions below its xmin, so a read begins there. The condition must be `(xid, id) >
+ * (xmin, 0)` alone. With `(xid, id) > (0, 0)` beside it Postgres would read its index from the beginning.
  */
 export async function selectChanges(
   sql: Sql,
-  snapshot: FeedSnapshot,
-  place: PagePosition | null,
+  { seen, open }: LogCursor,
   kinds: 'all' | 'writes' | 'positions' = 'all',
 ): Promise<ChangePage> {
   const ofKinds = {
@@ -125,19 +101,21 @@ export async function selectChanges(
     writes: sql`and kind <> 'positions'`,
     positions: sql`and kind = 'positions'`,
   }[kinds];
+  const seenText = String(seen);
+  const after = open?.after ?? { xid: seen.xmin, id: 0 };
   const rows = await sql<ChangeRow[]>`
     with asked as materialized (
-      select coalesce(${place?.upTo ?? null}::pg_snapshot, pg_current_snapshot()) as up_to, server_history() as history,
-             server_mark() as start, flushed_bytes() as flushed_bytes,
-             version_base() as version_base, not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot) as pruned
+      select coalesce(${open === null ? null : String(open.upTo)}::pg_snapshot, pg_current_snapshot()) as up_to,
+             ${serverColumns(sql)}, version_base() as version_base,
+             not pg_visible_in_snapshot(xid, ${seenText}::pg_snapshot) as pruned
       from change_horizon
     ), found as materialized (
       select xid, id, kind, world_id, world_version, entity_id, payload, stays,
           sum(octet_length(payload) + coalesce(octet_length(stays), 0)) over (
           order by xid, id rows between unbounded preceding and 1 preceding) as bytes_before
       from change
-      where (xid, id) > (${place?.afterXid ?? oldestOf(snapshot)}::xid8, ${place?.afterId ?? 0}::bigint)
-        and not pg_visible_in_snapshot(xid, ${snapshot}::pg_snapshot)
+      where (xid, id) > (${String(after.xid)}::xid8, ${after.id}::bigint)
+        and not pg_visible_in_snapshot(xid, ${seenText}::pg_snapshot)
         and pg_visible_in_snapshot(xid, (select up_to from asked)) and not (select pruned from asked)
         ${ofKinds}
       order by xid, id limit ${PAGE_ROWS}
@@ -158,44 +136,23 @@ export async function selectChanges(
            grouped.ids, grouped.payload, grouped.stays, grouped.xid
     from asked left join last on true left join grouped on true`;
   const first = rows[0];
-  invariant(first, 'the feed query always returns a row');
-  const { up_to: upTo, last_xid: afterXid, last_id: afterId, pruned, history, start } = first;
+  invariant(first, 'the query always returns a row');
+  const { up_to, last_xid: lastXid, last_id: lastId, pruned } = first;
+  const upTo = open?.upTo ?? Snapshot.parse(up_to);
   return {
-    upTo,
-    pruned,
-    history: knownHistory(history),
-    start: start ?? 0,
-    flushedBytes: first.flushed_bytes ?? 0,
-    next: afterXid === null || afterId === null ? null : { upTo, afterXid, afterId },
     changes: rows.flatMap((row) => (row.kind === null ? [] : [changeOf(row.kind, row)])),
+    next:
+      lastXid === null || lastId === null
+        ? { seen: upTo, open: null }
+        : { seen, open: { upTo, after: { xid: Number(lastXid), id: lastId } } },
+    end: { seen: upTo, server: serverOfRow(first, upTo) },
+    pruned,
   };
 }
 
-/** The beginning of a read of all that was committed after one snapshot and up to another. */
-export function pagesBetween(after: FeedSnapshot, upTo: FeedSnapshot): PagePosition {
-  return { upTo, afterXid: oldestOf(after), afterId: 0 };
-}
-
-/**
- * The xmin of a snapshot: the snapshot contains all older transactions, so reading begins here. The condition must be
- * `(xid, id) > (xmin, 0)` alone. With `(xid, id) > (0, 0)` beside it Postgres would read its index from the beginning.
- */
-function oldestOf(snapshot: FeedSnapshot): string {
-  return snapshot.slice(0, snapshot.indexOf(':'));
-}
-
-/** Throws for a replica, which has none: what it does not have yet may exist. */
-export function knownHistory(history: string | null): string {
-  if (history === null) throw new PostgresUnreachable({ code: 'REPLICA' });
-  return history;
-}
-
 /** An empty page is one row without a kind. */
-interface ChangeRow {
-  up_to: FeedSnapshot;
-  history: string | null;
-  start: number | null;
-  flushed_bytes: number | null;
+interface ChangeRow extends ServerRow {
+  up_to: string;
   pruned: boolean;
   last_xid: string | null;
   last_id: number | null;
@@ -238,10 +195,8 @@ const UNAPPLIED_MAX = 1_000;
  * Called under the locks of the devices, so it also sees what other pods committed until now. It costs as much for an
  * import of 10 000 areas as for one area (unapplied_changes).
  */
-export async function selectUnapplied(
-  tx: Tx,
-  { snapshot, history }: Pick<FeedCursor, 'snapshot' | 'history'>,
-): Promise<Unapplied> {
+export async function selectUnapplied(tx: Tx, { seen, server: { history } }: LogEnd): Promise<Unapplied> {
+  const snapshot = String(seen);
   const rows = await tx<{ kind: ChangeKind | 'pruned' | 'history'; world_id: number | null }[]>`
     select case when server_history() is distinct from ${history} then 'history' else 'pruned' end as kind,
       null::bigint as world_id
@@ -256,10 +211,10 @@ export async function selectUnapplied(
 }
 
 /**
- * Makes the feed of a restored database usable. Its changes and its horizon have transaction ids of the old cluster,
- * which may lie in the future of this one. Called before memory is loaded. Does nothing on a feed of this cluster.
+ * Makes the change log of a restored database usable. Its changes and its horizon have transaction ids of the old cluster,
+ * which may lie in the future of this one. Called before memory is loaded. Does nothing to a log of this cluster.
  */
-export async function adoptFeed(sql: Sql): Promise<void> {
+export async function adoptChanges(sql: Sql): Promise<void> {
   await sql`
     with adopted as (
       update change_horizon set xid = pg_current_xact_id()
@@ -279,7 +234,7 @@ export async function pruneChanges(sql: Sql): Promise<number> {
       delete from change
       where (xid, id) in (
         select xid, id from change
-        where at < clock_timestamp() - make_interval(mins => ${FEED_RETENTION_MINUTES})
+        where at < clock_timestamp() - make_interval(mins => ${RETENTION_MINUTES})
         order by xid, id limit ${PRUNE_CHUNK})
       returning xid
     ), raised as (

@@ -1,27 +1,41 @@
 import { invariant } from '../lib/invariant.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { type FeedCursor, type FeedSnapshot, knownHistory } from './changes.sql.ts';
-import type { ServerStart } from './serverMark.ts';
+import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
+import { type Server, type ServerStart, ServerStarts, serverOf } from './servers.ts';
+import { type LogEnd, Snapshot } from './snapshot.ts';
 
-/** The cursor of a reader that has read everything in this transaction's snapshot. */
-export async function selectFeedCursor(tx: Tx): Promise<FeedCursor> {
-  const [row] = await tx<CursorRow[]>`
-    select pg_current_snapshot()::text as snapshot, server_history() as history, server_mark() as start,
-           flushed_bytes() as flushed_bytes`;
-  invariant(row, 'a select without a table returns a row');
-  return {
-    snapshot: row.snapshot,
-    history: knownHistory(row.history),
-    start: row.start ?? 0,
-    flushedBytes: row.flushed_bytes ?? 0,
-  };
-}
-
-interface CursorRow {
-  readonly snapshot: FeedSnapshot;
+/** What a statement says of the server that answers it (sql/0010, sql/0028). */
+export interface ServerRow {
   readonly history: string | null;
   readonly start: number | null;
   readonly flushed_bytes: number | null;
+}
+
+export const serverColumns = (sql: Sql | Tx) =>
+  sql`server_history() as history, server_mark() as start, flushed_bytes() as flushed_bytes`;
+
+/** The server that has answered with what `seen` sees. Throws for a replica: what it does not have yet may exist. */
+export function serverOfRow({ history, start, flushed_bytes }: ServerRow, seen: Snapshot): Server {
+  if (history === null) throw new PostgresUnreachable({ code: 'REPLICA' });
+  return serverOf({ history, start: start ?? 0, walBytes: flushed_bytes ?? 0, xmax: seen.xmax });
+}
+
+/** Everything that is committed in this transaction's snapshot. */
+export async function selectLogEnd(tx: Tx): Promise<LogEnd> {
+  const [row] = await tx<(ServerRow & { snapshot: string })[]>`
+    select pg_current_snapshot()::text as snapshot, ${serverColumns(tx)}`;
+  invariant(row, 'a select without a table returns a row');
+  const seen = Snapshot.parse(row.snapshot);
+  return { seen, server: serverOfRow(row, seen) };
+}
+
+/** The starts of the server that are remembered. */
+export async function selectServerStarts(sql: Sql): Promise<ServerStarts> {
+  const rows = await sql<{ mark: number; wal_bytes: number; next_xid: number }[]>`
+    select mark, wal_bytes, next_xid from server_start order by ordinal`;
+  return new ServerStarts(
+    rows.map((row): ServerStart => ({ start: row.mark, walBytes: row.wal_bytes, nextXid: row.next_xid })),
+  );
 }
 
 export async function selectWorldVersions(tx: Tx): Promise<{ id: number; version: number }[]> {
@@ -52,11 +66,4 @@ export async function selectNowMs(sql: Query): Promise<number> {
   const [row] = await sql<{ now: Date }[]>`select clock_timestamp() as now`;
   invariant(row, 'a select without a table returns a row');
   return row.now.getTime();
-}
-
-/** The starts of the server that are remembered, oldest first. */
-export async function selectServerStarts(sql: Sql): Promise<ServerStart[]> {
-  const rows = await sql<{ mark: number; wal_bytes: number; next_xid: number }[]>`
-    select mark, wal_bytes, next_xid from server_start order by ordinal`;
-  return rows.map((row) => ({ start: row.mark, walBytes: row.wal_bytes, nextXid: row.next_xid }));
 }

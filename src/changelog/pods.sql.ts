@@ -1,5 +1,5 @@
 import type { Sql } from '../postgres/sql.ts';
-import type { FeedCursor } from './changes.sql.ts';
+import type { LogEnd } from './snapshot.ts';
 
 /**
  * A pod answers from memory alone for this long after it was last known to have every write. After that (the pod was
@@ -13,14 +13,14 @@ export const FRESH_MS = 3_000;
 export const LIVE_SECONDS = 5;
 const FORGET_MINUTES = 60;
 
-/** Records that this pod is alive and how far it has applied the feed. Does nothing if this is another server. */
+/** Records that this pod is alive and how far it has applied the change log. Does nothing if this is another server. */
 export async function upsertPod(
   sql: Sql,
   podId: string,
-  { snapshot, history }: Pick<FeedCursor, 'snapshot' | 'history'>,
+  { seen, server: { history } }: LogEnd,
 ): Promise<void> {
   await sql`
-    insert into pod (id, feed_cursor) select ${podId}, ${snapshot}::pg_snapshot where server_history() = ${history}
+    insert into pod (id, feed_cursor) select ${podId}, ${String(seen)}::pg_snapshot where server_history() = ${history}
     on conflict (id) do update set feed_cursor = excluded.feed_cursor, seen_at = clock_timestamp()`;
 }
 

@@ -1,7 +1,33 @@
 import { invariant } from '../lib/invariant.ts';
 import { type VarintReader, VarintWriter } from '../lib/varints.ts';
+import type { Server } from './servers.ts';
 
-/** Of each snapshot in a cursor: at most three different ones have room in 500 characters. */
+/** A position in the log of changes, which is ordered by transaction, then by id. */
+export interface LogPosition {
+  readonly xid: number;
+  readonly id: number;
+}
+
+/** A read of all that `upTo` sees and its reader does not. It has come as far as `after`. */
+export interface OpenRead {
+  readonly upTo: Snapshot;
+  readonly after: LogPosition;
+}
+
+/** How far a reader has come in the log of changes: a pod in the change log, or a customer in a feed. */
+export interface LogCursor {
+  /** The reader has everything of these transactions. */
+  readonly seen: Snapshot;
+  readonly open: OpenRead | null;
+}
+
+/** All that one server has committed so far. */
+export interface LogEnd {
+  readonly seen: Snapshot;
+  readonly server: Server;
+}
+
+/** The longest snapshot in a customer's cursor: at most three different ones fit into 500 characters. */
 export const SNAPSHOT_MAX_BYTES = 60;
 
 /** A snapshot that ends further behind another than this counts as lacking something. */
@@ -44,12 +70,9 @@ export class Snapshot {
 
   /** Whether every transaction that `other` sees is seen here. */
   contains(other: Snapshot): boolean {
-    if (other.xmax > this.xmax) {
-      // Beyond our end `other` may still see nothing.
-      for (let xid = this.xmax; xid < other.xmax; xid++) {
-        if (other.sees(xid)) return false;
-        if (xid - this.xmax > GAP_MAX) return false;
-      }
+    // Beyond our end `other` may still see nothing.
+    for (let xid = this.xmax; xid < other.xmax; xid++) {
+      if (other.sees(xid) || xid - this.xmax > GAP_MAX) return false;
     }
     return this.running.every((xid) => !other.sees(xid));
   }
@@ -64,8 +87,8 @@ export class Snapshot {
   }
 
   /**
-   * This snapshot in at most so many bytes of `write`: the newest transactions are left out where it takes more. What
-   * is left out later contains what was left out earlier: of the transactions that ran at the earlier time, no more run.
+   * This snapshot in at most so many bytes of `write`: the newest transactions are left out where it takes more. A later
+   * snapshot that is cut short contains an earlier one: of the transactions that ran at the earlier time, no more run.
    */
   within(maxBytes: number): Snapshot {
     if (this.running.length * 9 + 20 <= maxBytes) return this;

@@ -1,6 +1,3 @@
-/** How a change came into memory: through the change log, or with a commit of this pod. */
-export type Applied = 'followed' | 'own';
-
 /** What may be new in a world. */
 export type Novelty = 'devices' | 'events';
 

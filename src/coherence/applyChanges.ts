@@ -1,34 +1,25 @@
-import type { Keyring } from '../access/keyring.memory.ts';
-import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { Keyring } from '../access/keyring.memory.ts';
+import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import type { StoredArea } from '../areas/areaMeasures.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { shapeInSteps } from '../areas/shape.ts';
-import {
-  type Change,
-  type ChangePage,
-  type FeedCursor,
-  type FeedSnapshot,
-  type PagePosition,
-  selectChanges,
-} from '../changelog/changes.sql.ts';
-import {
-  applyPositionUpdates,
-  decodePositionUpdates,
-  type PositionUpdate,
-  putDevices,
-} from '../devices/changes/positionUpdates.ts';
+import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
+import { isSameServer, type Server } from '../changelog/servers.ts';
+import type { LogCursor, LogEnd } from '../changelog/snapshot.ts';
+import { applyPositionUpdates, decodePositionUpdates, type PositionUpdate, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
 import { selectRemovalsById } from '../devices/devices.sql.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { inTurns, Pace } from '../lib/workTurns.ts';
+import { Fleet } from '../devices/fleet.memory.ts';
+import { StayCounts } from '../devices/stays/stayCounts.ts';
+import { type Steps, type WorkTurns, inTurns, Pace } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMembershipsById } from '../tenants/memberships.sql.ts';
-import type { Tenancy } from '../tenants/tenancy.memory.ts';
-import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
+import { Tenancy } from '../tenants/tenancy.memory.ts';
+import { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
+import type { ReplyMonitor } from './postgresHealth.ts';
 
-/** Everything that the change feed keeps in step with Postgres. */
+/** Everything that the change log keeps in step with Postgres. */
 export interface Memory {
   readonly fleet: Fleet;
   readonly areas: AreaCatalog;
@@ -37,16 +28,22 @@ export interface Memory {
   readonly subscriptions: Subscriptions;
 }
 
-/** Awaits the reply to a query for a limited time. A later reply must change nothing. */
-export type AwaitReply = <T>(reply: Promise<T>) => Promise<T>;
-
-/** The pod's budget for long computations. */
-export type Turns = Pick<WorkTurns<string>, 'run'>;
+export function emptyMemory(keyring = new Keyring()): Memory {
+  const stays = new StayCounts();
+  return {
+    fleet: new Fleet(stays),
+    areas: new AreaCatalog(stays),
+    keyring,
+    tenancy: new Tenancy(),
+    subscriptions: new Subscriptions(),
+  };
+}
 
 export interface ApplyPorts {
   readonly sql: Sql;
-  readonly turns: Turns;
-  readonly awaitReply: AwaitReply;
+  /** The pod's budget for long computations. */
+  readonly turns: Pick<WorkTurns<string>, 'run'>;
+  readonly awaitReply: ReplyMonitor['awaitReply'];
 }
 
 /** Few enough that Postgres replies in time even from a slow disk. */
@@ -55,8 +52,8 @@ const DEVICES_PER_READ = 2_500;
 const AREAS_PER_READ = 25;
 
 /**
- * Applies a page of the feed to memory, in turns with the requests. The feed names what has changed, and the rows are
- * read here. So the order of changes does not matter, and a page may be applied twice. Positions are in the feed
+ * Applies a page of the change log to memory, in turns with the requests. The log names what has changed, and the rows
+ * are read here. So the order of changes does not matter, and a page may be applied twice. Positions are in the log
  * itself; an older one never replaces a newer one. Until the page is complete, some of memory is newer than the rest,
  * as between any two commits. The caller raises the versions of worlds when all their changes are applied.
  *
@@ -81,7 +78,7 @@ export async function applyChanges(
   for (const { kind, worldId } of changes) {
     if (kind === 'events' && worldId !== null) fleet.watch.touch('events', worldId);
   }
-  const unknown = await inTurns(turns, 'feed', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
+  const unknown = await inTurns(turns, 'log', applyPositionUpdates(fleet, positionUpdatesOf(changes)), true);
   await loadDevices(ports, fleet, unknown, 'moved');
 }
 
@@ -104,7 +101,7 @@ async function loadDevices(
   for (let at = 0; at < ids.length; at += DEVICES_PER_READ) {
     const part = ids.slice(at, at + DEVICES_PER_READ);
     const rows = await awaitReply(selectDevicesById(sql, part));
-    await inTurns(turns, 'feed', putDevices(fleet, rows), true);
+    await inTurns(turns, 'log', putDevices(fleet, rows), true);
     if (kind === 'moved') continue;
     const present = new Set(rows.map(({ fields }) => fields.id));
     for (const { worldId, ...removal } of await awaitReply(selectRemovalsById(sql, part))) {
@@ -136,7 +133,7 @@ async function loadAreas(
     const rows = await awaitReply(selectAreasById(sql, part));
     const present = new Set(rows.map((row) => row.id));
     for (const id of part) if (!present.has(id)) areas.remove(id);
-    await inTurns(turns, 'feed', compileAreas(areas, rows), true);
+    await inTurns(turns, 'log', compileAreas(areas, rows), true);
   }
 }
 
@@ -156,23 +153,17 @@ export function* compileAreas(catalog: AreaCatalog, areas: readonly StoredArea[]
   }
 }
 
-/** Position updates that were committed after the snapshot `from`. Those on pages before `page` are applied already. */
-export interface PendingPositions {
-  readonly from: FeedSnapshot;
-  readonly page: PagePosition;
-}
-
 /**
- * The result of reading the feed: it brought only position updates, or writes as well, or the feed is 'lost'. It is
- * lost when changes were pruned before they were read, and when this is another server: that one may lack transactions
- * which memory knows, and reuse their numbers.
+ * What reading the change log has found: only position updates, writes as well, or that the log is 'lost'. It is lost when
+ * changes were pruned before they were read, and when this is another server: that one may lack transactions which memory
+ * knows, and reuse their numbers.
  */
 export interface Followed {
   readonly outcome: 'positions' | 'writes' | 'lost';
-  /** Up to here every write is applied, unless the feed is lost. */
-  readonly cursor: FeedCursor;
-  /** Position updates up to there that are not applied; null: none. */
-  readonly pending: PendingPositions | null;
+  /** Up to here every write is applied, unless the log is lost. */
+  readonly end: LogEnd;
+  /** Where the position updates up to there begin that are not applied; null: there are none. */
+  readonly pending: LogCursor | null;
 }
 
 /**
@@ -183,42 +174,41 @@ export interface Followed {
 export async function followWrites(
   ports: ApplyPorts,
   memory: Memory,
-  from: FeedCursor,
+  from: LogEnd,
   firstPage: 'all' | 'writes',
 ): Promise<Followed> {
   const { sql, awaitReply } = ports;
   const versions = new Map<number, number>();
-  let next: PagePosition | null = null;
-  let pending: PendingPositions | null = null;
-  let cursor = from;
-  do {
-    const kinds: 'all' | 'writes' = next === null ? firstPage : 'writes';
-    const page: ChangePage = await awaitReply(selectChanges(sql, from.snapshot, next, kinds));
-    const { upTo: snapshot, history, start, flushedBytes } = page;
-    cursor = { snapshot, history, start, flushedBytes };
-    if (page.pruned || page.history !== from.history) return { outcome: 'lost', cursor, pending };
-    await applyChanges(ports, memory, page.changes);
-    for (const { worldId, worldVersion } of page.changes) {
+  let pending: LogCursor | null = null;
+  let kinds = firstPage;
+  for (let cursor: LogCursor = { seen: from.seen, open: null }; ; ) {
+    const { changes, next, end, pruned }: ChangePage = await awaitReply(selectChanges(sql, cursor, kinds));
+    if (pruned || !isSameServer(end.server, from.server)) return { outcome: 'lost', end, pending };
+    await applyChanges(ports, memory, changes);
+    for (const { worldId, worldVersion } of changes) {
       if (worldId === null || worldVersion === null) continue;
       versions.set(worldId, Math.max(worldVersion, versions.get(worldId) ?? 0));
     }
-    next = page.next;
-    if (kinds === 'all' && next !== null) pending = { from: from.snapshot, page: next };
-  } while (next !== null);
-  // Versions are raised last, because one write may span several pages.
-  for (const [worldId, version] of versions) memory.fleet.raiseVersion(worldId, version);
-  return { outcome: versions.size > 0 ? 'writes' : 'positions', cursor, pending };
+    if (next.open === null) {
+      // Versions are raised last, because one write may span several pages.
+      for (const [worldId, version] of versions) memory.fleet.raiseVersion(worldId, version);
+      return { outcome: versions.size > 0 ? 'writes' : 'positions', end, pending };
+    }
+    if (kinds === 'all') pending = next;
+    kinds = 'writes';
+    cursor = next;
+  }
 }
 
-/** Applies the next page of pending position updates. Returns those that are pending then. */
+/** Applies the next page of pending position updates. Returns where those begin that are pending then. */
 export async function followPositions(
   ports: ApplyPorts,
   memory: Memory,
-  { from, page: position }: PendingPositions,
-  history: string,
-): Promise<PendingPositions | null | 'lost'> {
-  const page = await ports.awaitReply(selectChanges(ports.sql, from, position, 'positions'));
-  if (page.pruned || page.history !== history) return 'lost';
+  pending: LogCursor,
+  server: Server,
+): Promise<LogCursor | null | 'lost'> {
+  const page = await ports.awaitReply(selectChanges(ports.sql, pending, 'positions'));
+  if (page.pruned || !isSameServer(page.end.server, server)) return 'lost';
   await applyChanges(ports, memory, page.changes);
-  return page.next === null ? null : { from, page: page.next };
+  return page.next.open === null ? null : page.next;
 }

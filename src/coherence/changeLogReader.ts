@@ -1,42 +1,33 @@
-import {
-  FEED_RETENTION_MINUTES,
-  type FeedCursor,
-  type FeedSnapshot,
-  pagesBetween,
-} from '../changelog/changes.sql.ts';
+import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
+import { RETENTION_MINUTES } from '../changelog/changes.sql.ts';
+import { selectServerStarts } from '../changelog/database.sql.ts';
 import { FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';
-import { Snapshot } from '../changelog/snapshot.ts';
+import { isSameServer } from '../changelog/servers.ts';
+import type { LogCursor, LogEnd } from '../changelog/snapshot.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { ServerKnowledge } from '../postgres/serverEntry.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import {
-  type Followed,
-  followPositions,
-  followWrites,
-  type Memory,
-  type PendingPositions,
-  type Turns,
-} from './applyChanges.ts';
+import { type Followed, followPositions, followWrites, type Memory } from './applyChanges.ts';
 import { type FillPorts, fillMemory, refillMemory } from './fillMemory.ts';
-import { HeldTransactions } from './heldTransactions.ts';
 import { ReplyMonitor } from './postgresHealth.ts';
 
 /** How often a pod reports to the list of pods. */
 const HEARTBEAT_MS = 1_000;
 /** A minute less than changes are kept, for differences of clocks. No write takes as long as that. */
-const AWAY_MS = (FEED_RETENTION_MINUTES - 1) * MINUTE_MS;
+const AWAY_MS = (RETENTION_MINUTES - 1) * MINUTE_MS;
 /**
  * Writers do not wait for a pod whose last report is older than LIVE_SECONDS, while its reads count as fresh for
  * FRESH_MS. So a pod whose last report is older than this must report and then read once more.
  */
 const LISTED_MS = LIVE_SECONDS * 1_000 - FRESH_MS;
 
-export interface FollowPorts extends Memory {
+export interface FollowPorts {
   readonly sql: Sql;
-  readonly turns: Turns;
+  readonly memory: Memory;
+  readonly turns: FillPorts['turns'];
   readonly clock: Clock;
   readonly podId: string;
   /** What the connections of this pod know of the server. */
@@ -44,33 +35,34 @@ export interface FollowPorts extends Memory {
   readonly log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
 
-/** Pending position updates, and when the read began that found them. */
-type TimedPositions = PendingPositions & { readonly readAtMs: number };
+/** Where the position updates begin that are not applied, and when the read began that found them. */
+interface Pending {
+  readonly cursor: LogCursor;
+  readonly readAtMs: number;
+}
 
 /**
- * Reads the change feed into memory, one read at a time.
+ * Reads the change log into memory, one read at a time.
  *
- * Writes take precedence over position updates. Usually one page of the feed contains all that is new. When there is
+ * Writes take precedence over position updates. Usually one page of the log contains all that is new. When there is
  * more, after an absence or during a large import, position updates become pending: one page of them is applied after
  * each read of writes. So there are two cursors:
- * - `cursor`, of writes. Points are evaluated against what writes change, and writers wait for this cursor in the list
- *   of pods.
- * - The one of position updates stays inside. `lagMs` shows how old they are. When they are pruned before they are
- *   applied, everything is reloaded.
+ * - The one of writes (`AppliedTransactions.writes`). Points are evaluated against what writes change, and writers wait
+ *   for this cursor in the list of pods.
+ * - The one of position updates. `lagMs` shows how old they are. When they are pruned before they are applied, everything
+ *   is reloaded.
  *
  * Their order does not matter. A device is loaded with its newest position, an older position changes nothing, and a
  * position of an unknown device makes that device load.
  */
-export class FeedReader {
-  /** What memory holds of transactions, for those who read feeds. */
-  readonly held: HeldTransactions;
+export class ChangeLogReader {
   readonly #ports: FollowPorts;
+  readonly #applied: AppliedTransactions;
   readonly #pages: FillPorts;
   readonly #replies = new ReplyMonitor();
-  #cursor: FeedCursor = { snapshot: '', history: '', start: 0, flushedBytes: 0 };
-  /** When the read began that led to `cursor`. */
+  /** When the read began that led to the present cursor of writes. */
   #readAtMs = 0;
-  #pending: TimedPositions | null = null;
+  #pending: Pending | null = null;
   /** When memory was last known to hold all writes. */
   #heldAtMs: number | null = null;
   /** The same, with a report to the list of pods before: from then on writers wait for this pod. */
@@ -81,37 +73,26 @@ export class FeedReader {
   #reportTrouble: Unavailability | null = null;
   #loadMs = 0;
 
-  constructor(ports: FollowPorts) {
+  constructor(ports: FollowPorts, applied: AppliedTransactions) {
     this.#ports = ports;
+    this.#applied = applied;
     const { sql, turns, log } = ports;
-    const { awaitReply } = this.#replies;
-    this.#pages = { sql, turns, log, awaitReply };
-    this.held = new HeldTransactions(sql, awaitReply);
+    this.#pages = { sql, turns, log, awaitReply: this.#replies.awaitReply };
   }
 
   /** Fills the empty memory. */
   async fill(): Promise<void> {
-    const { clock } = this.#ports;
+    const { clock, memory } = this.#ports;
     const startedAtMs = clock();
-    const cursor = await fillMemory(this.#pages, this.#ports);
-    await this.held.readStarts();
-    this.#noteCursor(cursor);
+    const end = await fillMemory(this.#pages, memory);
+    await this.#readStarts();
+    this.#advance(end, null);
     this.#loadMs = clock() - startedAtMs;
   }
 
   /** True once memory was filled and has followed what came meanwhile. */
   get loaded(): boolean {
     return this.#positionsAtMs !== null;
-  }
-
-  /** Memory holds every write that was committed up to here. */
-  get cursor(): FeedCursor {
-    return this.#cursor;
-  }
-
-  /** Memory holds every position update up to here. */
-  get positionsCursor(): FeedSnapshot {
-    return this.#pending?.from ?? this.#cursor.snapshot;
   }
 
   /** True while there are position updates that memory does not hold yet. */
@@ -129,7 +110,7 @@ export class FeedReader {
     return this.#age(this.#positionsAtMs);
   }
 
-  /** The same without positions. */
+  /** The same without positions, which authorize nobody. */
   heldLagMs(): number {
     return this.#age(this.#heldAtMs);
   }
@@ -161,12 +142,13 @@ export class FeedReader {
     const startedAtMs = this.#ports.clock();
     // After a pause of this pod, writers may not wait for it. Then it must report and read once more.
     const isListed = Math.max(this.#age(this.#reportedAtMs), this.writesLagMs()) <= LISTED_MS;
-    const { outcome, cursor } = await this.#follow();
-    if (outcome === 'lost') await this.#reload(cursor);
+    const { outcome, end } = await this.#follow();
+    if (outcome === 'lost') await this.#reload(end);
     if (outcome === 'lost' || !isListed) {
       if (!(await this.#report())) return this.#noteHeld(startedAtMs);
       // Reads what was committed before the report, since no writer waited for this pod then.
-      if ((await this.#follow()).outcome === 'lost') throw new DeadlineExceeded('the feed was lost again');
+      if ((await this.#follow()).outcome === 'lost')
+        throw new DeadlineExceeded('the change log was lost again');
     }
     this.#noteHeld(startedAtMs);
     this.#writesAtMs = startedAtMs;
@@ -183,18 +165,23 @@ export class FeedReader {
   /** Applies a page of pending position updates. After their last page, also one of those committed since. */
   async readPending(): Promise<void> {
     for (let pending = this.#pending; pending !== null; pending = this.#pending) {
-      const rest = await followPositions(this.#pages, this.#ports, pending, this.#cursor.history);
+      const { cursor, readAtMs } = pending;
+      const { writes } = this.#applied;
+      const rest = await followPositions(this.#pages, this.#ports.memory, cursor, writes.server);
       if (rest === 'lost' || this.#wasAway(this.#ports.clock())) {
         // The next read reloads everything.
         this.#positionsAtMs = Number.NEGATIVE_INFINITY;
         return;
       }
       if (rest !== null) {
-        this.#pending = { ...rest, readAtMs: pending.readAtMs };
+        this.#pending = { cursor: rest, readAtMs };
         return;
       }
-      this.#positionsAtMs = pending.readAtMs;
-      this.#pending = this.#pendingAfter(pending.page.upTo);
+      this.#positionsAtMs = readAtMs;
+      const from = cursor.open?.upTo ?? cursor.seen;
+      const isAll = from.equals(writes.seen);
+      const open = { upTo: writes.seen, after: { xid: from.xmin, id: 0 } };
+      this.#advance(writes, isAll ? null : { cursor: { seen: from, open }, readAtMs: this.#readAtMs });
     }
   }
 
@@ -202,21 +189,15 @@ export class FeedReader {
     const readAtMs = this.#ports.clock();
     const firstPage = this.#pending === null ? 'all' : 'writes';
     // Before the check of the absence, because an unreachable Postgres must be reported as that.
-    const followed = await followWrites(this.#pages, this.#ports, this.#cursor, firstPage);
-    if (followed.outcome === 'lost' || this.#wasAway(readAtMs)) return { ...followed, outcome: 'lost' };
-    // Before: cursors of the start before are compared with how much this one has.
-    if (!this.held.starts.has(followed.cursor.start)) await this.held.readStarts();
-    this.#noteCursor(followed.cursor);
+    const { writes } = this.#applied;
+    const followed = await followWrites(this.#pages, this.#ports.memory, writes, firstPage);
+    const { outcome, end, pending } = followed;
+    if (outcome === 'lost' || this.#wasAway(readAtMs)) return { ...followed, outcome: 'lost' };
+    // Before the cursor moves: cursors of earlier starts are compared with how much this one has.
+    if (!this.#applied.starts.has(end.server.start)) await this.#readStarts();
     this.#readAtMs = readAtMs;
-    if (followed.pending !== null) this.#pending = { ...followed.pending, readAtMs };
+    this.#advance(end, pending === null ? this.#pending : { cursor: pending, readAtMs });
     return followed;
-  }
-
-  /** The position updates between a snapshot and the cursor of writes. */
-  #pendingAfter(from: FeedSnapshot): TimedPositions | null {
-    const { snapshot } = this.#cursor;
-    if (from === snapshot) return null;
-    return { from, page: pagesBetween(from, snapshot), readAtMs: this.#readAtMs };
   }
 
   /**
@@ -227,27 +208,30 @@ export class FeedReader {
     return this.#positionsAtMs !== null && nowMs - this.#positionsAtMs > AWAY_MS;
   }
 
-  /** Reloads everything. `found` is the cursor at which the feed was found to be lost. */
-  async #reload(found: FeedCursor): Promise<void> {
-    const { clock, log } = this.#ports;
-    const isOtherServer = found.history !== this.#cursor.history;
-    const reason = isOtherServer ? 'another server' : 'away from the change feed for too long';
+  /** Reloads everything. `found` is what the log showed when it was found to be lost. */
+  async #reload(found: LogEnd): Promise<void> {
+    const { clock, log, memory } = this.#ports;
+    const isOtherServer = !isSameServer(found.server, this.#applied.server);
+    const reason = isOtherServer ? 'another server' : 'away from the change log for too long';
     log.warn({}, `${reason}; reloading everything`);
-    await this.held.readStarts();
+    await this.#readStarts();
     const startedAtMs = clock();
-    await refillMemory(this.#pages, this.#ports, (cursor) => {
-      if (cursor.history !== this.#cursor.history) this.held.dropOwn();
-      this.#noteCursor(cursor);
-      this.#pending = null;
+    await refillMemory(this.#pages, memory, (end) => {
+      this.#advance(end, null);
       this.#positionsAtMs = startedAtMs;
     });
     this.#loadMs = clock() - startedAtMs;
   }
 
-  #noteCursor(cursor: FeedCursor): void {
-    const { snapshot, start, flushedBytes } = cursor;
-    this.#cursor = cursor;
-    this.#ports.server.seen = { start, flushedBytes, xmax: Snapshot.parse(snapshot).xmax };
+  async #readStarts(): Promise<void> {
+    this.#applied.noteStarts(await this.#replies.awaitReply(selectServerStarts(this.#ports.sql)));
+  }
+
+  #advance(writes: LogEnd, pending: Pending | null): void {
+    this.#pending = pending;
+    this.#applied.advance(writes, pending?.cursor.seen);
+    const { start, walBytes, xmax } = writes.server;
+    this.#ports.server.seen = { start, flushedBytes: walBytes, xmax };
   }
 
   /** Writes the cursor to the list of pods. False when Postgres can be read and takes no writes. */
@@ -255,7 +239,7 @@ export class FeedReader {
     const { sql, podId, clock, log } = this.#ports;
     const atMs = clock();
     try {
-      await this.#replies.awaitReply(upsertPod(sql, podId, this.#cursor));
+      await this.#replies.awaitReply(upsertPod(sql, podId, this.#applied.writes));
     } catch (error) {
       const trouble = unavailability(error);
       if (trouble === null) throw error;

@@ -2,7 +2,6 @@ import { writeProbe } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import type { AwaitReply } from './applyChanges.ts';
 
 /**
  * Waiting is counted in ticks of this process. Time in which the process itself did not run (it was stopped, or busy
@@ -23,7 +22,7 @@ export class ReplyMonitor {
   }
 
   /** Awaits the reply to a query, for ten seconds at most; then rejects with DeadlineExceeded. */
-  readonly awaitReply: AwaitReply = (reply) =>
+  readonly awaitReply = <T>(reply: Promise<T>): Promise<T> =>
     new Promise((resolve, reject) => {
       let ticks = 0;
       let isOver = false;

@@ -7,7 +7,8 @@ import {
   randomBytes,
 } from 'node:crypto';
 import type { KeyState } from '../access/keyState.ts';
-import type { ServerMark, ServerStarts } from '../changelog/serverMark.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import type { ServerState } from '../changelog/servers.ts';
 import type { Clock } from '../lib/clock.ts';
 import {
   type DevicesRead,
@@ -30,11 +31,7 @@ export type OpenedCursor = ReaderCursor | 'malformed' | 'expired';
 export interface CursorPorts {
   readonly secretsKey: KeyObject;
   readonly clock: Clock;
-  readonly follower: {
-    readonly server: ServerMark;
-    readonly starts: ServerStarts;
-    catchUp(): Promise<void>;
-  };
+  readonly follower: Pick<LogFollower, 'applied'>;
 }
 
 /** Opens the cursors that callers bring and seals those that they take along. */
@@ -56,9 +53,9 @@ export class Cursors {
   }
 
   /** Whether the server that memory follows holds everything that was seen on the one of the mark. */
-  isKept(mark: ServerMark): boolean {
+  isKept(mark: ServerState): boolean {
     const { follower } = this.#ports;
-    return follower.starts.holdAll(follower.server, mark);
+    return follower.applied.starts.holdAll(follower.applied.server, mark);
   }
 
   /**
@@ -69,7 +66,7 @@ export class Cursors {
     { accountId, worldIds }: Caller,
     devices: DevicesRead | null,
     events: EventsRead | null,
-    { lineage, start, walBytes, xmax }: ServerMark = this.#ports.follower.server,
+    { lineage, start, walBytes, xmax }: ServerState = this.#ports.follower.applied.server,
   ): string {
     const server = { lineage, start, walBytes, xmax };
     return this.#box.seal({ issuedAtMs: this.#ports.clock(), accountId, worldIds, server, devices, events });

@@ -1,5 +1,6 @@
 import type { KeyState } from '../access/keyState.ts';
-import type { LiveServer } from '../changelog/serverMark.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import type { Server } from '../changelog/servers.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
@@ -27,12 +28,7 @@ export interface DeviceFeedPorts {
   readonly format: Pick<FeedFormat, 'changes'>;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
   readonly clock: Clock;
-  readonly follower: {
-    catchUp(): Promise<void>;
-    noteReader(): void;
-    readonly isComplete: boolean;
-    readonly server: LiveServer;
-  };
+  readonly follower: LogFollower;
 }
 
 export interface ChangesQuery {
@@ -87,7 +83,7 @@ export class DeviceFeed {
     // Another server may have taken over, or another database was put in its place.
     if (cursors.open(query.cursor ?? '', caller) === 'expired') return 'expired';
     if (isCurrent(held, place.read)) return this.#page(caller, query, place);
-    if (follower.isComplete) return 'expired';
+    if (follower.applied.isComplete) return 'expired';
     throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');
   }
 
@@ -147,7 +143,7 @@ export class DeviceFeed {
     isFollowing: boolean,
   ): Promise<FeedAnswer> {
     const { turns, follower } = this.#ports;
-    const { server } = follower;
+    const { server } = follower.applied;
     const endOf = (page: DevicesPage) => this.#endOf(caller, query, place, page);
     const steps = this.#largeSteps(caller, query.limit, place.read, server, isFollowing, endOf);
     const made = await turns.run(turnsOf(caller), steps);
@@ -159,7 +155,7 @@ export class DeviceFeed {
     caller: Pick<Caller, 'accountId' | 'worldIds'>,
     limit: number,
     read: DevicesRead,
-    server: LiveServer,
+    server: Server,
     isFollowing: boolean,
     endOf: (page: DevicesPage) => PageEnd,
   ): Steps<SharedPage | 'cut' | 'expired' | 'unread'> {
@@ -177,7 +173,7 @@ export class DeviceFeed {
 
   /** So much was committed by this pod just now that a cursor has no room for it: it is followed first. */
   async #pageFollowed(caller: Caller, query: ChangesQuery, place: Place): Promise<FeedAnswer> {
-    const { server } = this.#ports.follower;
+    const { server } = this.#ports.follower.applied;
     await this.#follow();
     return this.#ports.cursors.isKept(server) ? this.#page(caller, query, place, true) : 'expired';
   }
@@ -199,7 +195,7 @@ export class DeviceFeed {
     if (waiting === 'full') return 'crowded';
     if (waiting === 'none') return nothing();
     query.whenLeft?.(waiting.cancel);
-    const { server } = this.#ports.follower;
+    const { server } = this.#ports.follower.applied;
     return waiting.outcome.then((outcome) => {
       if (outcome !== 'over') return outcome;
       // Meanwhile a replica that lacks something may have taken over.

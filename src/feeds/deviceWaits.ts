@@ -1,5 +1,6 @@
 import type { KeyState } from '../access/keyState.ts';
-import { isSameServer, type LiveServer } from '../changelog/serverMark.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type Server } from '../changelog/servers.ts';
 import type { FeedPage, SharedPage } from './feedPage.ts';
 import { type HeldFleet, hasChanges } from './readDevices.ts';
 import type { DevicesRead } from './readerCursor.ts';
@@ -12,7 +13,7 @@ export interface DeviceWaitPorts {
   readonly held: HeldFleet;
   readonly room: Pick<WaitRoom, 'sit' | 'wake' | 'answer'>;
   readonly unread: Pick<UnreadAnswers, 'hasRoom' | 'onRoom'>;
-  readonly follower: { readonly server: LiveServer };
+  readonly follower: Pick<LogFollower, 'applied'>;
   /** The next page for all who stand at a place. */
   readonly makePage: (group: DeviceGroup) => Promise<SharedPage | 'expired' | 'unread'>;
 }
@@ -37,7 +38,7 @@ interface Waiter {
 export class DeviceGroup extends WaitGroup {
   readonly name: string;
   readonly limit: number;
-  readonly server: LiveServer;
+  readonly server: Server;
   read: DevicesRead;
   readonly waiters = new Set<Waiter>();
   readonly #serve: (group: DeviceGroup) => void;
@@ -112,7 +113,7 @@ export class DeviceWaits {
   }
 
   #groupAt(caller: DeviceCaller, limit: number, read: DevicesRead): DeviceGroup {
-    const { server } = this.#ports.follower;
+    const { server } = this.#ports.follower.applied;
     const name = `${caller.accountId} ${caller.worldIds.join()} ${limit} ${read.also.join()}`;
     const present = this.#groups.get(name);
     if (present !== undefined && isSameServer(present.server, server) && this.#moveOn(present, read))

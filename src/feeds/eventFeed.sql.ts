@@ -1,13 +1,14 @@
-import { Snapshot } from '../changelog/snapshot.ts';
+import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
+import type { Server } from '../changelog/servers.ts';
+import { type LogPosition, Snapshot } from '../changelog/snapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { EventType } from '../events/eventTypes.ts';
 import type { Direction, FleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { integers, shapeName, unionAll } from '../postgres/sqlText.ts';
-import type { FeedPlace } from './readerCursor.ts';
 
 /** An event with the time at which it was produced and its place in the feed. */
-export interface RecordedEvent extends FleetEvent, FeedPlace {
+export interface RecordedEvent extends FleetEvent, LogPosition {
   readonly recordedAtMs: number;
 }
 
@@ -16,7 +17,7 @@ export interface EventFeedQuery {
   readonly seen: Snapshot;
   /** Events of later transactions are left out; null: of those that are not committed now. */
   readonly upTo: Snapshot | null;
-  readonly after: FeedPlace | null;
+  readonly after: LogPosition | null;
   readonly fromMs: number | null;
   readonly type: EventType | null;
   readonly direction: Direction | null;
@@ -30,11 +31,8 @@ export interface EventFeedPage {
   /** What is committed now. */
   readonly present: Snapshot;
   /** Where the next page begins; null when all that `upTo` sees was read. */
-  readonly next: FeedPlace | null;
-  /** Of the server that answered. */
-  readonly history: string | null;
-  readonly start: number;
-  readonly flushedBytes: number;
+  readonly next: LogPosition | null;
+  readonly server: Server;
 }
 
 /** Events that one call looks at where it wants few of them: the rest is for the next call. */
@@ -46,12 +44,9 @@ const WALK_MAX = 5_000;
  */
 const WALKS = [100, 250, 500, 1_000];
 
-interface FeedRow {
+interface FeedRow extends ServerRow {
   up_to: string;
   present: string;
-  history: string | null;
-  start: number | null;
-  flushed_bytes: number | null;
   walked: number;
   last_xid: string | null;
   last_id: number | null;
@@ -96,8 +91,7 @@ export async function selectEventFeed(
   const rows = await sql<FeedRow[]>`
     with asked as materialized (
       select coalesce(${upTo?.toString() ?? null}::pg_snapshot, pg_current_snapshot()) as up_to,
-             pg_current_snapshot() as present, server_history() as history, server_mark() as start,
-             flushed_bytes() as flushed_bytes, ${seen.toString()}::pg_snapshot as seen,
+             pg_current_snapshot() as present, ${serverColumns(sql)}, ${seen.toString()}::pg_snapshot as seen,
              ${String(after?.xid ?? seen.xmin)}::xid8 as after_xid, ${after?.id ?? 0}::bigint as after_id
     ), walked as materialized (
       select * from (${unionAll(walks)}) w order by xid, id limit ${integers([steps])}
@@ -129,18 +123,17 @@ function pageOf(rows: readonly FeedRow[], limit: number, steps: number): EventFe
   const last = page.at(-1);
   const isFull = events.length > limit && last !== undefined;
   const isCut = first.walked === steps && first.last_xid !== null && first.last_id !== null;
+  const present = Snapshot.parse(first.present);
   return {
     events: page,
     upTo: Snapshot.parse(first.up_to),
-    present: Snapshot.parse(first.present),
+    present,
     next: isFull
       ? { xid: last.xid, id: last.id }
       : isCut
         ? { xid: Number(first.last_xid), id: first.last_id as number }
         : null,
-    history: first.history,
-    start: first.start ?? 0,
-    flushedBytes: first.flushed_bytes ?? 0,
+    server: serverOfRow(first, present),
   };
 }
 

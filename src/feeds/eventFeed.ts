@@ -1,8 +1,7 @@
 import type { KeyState } from '../access/keyState.ts';
-import { knownHistory } from '../changelog/changes.sql.ts';
-import { isSameServer, type LiveServer, serverMark } from '../changelog/serverMark.ts';
-import type { Snapshot } from '../changelog/snapshot.ts';
-import { SNAPSHOT_MAX_BYTES } from '../changelog/snapshot.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import { isSameServer } from '../changelog/servers.ts';
+import { SNAPSHOT_MAX_BYTES, type Snapshot } from '../changelog/snapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';
@@ -29,7 +28,7 @@ export interface EventFeedPorts {
   readonly format: Pick<FeedFormat, 'events'>;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
   readonly clock: Clock;
-  readonly follower: { catchUp(): Promise<void>; noteReader(): void; readonly server: LiveServer };
+  readonly follower: LogFollower;
 }
 
 /** Fleet events in the order in which their transactions became visible, each once along the cursors. */
@@ -104,7 +103,7 @@ export class EventFeed {
   /** Of a reader without a cursor: from a time on, or from now. */
   async firstPlace(sql: Sql, worldIds: readonly number[], fromMs: number | null): Promise<EventsPlace> {
     // Before it is asked: where the answer is of another server, the next step notices.
-    const { server } = this.#ports.follower;
+    const { server } = this.#ports.follower.applied;
     const seen = fromMs === null ? selectPresent(sql) : selectSeenBefore(sql, worldIds, fromMs);
     const found = await withDeadline(seen, READ_LIMIT_MS, 'the database');
     return { read: { seen: found.within(SNAPSHOT_MAX_BYTES), open: null, fromMs }, server };
@@ -125,7 +124,7 @@ export class EventFeed {
     const { seen, open, fromMs } = read;
     const ask = (upTo: Snapshot | null): Promise<EventFeedPage> => {
       const { type, direction, imei } = filters;
-      const query = { seen, upTo, after: open?.place ?? null, fromMs, type, direction, imei, limit };
+      const query = { seen, upTo, after: open?.after ?? null, fromMs, type, direction, imei, limit };
       return withDeadline(
         selectEventFeed(sql, worldIds, query, this.#ports.cuts),
         READ_LIMIT_MS,
@@ -136,9 +135,10 @@ export class EventFeed {
     const cut = page.upTo.within(SNAPSHOT_MAX_BYTES);
     // With very many transactions open at once a cursor has no room for all of them: the newest wait.
     if (!cut.equals(page.upTo)) page = await ask(cut);
-    const server = serverMark({ ...page, history: knownHistory(page.history), xmax: page.present.xmax });
+    const { server } = page;
     const { cursors, follower } = this.#ports;
-    const isFollowed = isSameServer(server, follower.server) && server.start === follower.server.start;
+    const isFollowed =
+      isSameServer(server, follower.applied.server) && server.start === follower.applied.server.start;
     if (!isFollowed) return 'other';
     // The second: of a copy of the files from before, which knows nothing of that.
     if (!cursors.isKept(seenOn) || !page.present.contains(open?.upTo ?? seen)) return 'lost';
@@ -146,7 +146,7 @@ export class EventFeed {
     const next: EventsRead =
       page.next === null
         ? { seen: page.upTo, open: null, fromMs }
-        : { seen, open: { upTo: page.upTo, place: page.next }, fromMs };
+        : { seen, open: { upTo: page.upTo, after: page.next }, fromMs };
     return { events: page.events, read: next, hasMore: page.next !== null, server };
   }
 

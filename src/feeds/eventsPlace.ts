@@ -1,4 +1,4 @@
-import type { ServerMark } from '../changelog/serverMark.ts';
+import type { ServerState } from '../changelog/servers.ts';
 import type { EventType } from '../events/eventTypes.ts';
 import type { Direction } from '../events/fleetEvents.sql.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
@@ -22,7 +22,7 @@ export interface EventFeedRequest extends EventFilters {
 /** How far a reader has come, and on which server. */
 export interface EventsPlace {
   readonly read: EventsRead;
-  readonly server: ServerMark;
+  readonly server: ServerState;
 }
 
 export interface EventsStep extends EventsPlace {

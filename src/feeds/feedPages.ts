@@ -4,7 +4,6 @@ import { formatIso } from '../lib/isoTime.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangedJson } from './changedJson.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
-
 import type { FeedAnswer, FeedFormat } from './feedPage.ts';
 import { CURSOR_MESSAGE, TOO_MANY_WAITS, TOO_MUCH_UNREAD } from './feedParameters.ts';
 

@@ -9,7 +9,7 @@ export interface HeldFleet {
   readonly fleet: Fleet;
   readonly followed: Snapshot;
   /** Transactions of this pod that it holds as well. */
-  isOwn(xid: number): boolean;
+  readonly own: ReadonlySet<number>;
 }
 
 export interface DevicesPage {
@@ -42,7 +42,7 @@ export function isCurrent(held: Omit<HeldFleet, 'fleet'>, { seen, open, also }: 
   return (
     followed.contains(seen) &&
     (open === null || followed.contains(open.upTo)) &&
-    also.every((xid) => followed.sees(xid) || held.isOwn(xid))
+    also.every((xid) => followed.sees(xid) || held.own.has(xid))
   );
 }
 
@@ -78,7 +78,7 @@ function nextListed(
   const cutAt = items.findIndex((item) => !later.take(item));
   if (cutAt !== -1) items.length = cutAt;
   // What was sent is as new as this, so what follows must be; the round that comes after the list begins with it.
-  const open = { upTo: followed, place: FIRST_PLACE };
+  const open = { upTo: followed, after: FIRST_PLACE };
   const isLast = cutAt === -1 && found.length <= limit;
   const listedTo = isLast ? null : (items.at(-1)?.device.fields.imei ?? read.listedTo);
   const also = later.all;
@@ -100,10 +100,10 @@ function nextChanges(
   // Only where more transactions run than a cursor has room for.
   if (!followed.contains(seen)) return { items: [], read, begun: read, hasMore: false, isCut: false };
   const upTo = open?.upTo ?? followed;
-  const isHeld = (xid: number): boolean => upTo.sees(xid) || held.isOwn(xid);
+  const isHeld = (xid: number): boolean => upTo.sees(xid) || held.own.has(xid);
   const found = fleet.changed(worldIds, {
     fromXid: seen.xmin,
-    after: open?.place ?? null,
+    after: open?.after ?? null,
     limit,
     isWanted: (moved, edited) => !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited),
   });
@@ -114,11 +114,11 @@ function nextChanges(
   const isCut = sent.length < page.length;
   const items = sentOnce(sent.filter((item) => item.device !== null || !isBack(fleet, worldIds, item.imei)));
   const also = later.all;
-  const begun = { ...read, open: { upTo, place: open?.place ?? FIRST_PLACE }, also };
+  const begun = { ...read, open: { upTo, after: open?.after ?? FIRST_PLACE }, also };
   const last = page.at(-1);
   if (found.length > limit && last !== undefined) {
     const place = { xid: last.xid, id: last.id };
-    return { items, read: { ...begun, open: { upTo, place } }, begun, hasMore: true, isCut };
+    return { items, read: { ...begun, open: { upTo, after: place } }, begun, hasMore: true, isCut };
   }
   const next = { ...readUpTo(upTo), also };
   const hasMore = open !== null && hasChanges(held, worldIds, next);
@@ -154,7 +154,7 @@ class LaterXids {
 
 /** Whether memory holds something that the reader has not seen. */
 export function hasChanges(held: HeldFleet, worldIds: readonly number[], { seen }: DevicesRead): boolean {
-  const isHeld = (xid: number): boolean => held.followed.sees(xid) || held.isOwn(xid);
+  const isHeld = (xid: number): boolean => held.followed.sees(xid) || held.own.has(xid);
   const isWanted = (moved: number, edited: number) =>
     !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited);
   return held.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted }).length > 0;

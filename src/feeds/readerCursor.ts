@@ -1,26 +1,11 @@
-import type { ServerMark } from '../changelog/serverMark.ts';
-import { Snapshot } from '../changelog/snapshot.ts';
+import type { ServerState } from '../changelog/servers.ts';
+import { type LogCursor, Snapshot } from '../changelog/snapshot.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
-/** Where a page ended: items are ordered by transaction, then by id. */
-export interface FeedPlace {
-  readonly xid: number;
-  readonly id: number;
-}
-
-/** A read of what `upTo` sees and the reader does not, that has come as far as `place`. */
-export interface OpenRead {
-  readonly upTo: Snapshot;
-  readonly place: FeedPlace;
-}
-
 /** How far a reader of devices has come. */
-export interface DevicesRead {
-  /** Every change of these transactions was sent. */
-  readonly seen: Snapshot;
+export interface DevicesRead extends LogCursor {
   /** In the first listing: the last IMEI that was sent. Devices behind it were not sent yet, whatever `seen` says. */
   readonly listedTo: string | null;
-  readonly open: OpenRead | null;
   /**
    * Later transactions of which something was sent, ALSO_MAX at most, ascending: a pod that has not applied them would
    * answer with something older.
@@ -29,9 +14,7 @@ export interface DevicesRead {
 }
 
 /** How far a reader of events has come. */
-export interface EventsRead {
-  readonly seen: Snapshot;
-  readonly open: OpenRead | null;
+export interface EventsRead extends LogCursor {
   /** Events produced earlier are left out. */
   readonly fromMs: number | null;
 }
@@ -42,7 +25,7 @@ export interface ReaderCursor {
   readonly accountId: number;
   /** What the key looked into: another list means that the account has changed its organization. */
   readonly worldIds: readonly number[];
-  readonly server: ServerMark;
+  readonly server: ServerState;
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
 }
@@ -70,12 +53,12 @@ export function encodeCursor(cursor: ReaderCursor): Buffer {
   const snapshots = distinct(reads.flatMap(({ seen, open }) => (open === null ? [seen] : [seen, open.upTo])));
   to.number(snapshots.length);
   for (const snapshot of snapshots) snapshot.write(to);
-  const put = ({ seen, open }: Pick<EventsRead, 'seen' | 'open'>) => {
+  const put = ({ seen, open }: LogCursor) => {
     to.number(numberOf(snapshots, seen));
     to.number(open === null ? 0 : 1 + numberOf(snapshots, open.upTo));
     if (open === null) return;
-    to.number(open.place.xid);
-    to.number(open.place.id);
+    to.number(open.after.xid);
+    to.number(open.after.id);
   };
   if (devices !== null) {
     put(devices);
@@ -117,7 +100,7 @@ function read(from: VarintReader): ReaderCursor | null {
     const seen = snapshotAt(from.number());
     const opened = from.number();
     if (opened === 0) return { seen, open: null };
-    return { seen, open: { upTo: snapshotAt(opened - 1), place: { xid: from.number(), id: from.number() } } };
+    return { seen, open: { upTo: snapshotAt(opened - 1), after: { xid: from.number(), id: from.number() } } };
   };
   const takeDevices = (): DevicesRead => {
     const { seen, open } = take();

@@ -1,6 +1,7 @@
 import type { Keyring } from '../access/keyring.memory.ts';
 import type { KeyState } from '../access/keyState.ts';
-import type { Applied, Novelty } from '../changelog/worldWatch.memory.ts';
+import type { AppliedBy, LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import type { Novelty } from '../changelog/worldWatch.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
@@ -59,7 +60,7 @@ interface TakenSeat extends WaitRequest {
 export interface WaitPorts {
   readonly fleet: Pick<Fleet, 'watch'>;
   readonly keyring: Pick<Keyring, 'onDropped'>;
-  readonly follower: { onApplied(listener: (by: Applied) => void): () => void; readonly isComplete: boolean };
+  readonly follower: Pick<LogFollower, 'applied'>;
   readonly turns: Pick<WorkTurns<string>, 'once'>;
   readonly clock: Clock;
 }
@@ -75,13 +76,13 @@ export class WaitRoom {
   readonly #seats = new Set<TakenSeat>();
   readonly #countOfKey = new Map<number, number>();
   readonly #countOfAccount = new Map<number, number>();
-  readonly #listeners = new Set<(worldIds: Touched, by: Applied) => void>();
+  readonly #listeners = new Set<(worldIds: Touched, by: AppliedBy) => void>();
   #tick: NodeJS.Timeout | null = null;
   #isClosed = false;
 
   constructor(ports: WaitPorts) {
     this.#ports = ports;
-    ports.follower.onApplied((by) => this.#look(by));
+    ports.follower.applied.onApplied((by) => this.#look(by));
     ports.keyring.onDropped((isDropped) =>
       this.#endInTurns((seat) => isDropped(seat.keyId, seat.group.accountId)),
     );
@@ -129,7 +130,7 @@ export class WaitRoom {
   }
 
   /** Calls `listener` with the worlds in which something is new, of those that are watched. */
-  onNews(listener: (touched: Touched, by: Applied) => void): () => void {
+  onNews(listener: (touched: Touched, by: AppliedBy) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -191,7 +192,7 @@ export class WaitRoom {
     return { devices: watch.touched('devices'), events: watch.touched('events') };
   }
 
-  #look(by: Applied): void {
+  #look(by: AppliedBy): void {
     const { fleet, follower } = this.#ports;
     const { touched } = this;
     for (const novelty of ['devices', 'events'] as const) {
@@ -205,7 +206,7 @@ export class WaitRoom {
     }
     for (const listener of this.#listeners) listener(touched, by);
     // Until then there is something in memory that readers were not sent yet.
-    if (by === 'followed' && follower.isComplete) fleet.watch.clear();
+    if (by === 'log' && follower.applied.isComplete) fleet.watch.clear();
   }
 }
 

@@ -1,9 +1,5 @@
-import {
-  type FeedCursor,
-  recordPositions,
-  selectUnapplied,
-  type Unapplied,
-} from '../changelog/changes.sql.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import { recordPositions, selectUnapplied, type Unapplied } from '../changelog/changes.sql.ts';
 import {
   encodeChangedStays,
   encodePositionUpdates,
@@ -71,8 +67,8 @@ export interface CommitPorts {
   readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string };
-  /** How much of the change feed memory holds, and a way to wait for more. */
-  readonly follower: { readonly cursor: FeedCursor; catchUp(): Promise<void> };
+  /** How much of the change log memory holds, and a way to wait for more. */
+  readonly follower: Pick<LogFollower, 'applied' | 'catchUp'>;
   readonly turns: EvaluatePorts['turns'];
   readonly onDamaged: OnDamaged;
 }
@@ -98,11 +94,11 @@ export async function commitFixes(
 ): Promise<CommittedFixes> {
   const { sql, memory, follower } = ports;
   // Read first: device ids mean nothing on another server, and memory may have been loaded from another one meanwhile.
-  const { history } = follower.cursor;
+  const { server } = follower.applied;
   return sql.begin(async (tx) => {
     const deviceIds = [...new Set(points.map((point) => point.deviceId))];
     const { locked, lockedElsewhere } = await lockDeviceStates(tx, deviceIds);
-    const unapplied = await selectUnapplied(tx, { ...follower.cursor, history });
+    const unapplied = await selectUnapplied(tx, { ...follower.applied.writes, server });
     if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
     const awaitingMemory = devicesAwaitingMemory(unapplied, memory.tenancy, locked);
     const ready = points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import { upsertPod } from '../../src/changelog/pods.sql.ts';
 import { IMPORT_CHUNK } from '../../src/devices/register/importChunk.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -24,7 +24,7 @@ function startSlowPod(sql: Sql): { end(): Promise<readonly number[]> } {
     while (!isOver) {
       const { cursor, devices } = await sql.begin('isolation level repeatable read', async (tx) => {
         const [row] = await tx<{ devices: number }[]>`select count(*)::int as devices from device`;
-        return { cursor: await selectFeedCursor(tx), devices: row?.devices ?? 0 };
+        return { cursor: await selectLogEnd(tx), devices: row?.devices ?? 0 };
       });
       steps.push(devices - known);
       known = devices;

@@ -3,15 +3,13 @@ import { after, before, describe, test } from 'node:test';
 import {
   type Change,
   type ChangePage,
-  type FeedCursor,
-  type FeedSnapshot,
-  type PagePosition,
   recordChange,
   recordPositions,
   selectChanges,
   selectUnapplied,
 } from '../../src/changelog/changes.sql.ts';
-import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { selectLogEnd } from '../../src/changelog/database.sql.ts';
+import type { LogCursor, LogEnd, Snapshot } from '../../src/changelog/snapshot.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
@@ -31,22 +29,22 @@ after(async () => {
   await drop();
 });
 
-async function present(): Promise<FeedSnapshot> {
-  return (await sql.begin(selectFeedCursor)).snapshot;
+async function present(): Promise<Snapshot> {
+  return (await sql.begin(selectLogEnd)).seen;
 }
 
 /** All pages after a snapshot, and the snapshot after them. */
-async function readFrom(cursor: FeedSnapshot, beforeNext: () => Promise<unknown> = async () => {}) {
+async function readFrom(from: Snapshot, beforeNext: () => Promise<unknown> = async () => {}) {
   const changes: Change[] = [];
   let pages = 0;
-  let place: PagePosition | null = null;
+  let cursor: LogCursor = { seen: from, open: null };
   for (;;) {
-    const page = await selectChanges(sql, cursor, place);
+    const page = await selectChanges(sql, cursor);
     assert.equal(page.pruned, false);
     changes.push(...page.changes);
     pages++;
-    place = page.next;
-    if (place === null) return { changes, pages, cursor: page.upTo };
+    cursor = page.next;
+    if (cursor.open === null) return { changes, pages, cursor: cursor.seen };
     await beforeNext();
   }
 }
@@ -101,18 +99,17 @@ describe('a read of the feed', () => {
   });
 
   test('ends a page after a megabyte of position updates', async () => {
-    const cursor = await present();
+    let cursor: LogCursor = { seen: await present(), open: null };
     const payloads = Array.from({ length: 9 }, (_, n) => Buffer.alloc(n % 3 === 0 ? 640_000 : 10, n));
     for (const payload of payloads) await sql.begin((tx) => recordPositions(tx, payload, '[]'));
     const sizes: number[] = [];
     const read: (Buffer | null)[] = [];
-    let place: PagePosition | null = null;
     do {
-      const page: ChangePage = await selectChanges(sql, cursor, place);
+      const page: ChangePage = await selectChanges(sql, cursor);
       sizes.push(page.changes.length);
       read.push(...page.changes.map(({ payload }) => payload));
-      place = page.next;
-    } while (place !== null);
+      cursor = page.next;
+    } while (cursor.open !== null);
     assert.deepEqual(read, payloads);
     assert.deepEqual(sizes, [4, 5]);
   });
@@ -172,13 +169,13 @@ describe('a read of the feed', () => {
 });
 
 describe('the worlds whose changes memory has not applied', () => {
-  const unappliedSince = (cursor: FeedCursor) => sql.begin((tx) => selectUnapplied(tx, cursor));
+  const unappliedSince = (cursor: LogEnd) => sql.begin((tx) => selectUnapplied(tx, cursor));
   const change = (kind: string, world: number, count = 1) => sql`
     insert into change (kind, world_id, world_version, entity_id)
     select ${kind}, ${world}::bigint, 1, n from generate_series(1, ${count}::int) n`;
 
   test('are those with changes of areas and endpoints, each once, whatever else changed', async () => {
-    const cursor = await sql.begin(selectFeedCursor);
+    const cursor = await sql.begin(selectLogEnd);
     assert.deepEqual(await unappliedSince(cursor), new Set());
     for (const [kind, world] of [
       ['area', 1],
@@ -190,15 +187,15 @@ describe('the worlds whose changes memory has not applied', () => {
       await change(kind, world, 3);
     await change('area', 1);
     assert.deepEqual(await unappliedSince(cursor), new Set([1, 2]));
-    assert.deepEqual(await unappliedSince(await sql.begin(selectFeedCursor)), new Set());
+    assert.deepEqual(await unappliedSince(await sql.begin(selectLogEnd)), new Set());
   });
 
   test('do not include a change that is applied though its transaction is newer than an open one', async () => {
-    const before = await sql.begin(selectFeedCursor);
+    const before = await sql.begin(selectLogEnd);
     await sql.begin(async (open) => {
       await open`select pg_current_xact_id()`;
       await change('area', 5);
-      const cursor = await sql.begin(selectFeedCursor);
+      const cursor = await sql.begin(selectLogEnd);
       await change('area', 6);
       assert.deepEqual(await unappliedSince(cursor), new Set([6]));
     });
@@ -206,21 +203,24 @@ describe('the worlds whose changes memory has not applied', () => {
   });
 
   test('are any when a membership changed, when too much changed, and when the feed was pruned', async () => {
-    const cursor = await sql.begin(selectFeedCursor);
+    const cursor = await sql.begin(selectLogEnd);
     await change('account', 1);
     assert.equal(await unappliedSince(cursor), 'anything');
-    const next = await sql.begin(selectFeedCursor);
+    const next = await sql.begin(selectLogEnd);
     await sql`insert into change (kind, world_id, world_version, entity_id)
       select 'area', n, 1, 1 from generate_series(1, 1000) n`;
     assert.equal(await unappliedSince(next), 'anything');
-    const last = await sql.begin(selectFeedCursor);
+    const last = await sql.begin(selectLogEnd);
     await sql`update change_horizon set xid = pg_current_xact_id()`;
     assert.equal(await unappliedSince(last), 'anything');
   });
 
   test('are unknown when the cursor is from another server', async () => {
-    const cursor = await sql.begin(selectFeedCursor);
-    assert.equal(await unappliedSince({ ...cursor, history: 'lost/1' }), 'history');
+    const cursor = await sql.begin(selectLogEnd);
+    assert.equal(
+      await unappliedSince({ ...cursor, server: { ...cursor.server, history: 'lost/1' } }),
+      'history',
+    );
   });
 
   test('are found as quickly for an import of 50 000 areas as for one area', async () => {
@@ -228,7 +228,7 @@ describe('the worlds whose changes memory has not applied', () => {
     await sql`delete from change`;
     await sql`insert into change (kind, payload) select 'positions', '' from generate_series(1, 1000)`;
     await sql`analyze change`;
-    const { snapshot } = await sql.begin(selectFeedCursor);
+    const snapshot = String(await present());
     await change('area', 7, 50_000);
     const blocks = await sql.begin(async (tx) => {
       await tx`select from unapplied_changes(${snapshot}::pg_snapshot, 1000)`; // the first call of a session plans

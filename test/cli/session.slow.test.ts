@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import { deletePod, upsertPod } from '../../src/changelog/pods.sql.ts';
 import type { Env } from '../../src/config.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -20,7 +20,7 @@ before(async () => {
 });
 after(() => sql.end());
 
-const cursor = () => sql.begin(selectFeedCursor);
+const cursor = () => sql.begin(selectLogEnd);
 
 async function until(condition: () => Promise<boolean>): Promise<void> {
   for (let attempt = 0; attempt < 500; attempt++) {

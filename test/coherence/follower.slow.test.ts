@@ -233,6 +233,7 @@ describe('a pod', () => {
     let nowMs = 1_000_000_000;
     const follower = new Follower({
       ...ports,
+      memory: ports,
       turns: new WorkTurns<string>(3),
       clock: () => nowMs,
       server: { seen: null },

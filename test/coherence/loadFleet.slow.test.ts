@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { selectChanges } from '../../src/changelog/changes.sql.ts';
+import { emptyMemory } from '../../src/coherence/applyChanges.ts';
 import { loadFleet } from '../../src/coherence/fillMemory.ts';
-import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
-import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 const DEVICES = 12_345;
@@ -35,12 +32,7 @@ after(async () => {
 });
 
 const load = async (onProgress: (loaded: number, total: number) => void = () => undefined) => {
-  const memory = {
-    fleet: new Fleet(),
-    areas: new AreaCatalog(),
-    tenancy: new Tenancy(),
-    subscriptions: new Subscriptions(),
-  };
+  const memory = emptyMemory();
   return { ...memory, cursor: await loadFleet(sql, new WorkTurns<string>(3), memory, onProgress) };
 };
 
@@ -66,21 +58,16 @@ describe('loading memory', () => {
   });
 
   test('following from its cursor misses nothing that was written meanwhile', async () => {
-    const memory = {
-      fleet: new Fleet(),
-      areas: new AreaCatalog(),
-      tenancy: new Tenancy(),
-      subscriptions: new Subscriptions(),
-    };
+    const memory = emptyMemory();
     const put = memory.fleet.putDevice.bind(memory.fleet);
     let writing: Promise<unknown> | undefined;
     memory.fleet.putDevice = (fields) => {
       writing ??= (async () => sql`insert into change (kind, entity_id) values ('device', 77)`)();
       put(fields);
     };
-    const { snapshot } = await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
+    const { seen } = await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
     await writing;
-    const { changes } = await selectChanges(sql, snapshot, null);
+    const { changes } = await selectChanges(sql, { seen, open: null });
     assert.deepEqual(
       changes.map(({ entityIds }) => entityIds),
       [[77]],

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { Authorizer } from '../../src/access/authorizer.ts';
-import { Keyring } from '../../src/access/keyring.memory.ts';
-import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import type { Keyring } from '../../src/access/keyring.memory.ts';
+import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { emptyMemory } from '../../src/coherence/applyChanges.ts';
 import { loadFleet } from '../../src/coherence/fillMemory.ts';
 import { Follower } from '../../src/coherence/follower.ts';
-import { Fleet } from '../../src/devices/fleet.memory.ts';
+import type { Fleet } from '../../src/devices/fleet.memory.ts';
 import type { Occupant } from '../../src/devices/knownDevice.ts';
-import { StayCounts } from '../../src/devices/stays/stayCounts.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
-import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
+import type { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import type { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 import { WEBHOOK_TYPES } from '../../src/webhooks/webhookTypes.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
@@ -37,19 +37,14 @@ export interface MemoryPod {
 /** Opens a pod that has not loaded yet: `follower.start()` does that. */
 export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPod {
   const sql = openSql(url, { maxConnections: 8, name: 'test pod' });
-  const stays = new StayCounts();
-  const fleet = new Fleet(stays);
-  const areas = new AreaCatalog(stays);
-  const keyring = new Keyring();
-  const tenancy = new Tenancy();
-  const subscriptions = new Subscriptions();
-  const memory = { fleet, areas, keyring, tenancy, subscriptions };
+  const memory = emptyMemory();
+  const { fleet, keyring } = memory;
   const podId = randomUUID();
   const lines: string[] = [];
   const say = (_fields: object, message: string) => void lines.push(message);
   const log = { info: say, warn: say };
   const follower = new Follower({
-    ...memory,
+    memory,
     sql,
     turns: new WorkTurns<string>(3),
     clock,
@@ -60,11 +55,7 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
   return {
     sql,
     podId,
-    fleet,
-    areas,
-    keyring,
-    tenancy,
-    subscriptions,
+    ...memory,
     follower,
     ingest: new Ingest({
       sql,
@@ -139,12 +130,7 @@ function idsNear(areas: AreaCatalog, worldId: number, { south, west }: { south: 
 
 /** The same of a memory that is loaded this very moment. */
 export async function dumpFresh(sql: Sql, worldIds: readonly number[]) {
-  const memory = {
-    fleet: new Fleet(),
-    areas: new AreaCatalog(),
-    tenancy: new Tenancy(),
-    subscriptions: new Subscriptions(),
-  };
+  const memory = emptyMemory();
   await loadFleet(sql, new WorkTurns<string>(3), memory, () => undefined);
   return dump(memory, worldIds);
 }

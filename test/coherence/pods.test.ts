@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import {
   countPodsBehind,
   deletePod,
@@ -24,7 +24,7 @@ after(async () => {
   await drop();
 });
 
-const present = () => sql.begin(selectFeedCursor);
+const present = () => sql.begin(selectLogEnd);
 
 /** A transaction that has ended; its number. */
 async function write(): Promise<string> {

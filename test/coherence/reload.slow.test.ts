@@ -194,9 +194,9 @@ describe('another server, with an older state,', () => {
     const { sql, pod } = await setUp(t);
     const seen = async () => (await sql`select 1 from pod where id = ${pod.podId}`).length;
     assert.equal(await seen(), 0);
-    const { cursor } = pod.follower;
+    const { writes } = pod.follower.applied;
     await failOver(sql);
-    await upsertPod(sql, pod.podId, cursor);
+    await upsertPod(sql, pod.podId, writes);
     assert.equal(await seen(), 0);
     await pod.follower.catchUp();
     assert.equal(await seen(), 1);
@@ -219,12 +219,12 @@ describe('another server, with an older state,', () => {
 
   test('that is still a replica counts as unavailable', async (t) => {
     const { sql, pod } = await setUp(t);
-    const { cursor } = pod.follower;
+    const { writes } = pod.follower.applied;
     await sql.unsafe(
       'create or replace function server_history() returns text language sql as $$ select null::text $$',
     );
     await assert.rejects(pod.follower.catchUp(), isUnavailable);
-    assert.deepEqual(pod.follower.cursor, cursor);
+    assert.deepEqual(pod.follower.applied.writes, writes);
     assert.equal(pod.fleet.deviceCount, IMEIS.length);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { ServerMark } from '../../src/changelog/serverMark.ts';
+import type { ServerState } from '../../src/changelog/servers.ts';
 import { Snapshot } from '../../src/changelog/snapshot.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
 import type { EventsPlace, EventsStep } from '../../src/feeds/eventsPlace.ts';
@@ -12,7 +12,7 @@ import { settle, testRoom } from '../support/feeds/stepTurns.ts';
 import { runs } from '../support/torture.ts';
 
 const ACCOUNT = 1;
-const server: ServerMark = { lineage: 'a', start: 1, walBytes: 0, xmax: 0 };
+const server: ServerState = { lineage: 'a', start: 1, walBytes: 0, xmax: 0 };
 const placeAt = (seen: Snapshot): EventsPlace => ({ read: { seen, open: null, fromMs: null }, server });
 const upTo = (xid: number): Snapshot => new Snapshot(xid + 1, xid + 1, []);
 const eventOf = (xid: number): RecordedEvent => ({ id: xid * 10, xid }) as unknown as RecordedEvent;
@@ -59,7 +59,7 @@ class Feed {
     const last = events.at(-1);
     if (found.length <= limit || last === undefined)
       return { events, read: { seen: present, open: null, fromMs: null }, server, hasMore: false };
-    const read = { seen, open: { upTo: present, place: { xid: last.xid, id: last.id } }, fromMs: null };
+    const read = { seen, open: { upTo: present, after: { xid: last.xid, id: last.id } }, fromMs: null };
     return { events, read, server, hasMore: true };
   }
 
@@ -225,7 +225,7 @@ test('each of them gets what a query of its own would have brought', async () =>
           const { seen, open } = JSON.parse(page.cursor);
           assert.equal(page.hasMore, open !== null);
           const left = feed.xids.filter((xid) => {
-            const isSent = open === null || xid <= open.place.xid;
+            const isSent = open === null || xid <= open.after.xid;
             return !place.read.seen.sees(xid) && !isSent;
           });
           assert.equal(page.ids.length + left.length, feed.step(place, 1_000).events.length);

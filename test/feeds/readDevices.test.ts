@@ -39,10 +39,6 @@ class Pod {
   readonly fleet = new Fleet();
   readonly own = new Set<number>();
   followed = new Snapshot(1, 1, []);
-
-  isOwn(xid: number): boolean {
-    return this.own.has(xid);
-  }
 }
 
 function apply({ fleet }: Pod, { xid, kind, deviceId, revision, fromWorldId }: Transaction): void {

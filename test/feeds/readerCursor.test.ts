@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isSameServer, ServerStarts, serverMark } from '../../src/changelog/serverMark.ts';
+import { isSameServer, ServerStarts, serverOf } from '../../src/changelog/servers.ts';
 import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/snapshot.ts';
 import { CURSOR_MAX_CHARS, CursorBox } from '../../src/feeds/cursors.ts';
 import { ALSO_MAX, decodeCursor, encodeCursor, type ReaderCursor } from '../../src/feeds/readerCursor.ts';
@@ -65,8 +65,8 @@ describe('a snapshot', () => {
   });
 });
 
-const place = fc.record({ xid: fc.maxSafeNat(), id: fc.maxSafeNat() }, { noNullPrototype: true });
-const open = fc.option(fc.record({ upTo: cut, place }, { noNullPrototype: true }));
+const after = fc.record({ xid: fc.maxSafeNat(), id: fc.maxSafeNat() }, { noNullPrototype: true });
+const open = fc.option(fc.record({ upTo: cut, after }, { noNullPrototype: true }));
 const cursor: fc.Arbitrary<ReaderCursor> = fc.record(
   {
     issuedAtMs: fc.integer({ min: 0, max: 4_000_000_000 }).map((seconds) => seconds * 1000),
@@ -165,8 +165,8 @@ describe('a server that was started again', () => {
     { start: SECOND, walBytes: 500, nextXid: 50 },
     { start: THIRD, walBytes: 300, nextXid: 40 },
   ]);
-  const mark = (history: string, start: number, flushedBytes = 0, xmax = 0) =>
-    serverMark({ history, start, flushedBytes, xmax });
+  const mark = (history: string, start: number, walBytes = 0, xmax = 0) =>
+    serverOf({ history, start, walBytes, xmax });
   const cases: readonly [string, boolean, string, number, number, number][] = [
     ['since the cursor was made by it has all', true, HISTORY, THIRD, 900, 90],
     ['has what was on disk before each later start', true, HISTORY, FIRST, 300, 40],

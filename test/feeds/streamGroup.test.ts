@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ServerMark } from '../../src/changelog/serverMark.ts';
+import type { ServerState } from '../../src/changelog/servers.ts';
 import { Snapshot } from '../../src/changelog/snapshot.ts';
 import type { EventsRead } from '../../src/feeds/readerCursor.ts';
 import { type GroupPorts, StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
@@ -13,7 +13,7 @@ for (const { what, read, upTo, queries } of [
   { what: 'behind a transaction that has ended since', read: at(HERE), upTo: LATER, queries: 1 },
   {
     what: 'in the middle of a page',
-    read: { ...at(HERE), open: { upTo: HERE, place: { xid: 9, id: 4 } } },
+    read: { ...at(HERE), open: { upTo: HERE, after: { xid: 9, id: 4 } } },
     upTo: HERE,
     queries: 1,
   },
@@ -46,7 +46,7 @@ function at(seen: Snapshot): EventsRead {
 
 /** A group of events whose account has none. */
 function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned: unknown[] } {
-  const server = { history: { systemId: '1', timelines: [] }, walBytes: 0 } as unknown as ServerMark;
+  const server = { history: { systemId: '1', timelines: [] }, walBytes: 0 } as unknown as ServerState;
   const asked: unknown[] = [];
   const turned: unknown[] = [];
   const ports = {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { recordChange } from '../../src/changelog/changes.sql.ts';
-import { selectFeedCursor } from '../../src/changelog/database.sql.ts';
+import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
@@ -44,13 +45,9 @@ async function setUp(t: TestContext): Promise<Setup> {
   await sql`update device set world_id = ${stranger} where imei = ${imeis[1] as string}`;
   memory.tenancy.putAccount(1, device.world_id, organization);
   let points = 0;
-  let cursor = await sql.begin(selectFeedCursor);
-  const followerWith = (catchUp: () => Promise<void>) => ({
-    get cursor() {
-      return cursor;
-    },
-    catchUp,
-  });
+  const applied = new AppliedTransactions();
+  applied.advance(await sql.begin(selectLogEnd));
+  const followerWith = (catchUp: () => Promise<void>) => ({ applied, catchUp });
   return {
     side,
     imeis: imeis as readonly string[] as [string, string],
@@ -67,7 +64,7 @@ async function setUp(t: TestContext): Promise<Setup> {
       return 'awaiting memory';
     },
     follow: async () => {
-      cursor = await sql.begin(selectFeedCursor);
+      applied.advance(await sql.begin(selectLogEnd));
     },
     ingestWith: (catchUp) =>
       new Ingest({
@@ -124,11 +121,14 @@ describe('a point is evaluated', () => {
     const { side, imeis } = await setUp(t);
     const [device] = await side.sql<{ id: number }[]>`select id from device`;
     let reads = 0;
+    const { writes } = side.follower.applied;
+    const lost = new AppliedTransactions();
+    lost.advance({ ...writes, server: { ...writes.server, history: 'lost/1' } });
     const follower = {
       ...side.follower,
       // Memory was loaded anew while the point waited for its device.
-      get cursor() {
-        return reads++ === 0 ? { ...side.follower.cursor, history: 'lost/1' } : side.follower.cursor;
+      get applied() {
+        return reads++ === 0 ? lost : side.follower.applied;
       },
     };
     const point = { deviceId: device?.id ?? 0, fix: fixOf(imeis[0], NOW_MS) };

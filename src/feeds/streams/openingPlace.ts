@@ -1,4 +1,5 @@
 import type { KeyState } from '../../access/keyState.ts';
+import type { LogFollower } from '../../changelog/appliedTransactions.memory.ts';
 import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { Cursors } from '../cursors.ts';
 import type { EventFeed } from '../eventFeed.ts';
@@ -18,11 +19,7 @@ export interface StreamRequest {
 export interface OpeningPorts extends Pick<GroupPorts, 'held' | 'reads'> {
   readonly cursors: Cursors;
   readonly eventFeed: EventFeed;
-  readonly follower: {
-    readonly followed: Snapshot;
-    readonly isComplete: boolean;
-    catchUp(): Promise<void>;
-  };
+  readonly follower: LogFollower;
 }
 
 /**
@@ -42,16 +39,16 @@ export async function openingPlace(
     (await eventFeed.firstPlace(reads(caller.accountId), caller.worldIds, null)).read;
   const events = request.events ? (opened?.events ?? (await firstEvents())) : null;
   // An answer is never older than its cursor.
-  const isHeld = () => isBefore({ devices, events }, follower.followed);
+  const isHeld = () => isBefore({ devices, events }, follower.applied.followed);
   if (!isHeld()) await follower.catchUp();
   if (opened !== null && cursors.open(request.cursor ?? '', caller) === 'expired') return 'expired';
-  if (!isHeld() && follower.isComplete && opened !== null) return 'expired';
+  if (!isHeld() && follower.applied.isComplete && opened !== null) return 'expired';
   if (devices !== null && !devices.seen.sees(held.fleet.removalHorizonXid(caller.worldIds))) return 'expired';
   return { devices, events };
 }
 
 /** Whether everything that was sent is up to this snapshot. */
 export function isBefore({ devices, events }: StreamPlace, followed: Snapshot): boolean {
-  const isHeld = devices === null || isCurrent({ followed, isOwn: () => false }, devices);
+  const isHeld = devices === null || isCurrent({ followed, own: new Set() }, devices);
   return isHeld && (events === null || followed.contains(events.open?.upTo ?? events.seen));
 }

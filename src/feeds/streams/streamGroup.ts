@@ -1,5 +1,5 @@
 import type { KeyState } from '../../access/keyState.ts';
-import { isSameServer, type LiveServer } from '../../changelog/serverMark.ts';
+import { isSameServer, type Server } from '../../changelog/servers.ts';
 import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { Changed } from '../../devices/changes/worldChanges.ts';
 import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
@@ -32,7 +32,7 @@ export interface GroupPorts {
   readonly cursors: Cursors;
   readonly eventFeed: EventFeed;
   readonly reads: (accountId: number) => Sql;
-  readonly server: () => LiveServer;
+  readonly server: () => Server;
   readonly format: StreamFormat;
   readonly turns: Pick<WorkTurns<number>, 'once' | 'run'>;
   readonly catchUp: () => Promise<void>;
@@ -45,6 +45,7 @@ export interface StreamPiece {
   readonly place: StreamPlace;
 }
 
+const NONE_OWN: ReadonlySet<number> = new Set();
 const NO_FILTERS = { type: null, direction: null, imei: null } as const;
 
 /**
@@ -54,7 +55,7 @@ const NO_FILTERS = { type: null, direction: null, imei: null } as const;
 export class StreamGroup {
   readonly #ports: GroupPorts;
   /** Places are meaningful there only. */
-  readonly #server: LiveServer;
+  readonly #server: Server;
   readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
   /** Those who are at the place of the group. */
   readonly members = new Set<StreamReader>();
@@ -157,7 +158,7 @@ export class StreamGroup {
 
   /** What this pod has committed counts when it is followed, so that all of a group are sent the same. */
   #heldUpTo(followed: Snapshot): HeldFleet {
-    return { fleet: this.#ports.held.fleet, followed, isOwn: () => false };
+    return { fleet: this.#ports.held.fleet, followed, own: NONE_OWN };
   }
 
   async *#events(from: StreamPlace, upTo: Snapshot): AsyncGenerator<StreamPiece, void, void> {
@@ -188,7 +189,7 @@ export class StreamGroup {
     let text = '';
     for (const [n, event] of events.entries()) {
       if (n > 0 && n % EVENTS_PER_STEP === 0) yield;
-      const at: EventsRead = { seen, open: { upTo: open?.upTo ?? upTo, place: event }, fromMs };
+      const at: EventsRead = { seen, open: { upTo: open?.upTo ?? upTo, after: event }, fromMs };
       text += this.#ports.format.event(event, this.cursor({ ...place, events: at }));
     }
     return text;

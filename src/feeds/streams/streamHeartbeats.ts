@@ -1,4 +1,4 @@
-import type { Snapshot } from '../../changelog/snapshot.ts';
+import type { LogFollower } from '../../changelog/appliedTransactions.memory.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { WaitRoom } from '../waitRoom.ts';
 import type { StreamFormat, StreamGroup } from './streamGroup.ts';
@@ -21,7 +21,7 @@ export interface HeartbeatPorts {
   readonly room: Pick<WaitRoom, 'touched'>;
   readonly clock: Clock;
   readonly format: Pick<StreamFormat, 'heartbeat'>;
-  readonly follower: { readonly followed: Snapshot; noteReader(): void; writesLagMs(): number };
+  readonly follower: LogFollower;
 }
 
 /** Visits all readers of streams, a few at a time: sends heartbeats, and ends what is over or stands still. */
@@ -89,7 +89,7 @@ export class StreamHeartbeats {
     let beat = beats.get(group);
     if (beat === undefined) {
       group.note(this.#ports.room.touched);
-      if (group.isIdle) group.moveOn(this.#ports.follower.followed);
+      if (group.isIdle) group.moveOn(this.#ports.follower.applied.followed);
       beat = Buffer.from(this.#ports.format.heartbeat(group.cursor(), nowMs));
       beats.set(group, beat);
     }

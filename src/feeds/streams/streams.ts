@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Keyring } from '../../access/keyring.memory.ts';
 import type { KeyState } from '../../access/keyState.ts';
-import { isSameServer, type LiveServer } from '../../changelog/serverMark.ts';
+import type { LogFollower } from '../../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type Server } from '../../changelog/servers.ts';
 import type { Snapshot } from '../../changelog/snapshot.ts';
 import type { StreamSink } from '../../http/answer.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { Touched, WaitRoom } from '../waitRoom.ts';
-import { StreamCounts } from '../waitRoom.ts';
+import { StreamCounts, type Touched, type WaitRoom } from '../waitRoom.ts';
 import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
 import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
 import { StreamGroups } from './streamGroups.ts';
@@ -30,11 +30,7 @@ export interface StreamPorts extends Omit<GroupPorts, 'nowMs'>, OpeningPorts {
   readonly room: WaitRoom;
   readonly clock: Clock;
   readonly keyring: Pick<Keyring, 'onDropped'>;
-  readonly follower: OpeningPorts['follower'] & {
-    noteReader(): void;
-    writesLagMs(): number;
-    readonly server: LiveServer;
-  };
+  readonly follower: LogFollower;
   readonly log: { warn(fields: object, message: string): void };
 }
 
@@ -66,7 +62,7 @@ export class Streams {
     this.#heartbeats = new StreamHeartbeats(ports, this.#readers);
     ports.room.onNews((touched, by) => {
       // What this pod has committed is sent when it is followed, in the order of all pods.
-      if (by === 'followed' && this.#readers.size > 0) this.#note(touched);
+      if (by === 'log' && this.#readers.size > 0) this.#note(touched);
     });
     ports.keyring.onDropped((isDropped) => {
       for (const reader of this.#readers.keys())
@@ -83,7 +79,7 @@ export class Streams {
     const { follower } = this.#ports;
     if (!this.#counts.hasRoom(caller)) return 'too_many';
     follower.noteReader();
-    const { server } = follower;
+    const { server } = follower.applied;
     const place = await openingPlace(this.#ports, caller, request);
     if (typeof place === 'string') return place;
     return { attach: (sink) => this.#attach(caller, { ...place, server }, sink) };
@@ -97,18 +93,19 @@ export class Streams {
 
   #attach(
     caller: KeyState,
-    { server, ...place }: StreamPlace & { server: LiveServer },
+    { server, ...place }: StreamPlace & { server: Server },
     sink: StreamSink,
   ): { close(): void } {
     const { follower, clock } = this.#ports;
-    const group = this.#groups.of(caller, place, follower.followed);
+    const group = this.#groups.of(caller, place, follower.applied.followed);
     const { id: keyId, accountId, endsAtMs } = caller;
     const reader = new StreamReader({ keyId, accountId, endsAtMs, place }, sink, clock());
     this.#readers.set(reader, group);
     group.readerCount++;
     this.#heartbeats.run();
     // Several were opened at once, or something has changed since the place was looked up.
-    const isIn = this.#counts.hasRoom(caller) && !this.#isClosed && isSameServer(server, follower.server);
+    const isIn =
+      this.#counts.hasRoom(caller) && !this.#isClosed && isSameServer(server, follower.applied.server);
     this.#counts.add(caller);
     if (!isIn) reader.end(COME_BACK);
     void this.#bringUp(reader, group);
@@ -131,7 +128,7 @@ export class Streams {
     while (!reader.isClosed) {
       try {
         const all = { devices: true, events: true };
-        const { followed } = this.#ports.follower;
+        const { followed } = this.#ports.follower.applied;
         for await (const { bytes, place } of group.pieces(reader.place, followed, all)) {
           reader.write(bytes);
           reader.place = place;
@@ -179,7 +176,7 @@ export class Streams {
     const { room, follower } = this.#ports;
     // Memory may have more than the room was notified of.
     group.note(room.touched);
-    const { followed } = follower;
+    const { followed } = follower.applied;
     const joiners = [...group.joiners].filter((reader) => isBefore(reader.place, followed));
     if (group.isOver) return;
     if (!isBefore(group.place, followed)) {
@@ -190,7 +187,7 @@ export class Streams {
     const startMs = performance.now();
     let hasFailed = false;
     group.isFlushing = true;
-    group.hasNewDevices = !follower.isComplete;
+    group.hasNewDevices = !follower.applied.isComplete;
     group.hasNewEvents = false;
     try {
       for await (const { bytes, place } of group.pieces(group.place, followed, wants, atOnce)) {

@@ -1,6 +1,7 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyState } from '../../../src/access/keyState.ts';
-import { type LiveServer, ServerStarts } from '../../../src/changelog/serverMark.ts';
+import { AppliedTransactions, type LogFollower } from '../../../src/changelog/appliedTransactions.memory.ts';
+import { ServerStarts } from '../../../src/changelog/servers.ts';
 import { Snapshot } from '../../../src/changelog/snapshot.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { ChangedJson } from '../../../src/feeds/changedJson.ts';
@@ -8,6 +9,7 @@ import { Cursors } from '../../../src/feeds/cursors.ts';
 import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
 import type { FeedFormat } from '../../../src/feeds/feedPage.ts';
 import { feedFormat } from '../../../src/feeds/feedPages.ts';
+import type { HeldFleet } from '../../../src/feeds/readDevices.ts';
 import { UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/unreadAnswers.ts';
 import type { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { settle, stepTurns, testRoom } from './stepTurns.ts';
@@ -28,14 +30,16 @@ export class MemoryFeed {
   readonly #room: ReturnType<typeof testRoom>;
   /** How often a page with devices was made. */
   pagesMade = 0;
-  followed = new Snapshot(10, 10, []);
+  readonly #applied = new AppliedTransactions();
 
   constructor(devices: number, { unreadMaxBytes = UNREAD_MAX_BYTES } = {}) {
+    this.#applied.noteStarts(new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]));
+    this.#follow(10);
     for (let id = 1; id <= devices; id++) {
       const fields = { id, imei: String(350_000_000_000_000 + id), worldId: WORLD, name: `Van ${id}` };
       this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, 5);
     }
-    this.#room = testRoom(this.turns, this.fleet.watch);
+    this.#room = testRoom(this.turns, this.fleet.watch, this.#applied);
     this.unread = new UnreadAnswers(this.turns, unreadMaxBytes);
     const format = feedFormat(new ChangedJson());
     const counted: Pick<FeedFormat, 'changes'> = {
@@ -44,20 +48,19 @@ export class MemoryFeed {
         return format.changes(items, end, nowMs);
       },
     };
-    const follower = {
-      server: { history: '1/1/1', lineage: 'a', start: 1, walBytes: 0, xmax: 0 } satisfies LiveServer,
-      starts: new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]),
-      isComplete: true,
+    const follower: LogFollower = {
+      applied: this.#applied,
       catchUp: () => Promise.resolve(),
       noteReader: () => undefined,
+      writesLagMs: () => 0,
     };
-    const self = this;
-    const held = {
-      fleet: this.fleet,
+    const { fleet } = this;
+    const held: HeldFleet = {
+      fleet,
       get followed() {
-        return self.followed;
+        return follower.applied.followed;
       },
-      isOwn: () => false,
+      own: new Set(),
     };
     const clock = () => NOW_MS;
     const cursors = new Cursors({ secretsKey: createSecretKey(Buffer.alloc(32)), clock, follower });
@@ -68,13 +71,17 @@ export class MemoryFeed {
 
   /** A transaction of another account moves on what is followed and changes nothing here. */
   followOthers(): void {
-    const { xmax } = this.followed;
-    this.followed = new Snapshot(xmax + 1, xmax + 1, []);
+    this.#follow(this.#applied.followed.xmax + 1);
+  }
+
+  #follow(xmax: number): void {
+    const server = { history: '1/1/1', lineage: 'a', start: 1, walBytes: 0, xmax: 0 };
+    this.#applied.advance({ seen: new Snapshot(xmax, xmax, []), server });
   }
 
   /** Devices are renamed by a transaction that is followed at once. */
   edit(ids: readonly number[]): void {
-    const xid = this.followed.xmax;
+    const xid = this.#applied.followed.xmax;
     for (const id of ids) {
       const fields = {
         id,

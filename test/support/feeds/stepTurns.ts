@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Applied } from '../../../src/changelog/worldWatch.memory.ts';
+import { AppliedTransactions } from '../../../src/changelog/appliedTransactions.memory.ts';
 import { WorldWatch } from '../../../src/changelog/worldWatch.memory.ts';
 import { WaitRoom } from '../../../src/feeds/waitRoom.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
@@ -20,9 +20,8 @@ export async function settle(turns: WorkTurns<string | number>): Promise<number>
 }
 
 /** A room whose clock, news and dropped keys a test decides. */
-export function testRoom(turns = stepTurns(), watch = new WorldWatch()) {
-  const state = { nowMs: 0, follower: { isComplete: true } };
-  let apply: (by: Applied) => void = () => undefined;
+export function testRoom(turns = stepTurns(), watch = new WorldWatch(), applied = new AppliedTransactions()) {
+  const state = { nowMs: 0 };
   let drop: (isDropped: (keyId: number, accountId: number) => boolean) => void = () => undefined;
   const room = new WaitRoom({
     fleet: { watch },
@@ -32,13 +31,7 @@ export function testRoom(turns = stepTurns(), watch = new WorldWatch()) {
         return () => undefined;
       },
     },
-    follower: {
-      ...state.follower,
-      onApplied: (listener) => {
-        apply = listener;
-        return () => undefined;
-      },
-    },
+    follower: { applied },
     turns,
     clock: () => state.nowMs,
   });
@@ -47,7 +40,7 @@ export function testRoom(turns = stepTurns(), watch = new WorldWatch()) {
     turns,
     watch,
     state,
-    announce: (): void => apply('followed'),
+    announce: (): void => applied.announce('log'),
     dropKey: (keyId: number): void => drop((id) => id === keyId),
   };
 }

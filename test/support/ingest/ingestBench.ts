@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
-import { selectFeedCursor } from '../../../src/changelog/database.sql.ts';
+import { AppliedTransactions } from '../../../src/changelog/appliedTransactions.memory.ts';
+import { selectLogEnd } from '../../../src/changelog/database.sql.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
 import type { CommitPorts, FixOutcome } from '../../../src/ingest/commitFixes.ts';
@@ -55,13 +56,11 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       tenancy: new Tenancy(),
       subscriptions: new Subscriptions(),
     };
-    // Goes on to the end of the feed and takes nothing from it: these pods learn nothing by following.
-    const follower = {
-      cursor: await sql.begin(selectFeedCursor),
-      catchUp: async () => {
-        follower.cursor = await sql.begin(selectFeedCursor);
-      },
-    };
+    // Goes on to the end of the change log and takes nothing from it: these pods learn nothing by following.
+    const applied = new AppliedTransactions();
+    const catchUp = async () => applied.advance(await sql.begin(selectLogEnd));
+    const follower = { applied, catchUp };
+    await catchUp();
     const outcomes: FixOutcome[] = [];
     const turns = new WorkTurns<string>(3);
     const ingest = new Ingest({
