@@ -16,7 +16,7 @@ export interface Coordination {
   readonly rateLimiter: RateLimiter;
   readonly versions: WorldVersions;
   readonly deliveries: DeliverySchedule;
-  /** Asks the other pods to look at the change feed. */
+  /** Asks the other pods to look at the change log. */
   notifyOthers(): void;
   onNotify(listener: () => void): void;
   /** False while this pod is on its own although it should not be. */

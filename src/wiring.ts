@@ -109,7 +109,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
   });
 }
 
-/** Loads memory, then follows the change feed, sends deliveries and keeps house until the teardown. */
+/** Loads memory, then follows the change log, sends deliveries and keeps house until the teardown. */
 async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
   const { connections, coordination, follower, eventCuts, clock, log, teardown } = pod;
   const { eventRetentionDays } = pod.config;

@@ -206,7 +206,7 @@ function sendPoints(attacker: Attacker, points: readonly object[]): Promise<numb
   });
 }
 
-/** Writes to the change feed what another pod writes for this many full batches. This pod reads them all at once. */
+/** Writes to the change log what another pod writes for this many full batches. This pod reads them all at once. */
 async function recordOften(sql: Sql, attacker: Attacker, batches: number): Promise<void> {
   const rows = await sql<{ id: number }[]>`
     select id from device where world_id = ${accountOf(attacker).worldId} order by id limit ${DEVICES_OF_A_BATCH}`;

@@ -155,7 +155,7 @@ export class Authorizer {
     const { follower } = this.#ports;
     try {
       if (follower.isUnresponsive) throw new DeadlineExceeded('Postgres does not answer');
-      await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change feed');
+      await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change log');
       return true;
     } catch (error) {
       if (newerExists || !isUnavailable(error) || follower.heldLagMs() > TRUST_MEMORY_MS) throw error;

@@ -72,7 +72,7 @@ export async function deleteSession(sql: Sql, id: number): Promise<void> {
 }
 
 /**
- * Notes the sessions of the CTE `ended` in the change feed, as keys with their callers' ids, so that every pod ends their
+ * Notes the sessions of the CTE `ended` in the change log, as keys with their callers' ids, so that every pod ends their
  * streams. No version is raised: whether a session lives is asked of Postgres at each call.
  */
 function announced(sql: Query) {

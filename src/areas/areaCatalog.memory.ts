@@ -24,7 +24,7 @@ class WorldAreas {
 
 /**
  * All areas of all tenants, in memory. Readers name the worlds that they may see (one or two) first. `put` and `remove`
- * are the only mutators. Only the follower of the change feed calls them, so changes come in order.
+ * are the only mutators. Only the follower of the change log calls them, so changes come in order.
  */
 export class AreaCatalog {
   #byId = new Map<number, Area>();

@@ -5,7 +5,7 @@ import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
 import { type LogCursor, type LogEnd, Snapshot } from './snapshot.ts';
 
 /**
- * What a row of the change feed is about. 'positions' carries position updates, 'events' names a world that has new fleet
+ * What a row of the change log is about. 'positions' carries position updates, 'events' names a world that has new fleet
  * events; the others name one entity.
  */
 export type ChangeKind = 'positions' | 'events' | EntityKind;

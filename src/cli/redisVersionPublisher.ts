@@ -12,7 +12,7 @@ export interface VersionPublisherConnection {
   close(): void;
 }
 
-/** A command does not wait long for a Redis that does not answer: pods read the change feed as well. */
+/** A command does not wait long for a Redis that does not answer: pods read the change log as well. */
 const CONNECT_LIMIT_MS = 1_000;
 
 /** Publishes the versions of worlds through the Redis of the running service. */

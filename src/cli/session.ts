@@ -77,7 +77,7 @@ function explain(error: Error, config: AdminConfig): string {
   return config.databaseUrl === null ? reason : `the database of DATABASE_URL cannot be used: ${reason}`;
 }
 
-/** Through Redis where there is one, which is loaded only then; without it the pods read the change feed. */
+/** Through Redis where there is one, which is loaded only then; without it the pods read the change log. */
 export async function connectVersionPublisher(
   sql: Sql,
   redisUrl: string | null,

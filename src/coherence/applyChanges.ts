@@ -6,12 +6,17 @@ import { shapeInSteps } from '../areas/shape.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
 import { isSameServer, type Server } from '../changelog/servers.ts';
 import type { LogCursor, LogEnd } from '../changelog/snapshot.ts';
-import { applyPositionUpdates, decodePositionUpdates, type PositionUpdate, putDevices } from '../devices/changes/positionUpdates.ts';
+import {
+  applyPositionUpdates,
+  decodePositionUpdates,
+  type PositionUpdate,
+  putDevices,
+} from '../devices/changes/positionUpdates.ts';
 import { selectDevicesById } from '../devices/deviceRows.sql.ts';
 import { selectRemovalsById } from '../devices/devices.sql.ts';
 import { Fleet } from '../devices/fleet.memory.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
-import { type Steps, type WorkTurns, inTurns, Pace } from '../lib/workTurns.ts';
+import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMembershipsById } from '../tenants/memberships.sql.ts';
 import { Tenancy } from '../tenants/tenancy.memory.ts';

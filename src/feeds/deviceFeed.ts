@@ -78,7 +78,7 @@ export class DeviceFeed {
   async #pageLater(caller: Caller, query: ChangesQuery, place: Place): Promise<FeedAnswer> {
     const { follower, cursors, held } = this.#ports;
     const untilMs = performance.now() + CATCH_UP_LIMIT_MS;
-    do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change feed');
+    do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
     while (!isCurrent(held, place.read) && performance.now() < untilMs);
     // Another server may have taken over, or another database was put in its place.
     if (cursors.open(query.cursor ?? '', caller) === 'expired') return 'expired';
@@ -181,7 +181,7 @@ export class DeviceFeed {
   /** Without Postgres a page is sent without what a cursor has no room for. */
   async #follow(): Promise<void> {
     const { follower } = this.#ports;
-    await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change feed').catch((error) => {
+    await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log').catch((error) => {
       if (!isUnavailable(error)) throw error;
     });
   }

@@ -97,7 +97,7 @@ export class EventFeed {
 
   /** Makes memory follow the server that Postgres' address leads to now. */
   catchUp(): Promise<void> {
-    return withDeadline(this.#ports.follower.catchUp(), READ_LIMIT_MS, 'reading the change feed');
+    return withDeadline(this.#ports.follower.catchUp(), READ_LIMIT_MS, 'reading the change log');
   }
 
   /** Of a reader without a cursor: from a time on, or from now. */

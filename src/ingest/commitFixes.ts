@@ -179,7 +179,7 @@ function owedBy(
   return owedMs;
 }
 
-/** A repeat that changes the ignition makes an entry in the change feed as well: its device stays where it is, and did not move. */
+/** A repeat that changes the ignition makes an entry in the change log as well: its device stays where it is, and did not move. */
 function positionUpdatesOf(
   { moved, amended }: Pick<BatchEvaluation<CommitPoint>, 'moved' | 'amended'>,
   stays: ReadonlyMap<number, readonly Stay[]>,

@@ -33,7 +33,7 @@ const WAITING = 10_000;
 
 /** Connections of a pod, apart by what must not wait for what. */
 export interface Connections {
-  /** Follows the change feed. */
+  /** Follows the change log. */
   readonly follower: Sql;
   /** Reads keys and sessions. */
   readonly access: Sql;

@@ -2,7 +2,7 @@
  * Decides two things about a call: is it within its limits, and does memory hold the newest version of the worlds it
  * reads? Asked once per call. Answered by this process alone, or by Redis for all pods together.
  *
- * Protocol: on 'stale' or 'unverified' the caller verifies its memory. It waits for the change feed, or reads the
+ * Protocol: on 'stale' or 'unverified' the caller verifies its memory. It waits for the change log, or reads the
  * versions of the worlds in Postgres. It writes missing versions back (WorldVersions.restore). Then it asks again with
  * `ip: null`, `refundIp` set to the address and `verified: true`. A verified request is never stale.
  */

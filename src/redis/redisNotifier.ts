@@ -3,14 +3,14 @@ import type { Redis } from 'ioredis';
 import type { RedisPort } from './redisPort.ts';
 
 export type NotifierEvent =
-  /** The other pods were not notified. They poll the change feed anyway. */
+  /** The other pods were not notified. They poll the change log anyway. */
   { readonly kind: 'notify_failed' } | { readonly kind: 'subscribe_failed'; readonly reason: string };
 
 /** First word of every message; the second identifies the sender. */
 const TOPIC = 'changes';
 
 /**
- * Wakes all pods to look at the change feed, over Redis pub/sub. A notification carries no data. It may be lost or come
+ * Wakes all pods to look at the change log, over Redis pub/sub. A notification carries no data. It may be lost or come
  * twice, so every listener also polls.
  *
  * Listeners of this process are called directly. So a lost Redis costs only the notifications of other pods. After

@@ -4,7 +4,7 @@ import { luaScript, type RedisPort } from './redisPort.ts';
 
 /**
  * Publishes the newest version of a world to all pods, so that none answers from older memory. Every method resolves to
- * false when it could not: then a writer must wait until the pods have followed the change feed.
+ * false when it could not: then a writer must wait until the pods have followed the change log.
  */
 export interface WorldVersions {
   /** Called by a writer before its commit, so that no pod can miss the version between commit and publication. */

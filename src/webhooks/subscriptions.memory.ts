@@ -7,7 +7,7 @@ export interface ActiveEndpoint {
   readonly events: readonly Subscription[];
 }
 
-/** The active webhook endpoints by the world of their account. Only the follower of the change feed changes them. */
+/** The active webhook endpoints by the world of their account. Only the follower of the change log changes them. */
 export class Subscriptions {
   #byId = new Map<number, ActiveEndpoint>();
   #byWorld = new Map<number, Map<number, ActiveEndpoint>>();

@@ -6,7 +6,7 @@ export interface FeedRow {
   readonly entityId: number;
 }
 
-/** What `work` added to the change feed, in order, and the worlds whose version it raised. */
+/** What `work` added to the change log, in order, and the worlds whose version it raised. */
 export async function watchFeed<T>(
   sql: Sql,
   work: () => Promise<T>,

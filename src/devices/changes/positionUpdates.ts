@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet.memory.ts';
 import type { LatestPosition, Motion } from '../motion.ts';
 import { encodePackedStays, type PackedStays, StoredStaysReader } from '../stays/packedStays.ts';
 
-/** The new position of a device and its stays, for memory and for the change feed. */
+/** The new position of a device and its stays, for memory and for the change log. */
 export interface PositionUpdate {
   readonly deviceId: number;
   readonly position: LatestPosition;
