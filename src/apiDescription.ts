@@ -8,7 +8,7 @@ import { IMPORT_SCHEMAS } from './areas/import/importSchemas.ts';
 import { EXAMPLE_IMEI } from './devices/deviceExamples.ts';
 import { DEVICE_SCHEMAS } from './devices/deviceSchemas.ts';
 import { IMEI } from './devices/imei.ts';
-import { EVENT_SCHEMAS } from './events/eventSchemas.ts';
+import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
 import { EXPLAIN_SCHEMAS } from './explain/explainSchemas.ts';
 import { FEED_SCHEMAS } from './feeds/feedSchemas.ts';
@@ -19,8 +19,8 @@ import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { patternOf, text } from './http/openapi/schema.ts';
 import type { Route } from './http/route.ts';
 import { VERSION } from './version.ts';
-import { DELIVERY_ID } from './webhooks/delivery/message.ts';
 import { DELIVERY_SCHEMAS } from './webhooks/deliverySchemas.ts';
+import { DELIVERY_ID } from './webhooks/message.ts';
 import { EXAMPLE_EXHAUSTED } from './webhooks/webhookExamples.ts';
 import { WEBHOOK_SCHEMAS } from './webhooks/webhookSchemas.ts';
 

@@ -27,7 +27,7 @@ import {
 import type { Sql } from './postgres/sql.ts';
 import { errorFields } from './postgres/sqlErrors.ts';
 import { pruneLogins } from './tenants/logins.sql.ts';
-import { removeWebhooks } from './webhooks/removeWebhooks.ts';
+import { removeWebhooks } from './webhooks/webhooks.sql.ts';
 
 const EVERY_MS = MINUTE_MS;
 /** Deliveries, with their bodies, are kept for this long. */

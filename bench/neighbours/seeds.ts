@@ -11,7 +11,7 @@ import { HOUR_MS } from '../../src/lib/durations.ts';
 import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { RawSql } from '../../src/postgres/sqlText.ts';
-import { newSecret, seal } from '../../src/webhooks/delivery/secretBox.ts';
+import { newSecret, seal } from '../../src/webhooks/delivery/signature.ts';
 import { jaggedRing, polygonArea } from '../setup/areas.ts';
 import { SECRETS_KEY } from '../setup/service.ts';
 

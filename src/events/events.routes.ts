@@ -1,29 +1,68 @@
 import { scopeMask } from '../access/scopes.ts';
+import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaExamples.ts';
+import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceExamples.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
 import { answered, bodyOf } from '../http/openapi/body.ts';
 import { page } from '../http/openapi/commonSchemas.ts';
-import type { Operation } from '../http/openapi/operation.ts';
+import type { DescribedError, Operation } from '../http/openapi/operation.ts';
 import { ref } from '../http/openapi/schema.ts';
-import { choiceParameter, parameterError, readLimit } from '../http/parameters/parameter.ts';
+import { idOf, malformedId } from '../http/parameters/id.ts';
+import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameters/parameter.ts';
 import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters/parameters.ts';
 import { isBlank, offsetOf, windowOf } from '../http/parameters/query.ts';
 import type { ReadPorts } from '../http/ports.ts';
-import type { ApiVersion } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
-import { EXAMPLE_EVENTS } from './eventExamples.ts';
 import type { EventCuts } from './eventParts.sql.ts';
-import { EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './eventTypes.ts';
-import type { FleetEvent } from './fleetEvents.sql.ts';
-import { selectFleetEvents } from './fleetEvents.sql.ts';
+import { areaEventView, EXAMPLE_EVENTS, eventView } from './eventView.ts';
+import { DIRECTIONS, EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './fleetEvent.ts';
+import { selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';
+
+/** Reads of an account's events, on its share of the connections. */
+export interface EventPorts extends ReadPorts {
+  readonly eventCuts: EventCuts;
+}
 
 export const EVENT_TYPE = choiceParameter(
   'type',
   EVENT_TYPE_FILTERS,
   'Only events of this type. `geofence` is every entry and exit; `geofence_enter` and `geofence_entry` are the entries alone, `geofence_exit` the exits.',
 );
+
+/** null when it is missing or blank. */
+export function eventTypeOf(text: string | undefined): EventTypeFilter | null | 'invalid' {
+  if (text === undefined || isBlank(text)) return null;
+  return parseEventTypeFilter(text) ?? 'invalid';
+}
+
+const LIST_ERRORS: readonly DescribedError[] = [
+  ['BAD_REQUEST', WINDOW_MESSAGE],
+  ['BAD_REQUEST', OFFSET_MESSAGE],
+  ['BAD_REQUEST', IMEI_MESSAGE],
+  'IMEI_REQUIRED',
+];
+const PAGE = { limit: LIST_LIMIT.fallback, offset: 0 };
+
+const LIST_EVENTS: Operation = {
+  id: 'listEvents',
+  tag: 'Events',
+  summary: 'List fleet events',
+  description: 'Of everything that the key can see, newest first.',
+  parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
+  answers: [
+    answered(200, 'A page of events.', page(ref('FleetEvent')), {
+      'one of each type': bodyOf(
+        listAnswer(
+          EXAMPLE_EVENTS.map((event) => eventView(event, 'v3')),
+          PAGE,
+        ),
+      ),
+    }),
+  ],
+  errors: [['BAD_REQUEST', EVENT_TYPE.errorMessage], ...LIST_ERRORS],
+};
 
 /** Fleet events of everything the caller may see, newest first. */
 export function eventsRoute(ports: EventPorts): Route {
@@ -59,55 +98,70 @@ async function events({ reads, eventCuts }: EventPorts, { caller, query, version
   );
 }
 
-/** null when it is missing or blank. */
-export function eventTypeOf(text: string | undefined): EventTypeFilter | null | 'invalid' {
-  if (text === undefined || isBlank(text)) return null;
-  return parseEventTypeFilter(text) ?? 'invalid';
-}
+export const AREA_EVENT = choiceParameter('event', DIRECTIONS, 'Only entries, or only exits.');
 
-const LIST_EVENTS: Operation = {
-  id: 'listEvents',
-  tag: 'Events',
-  summary: 'List fleet events',
-  description: 'Of everything that the key can see, newest first.',
-  parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
+const LIST_AREA_EVENTS: Operation = {
+  id: 'listAreaEvents',
+  tag: 'Areas',
+  summary: 'List the entries and exits of one area',
+  description:
+    "Newest first. An entry is there once the device has stayed for the area's dwell_seconds of GPS time; passing through leaves nothing.",
+  parameters: [AREA_EVENT, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
   answers: [
-    answered(200, 'A page of events.', page(ref('FleetEvent')), {
-      'one of each type': bodyOf(
+    answered(200, 'A page of entries and exits.', page(ref('AreaEvent')), {
+      entry: bodyOf(
         listAnswer(
-          EXAMPLE_EVENTS.map((event) => eventView(event, 'v3')),
-          { limit: 50, offset: 0 },
+          [
+            areaEventView({
+              id: 9041,
+              areaId: EXAMPLE_CIRCLE.id,
+              imei: EXAMPLE_IMEI,
+              direction: 'entry',
+              position: EXAMPLE_POINT,
+              occurredAtMs: EXAMPLE_NOW_MS,
+            }),
+          ],
+          PAGE,
         ),
       ),
     }),
   ],
-  errors: [
-    ['BAD_REQUEST', EVENT_TYPE.errorMessage],
-    ['BAD_REQUEST', WINDOW_MESSAGE],
-    ['BAD_REQUEST', OFFSET_MESSAGE],
-    ['BAD_REQUEST', IMEI_MESSAGE],
-    'IMEI_REQUIRED',
-  ],
+  errors: [...ONE_AREA, ['BAD_REQUEST', AREA_EVENT.errorMessage], ...LIST_ERRORS],
 };
 
-/** v2 shows the area of a geofence event under its older key, geofenceId. */
-export function eventView(event: FleetEvent, version: ApiVersion) {
+interface AreaEventPorts extends EventPorts {
+  readonly areas: AreaCatalog;
+}
+
+/** Entries and exits of one area, newest first. */
+export function areaEventsRoute(ports: AreaEventPorts): Route {
   return {
-    id: event.id,
-    type: event.type,
-    message: event.message,
-    device_imei: event.imei,
-    data: version === 'v2' && event.type === 'geofence' ? geofenceDataV2(event.data) : event.data,
-    read: event.read,
-    occurred_at: formatIso(event.occurredAtMs),
+    method: 'GET',
+    path: '/areas/:id/events',
+    scopes: scopeMask('read_areas'),
+    versions: ['v3'],
+    describe: LIST_AREA_EVENTS,
+    handle: (call) => areaEvents(ports, call),
   };
 }
 
-function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['data'] {
-  return { ...rest, geofenceId: areaId };
-}
-
-/** Reads of an account's events, on its share of the connections. */
-export interface EventPorts extends ReadPorts {
-  readonly eventCuts: EventCuts;
+async function areaEvents({ reads, areas, eventCuts }: AreaEventPorts, call: Call): Promise<Answer> {
+  const { caller, query } = call;
+  const id = idOf(call.params);
+  if (id === null) return malformedId();
+  const direction = readChoice(query, AREA_EVENT);
+  if (direction === 'invalid') return parameterError(AREA_EVENT);
+  const imei = query['device'];
+  const error = imei === undefined ? null : imeiError(imei);
+  if (error !== null) return error;
+  const window = windowOf(query);
+  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
+  if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
+  const filter = { direction, imei: imei ?? null, ...window };
+  const sql = reads(caller.accountId);
+  return listPageAnswer(
+    { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) },
+    (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
+    areaEventView,
+  );
 }

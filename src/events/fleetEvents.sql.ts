@@ -2,7 +2,7 @@ import type { LatLng } from '../geo/latLng.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
 import type { EventCuts } from './eventParts.sql.ts';
-import { EVENT_TYPES, type EventType } from './eventTypes.ts';
+import { DIRECTIONS, type Direction, EVENT_TYPES, type EventType } from './fleetEvent.ts';
 
 /** An event about to be stored, in the world that may read it. `data` is as on the wire. */
 export interface NewFleetEvent {
@@ -16,10 +16,6 @@ export interface NewFleetEvent {
   /** Only geofence events have it. */
   readonly area?: { readonly id: number; readonly direction: Direction };
 }
-
-const DIRECTIONS = ['entry', 'exit'] as const;
-
-export type Direction = (typeof DIRECTIONS)[number];
 
 export interface FleetEvent {
   readonly id: number;

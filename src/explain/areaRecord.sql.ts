@@ -1,5 +1,5 @@
 import { isProducedSince } from '../events/eventParts.sql.ts';
-import type { Direction } from '../events/fleetEvents.sql.ts';
+import type { Direction } from '../events/fleetEvent.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 

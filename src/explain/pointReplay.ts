@@ -1,9 +1,8 @@
 import type { Stay } from '../devices/stays/stays.ts';
 import { distanceM } from '../geo/distance.ts';
-import { stepStay } from '../ingest/geofences/geofenceStep.ts';
+import { stepStay } from '../ingest/geofences/geofences.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
-import type { Steps } from '../lib/workTurns.ts';
-import { Pace } from '../lib/workTurns.ts';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 import { crosses, mayCross } from './crossing.ts';
 import type { RecordedEvent } from './explanation.ts';
 import { ReplayFindings } from './replayFindings.ts';

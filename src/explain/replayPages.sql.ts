@@ -1,5 +1,5 @@
 import { isProducedSince } from '../events/eventParts.sql.ts';
-import type { Direction } from '../events/fleetEvents.sql.ts';
+import type { Direction } from '../events/fleetEvent.ts';
 import { earliestOf, type PackedOf, packedOf } from '../history/packedOf.sql.ts';
 import { unpackRow } from '../history/packedRows.sql.ts';
 import { upTo } from '../history/stretches.sql.ts';

@@ -2,8 +2,8 @@ import { type ServerRow, serverColumns, serverOfRow } from '../changelog/databas
 import type { Server } from '../changelog/servers.ts';
 import { type LogPosition, Snapshot } from '../changelog/snapshot.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
-import type { EventType } from '../events/eventTypes.ts';
-import type { Direction, FleetEvent } from '../events/fleetEvents.sql.ts';
+import type { Direction, EventType } from '../events/fleetEvent.ts';
+import type { FleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { integers, shapeName, unionAll } from '../postgres/sqlText.ts';
 

@@ -1,6 +1,5 @@
 import type { ServerState } from '../changelog/servers.ts';
-import type { EventType } from '../events/eventTypes.ts';
-import type { Direction } from '../events/fleetEvents.sql.ts';
+import type { Direction, EventType } from '../events/fleetEvent.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
 import type { EventsRead } from './readerCursor.ts';
 

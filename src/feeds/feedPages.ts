@@ -1,4 +1,4 @@
-import { eventView } from '../events/events.routes.ts';
+import { eventView } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { Steps } from '../lib/workTurns.ts';

@@ -1,6 +1,6 @@
 import { DEVICE_SCHEMAS, LOCATION } from '../devices/deviceSchemas.ts';
 import type { changedDeviceView, removedDeviceView } from '../devices/deviceViews.ts';
-import { EVENT_SCHEMAS } from '../events/eventSchemas.ts';
+import { EVENT_SCHEMAS } from '../events/eventView.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import { list, nullable, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
 

@@ -21,18 +21,19 @@ import {
   updateRefused,
   updateRepeated,
 } from './deviceStates.sql.ts';
-import type { BatchEvaluation, BatchPoint } from './evaluateBatch.ts';
-import { type EvaluatePorts, evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
-import { fixEvents } from './fixEvents.ts';
+import {
+  type BatchEvaluation,
+  type EvaluatePorts,
+  evaluateFixes,
+  type IngestMemory,
+} from './evaluateFixes.ts';
+import type { BatchPoint, FixOutcome, RateExceeded } from './fix.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
-import type { KnownInside } from './geofences/knownInside.ts';
-import { owedAfter, type RateExceeded, roomAtMs, roomOf } from './pointRate.ts';
+import type { KnownInside } from './geofences/geofences.ts';
+import { owedAfter, roomAtMs, roomOf } from './pointRate.ts';
 import { findStored, insertNewPositions } from './positions.sql.ts';
-import { storeEvents } from './storeEvents.ts';
+import { fixEvents, storeEvents } from './storeEvents.ts';
 import { storedFix, storeLate } from './storeLate.ts';
-
-/** What became of one point of a batch. */
-export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | 'too_complex' | RateExceeded;
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {

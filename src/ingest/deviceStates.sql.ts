@@ -3,9 +3,8 @@ import { invariant } from '../lib/invariant.ts';
 import { rowSlices } from '../postgres/rowSlices.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import type { DeviceState } from './deviceEvents.ts';
+import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
-import { decodeRepeats, encodeRepeats } from './repeats.ts';
 
 /** What the next fix of a device is evaluated against, and the world that owns the device now. */
 export interface LockedState {

@@ -1,3 +1,5 @@
+import type { DeviceEvent } from '../events/fleetEvent.ts';
+
 /** One GPS fix as a device reported it, after parsing: every value is possible, the coordinates are never (0, 0). */
 export interface Fix {
   readonly imei: string;
@@ -18,4 +20,33 @@ export interface Fix {
   readonly ignition: boolean | null;
   readonly alarms: readonly string[];
   readonly rfid: string | null;
+}
+
+/** A parsed point and the device that sent it. */
+export interface BatchPoint {
+  readonly deviceId: number;
+  readonly fix: Fix;
+}
+
+/** A point that is newer than everything evaluated for its device before it. */
+export interface InOrderPoint<Point extends BatchPoint = BatchPoint> {
+  readonly point: Point;
+  /** As reported, or derived from the previous point. */
+  readonly speedKmh: number;
+  /** How many device events it produced. */
+  readonly eventCount: number;
+}
+
+export interface DeviceEventAt<Point extends BatchPoint = BatchPoint> {
+  readonly point: Point;
+  readonly occurredAtMs: number;
+  readonly event: DeviceEvent;
+}
+
+/** What became of one point of a batch. */
+export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | 'too_complex' | RateExceeded;
+
+/** Of a point that is not stored, because its device has stored too many: when there is room for it. */
+export interface RateExceeded {
+  readonly retryAtMs: number;
 }

@@ -4,8 +4,7 @@ import type { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { parseJsonText } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { type Batch, type BatchError, BatchReader } from './formats/batchReader.ts';
-import { hasMoreValues } from './formats/heldElement.ts';
+import { type Batch, type BatchError, BatchReader, hasMoreValues } from './formats/batchReader.ts';
 
 /** A batch; what else is sent is one position. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;

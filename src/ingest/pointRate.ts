@@ -5,11 +5,6 @@ export const POINTS_PER_SECOND = 10;
 const POINT_MS = 1_000 / POINTS_PER_SECOND;
 export const BURST_POINTS = HOUR_MS / POINT_MS;
 
-/** Of a point that is not stored, because its device has stored too many: when there is room for it. */
-export interface RateExceeded {
-  readonly retryAtMs: number;
-}
-
 /**
  * What a device owes after storing points: the time that they would have taken at the highest rate, less the time that
  * has passed. It may owe an hour.

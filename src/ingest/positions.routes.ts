@@ -1,24 +1,32 @@
-import type { Express, Request, RequestHandler } from 'express';
+import express, {
+  type Express,
+  type NextFunction,
+  type Request,
+  type RequestHandler,
+  type Response,
+} from 'express';
+import helmet from 'helmet';
 import type { CidrSet } from '../access/cidrSet.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { clientOf } from '../http/authorize.ts';
-import { named } from '../http/measure.ts';
+import { measure, named, type Observe } from '../http/measure.ts';
 import { onlyMethods } from '../http/methodAnswer.ts';
+import { type Probes, probeRoutes } from '../http/probes.ts';
 import { send } from '../http/send.ts';
+import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
+import { Overloaded } from '../lib/fairSemaphore.ts';
 import type { Result } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import type { FixOutcome } from './commitFixes.ts';
+import type { FixOutcome } from './fix.ts';
 import { type Batch, MAX_POINTS } from './formats/batchReader.ts';
-import { readOsmandParams, readTokenParameter } from './formats/osmandParams.ts';
-import { parseOsmand, parseOsmandJson } from './formats/parseOsmand.ts';
-import type { ParsedPoint } from './formats/parsePoint.ts';
+import { parseOsmand, parseOsmandJson, readOsmandParams, readTokenParameter } from './formats/parseOsmand.ts';
+import { type ParsedPoint, REJECTIONS, type Rejection, rateExceeded } from './formats/parsePoint.ts';
 import { parseTraccar } from './formats/parseTraccar.ts';
-import { REJECTIONS, type Rejection, rateExceeded } from './formats/rejection.ts';
-import type { Ingest } from './ingest.ts';
+import { type Ingest, IngestOverload } from './ingest.ts';
 import { type IngestBodies, parsePositionJson } from './ingestBodies.ts';
 
 export type PositionPorts = StorePorts & TokenPorts;
@@ -254,4 +262,43 @@ function* listJson(items: readonly object[], parts: string[]): Steps<void> {
     parts.push(at === 0 ? '' : ',', json.slice(1, -1));
     yield;
   }
+}
+
+interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
+  /** Absent in pods without the role: then only the probes and metrics are served. */
+  readonly ingest: Ingest | null;
+  readonly probes: Probes;
+  readonly metrics: PositionPorts['metrics'] & {
+    readonly observeRequest: Observe;
+    exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
+  };
+  readonly log: ErrorLog;
+  readonly onDamaged: ErrorPorts['onDamaged'];
+}
+
+/** The listener for positions, on a port of its own, with the probes and metrics of the pod. */
+export function ingestApp(ports: IngestAppPorts): Express {
+  const app = express();
+  app.disable('x-powered-by').disable('etag').set('query parser', false).enable('case sensitive routing');
+  app.use(measure(ports.metrics.observeRequest));
+  app.use(helmet());
+  app.all('/metrics', onlyMethods('GET', 'HEAD'), async (_request, response) => {
+    const { contentType, text } = await ports.metrics.exposition();
+    response.set('Content-Type', contentType).end(text);
+  });
+  probeRoutes(app, ports.probes, true);
+  if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
+  app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    const answer = overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY');
+    send(response, answer, request.method);
+  });
+  return app;
+}
+
+function overloadAnswer(error: unknown): Answer | null {
+  const isCrowded = error instanceof Overloaded;
+  if (!isCrowded && !(error instanceof IngestOverload)) return null;
+  const reason = isCrowded ? 'too many bodies wait to be read' : error.message;
+  return errorAnswer('SERVICE_UNAVAILABLE', `${reason}; send again shortly`);
 }

@@ -1,7 +1,7 @@
 import type { OnDamaged } from '../history/packedLookup.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { derivedSpeedKmh } from './deviceEvents.ts';
-import type { BatchPoint } from './evaluateBatch.ts';
+import type { BatchPoint } from './fix.ts';
 import { insertLatePositions, type StoredFix, selectPredecessors } from './positions.sql.ts';
 
 /**

@@ -1,5 +1,4 @@
-import type { FixOutcome } from './commitFixes.ts';
-import type { Fix } from './fix.ts';
+import type { Fix, FixOutcome } from './fix.ts';
 
 /** Points that were sent together and are answered together, however many transactions store them. */
 export interface PointRequest {

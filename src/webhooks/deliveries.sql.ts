@@ -1,10 +1,9 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
 import type { DeliveryStatus } from './delivery/transition.ts';
+import type { WebhookType } from './message.ts';
 import type { ReplayRequest } from './replayRequest.ts';
-import type { DeliveryCounts } from './summary.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
-import type { WebhookType } from './webhookTypes.ts';
 
 /** A delivery about to be queued. */
 export interface NewDelivery {
@@ -253,4 +252,14 @@ export async function requeueChunk(
   if (row === undefined || row.created_at === null || row.id === null) return { requeued: 0, next: null };
   const next = row.looked < CHUNK ? null : { createdAt: row.created_at, id: row.id };
   return { requeued: row.requeued, next };
+}
+
+/** Deliveries of these hours, as counted by the store. */
+export interface DeliveryCounts {
+  /** A status without deliveries may be missing. */
+  readonly byStatus: Readonly<Partial<Record<DeliveryStatus, number>>>;
+  /** The attempts of all these deliveries together. */
+  readonly attempts: number;
+  /** How many deliveries took how long in their last attempt, in any order. */
+  readonly durations: readonly { readonly durationMs: number; readonly count: number }[];
 }

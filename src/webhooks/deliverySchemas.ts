@@ -1,9 +1,8 @@
-import { EVENT_DATA } from '../events/eventSchemas.ts';
-import type { EventType } from '../events/eventTypes.ts';
+import { EVENT_DATA } from '../events/eventView.ts';
+import type { EventType } from '../events/fleetEvent.ts';
 import { ID } from '../http/openapi/commonSchemas.ts';
 import { choice, nullable, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { PAUSE_REASONS, type PauseReason } from './pauses/pause.ts';
-import { WEBHOOK_TYPES, type WebhookType } from './webhookTypes.ts';
+import { PAUSE_REASONS, type PauseReason, WEBHOOK_TYPES, type WebhookType } from './message.ts';
 
 /** What webhooks say of a fleet event beyond its own data. */
 const BEYOND = {

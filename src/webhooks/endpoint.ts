@@ -4,7 +4,7 @@ import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
 import { urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';
-import { isSubscription, type Subscription } from './webhookTypes.ts';
+import { isSubscription, type Subscription } from './message.ts';
 
 /** What an owner decides about an endpoint. */
 export interface EndpointDraft {

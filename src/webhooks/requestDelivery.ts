@@ -1,6 +1,6 @@
 import { type Delivery, insertDeliveries, lockDelivery, requeueDelivery } from './deliveries.sql.ts';
-import { newDeliveryIds, newEventId, pingBody } from './delivery/message.ts';
 import { transition } from './delivery/transition.ts';
+import { newDeliveryIds, newEventId, pingBody } from './message.ts';
 import type { WebhookOwner, WebhookWritePorts } from './saveWebhook.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../access/keyState.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
-import { newSecret, seal } from './delivery/secretBox.ts';
+import { newSecret, seal } from './delivery/signature.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft } from './endpoint.ts';
 import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
 import {

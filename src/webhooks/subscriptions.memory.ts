@@ -1,4 +1,4 @@
-import { ALL_TYPES, type Subscription, type WebhookType } from './webhookTypes.ts';
+import { ALL_TYPES, type Subscription, type WebhookType } from './message.ts';
 
 /** An active webhook endpoint: its owner's world, and the event types it receives. */
 export interface ActiveEndpoint {

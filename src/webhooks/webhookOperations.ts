@@ -1,5 +1,5 @@
 import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
-import { EXAMPLE_EVENTS } from '../events/eventExamples.ts';
+import { EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { listAnswer } from '../http/answer.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
 import { envelope, page } from '../http/openapi/commonSchemas.ts';
@@ -7,10 +7,10 @@ import type { DescribedError, Operation, RequestBodyDescription } from '../http/
 import { choice, ref, shapeOf, text } from '../http/openapi/schema.ts';
 import { ID_MESSAGE } from '../http/parameters/id.ts';
 import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
-import { fleetEventBody, pauseBody, pingBody } from './delivery/message.ts';
 import { deliveryHeaders } from './delivery/signature.ts';
 import { urlErrorMessage } from './delivery/urlSafety.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS } from './endpoint.ts';
+import { fleetEventBody, pauseBody, pingBody, webhookTypeOf } from './message.ts';
 import {
   EXAMPLE_DELIVERY,
   EXAMPLE_PAUSED,
@@ -18,7 +18,6 @@ import {
   EXAMPLE_WEBHOOK,
   EXAMPLE_WEBHOOK_BODY,
 } from './webhookExamples.ts';
-import { webhookTypeOf } from './webhookTypes.ts';
 import { webhookView } from './webhookViews.ts';
 
 const { imei, name, plate } = EXAMPLE_VAN.fields;

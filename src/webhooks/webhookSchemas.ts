@@ -15,10 +15,9 @@ import type { FieldError } from '../lib/fieldError.ts';
 import { SIGNATURE_VERSION } from './delivery/signature.ts';
 import { DELIVERY_STATUSES, RETRY_POLICIES } from './delivery/transition.ts';
 import { URL_MAX_CHARS } from './delivery/urlSafety.ts';
+import { SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
 import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS } from './endpoint.ts';
-import { PAUSE_REASONS } from './pauses/pause.ts';
-import { SUMMARY_WINDOW_HOURS } from './summary.ts';
-import { ALL_TYPES, WEBHOOK_TYPES } from './webhookTypes.ts';
+import { ALL_TYPES, PAUSE_REASONS, WEBHOOK_TYPES } from './message.ts';
 import type { deliveryView, leftOutView, summaryView, webhookView } from './webhookViews.ts';
 
 type WebhookView = ReturnType<typeof webhookView>;

@@ -1,7 +1,7 @@
 import { formatIso } from '../lib/isoTime.ts';
 import type { Delivery } from './deliveries.sql.ts';
+import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
 import type { LeftOutCounts } from './pauses/leftOut.sql.ts';
-import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './summary.ts';
 import type { Webhook } from './webhooks.sql.ts';
 
 /** An endpoint on the wire; its secret is added only where it is shown. */

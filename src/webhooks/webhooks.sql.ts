@@ -2,8 +2,7 @@ import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
 import type { RetryPolicy } from './delivery/transition.ts';
 import type { EndpointChange, EndpointDraft } from './endpoint.ts';
-import type { PauseReason } from './pauses/pause.ts';
-import type { Subscription } from './webhookTypes.ts';
+import type { PauseReason, Subscription } from './message.ts';
 
 /** An endpoint as its owner sees it. The secret is not among it. */
 export interface Webhook {
@@ -233,4 +232,26 @@ export function selectWebhookPage(
     from webhook w join account a on a.id = w.account_id
     where w.id > ${afterId} ${accountId === null ? sql`` : sql`and w.account_id = ${accountId}`}
     order by w.id limit ${limit}`;
+}
+
+/** How long one round may take. The rest waits for the next round. */
+const ROUND_MS = 30_000;
+
+/**
+ * Deletes the deliveries of deleted endpoints, a chunk of each in turn. Ends when none are left, when the time is over
+ * or when the pod stops. Every chunk is a transaction of its own, so the next round of any pod continues from there.
+ */
+export async function removeWebhooks(sql: Sql, isStopping: () => boolean): Promise<void> {
+  const untilMs = performance.now() + ROUND_MS;
+  const left = new Set(await selectRemovedWebhooks(sql));
+  let removed = true;
+  while (left.size > 0 && removed) {
+    removed = false;
+    for (const webhookId of left) {
+      if (isStopping() || performance.now() > untilMs) return;
+      const { isDone, count } = await removeDeliveries(sql, webhookId);
+      if (isDone) left.delete(webhookId);
+      removed ||= count > 0;
+    }
+  }
 }

@@ -4,7 +4,7 @@ import { AREA_ERRORS } from '../../src/areas/draft/areaErrors.ts';
 import { AREA_WARNINGS } from '../../src/areas/draft/areaWarning.ts';
 import type { READING_CODES } from '../../src/areas/import/importError.ts';
 import { ERRORS } from '../../src/http/errors.ts';
-import { REJECTIONS } from '../../src/ingest/formats/rejection.ts';
+import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { KEY_ERRORS } from '../../src/tenants/keyBody.ts';
 import { ENDPOINT_ERRORS } from '../../src/webhooks/endpoint.ts';
 import {

@@ -14,8 +14,8 @@ import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
 import type { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
 import type { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
-import { WEBHOOK_TYPES } from '../../src/webhooks/webhookTypes.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
 export interface MemoryPod {

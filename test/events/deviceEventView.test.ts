@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DeviceEvent } from '../../src/events/deviceEvent.ts';
-import { deviceEventData, deviceEventMessage } from '../../src/events/deviceEvent.ts';
+import { type DeviceEvent, deviceEventData, deviceEventMessage } from '../../src/events/fleetEvent.ts';
 
 const position = { lat: 41.9, lng: 12.5 };
 const parkedAtMs = Date.UTC(2026, 2, 14, 12);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { EVENT_TYPES, parseEventTypeFilter } from '../../src/events/eventTypes.ts';
+import { EVENT_TYPES, parseEventTypeFilter } from '../../src/events/fleetEvent.ts';
 
 test('every event type is a filter for itself', () => {
   for (const type of EVENT_TYPES) assert.deepEqual(parseEventTypeFilter(type), { type });

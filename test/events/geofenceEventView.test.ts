@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { GeofenceEvent } from '../../src/events/geofenceEvent.ts';
-import { geofenceEventData, geofenceEventMessage } from '../../src/events/geofenceEvent.ts';
+import { type GeofenceEvent, geofenceEventData, geofenceEventMessage } from '../../src/events/fleetEvent.ts';
 
 const facts = {
   worldId: 3,

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
-import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
-import type { BatchPoint } from '../../src/ingest/evaluateBatch.ts';
+import type { BatchPoint, FixOutcome } from '../../src/ingest/fix.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestBench, type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { recordChange } from '../../src/changelog/changes.sql.ts';
 import { selectLogEnd } from '../../src/changelog/database.sql.ts';
-import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
+import type { FixOutcome } from '../../src/ingest/fix.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';

@@ -1,10 +1,5 @@
-import {
-  type CommitPorts,
-  type CommittedFixes,
-  commitFixes,
-  type FixOutcome,
-} from '../../src/ingest/commitFixes.ts';
-import type { BatchPoint } from '../../src/ingest/evaluateBatch.ts';
+import { type CommitPorts, type CommittedFixes, commitFixes } from '../../src/ingest/commitFixes.ts';
+import type { BatchPoint, FixOutcome } from '../../src/ingest/fix.ts';
 
 /** Commits points with commitFixes, and returns the outcomes that it filled in beside what it returned. */
 export async function commitPoints(

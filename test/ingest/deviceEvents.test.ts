@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { DeviceEvent } from '../../src/events/deviceEvent.ts';
+import type { DeviceEvent } from '../../src/events/fleetEvent.ts';
 import { type DeviceState, NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';

@@ -2,15 +2,19 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
-import type { InOrderPoint } from '../../src/ingest/evaluateBatch.ts';
+import type { InOrderPoint } from '../../src/ingest/fix.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
 } from '../../src/ingest/geofences/evaluateGeofences.ts';
-import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences/geofences.ts';
-import { KnownInside } from '../../src/ingest/geofences/knownInside.ts';
+import {
+  KnownInside,
+  type PointFacts,
+  type WatchedArea,
+  type WatchedAreas,
+} from '../../src/ingest/geofences/geofences.ts';
 import { inOneGo, Pace } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { spin } from '../support/spin.ts';

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
 import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
-import type { Fix } from '../../src/ingest/fix.ts';
+import type { Fix, FixOutcome } from '../../src/ingest/fix.ts';
 import { IngestOverload } from '../../src/ingest/ingest.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

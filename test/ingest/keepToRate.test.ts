@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { FixOutcome } from '../../src/ingest/commitFixes.ts';
+import type { FixOutcome } from '../../src/ingest/fix.ts';
 import { BURST_POINTS } from '../../src/ingest/pointRate.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deviceEventData } from '../../src/events/deviceEvent.ts';
+import { deviceEventData } from '../../src/events/fleetEvent.ts';
 import { NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { connectEmbedded } from '../../src/postgres/embedded/embedded.ts';

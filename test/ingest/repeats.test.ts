@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { DeviceEvent } from '../../src/events/deviceEvent.ts';
-import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
-import { evaluateBatch } from '../../src/ingest/evaluateBatch.ts';
+import type { DeviceEvent } from '../../src/events/fleetEvent.ts';
+import {
+  type DeviceState,
+  decodeRepeats,
+  encodeRepeats,
+  NO_STATE,
+  REMEMBERED_MAX,
+  stepDevice,
+  stepRepeat,
+} from '../../src/ingest/deviceEvents.ts';
+import { evaluateBatch } from '../../src/ingest/evaluateFixes.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
-import { decodeRepeats, encodeRepeats, REMEMBERED_MAX } from '../../src/ingest/repeats.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

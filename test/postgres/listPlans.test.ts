@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client, type QueryResult } from 'pg';
 import { advanceEventParts, EventCuts } from '../../src/events/eventParts.sql.ts';
-import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/events/eventTypes.ts';
+import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/events/fleetEvent.ts';
 import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { Statement } from '../../src/postgres/statement.ts';

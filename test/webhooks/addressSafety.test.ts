@@ -4,11 +4,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
 import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
-import {
-  isPublicAddress,
-  parseSafeAddress,
-  parseSafeAnswer,
-} from '../../src/webhooks/delivery/addressSafety.ts';
+import { isPublicAddress, parseSafeAddress, parseSafeAnswer } from '../../src/webhooks/delivery/urlSafety.ts';
 import { runs } from '../support/torture.ts';
 
 const SEED = 20_260_301;

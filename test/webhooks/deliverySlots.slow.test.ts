@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
-import { DeliverySlots, type Slot } from '../../src/webhooks/delivery/deliverySlots.ts';
+import { DeliverySlots, type Slot } from '../../src/webhooks/delivery/deliveryWorkers.ts';
 
 const WAITING = { waiting: 3, waitingPerKey: 2 };
 const [OWNER, OTHER] = [1, 2];

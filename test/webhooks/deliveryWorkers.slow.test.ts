@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { HOUR_MS } from '../../src/lib/durations.ts';
 import { LocalDeliverySchedule, OUTBOX_ENTRY } from '../../src/redis/deliverySchedule.ts';
-import { DeliverySlots, SLOT_LIMITS, type SlotLimits } from '../../src/webhooks/delivery/deliverySlots.ts';
-import { DeliveryWorkers } from '../../src/webhooks/delivery/deliveryWorkers.ts';
+import {
+  DeliverySlots,
+  DeliveryWorkers,
+  SLOT_LIMITS,
+  type SlotLimits,
+} from '../../src/webhooks/delivery/deliveryWorkers.ts';
 import type { SendResult, WebhookRequest } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {

@@ -3,11 +3,10 @@ import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../src/events/fleetEvents.sql.ts';
 import { insertDeliveries } from '../../src/webhooks/deliveries.sql.ts';
-import { fleetEventWebhookId, newDeliveryIds } from '../../src/webhooks/delivery/message.ts';
+import { fleetEventWebhookId, newDeliveryIds, type Subscription } from '../../src/webhooks/message.ts';
 import { countLeftOut } from '../../src/webhooks/pauses/leftOut.sql.ts';
 import { type LeftOutPorts, makeLeftOut } from '../../src/webhooks/pauses/makeLeftOut.ts';
 import { endPause, pauseWebhooks } from '../../src/webhooks/pauses/pauses.sql.ts';
-import type { Subscription } from '../../src/webhooks/webhookTypes.ts';
 import { meetLossyServer } from '../support/postgres/lossyServer.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 

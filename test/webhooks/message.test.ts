@@ -7,7 +7,7 @@ import {
   newDeliveryIds,
   newEventId,
   pingBody,
-} from '../../src/webhooks/delivery/message.ts';
+} from '../../src/webhooks/message.ts';
 
 const AT_MS = Date.UTC(2026, 2, 1, 12, 0, 0, 5);
 

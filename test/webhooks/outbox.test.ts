@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../src/tenants/accounts.sql.ts';
-import { newDeliveryIds } from '../../src/webhooks/delivery/message.ts';
 import {
   countOutbox,
   deleteFinishedBatches,
@@ -11,8 +10,8 @@ import {
   insertOutbox,
   type OutboxRow,
 } from '../../src/webhooks/delivery/outbox.sql.ts';
-import { selectQuotaOwners } from '../../src/webhooks/pauses/backlogs.sql.ts';
-import { pauseWebhooks } from '../../src/webhooks/pauses/pauses.sql.ts';
+import { newDeliveryIds } from '../../src/webhooks/message.ts';
+import { pauseWebhooks, selectQuotaOwners } from '../../src/webhooks/pauses/pauses.sql.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Backlog, pausesOf } from '../../src/webhooks/pauses/pause.ts';
+import { pausesOf } from '../../src/webhooks/pauses/backlogWatch.ts';
+import type { Backlog } from '../../src/webhooks/pauses/pauses.sql.ts';
 
 const QUOTA = { perAccount: 1_000, perEndpoint: 100 };
 

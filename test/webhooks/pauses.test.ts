@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { deliverEndpoint } from '../../src/webhooks/delivery/deliverEndpoint.ts';
-import { selectQuotaOwners } from '../../src/webhooks/pauses/backlogs.sql.ts';
-import { endPause, pauseWebhooks, selectDeadWebhooks } from '../../src/webhooks/pauses/pauses.sql.ts';
+import {
+  endPause,
+  pauseWebhooks,
+  selectDeadWebhooks,
+  selectQuotaOwners,
+} from '../../src/webhooks/pauses/pauses.sql.ts';
 import { strictApi } from '../support/http/strictApi.ts';
 import {
   ANSWERED,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
-import { postOnce } from '../../src/webhooks/delivery/postOnce.ts';
 import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
+import { postOnce } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { receiverCertificate, startTlsReceiver } from '../support/webhooks/tlsReceiver.ts';
 
 for (const [name, isLate] of [

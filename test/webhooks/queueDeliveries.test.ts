@@ -6,10 +6,9 @@ import { type Queued, queueDeliveries } from '../../src/ingest/storeEvents.ts';
 import { isUniqueViolation } from '../../src/postgres/sqlErrors.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
-import { fleetEventWebhookId, newDeliveryIds } from '../../src/webhooks/delivery/message.ts';
 import { fanOut } from '../../src/webhooks/delivery/outbox.sql.ts';
+import { fleetEventWebhookId, newDeliveryIds, type Subscription } from '../../src/webhooks/message.ts';
 import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
-import type { Subscription } from '../../src/webhooks/webhookTypes.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { type Subscription, WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
 import { type ActiveEndpoint, Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
-import { type Subscription, WEBHOOK_TYPES } from '../../src/webhooks/webhookTypes.ts';
 import { runs } from '../support/torture.ts';
 
 const type = fc.constantFrom(...WEBHOOK_TYPES);

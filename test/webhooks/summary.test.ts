@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { summarize } from '../../src/webhooks/summary.ts';
+import { summarize } from '../../src/webhooks/deliverySummary.ts';
 import { runs } from '../support/torture.ts';
 
 describe('summarize', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Sql } from '../../src/postgres/sql.ts';
-import type { DeliveryCounts } from '../../src/webhooks/summary.ts';
-import { SummaryCache } from '../../src/webhooks/summaryCache.ts';
+import type { DeliveryCounts } from '../../src/webhooks/deliveries.sql.ts';
+import { SummaryCache } from '../../src/webhooks/deliverySummary.ts';
 
 /** What counts needs none. */
 const NO_SQL = null as unknown as Sql;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EVENT_TYPES } from '../../src/events/eventTypes.ts';
+import { EVENT_TYPES } from '../../src/events/fleetEvent.ts';
+import { isSubscription, WEBHOOK_TYPES, webhookTypeOf } from '../../src/webhooks/message.ts';
 import { matches } from '../../src/webhooks/subscriptions.memory.ts';
-import { isSubscription, WEBHOOK_TYPES, webhookTypeOf } from '../../src/webhooks/webhookTypes.ts';
 
 describe('webhook types', () => {
   test('are those of all fleet events, geofence ones by direction, the pause of an endpoint, and ping', () => {

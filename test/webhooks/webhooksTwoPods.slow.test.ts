@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { newEventId, pingBody } from '../../src/webhooks/delivery/message.ts';
+import { newEventId, pingBody } from '../../src/webhooks/message.ts';
 import { type Pod, request, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

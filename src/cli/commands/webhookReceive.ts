@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { DAY_MS } from '../../lib/durations.ts';
 import { parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { SECRET_PREFIX } from '../../webhooks/delivery/secretBox.ts';
+import { SECRET_PREFIX } from '../../webhooks/delivery/signature.ts';
 import { defineCommand } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseWhole } from '../optionParsers.ts';

@@ -1,9 +1,8 @@
 import type { Shape } from '../../areas/shape.ts';
 import type { Stay } from '../../devices/stays/stays.ts';
-import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
-import { stepStay } from '../../ingest/geofences/geofenceStep.ts';
-import type { Steps } from '../../lib/workTurns.ts';
-import { Pace } from '../../lib/workTurns.ts';
+import type { GeofenceEvent } from '../../events/fleetEvent.ts';
+import { stepStay } from '../../ingest/geofences/geofences.ts';
+import { Pace, type Steps } from '../../lib/workTurns.ts';
 import { DwellTally } from './dwellTally.ts';
 
 /** Points column by column. */

@@ -1,7 +1,7 @@
 import { AREA_ERRORS } from '../../areas/draft/areaErrors.ts';
 import { AREA_LIMITS } from '../../areas/draft/areaLimits.ts';
 import { IMEI } from '../../devices/imei.ts';
-import { AREA_EVENT } from '../../events/areaEvents.routes.ts';
+import { AREA_EVENT } from '../../events/events.routes.ts';
 import { ID } from '../../http/openapi/commonSchemas.ts';
 import {
   choice,

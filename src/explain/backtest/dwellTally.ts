@@ -1,4 +1,4 @@
-import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
+import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 
 /** An event as a replay produces it. */
 export interface ReplayedEvent {

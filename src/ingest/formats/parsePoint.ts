@@ -1,9 +1,10 @@
 import { isImei } from '../../devices/imei.ts';
 import { isLatLng } from '../../geo/latLng.ts';
-import { parseIsoMs } from '../../lib/isoTime.ts';
+import { MINUTE_MS } from '../../lib/durations.ts';
+import { formatIso, parseIsoMs } from '../../lib/isoTime.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import type { Fix } from '../fix.ts';
-import { FUTURE_TOLERANCE_MS, REJECTIONS, type Rejection, SECONDS_FOR_MS } from './rejection.ts';
+import type { Fix, RateExceeded } from '../fix.ts';
+import { POINTS_PER_SECOND } from '../pointRate.ts';
 
 export interface ParsedPoint {
   readonly fix: Fix;
@@ -81,17 +82,6 @@ export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Res
   return ok({ fix, ignored });
 }
 
-/** One shared answer per code: a batch of bad points allocates nothing. */
-const REJECTED = {
-  INVALID_BODY: fail(REJECTIONS.INVALID_BODY),
-  INVALID_IMEI: fail(REJECTIONS.INVALID_IMEI),
-  INVALID_COORDINATES: fail(REJECTIONS.INVALID_COORDINATES),
-  INVALID_TIMESTAMP: fail(REJECTIONS.INVALID_TIMESTAMP),
-  FUTURE_TIMESTAMP: fail(REJECTIONS.FUTURE_TIMESTAMP),
-  TOO_OLD: fail(REJECTIONS.TOO_OLD),
-  SECONDS: fail(SECONDS_FOR_MS),
-};
-
 /** ISO 8601 text or a number of epoch milliseconds → whole milliseconds; null for anything else. */
 export function parseInstantMs(value: unknown): number | null {
   if (typeof value === 'string') return parseIsoMs(value);
@@ -166,3 +156,76 @@ export const KMH_PER_KNOT = 1.852;
 export function objectOrEmpty(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }
+
+/** Why one point is not stored. `code` is on the wire and fixed, `message` is for a person. */
+export interface Rejection {
+  readonly code: RejectionCode;
+  readonly message: string;
+}
+
+export type RejectionCode =
+  | 'INVALID_BODY'
+  | 'INVALID_IMEI'
+  | 'INVALID_COORDINATES'
+  | 'INVALID_TIMESTAMP'
+  | 'FUTURE_TIMESTAMP'
+  | 'TOO_OLD'
+  | 'UNKNOWN_DEVICE'
+  | 'RATE_EXCEEDED'
+  | 'TOO_COMPLEX';
+
+/** How far a device's clock may be ahead of the server's. */
+export const FUTURE_TOLERANCE_MS = 10 * MINUTE_MS;
+
+/** The rejection of each code. Messages speak for every wire format and never repeat the input. */
+export const REJECTIONS: { readonly [Code in Exclude<RejectionCode, 'RATE_EXCEEDED'>]: Rejection } = {
+  INVALID_BODY: { code: 'INVALID_BODY', message: 'the point is not a JSON object' },
+  INVALID_IMEI: { code: 'INVALID_IMEI', message: 'the IMEI must be a string of 14 to 17 digits' },
+  INVALID_COORDINATES: {
+    code: 'INVALID_COORDINATES',
+    message: 'the latitude must be a number from -90 to 90, the longitude from -180 to 180, and not both 0',
+  },
+  INVALID_TIMESTAMP: {
+    code: 'INVALID_TIMESTAMP',
+    message: 'the timestamp must be ISO 8601 text or epoch milliseconds',
+  },
+  FUTURE_TIMESTAMP: {
+    code: 'FUTURE_TIMESTAMP',
+    message: `the timestamp is more than ${FUTURE_TOLERANCE_MS / MINUTE_MS} minutes ahead of the server`,
+  },
+  TOO_OLD: { code: 'TOO_OLD', message: 'the timestamp is older than the longest history that is kept' },
+  UNKNOWN_DEVICE: { code: 'UNKNOWN_DEVICE', message: 'no device with this IMEI is known' },
+  TOO_COMPLEX: {
+    code: 'TOO_COMPLEX',
+    message:
+      'the areas around the position take too long to evaluate, so the point is not stored; simplify or remove some of them',
+  },
+};
+
+/** Says when to send the point again. */
+export function rateExceeded({ retryAtMs }: RateExceeded): Rejection {
+  return {
+    code: 'RATE_EXCEEDED',
+    message: `the device has stored more than ${POINTS_PER_SECOND} points a second over an hour; send this point again at ${formatIso(retryAtMs)} or later`,
+  };
+}
+
+/** A number of seconds where milliseconds are meant would be an instant of January 1970. */
+const SECONDS_FOR_MS: Rejection = {
+  code: 'TOO_OLD',
+  message: 'the timestamp is a time of 1970: a number counts milliseconds, and this one looks like seconds',
+};
+
+/** A receiver without a fix sends coordinates that are leftovers. */
+export const NO_FIX: Rejection = { code: 'INVALID_COORDINATES', message: 'the receiver had no valid fix' };
+
+/** One shared answer per code: a batch of bad points allocates nothing. */
+const REJECTED = {
+  INVALID_BODY: fail(REJECTIONS.INVALID_BODY),
+  INVALID_IMEI: fail(REJECTIONS.INVALID_IMEI),
+  INVALID_COORDINATES: fail(REJECTIONS.INVALID_COORDINATES),
+  INVALID_TIMESTAMP: fail(REJECTIONS.INVALID_TIMESTAMP),
+  FUTURE_TIMESTAMP: fail(REJECTIONS.FUTURE_TIMESTAMP),
+  TOO_OLD: fail(REJECTIONS.TOO_OLD),
+  SECONDS: fail(SECONDS_FOR_MS),
+};

@@ -1,6 +1,14 @@
 import { fail, ok, type Result } from '../../lib/result.ts';
-import { KMH_PER_KNOT, objectOrEmpty, type ParsedPoint, parseInstantMs, parsePoint } from './parsePoint.ts';
-import { NO_FIX, REJECTIONS, type Rejection } from './rejection.ts';
+import {
+  KMH_PER_KNOT,
+  NO_FIX,
+  objectOrEmpty,
+  type ParsedPoint,
+  parseInstantMs,
+  parsePoint,
+  REJECTIONS,
+  type Rejection,
+} from './parsePoint.ts';
 
 /** The parts that are read of what Traccar forwards with `forward.type=json`. */
 interface TraccarBody {

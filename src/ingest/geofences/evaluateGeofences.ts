@@ -1,9 +1,8 @@
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
 import { NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
-import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
-import type { Steps } from '../../lib/workTurns.ts';
-import { Pace } from '../../lib/workTurns.ts';
-import type { BatchPoint, InOrderPoint } from '../evaluateBatch.ts';
+import type { GeofenceEvent } from '../../events/fleetEvent.ts';
+import { Pace, type Steps } from '../../lib/workTurns.ts';
+import type { BatchPoint, InOrderPoint } from '../fix.ts';
 import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
 
 /** A geofence event and the point that produced it. */

@@ -1,11 +1,12 @@
 import type { AreaDefinition } from '../../areas/area.ts';
+import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import type { Shape } from '../../areas/shape.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
-import type { GeofenceEvent } from '../../events/geofenceEvent.ts';
+import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import { inOneGo, Pace, type Steps } from '../../lib/workTurns.ts';
+import type { Tenancy } from '../../tenants/tenancy.memory.ts';
 import type { Fix } from '../fix.ts';
-import { type StayStep, stepStay } from './geofenceStep.ts';
 
 /** What the engine asks of an area. */
 export interface WatchedArea {
@@ -189,3 +190,90 @@ function hasStay(stays: readonly Stay[], areaId: number): boolean {
 function byArea(a: { readonly areaId: number }, b: { readonly areaId: number }): number {
   return a.areaId - b.areaId;
 }
+
+interface StayStep {
+  /** The very `stay` that was given when the point changes nothing; null: not inside. */
+  readonly stay: Stay | null;
+  readonly transition: 'entry' | 'exit' | null;
+}
+
+/**
+ * One point of a device against one area: the state before it → the state after it, and what it produces. Points
+ * come in the order of their GPS times. `inside` is by the shape that the area has now, and `dwellSeconds` is its
+ * present threshold; `atMs` is the GPS time of the point. Elapsed: from the first inside point to this one.
+ *
+ *   before      the point   and                              after       produces   rule of the API document
+ *   none        outside                                      none        -          4: passing through is nothing
+ *   none        inside      dwellSeconds is 0                confirmed   entry      1: at once
+ *   none        inside      dwellSeconds is more than 0      pending     -          2: not before the minimum stay
+ *   pending     outside                                      none        -          3: the count resets; 5: no exit
+ *   pending     inside      elapsed <  dwellSeconds          pending     -          2: by GPS time
+ *   pending     inside      elapsed >= dwellSeconds          confirmed   entry      2: equality is enough
+ *   confirmed   inside      whatever dwellSeconds is now     confirmed   -          an entry is reported once
+ *   confirmed   outside                                      none        exit       5: after an entry only
+ *
+ * No timer ever confirms a stay. A threshold that was changed while a stay is pending holds from the next point on,
+ * counted from the beginning that was kept.
+ */
+export function stepStay(
+  stay: Stay | null,
+  area: { readonly id: number; readonly definition: { readonly dwellSeconds: number } },
+  inside: boolean,
+  atMs: number,
+): StayStep {
+  if (!inside) return stay === null || stay.confirmedAtMs === null ? NOT_INSIDE : LEFT;
+  if (stay !== null && stay.confirmedAtMs !== null) return { stay, transition: null };
+  const insideSinceMs = stay === null ? atMs : stay.insideSinceMs;
+  if (atMs - insideSinceMs >= area.definition.dwellSeconds * 1_000) {
+    return { stay: { areaId: area.id, insideSinceMs, confirmedAtMs: atMs }, transition: 'entry' };
+  }
+  return { stay: stay ?? { areaId: area.id, insideSinceMs, confirmedAtMs: null }, transition: null };
+}
+
+const NOT_INSIDE: StayStep = { stay: null, transition: null };
+const LEFT: StayStep = { stay: null, transition: 'exit' };
+
+/**
+ * The areas that watch the devices of one world, for the engine. Made for one batch and not kept: memberships are
+ * looked up here, once.
+ */
+export function watchedAreas(areas: AreaCatalog, tenancy: Tenancy, deviceWorldId: number): WatchedAreas {
+  const worldIds = tenancy.watchersOf(deviceWorldId);
+  return {
+    deviceWorldId,
+    near: (lat, lng) => areas.near(worldIds, lat, lng),
+    byId: (areaId) => areas.area(worldIds, areaId),
+    isShared: (worldId) => tenancy.isShared(worldId),
+  };
+}
+
+/**
+ * Which areas contain positions, found before their points are evaluated. It depends on nothing but the position and the
+ * form that an area has, so it can be found while nothing is locked. An area that was changed since then has another form,
+ * and is asked again.
+ */
+export class KnownInside {
+  readonly #byPosition = new Map<Position, Map<WatchedArea['shape'], boolean>>();
+
+  contains(area: WatchedArea, position: Position): boolean {
+    const known = this.#byPosition.get(position)?.get(area.shape);
+    return known ?? area.shape.contains(position.lat, position.lng);
+  }
+
+  /** Finds out for one position. Returns how many areas were asked; null when `isSpent` after a pause: nothing is known then. */
+  *find(position: Position, watch: WatchedAreas, pace: Pace, isSpent: () => boolean): Steps<number | null> {
+    const { lat, lng } = position;
+    const near = watch.near(lat, lng);
+    const known = new Map<WatchedArea['shape'], boolean>();
+    for (const { shape } of near) {
+      known.set(shape, shape.contains(lat, lng));
+      if (!pace.isDue()) continue;
+      yield* pace.pause();
+      if (isSpent()) return null;
+    }
+    this.#byPosition.set(position, known);
+    return near.length;
+  }
+}
+
+type Position = Pick<Fix, 'lat' | 'lng'>;

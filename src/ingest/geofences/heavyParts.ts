@@ -1,14 +1,11 @@
 import type { Device } from '../../devices/knownDevice.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
-import { Pace } from '../../lib/workTurns.ts';
+import { Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { IngestMemory } from '../evaluateFixes.ts';
 import type { Fix } from '../fix.ts';
 import { type Part, rejectRequest } from '../waitingPoints.ts';
-import type { WatchedAreas } from './geofences.ts';
-import { KnownInside } from './knownInside.ts';
-import { watchedAreas } from './watchedAreas.ts';
+import { KnownInside, type WatchedAreas, watchedAreas } from './geofences.ts';
 
 /** What is found out for one transaction: so many areas, and so much processor time. */
 const FOUND_MAX = { areas: 125_000, workMs: 500 };

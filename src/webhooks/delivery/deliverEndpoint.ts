@@ -17,9 +17,8 @@ import {
   selectInterrupted,
 } from './claims.sql.ts';
 import { selectDueInMs } from './dueEndpoints.sql.ts';
-import { open } from './secretBox.ts';
 import type { SendResult, WebhookRequest } from './sendWebhook.ts';
-import { deliveryHeaders } from './signature.ts';
+import { deliveryHeaders, open } from './signature.ts';
 import { type AttemptOutcome, outcomeOfStatus, transition } from './transition.ts';
 
 /** Deliveries sent, and time taken, before other endpoints get the slot. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { newDeliveryIds } from './message.ts';
+import { newDeliveryIds } from '../message.ts';
 import { countOutbox, deleteFinishedBatches, fanOut } from './outbox.sql.ts';
 
 /** How often the outbox is polled, for events of a pod that was killed before it could wake others. */

@@ -1,7 +1,6 @@
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { arrayLiteral } from '../../postgres/sqlText.ts';
-import type { WebhookType } from '../webhookTypes.ts';
-import { ORDINAL_HEX_CHARS } from './message.ts';
+import { ORDINAL_HEX_CHARS, type WebhookType } from '../message.ts';
 
 /** An event whose deliveries are made later, with the body that all of them share. */
 export interface OutboxEvent {

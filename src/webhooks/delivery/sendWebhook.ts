@@ -1,12 +1,13 @@
 import { NODATA, NOTFOUND, Resolver } from 'node:dns/promises';
-import { isIP } from 'node:net';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { TLSSocket } from 'node:tls';
 import type { CidrSet } from '../../access/cidrSet.ts';
 import { type IpAddress, parseIpAddress } from '../../access/ipAddress.ts';
-import { parseSafeAddress, parseSafeAnswer } from './addressSafety.ts';
-import type { ExchangeError } from './postOnce.ts';
-import { postOnce } from './postOnce.ts';
-import type { ConnectionOwner, ReceiverConnections } from './receiverConnections.ts';
-import { validateWebhookUrl } from './urlSafety.ts';
+import { invariant } from '../../lib/invariant.ts';
+import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';
+import { parseSafeAddress, parseSafeAnswer, validateWebhookUrl } from './urlSafety.ts';
 
 export interface WebhookRequest {
   readonly url: string;
@@ -168,4 +169,177 @@ export async function resolveHost(
 
 function isAbsentError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === NODATA || error.code === NOTFOUND);
+}
+
+interface Post {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text, sent in UTF-8. */
+  readonly body: string;
+  /** At least one checked address. The connection goes to one of them, whatever DNS answers by now. */
+  readonly addresses: readonly IpAddress[];
+  readonly connections: ReceiverConnections;
+  /** Whose connection is used, and kept for the next request. */
+  readonly owner: ConnectionOwner;
+  /** Certificates (PEM) trusted instead of the well-known ones. */
+  readonly ca: string | undefined;
+  /** Ends the exchange as `timeout`. */
+  readonly signal: AbortSignal;
+  /** By performance.now(). Nothing is sent later, even if the signal comes late. */
+  readonly untilMs: number;
+}
+
+type Exchange =
+  | { readonly kind: 'answered'; readonly statusCode: number }
+  /** The process stalled until it was too late to send, and nothing was sent. */
+  | { readonly kind: 'unsent' }
+  | { readonly kind: 'failed'; readonly error: ExchangeError };
+
+const USER_AGENT = 'fleet-tracking-service';
+/** How much of the answer's body is read. The limit for the head is that of node:http, also 16 KB. */
+const MAX_BODY_BYTES = 16 * 1024;
+/** 1xx answers before the real one. */
+const MAX_INTERIM_ANSWERS = 8;
+const MAX_ADDRESSES = 8;
+
+/**
+ * Sends one POST, over the kept connection of its owner if that goes to one of the addresses, otherwise over a new one.
+ * TLS is verified against the name in the URL. No redirect is followed and no proxy is used. The answer counts when its
+ * body has ended or has reached 16 KB; only after an answer that has ended is the connection kept.
+ *
+ * A receiver may close a kept connection just when a request is sent over it. Then the request is sent once more over a
+ * new connection, within the same limits of time. Never rejects.
+ */
+export async function postOnce(post: Post): Promise<Exchange> {
+  post.connections.check(post.owner, post.addresses);
+  const first = await exchange(post);
+  if (first.kind !== 'closed') return first;
+  const again = await exchange(post);
+  if (again.kind === 'unsent') return { kind: 'failed', error: 'timeout' };
+  return again.kind === 'closed' ? { kind: 'failed', error: 'connection_reset' } : again;
+}
+
+/** `closed`: a kept connection was closed before a byte of the answer came. */
+type Outcome = Exchange | { readonly kind: 'closed' };
+
+function exchange(post: Post): Promise<Outcome> {
+  const { signal, untilMs, body } = post;
+  return new Promise((resolve) => {
+    let request: ClientRequest | null = null;
+    const onAbort = () => finish({ kind: 'failed', error: 'timeout' }, false);
+    const finish = (outcome: Outcome, isReusable: boolean) => {
+      signal.removeEventListener('abort', onAbort);
+      resolve(outcome);
+      if (!isReusable) request?.destroy();
+    };
+    if (signal.aborted) return onAbort();
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      request = open(post);
+    } catch {
+      return finish({ kind: 'failed', error: 'invalid_request' }, false); // a header or path that HTTP cannot carry
+    }
+    follow(request, finish);
+    // A process that stalled reads its sockets before its timers. It may find the connection ready long after another
+    // pod has taken over the endpoint.
+    const send = (): void => {
+      if (performance.now() < untilMs) request?.end(body);
+      else finish({ kind: 'unsent' }, false);
+    };
+    request.once('socket', (socket) => {
+      if (request?.reusedSocket) send();
+      else socket.once('secureConnect', send);
+    });
+  });
+}
+
+function open({ url, headers, body, addresses, connections, owner, ca }: Post): ClientRequest {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
+  const options: OwnedOptions = {
+    method: 'POST',
+    hostname,
+    port: url.port === '' ? 443 : Number(url.port),
+    path: url.pathname + url.search,
+    headers: { ...headers, 'User-Agent': USER_AGENT, 'Content-Length': Buffer.byteLength(body) },
+    agent: connections,
+    owner,
+    ...(ca !== undefined && { ca }),
+    lookup: pinned(addresses),
+    rejectUnauthorized: true,
+  };
+  return httpsRequest(options);
+}
+
+/** Calls `finish` at least once. Only the first call counts: later errors come from closing the connection. */
+function follow(request: ClientRequest, finish: (outcome: Outcome, isReusable: boolean) => void): void {
+  let response: IncomingMessage | null = null;
+  let hasAnswerBegun = false;
+  let bodyBytes = 0;
+  let interimAnswers = 0;
+  const finishAnswered = ({ statusCode = 0 }: IncomingMessage, isReusable = false) =>
+    finish({ kind: 'answered', statusCode }, isReusable);
+  const finishFailed = (error: ExchangeError) => {
+    // An error after a complete answer changes nothing.
+    if (response?.complete) return finishAnswered(response);
+    const isClosed = error === 'connection_reset' || error === 'connection_failed';
+    const mayBeRepeated = request.reusedSocket && !hasAnswerBegun && isClosed;
+    finish(mayBeRepeated ? { kind: 'closed' } : { kind: 'failed', error }, false);
+  };
+  const onError = (error: unknown) => finishFailed(exchangeError(error, request.socket));
+
+  request.on('error', onError);
+  request.on('close', () => finishFailed('connection_reset'));
+  request.once('socket', (socket) => {
+    const begin = () => {
+      hasAnswerBegun = true;
+    };
+    socket.once('data', begin);
+    request.once('close', () => socket.off('data', begin));
+  });
+  request.on('information', () => {
+    if (++interimAnswers > MAX_INTERIM_ANSWERS) finishFailed('invalid_response');
+  });
+  request.on('response', (incoming: IncomingMessage) => {
+    response = incoming;
+    incoming.on('error', onError);
+    // The receiver may answer before it has read the whole request.
+    incoming.on('end', () => finishAnswered(incoming, request.writableFinished));
+    incoming.on('data', (chunk: Buffer) => {
+      bodyBytes += chunk.length;
+      if (bodyBytes >= MAX_BODY_BYTES) finishAnswered(incoming);
+    });
+  });
+}
+
+/** A lookup that returns these addresses. The list must not be empty: calling back with [] kills the process. */
+function pinned(addresses: readonly IpAddress[]): LookupFunction {
+  const answers = addresses.slice(0, MAX_ADDRESSES).map(({ text, family }) => ({ address: text, family }));
+  const [first] = answers;
+  invariant(first, 'a connection needs an address');
+  return (_hostname, options, callback) => {
+    if (options.all) callback(null, answers);
+    else callback(null, first.address, first.family);
+  };
+}
+
+/** Why an HTTPS exchange with a receiver failed. The owner reads it as last_error. */
+type ExchangeError =
+  | 'timeout'
+  | 'connection_refused'
+  | 'connection_failed'
+  | 'connection_reset'
+  | 'certificate_invalid'
+  | 'tls_failed'
+  | 'invalid_response'
+  | 'invalid_request';
+
+/** Classifies an error of node:https by its code and by the certificate check of the socket, never by its text. */
+function exchangeError(error: unknown, socket: unknown): ExchangeError {
+  if (socket instanceof TLSSocket && socket.authorizationError) return 'certificate_invalid';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  if (code.startsWith('HPE_')) return 'invalid_response';
+  if (code === 'EPROTO' || code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')) return 'tls_failed';
+  if (code === 'ECONNREFUSED') return 'connection_refused';
+  if (code === 'ECONNRESET' || code === 'EPIPE') return 'connection_reset';
+  return 'connection_failed';
 }

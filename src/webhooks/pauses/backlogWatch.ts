@@ -1,9 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Sql } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { countBacklogs, type QuotaOwner, selectQuotaOwners } from './backlogs.sql.ts';
-import { type Pause, pausesOf } from './pause.ts';
-import { pauseWebhooks } from './pauses.sql.ts';
+import { ENDPOINT_LIMITS } from '../endpoint.ts';
+import {
+  type Backlog,
+  countBacklogs,
+  type Pause,
+  pauseWebhooks,
+  type QuotaOwner,
+  selectQuotaOwners,
+  type WaitingQuota,
+} from './pauses.sql.ts';
 
 /** When a pod has made this many deliveries of an endpoint, it counts what waits for the account. */
 const STEP = 1_000;
@@ -89,4 +96,18 @@ export class BacklogWatch {
 export function logPauses(log: Pick<BacklogPorts['log'], 'warn'>, pauses: readonly Pause[]): void {
   for (const { webhookId, reason } of pauses)
     log.warn({ webhook_id: webhookId, reason }, 'a webhook was paused');
+}
+
+/**
+ * Which endpoints of an account are to be paused. When the account has too many waiting, these are the endpoints with more
+ * than the hundredth part of its quota: an account has at most a hundred endpoints, so the others cannot exceed it together.
+ */
+export function pausesOf(quota: WaitingQuota, backlogs: readonly Backlog[]): Pause[] {
+  const all = backlogs.reduce((sum, { waiting }) => sum + waiting, 0);
+  const share = quota.perAccount / ENDPOINT_LIMITS.perOwner;
+  return backlogs.flatMap(({ webhookId, isPaused, waiting, toBeMade }): Pause[] => {
+    if (isPaused) return [];
+    if (Math.max(waiting, toBeMade) > quota.perEndpoint) return [{ webhookId, reason: 'endpoint_quota' }];
+    return all > quota.perAccount && waiting > share ? [{ webhookId, reason: 'account_quota' }] : [];
+  });
 }

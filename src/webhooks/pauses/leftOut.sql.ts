@@ -1,5 +1,4 @@
-import type { EventType } from '../../events/eventTypes.ts';
-import type { Direction } from '../../events/fleetEvents.sql.ts';
+import type { Direction, EventType } from '../../events/fleetEvent.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../../postgres/sqlText.ts';
 

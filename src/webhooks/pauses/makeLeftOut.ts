@@ -4,10 +4,8 @@ import { invariant } from '../../lib/invariant.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { insertDeliveries } from '../deliveries.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, newDeliveryIds } from '../delivery/message.ts';
+import { fleetEventBody, fleetEventWebhookId, newDeliveryIds, webhookTypeOf } from '../message.ts';
 import { matches } from '../subscriptions.memory.ts';
-import { webhookTypeOf } from '../webhookTypes.ts';
-import { countWaitingOf } from './backlogs.sql.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {
   advanceLeftOut,
@@ -19,7 +17,7 @@ import {
   selectEventScopes,
   selectLeftOutEvents,
 } from './leftOut.sql.ts';
-import { countPaused, pauseWebhooks, selectDeadWebhooks } from './pauses.sql.ts';
+import { countPaused, countWaitingOf, pauseWebhooks, selectDeadWebhooks } from './pauses.sql.ts';
 
 const POLL_MS = 5_000;
 /** Deliveries are made while fewer than this many wait for the endpoint: half of what each of a hundred may have. */

@@ -6,7 +6,7 @@ import { isExternalId } from '../../../src/areas/draft/externalId.ts';
 import { completeDraft, mergeDraft } from '../../../src/areas/draft/mergeDraft.ts';
 import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import { isImei } from '../../../src/devices/imei.ts';
-import { parseEventTypeFilter } from '../../../src/events/eventTypes.ts';
+import { parseEventTypeFilter } from '../../../src/events/fleetEvent.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../../src/webhooks/endpoint.ts';
 import { CIRCLE, PLACE, POLYGON, TRACK, validArea } from '../../support/http/areas.ts';
 import { describedApi } from '../../support/http/describedApi.ts';

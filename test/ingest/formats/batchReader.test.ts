@@ -4,9 +4,10 @@ import {
   type Batch,
   type BatchError,
   BatchReader,
+  MAX_ELEMENT_BYTES,
+  MAX_ELEMENT_VALUES,
   MAX_POINTS,
 } from '../../../src/ingest/formats/batchReader.ts';
-import { MAX_ELEMENT_BYTES, MAX_ELEMENT_VALUES } from '../../../src/ingest/formats/heldElement.ts';
 import type { Result } from '../../../src/lib/result.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);

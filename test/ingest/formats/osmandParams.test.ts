@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { readOsmandParams, readTokenParameter } from '../../../src/ingest/formats/osmandParams.ts';
+import { readOsmandParams, readTokenParameter } from '../../../src/ingest/formats/parseOsmand.ts';
 
 describe('parameters of /osmand', () => {
   test('are decoded; what is not read is left out, any number of times', () => {

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fix } from '../../../src/ingest/fix.ts';
-import type { OsmandParams } from '../../../src/ingest/formats/osmandParams.ts';
-import { parseOsmand } from '../../../src/ingest/formats/parseOsmand.ts';
-import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
+import { type OsmandParams, parseOsmand } from '../../../src/ingest/formats/parseOsmand.ts';
+import type { RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { runs } from '../../support/torture.ts';
 

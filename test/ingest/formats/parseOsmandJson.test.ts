@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import { parseOsmandJson } from '../../../src/ingest/formats/parseOsmand.ts';
-import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
+import type { RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { runs } from '../../support/torture.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);

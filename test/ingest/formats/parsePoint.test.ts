@@ -3,8 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isImei } from '../../../src/devices/imei.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
-import { parsePoint } from '../../../src/ingest/formats/parsePoint.ts';
-import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
+import { parsePoint, type RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
 import { runs } from '../../support/torture.ts';
 

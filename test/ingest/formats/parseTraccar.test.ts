@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Fix } from '../../../src/ingest/fix.ts';
+import type { RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { parseTraccar } from '../../../src/ingest/formats/parseTraccar.ts';
-import type { RejectionCode } from '../../../src/ingest/formats/rejection.ts';
 import { runs } from '../../support/torture.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);

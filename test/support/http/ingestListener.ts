@@ -8,8 +8,8 @@ import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import type { Ingest } from '../../../src/ingest/ingest.ts';
-import { ingestApp } from '../../../src/ingest/ingestApp.ts';
 import { BODY_PLACES, IngestBodies } from '../../../src/ingest/ingestBodies.ts';
+import { ingestApp } from '../../../src/ingest/positions.routes.ts';
 import { FairSemaphore } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 

@@ -5,7 +5,8 @@ import { AppliedTransactions } from '../../../src/changelog/appliedTransactions.
 import { selectLogEnd } from '../../../src/changelog/database.sql.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
-import type { CommitPorts, FixOutcome } from '../../../src/ingest/commitFixes.ts';
+import type { CommitPorts } from '../../../src/ingest/commitFixes.ts';
+import type { FixOutcome } from '../../../src/ingest/fix.ts';
 import { Ingest } from '../../../src/ingest/ingest.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';

@@ -9,10 +9,10 @@ import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
 import { ClaimBatches } from '../../../src/webhooks/delivery/claimBatches.ts';
 import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
 import type { DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
-import { newDeliveryIds, newEventId } from '../../../src/webhooks/delivery/message.ts';
-import { newSecret, seal } from '../../../src/webhooks/delivery/secretBox.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
+import { newSecret, seal } from '../../../src/webhooks/delivery/signature.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
+import { newDeliveryIds, newEventId } from '../../../src/webhooks/message.ts';
 import { insertWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 

@@ -1,7 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { formatIso } from '../../lib/isoTime.ts';
-import type { PauseReason } from '../pauses/pause.ts';
-import type { WebhookType } from '../webhookTypes.ts';
+import { formatIso } from '../lib/isoTime.ts';
 
 const ID_HEX_CHARS = 32;
 /** The last characters of a delivery id are a number. 96 random bits come before it. */
@@ -92,3 +90,52 @@ function body(id: string, type: WebhookType, createdAtMs: number, data: object):
 function randomHex(): string {
   return randomBytes(ID_HEX_CHARS / 2).toString('hex');
 }
+
+/**
+ * Every type of event that a webhook can receive; `webhook_paused` is about another endpoint of the account, and `ping` is
+ * sent by the test route only.
+ */
+export const WEBHOOK_TYPES = [
+  'geofence_enter',
+  'geofence_exit',
+  'ignition_on',
+  'ignition_off',
+  'parking_start',
+  'parking_end',
+  'tamper_alert',
+  'rfid',
+  'alarm',
+  'webhook_paused',
+  'ping',
+] as const;
+
+export type WebhookType = (typeof WEBHOOK_TYPES)[number];
+
+/** Subscribes to every type, present and future. */
+export const ALL_TYPES = '*';
+
+/** What an endpoint subscribes to: an element of its `events`. */
+export type Subscription = WebhookType | typeof ALL_TYPES;
+
+export function isSubscription(value: unknown): value is Subscription {
+  return value === ALL_TYPES || WEBHOOK_TYPES.some((type) => type === value);
+}
+
+/** The types of fleet events, which have one type for entry and exit. */
+type FleetEventType =
+  | Exclude<WebhookType, 'geofence_enter' | 'geofence_exit' | 'webhook_paused' | 'ping'>
+  | 'geofence';
+
+/** The type under which webhooks receive a fleet event; `direction` is the one of its area, null without one. */
+export function webhookTypeOf(type: FleetEventType, direction: 'entry' | 'exit' | null): WebhookType {
+  if (type !== 'geofence') return type;
+  return direction === 'exit' ? 'geofence_exit' : 'geofence_enter';
+}
+
+/**
+ * Why an endpoint gets no new deliveries. `endpoint_quota`: too many of its deliveries wait. `account_quota`: too many of
+ * its account, and more than its share of them. `failing`: no attempt has succeeded for days.
+ */
+export const PAUSE_REASONS = ['endpoint_quota', 'account_quota', 'failing'] as const;
+
+export type PauseReason = (typeof PAUSE_REASONS)[number];
