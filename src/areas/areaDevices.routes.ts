@@ -3,7 +3,7 @@ import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceExamples.ts';
 import { deviceNamesJson } from '../devices/deviceJson.ts';
 import { statusOf } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Occupant } from '../devices/knownDevice.ts';
+import type { Occupant } from '../devices/device.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';

@@ -1,5 +1,5 @@
 import { distanceM } from '../geo/distance.ts';
-import type { Device, NearDevice } from './knownDevice.ts';
+import type { Device, NearDevice } from './device.ts';
 
 // A small fleet. Every example is made of it by the views of the service, so the description shows what the service
 // would answer about these vehicles.

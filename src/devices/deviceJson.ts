@@ -1,6 +1,6 @@
 import { formatIso } from '../lib/isoTime.ts';
 import { deviceStatus } from './deviceStatus.ts';
-import { type Device, type NearDevice, updatedAtMs } from './knownDevice.ts';
+import { type Device, type NearDevice, updatedAtMs } from './device.ts';
 import type { LatestPosition } from './motion.ts';
 
 /**

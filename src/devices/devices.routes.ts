@@ -13,7 +13,7 @@ import { deviceJson, latestLocationJson, statusOf } from './deviceJson.ts';
 import { deviceView, latestLocationView } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
 import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
-import type { Device } from './knownDevice.ts';
+import type { Device } from './device.ts';
 import type { DeviceFields, LatestPosition } from './motion.ts';
 
 export const LIST_DEVICES: Operation = {

@@ -4,7 +4,7 @@ import type { ChangeQuery } from './changes/changeOrder.ts';
 import { mergeChanges } from './changes/mergeChanges.ts';
 import type { Changed, Removal, ShownDevice } from './changes/worldChanges.ts';
 import { LongSearch } from './index/longSearch.ts';
-import type { Device, NearDevice, Occupant, OccupyingDevice } from './knownDevice.ts';
+import type { Device, NearDevice, Occupant, OccupyingDevice } from './device.ts';
 import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from './motion.ts';
 import { nearAtOnce, nearInSteps } from './nearest.ts';
 import { mergedPage } from './sortedList.ts';

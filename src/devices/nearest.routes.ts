@@ -16,7 +16,7 @@ import { nearDeviceJson } from './deviceJson.ts';
 import { nearestView } from './deviceViews.ts';
 
 import type { Fleet } from './fleet.memory.ts';
-import type { NearDevice } from './knownDevice.ts';
+import type { NearDevice } from './device.ts';
 
 export const NEAREST_LIMIT = limitParameter(50, 1);
 

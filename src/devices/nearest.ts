@@ -1,6 +1,6 @@
 import type { Steps } from '../lib/workTurns.ts';
 import type { LongSearch } from './index/longSearch.ts';
-import type { Device, NearDevice } from './knownDevice.ts';
+import type { Device, NearDevice } from './device.ts';
 import type { World } from './world.memory.ts';
 
 /** The worlds of a fleet, by id. */

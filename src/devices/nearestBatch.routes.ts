@@ -26,7 +26,7 @@ import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceExamples.ts
 import { nearDeviceJson } from './deviceJson.ts';
 import { nearestView } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
-import type { NearDevice } from './knownDevice.ts';
+import type { NearDevice } from './device.ts';
 import { MAX_KM, maxMetres, NEAREST_LIMIT, NEAREST_SCOPES } from './nearest.routes.ts';
 
 export const NEAREST_BATCH: Operation = {

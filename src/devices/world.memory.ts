@@ -2,7 +2,7 @@ import type { Steps } from '../lib/workTurns.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
 import type { LongSearch } from './index/longSearch.ts';
 import { PositionIndex } from './index/positionIndex.ts';
-import type { Device, NearDevice, OccupyingDevice } from './knownDevice.ts';
+import type { Device, NearDevice, OccupyingDevice } from './device.ts';
 import { type Motion, NO_MOTION } from './motion.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { deviceJson, latestLocationJson, nearDeviceJson } from '../../src/devices/deviceJson.ts';
 import { DeviceJsonCache } from '../../src/devices/devices.routes.ts';
 import { deviceView, latestLocationView, nearestView } from '../../src/devices/deviceViews.ts';
-import type { Device } from '../../src/devices/knownDevice.ts';
+import type { Device } from '../../src/devices/device.ts';
 import type { LatestPosition } from '../../src/devices/motion.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { collectGarbage } from '../../bench/measure/collectGarbage.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import type { Occupant } from '../../src/devices/knownDevice.ts';
+import type { Occupant } from '../../src/devices/device.ts';
 import type { DeviceFields } from '../../src/devices/motion.ts';
 import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/stays/occupants.memory.ts';
 import { type PackedStays, packStays } from '../../src/devices/stays/packedStays.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Changed } from '../../src/devices/changes/worldChanges.ts';
-import type { Device } from '../../src/devices/knownDevice.ts';
+import type { Device } from '../../src/devices/device.ts';
 import { ChangedJson } from '../../src/feeds/changedJson.ts';
 import { feedFormat } from '../../src/feeds/feedPages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';

@@ -1,4 +1,4 @@
-import { type CreateDeviceError, createDevice } from '../../devices/register/createDevice.ts';
+import { type CreateDeviceError, createDevice } from '../../devices/registerDevice.ts';
 import { TOO_MANY_DEVICES } from '../../devices/register/deviceQuota.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { defineCommand, unknownAccount } from '../command.ts';

@@ -6,7 +6,7 @@ import {
   type ImportRow,
   importDevices,
   REJECTED_MAX,
-} from '../../devices/register/importDevices.ts';
+} from '../../devices/importDevices.ts';
 import { isJsonObject, parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { CommandContext } from '../command.ts';

@@ -1,4 +1,4 @@
-import type { Device } from '../knownDevice.ts';
+import type { Device } from '../device.ts';
 import type { Motion } from '../motion.ts';
 import { ChangeOrder, type ChangeQuery } from './changeOrder.ts';
 import type { ChangedSlot, ChangePlace, ChangeXids } from './firstChanges.ts';

@@ -1,5 +1,5 @@
 import { distanceM } from '../../geo/distance.ts';
-import type { Device, NearDevice } from '../knownDevice.ts';
+import type { Device, NearDevice } from '../device.ts';
 
 /**
  * The nearest devices so far, in a search that takes many turns of the event loop. The result is as of the moment when

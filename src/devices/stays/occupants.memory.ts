@@ -1,4 +1,4 @@
-import type { Occupant, OccupyingDevice } from '../knownDevice.ts';
+import type { Occupant, OccupyingDevice } from '../device.ts';
 import type { Ranked } from '../sortedList.ts';
 import { joinStays, type PackedStays, StayReader } from './packedStays.ts';
 import type { StayCounts } from './stayCounts.ts';

@@ -1,4 +1,4 @@
-import type { Device } from '../../devices/knownDevice.ts';
+import type { Device } from '../../devices/device.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';

@@ -1,7 +1,7 @@
-import type { WritePorts } from '../../changelog/writeWorlds.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
-import type { DevicePatch } from './devicePatch.ts';
-import { IMPORT_CHUNK, type ImportCounts, type ImportLine, importChunk } from './importChunk.ts';
+import type { WritePorts } from '../changelog/writeWorlds.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import type { DevicePatch } from './register/devicePatch.ts';
+import { IMPORT_CHUNK, type ImportCounts, type ImportLine, importChunk } from './register/importChunk.ts';
 
 /** One device of an import file, or why its line gives none. */
 export interface ImportRow {

@@ -1,8 +1,8 @@
-import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
-import { selectAccount } from '../../tenants/accounts.sql.ts';
-import { type DeviceDraft, insertDevices } from '../devices.sql.ts';
-import { lockDeviceCounts } from './deviceUsage.sql.ts';
+import { type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import { selectAccount } from '../tenants/accounts.sql.ts';
+import { type DeviceDraft, insertDevices } from './devices.sql.ts';
+import { lockDeviceCounts } from './register/deviceUsage.sql.ts';
 
 export type CreateDeviceError = 'unknown_account' | 'no_organization' | 'too_many' | 'taken';
 
