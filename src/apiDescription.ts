@@ -5,8 +5,8 @@ import { AREA_INPUT_SCHEMAS } from './areas/draft/areaInputSchemas.ts';
 import { EXTERNAL_ID } from './areas/draft/externalId.ts';
 import { GEOJSON_SCHEMAS } from './areas/draft/geojsonSchemas.ts';
 import { IMPORT_SCHEMAS } from './areas/import/importSchemas.ts';
-import { EXAMPLE_IMEI } from './devices/deviceExamples.ts';
-import { DEVICE_SCHEMAS } from './devices/deviceSchemas.ts';
+import { COMMAND_SCHEMAS } from './devices/commands.routes.ts';
+import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceViews.ts';
 import { IMEI } from './devices/imei.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
@@ -31,6 +31,7 @@ const SCHEMAS = {
   ...GEOJSON_SCHEMAS,
   ...IMPORT_SCHEMAS,
   ...DEVICE_SCHEMAS,
+  ...COMMAND_SCHEMAS,
   ...EVENT_SCHEMAS,
   ...BACKTEST_SCHEMAS,
   ...EXPLAIN_SCHEMAS,

@@ -1,6 +1,6 @@
 import { around } from 'geokdbush';
 import KDBush from 'kdbush';
-import type { NearHit } from '../../src/devices/index/hitHeap.ts';
+import type { NearHit } from '../../src/devices/index/nearestHits.ts';
 import { distanceM } from '../../src/geo/distance.ts';
 
 /** How many more than asked are fetched, to be ranked again by the exact distance. */

@@ -1,7 +1,7 @@
 import { Snapshot } from '../../src/changelog/snapshot.ts';
 import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
-import { MotionTable } from '../../src/devices/changes/worldChanges.ts';
+import { MotionTable } from '../../src/devices/changes/slotColumns.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type HeldFleet, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

@@ -1,9 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceExamples.ts';
-import { deviceNamesJson } from '../devices/deviceJson.ts';
-import { statusOf } from '../devices/deviceViews.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Occupant } from '../devices/device.ts';
+import { deviceNamesJson, statusOf } from '../devices/deviceJson.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
@@ -109,7 +108,7 @@ export function occupantView(occupant: Occupant, dwellSeconds: number, nowMs: nu
   const { device, insideSinceMs, confirmedAtMs } = occupant;
   const { imei, name, plate } = device.fields;
   return {
-    device: { id: imei, imei, name, plate, status: statusOf(device, nowMs) },
+    device: { id: imei, imei, name, plate, status: statusOf(device.position, nowMs) },
     since: formatIso(insideSinceMs),
     entered_at: confirmedAtMs === null ? null : formatIso(confirmedAtMs),
     dwell_left_seconds: dwellLeftSeconds(occupant, dwellSeconds),

@@ -1,4 +1,4 @@
-import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
+import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import type { DescribedError } from '../http/openapi/operation.ts';
 import { integer } from '../http/openapi/schema.ts';
 import { ID_MESSAGE } from '../http/parameters/id.ts';

@@ -1,5 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
+import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
@@ -18,8 +18,7 @@ import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/param
 import { isBlank, offsetOf, parseDecimal } from '../http/parameters/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
-import type { AreaType } from './area.ts';
-import { AREA_TYPES } from './area.ts';
+import { AREA_TYPES, type AreaType } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { ALL_TYPES, areaView, CIRCLE, EXAMPLE_POLYGON, ONE_AREA, PAGE_META, TOTAL } from './areaExamples.ts';

@@ -1,5 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_POINT } from '../devices/deviceExamples.ts';
+import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import { isLatLng } from '../geo/latLng.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import {
@@ -24,8 +24,7 @@ import { parseDecimal } from '../http/parameters/query.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/parseJson.ts';
-import type { AtOnce, Steps } from '../lib/workTurns.ts';
-import { Pace } from '../lib/workTurns.ts';
+import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { DISTANCE_M, external_id, id, name, type } from './areaExamples.ts';

@@ -1,4 +1,4 @@
-import { DEVICE_NAMES } from '../devices/deviceSchemas.ts';
+import { DEVICE_NAMES } from '../devices/deviceViews.ts';
 import { NEAREST_LIMIT } from '../devices/nearest.routes.ts';
 import { BATCH_LIMITS } from '../http/bulk/batchPoints.ts';
 import { CONTAINING_MAX } from '../http/bulk/bulkLimits.ts';

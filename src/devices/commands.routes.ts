@@ -1,20 +1,18 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { answered, bodyOf } from '../http/openapi/body.ts';
-import { page } from '../http/openapi/commonSchemas.ts';
+import { ID, page } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { ref } from '../http/openapi/schema.ts';
+import { choice, nullable, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters/parameter.ts';
 import { isBlank } from '../http/parameters/query.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import type { Command } from './commands.sql.ts';
-import { COMMAND_STATUSES, type CommandStatus, selectCommands } from './commands.sql.ts';
-import { EXAMPLE_NOW_MS } from './deviceExamples.ts';
-
+import { COMMAND_STATUSES, type Command, type CommandStatus, selectCommands } from './commands.sql.ts';
+import { EXAMPLE_NOW_MS } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
+import { imeiError, ONE_DEVICE } from './imei.ts';
 
 export const EXAMPLE_COMMANDS: readonly Command[] = [
   { id: 18, type: 'position_request', status: 'pending', queuedAtMs: EXAMPLE_NOW_MS, sentAtMs: null },
@@ -109,3 +107,13 @@ export function commandView(command: Command) {
     sent_at: command.sentAtMs === null ? null : formatIso(command.sentAtMs),
   };
 }
+
+export const COMMAND_SCHEMAS = {
+  Command: shapeOf<ReturnType<typeof commandView>>({
+    id: ID,
+    type: text('Such as `reboot` or `engine_stop`.'),
+    status: choice(COMMAND_STATUSES),
+    queued_at: time(),
+    sent_at: nullable(time('null while it is not yet sent.')),
+  }),
+};

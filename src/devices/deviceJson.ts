@@ -1,10 +1,9 @@
+import { DAY_MS, MINUTE_MS } from '../lib/durations.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import { deviceStatus } from './deviceStatus.ts';
-import { type Device, type NearDevice, updatedAtMs } from './device.ts';
-import type { LatestPosition } from './motion.ts';
+import { type Device, type LatestPosition, MOVING_FROM_KMH, type NearDevice, updatedAtMs } from './device.ts';
 
 /**
- * The views of polled resources (see views.ts) as JSON text, written straight from memory: the same bytes as
+ * The views of polled resources (see deviceViews.ts) as JSON text, written straight from memory: the same bytes as
  * JSON.stringify makes of the view, without the view and at a third of the time.
  */
 export function deviceJson(device: Device, nowMs: number): string {
@@ -75,8 +74,29 @@ function locationJson(position: LatestPosition | null): string {
   return `{"latitude":${lat},"longitude":${lng},"speed_kmh":${speedKmh},"recorded_at":"${formatIso(recordedAtMs)}"}`;
 }
 
-export function statusOf(position: LatestPosition | null, nowMs: number): string {
-  return deviceStatus(position?.recordedAtMs ?? null, position?.speedKmh ?? 0, nowMs);
+export const DEVICE_STATUSES = ['moving', 'parked', 'offline', 'unknown'] as const;
+
+export type DeviceStatus = (typeof DEVICE_STATUSES)[number];
+
+const PARKED_FOR_MS = DAY_MS;
+const MOVING_FOR_MS = 10 * MINUTE_MS;
+
+/**
+ * The status of a device, computed when it is read from its newest point and the server's clock.
+ *
+ *   no point                               unknown
+ *   under 5 km/h, at most 24 h old         parked
+ *   5 km/h or more, at most 10 min old     moving
+ *   else                                   offline
+ */
+export function statusOf(
+  position: { readonly recordedAtMs: number; readonly speedKmh: number } | null,
+  nowMs: number,
+): DeviceStatus {
+  if (position === null) return 'unknown';
+  const ageMs = nowMs - position.recordedAtMs;
+  if (position.speedKmh < MOVING_FROM_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
+  return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
 }
 
 /** An IMEI is digits and needs no quoting; all other text may hold anything. */

@@ -1,9 +1,22 @@
+import { distanceM } from '../geo/distance.ts';
+import { LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
+import {
+  choice,
+  list,
+  nullable,
+  number,
+  patternOf,
+  type Schema,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import { deviceStatus } from './deviceStatus.ts';
-import { type Device, type NearDevice, updatedAtMs } from './device.ts';
-import type { LatestPosition } from './motion.ts';
+import { type Device, type LatestPosition, type NearDevice, updatedAtMs } from './device.ts';
+import { DEVICE_STATUSES, statusOf } from './deviceJson.ts';
+import { IMEI } from './imei.ts';
 
-/** Wire forms of the resources, field by field as the API document lists them. */
+// What the API shows of devices: their views field by field, the schemas of these, and the examples of the description.
 
 const locationView = (position: LatestPosition) => ({
   latitude: position.lat,
@@ -11,9 +24,6 @@ const locationView = (position: LatestPosition) => ({
   speed_kmh: position.speedKmh,
   recorded_at: formatIso(position.recordedAtMs),
 });
-
-export const statusOf = ({ position }: Device, nowMs: number) =>
-  deviceStatus(position?.recordedAtMs ?? null, position?.speedKmh ?? 0, nowMs);
 
 export function deviceView(device: Device, nowMs: number) {
   const { fields, position } = device;
@@ -24,7 +34,7 @@ export function deviceView(device: Device, nowMs: number) {
     plate: fields.plate,
     device_model: fields.model,
     odometer_km: position?.odometerKm ?? null,
-    status: statusOf(device, nowMs),
+    status: statusOf(position, nowMs),
     groups: fields.groups,
     location: position === null ? null : locationView(position),
     updated_at: formatIso(updatedAtMs(device)),
@@ -58,7 +68,7 @@ export function nearestView({ device, distanceM }: NearDevice, nowMs: number) {
     imei: fields.imei,
     name: fields.name,
     plate: fields.plate,
-    status: statusOf(device, nowMs),
+    status: statusOf(position, nowMs),
     location: position === null ? null : locationView(position),
     distance_km: distanceM / 1000,
   };
@@ -73,3 +83,101 @@ export function latestLocationView(position: LatestPosition) {
     recorded_at: formatIso(position.recordedAtMs),
   };
 }
+
+type DeviceView = ReturnType<typeof deviceView>;
+
+/** The position that devices carry. */
+export const LOCATION: Schema = shapeOf<NonNullable<DeviceView['location']>>({
+  latitude: LATITUDE,
+  longitude: LONGITUDE,
+  speed_kmh: SPEED_KMH,
+  recorded_at: time('The GPS time of the point.'),
+});
+
+/** What a device is called, in the list, among the nearest and in an area. */
+export const DEVICE_NAMES = {
+  id: text('Equal to `imei`.'),
+  imei: text('14 to 17 digits.', { pattern: patternOf(IMEI) }),
+  name: nullable(text()),
+  plate: nullable(text('License plate.')),
+  status: choice(
+    DEVICE_STATUSES,
+    'unknown: no position; parked: under 5 km/h and at most 24 hours old; moving: 5 km/h or more and at most 10 minutes old; offline: anything else.',
+  ),
+};
+
+export const DEVICE_SCHEMAS = {
+  Device: shapeOf<DeviceView>({
+    ...DEVICE_NAMES,
+    device_model: nullable(text('Hardware model.')),
+    odometer_km: nullable(number()),
+    groups: list(text(), { description: 'The groups that the device belongs to.' }),
+    location: { ...nullable(LOCATION), description: 'null when no position is known.' },
+    updated_at: nullable(time('When the server last moved or edited the device.')),
+  }),
+  NearDevice: shapeOf<ReturnType<typeof nearestView>>({
+    ...DEVICE_NAMES,
+    location: nullable(LOCATION),
+    distance_km: number('Straight-line distance in kilometres.', { minimum: 0 }),
+  }),
+  LatestLocation: shapeOf<ReturnType<typeof latestLocationView>>({
+    latitude: LATITUDE,
+    longitude: LONGITUDE,
+    altitude_m: number('Metres.'),
+    speed_kmh: SPEED_KMH,
+    recorded_at: time('The GPS time of the point.'),
+  }),
+};
+
+// A small fleet. The views make every example of the description from it, so that the description shows what the
+// service would answer about these vehicles.
+
+export const EXAMPLE_NOW_MS = Date.UTC(2026, 2, 2, 8, 15, 30);
+export const WORLD_ID = 1;
+export const EXAMPLE_IMEI = '356938035643809';
+/** Where the nearest vehicles are asked for: a square in Rome. */
+export const EXAMPLE_POINT = { lat: 41.9028, lng: 12.4964 };
+
+export const EXAMPLE_VAN: Device & { readonly position: NonNullable<Device['position']> } = {
+  fields: {
+    id: 1,
+    imei: EXAMPLE_IMEI,
+    worldId: WORLD_ID,
+    name: 'Van 12',
+    plate: 'GA 731 KL',
+    model: 'FMB920',
+    groups: ['north', 'refrigerated'],
+    editedAtMs: Date.UTC(2026, 0, 12, 9),
+  },
+  position: {
+    recordedAtMs: Date.UTC(2026, 2, 2, 8, 15, 21),
+    lat: 41.905,
+    lng: 12.4823,
+    altitudeM: 31,
+    speedKmh: 37.5,
+    odometerKm: 48211.4,
+    movedAtMs: Date.UTC(2026, 2, 2, 8, 15, 22, 104),
+  },
+};
+
+/** Known by its IMEI only, and never heard of. */
+export const EXAMPLE_SILENT_DEVICE: Device = {
+  fields: {
+    id: 2,
+    imei: '356938035643817',
+    worldId: WORLD_ID,
+    name: null,
+    plate: null,
+    model: null,
+    groups: [],
+    editedAtMs: Date.UTC(2026, 2, 1, 16, 40),
+  },
+  position: null,
+};
+
+export const { lat, lng } = EXAMPLE_VAN.position;
+
+export const EXAMPLE_NEAR: NearDevice = {
+  device: EXAMPLE_VAN,
+  distanceM: distanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng, lat, lng),
+};

@@ -8,13 +8,17 @@ import { readLimit } from '../http/parameters/parameter.ts';
 import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
 import { offsetOf } from '../http/parameters/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_SILENT_DEVICE, EXAMPLE_VAN } from './deviceExamples.ts';
+import type { Device, DeviceFields, LatestPosition } from './device.ts';
 import { deviceJson, latestLocationJson, statusOf } from './deviceJson.ts';
-import { deviceView, latestLocationView } from './deviceViews.ts';
+import {
+  deviceView,
+  EXAMPLE_NOW_MS,
+  EXAMPLE_SILENT_DEVICE,
+  EXAMPLE_VAN,
+  latestLocationView,
+} from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';
-import { imeiError, ONE_DEVICE } from './imeiParameter.ts';
-import type { Device } from './device.ts';
-import type { DeviceFields, LatestPosition } from './motion.ts';
+import { imeiError, ONE_DEVICE } from './imei.ts';
 
 export const LIST_DEVICES: Operation = {
   id: 'listDevices',

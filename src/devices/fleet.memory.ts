@@ -1,17 +1,22 @@
 import { WorldWatch } from '../changelog/worldWatch.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
-import { mergeChanges } from './changes/mergeChanges.ts';
-import type { Changed, Removal, ShownDevice } from './changes/worldChanges.ts';
-import { LongSearch } from './index/longSearch.ts';
-import type { Device, NearDevice, Occupant, OccupyingDevice } from './device.ts';
-import { type DeviceFields, type LatestPosition, type Motion, NO_MOTION } from './motion.ts';
-import { nearAtOnce, nearInSteps } from './nearest.ts';
+import { type Changed, mergeChanges, type Removal, type ShownDevice } from './changes/worldChanges.ts';
+import {
+  type Device,
+  type DeviceFields,
+  type LatestPosition,
+  type Motion,
+  type NearDevice,
+  NO_MOTION,
+  type Occupant,
+  type OccupyingDevice,
+} from './device.ts';
 import { mergedPage } from './sortedList.ts';
 import type { OccupantState } from './stays/occupants.memory.ts';
 import { NO_PACKED_STAYS, type PackedStays, stayCount } from './stays/packedStays.ts';
 import { StayCounts } from './stays/stayCounts.ts';
-import { FIRST_VERSION, World } from './world.memory.ts';
+import { FIRST_VERSION, LongSearch, World } from './world.memory.ts';
 
 interface MutableDevice extends OccupyingDevice {
   fields: DeviceFields;
@@ -275,21 +280,41 @@ export class Fleet {
     limit: number,
     maxM: number,
   ): NearDevice[] | null {
-    return nearAtOnce(this.#worlds, worldIds, lat, lng, limit, maxM);
+    let found: NearDevice[] = [];
+    for (const worldId of worldIds) {
+      const world = this.#worlds.get(worldId);
+      if (world === undefined || world.positions.size === 0) continue;
+      // The last distance found in the first world bounds the search in the second.
+      const last = found[limit - 1];
+      const hits = world.near(lat, lng, limit, last === undefined ? maxM : Math.min(maxM, last.distanceM));
+      if (hits === null) return null;
+      found = found.length === 0 ? hits : nearestOf(found, hits, limit);
+    }
+    return found;
   }
 
   /**
    * What `near` would return at the moment of the first step, even if devices move between steps. For rare queries with
    * thousands of devices at nearly the same distance, such as those on the equator seen from a pole.
    */
-  nearInSteps(
+  *nearInSteps(
     worldIds: readonly number[],
     lat: number,
     lng: number,
     limit: number,
     maxM: number,
   ): Steps<NearDevice[]> {
-    return nearInSteps(this.#worlds, worldIds, new LongSearch(lat, lng, limit, maxM));
+    const search = new LongSearch(lat, lng, limit, maxM);
+    const worlds = worldIds
+      .map((worldId) => this.#worlds.get(worldId))
+      .filter((world) => world !== undefined);
+    for (const world of worlds) world.begin(search);
+    try {
+      for (const world of worlds) yield* world.nearInSteps(search);
+    } finally {
+      for (const world of worlds) world.end(search);
+    }
+    return search.found;
   }
 
   #world(worldId: number): World {
@@ -323,4 +348,11 @@ export class Fleet {
     world.remove(device, device.slot, { deviceId: id, imei, xid, atMs });
     this.watch.touch('devices', worldId);
   }
+}
+
+/** Merges two sorted lists. At equal distances the lower IMEI comes first, so that equal queries have equal results. */
+function nearestOf(a: readonly NearDevice[], b: readonly NearDevice[], limit: number): NearDevice[] {
+  return [...a, ...b]
+    .sort((x, y) => x.distanceM - y.distanceM || (x.device.fields.imei < y.device.fields.imei ? -1 : 1))
+    .slice(0, limit);
 }

@@ -1,9 +1,36 @@
+import { type Answer, errorAnswer } from '../http/answer.ts';
+import type { DescribedError } from '../http/openapi/operation.ts';
+import { patternOf } from '../http/openapi/schema.ts';
+import type { Parameter } from '../http/parameters/parameter.ts';
+import { isBlank } from '../http/parameters/query.ts';
+
+/** An IMEI (15 digits), without its check digit (14) or with a software version (16, 17). */
 export const IMEI = /^[0-9]{14,17}$/;
 
-/**
- * True for text of 14 to 17 ASCII digits: an IMEI (15), without its check digit (14) or with a software version (16,
- * 17).
- */
 export function isImei(text: string): boolean {
   return IMEI.test(text);
 }
+
+export const DEVICE: Parameter = {
+  name: 'device',
+  in: 'query',
+  required: false,
+  description: 'The IMEI of one device. An unknown one gives an empty list.',
+  schema: { type: 'string', pattern: patternOf(IMEI) },
+};
+
+/** The error of a malformed IMEI, before any lookup; null when it is well formed. */
+export function imeiError(imei: string): Answer | null {
+  if (isBlank(imei)) return errorAnswer('IMEI_REQUIRED');
+  return isImei(imei) ? null : errorAnswer('BAD_REQUEST', IMEI_MESSAGE);
+}
+
+/** What is answered to an IMEI in another form. */
+export const IMEI_MESSAGE = 'an IMEI has 14 to 17 digits';
+
+/** The errors of a route about one device. */
+export const ONE_DEVICE: readonly DescribedError[] = [
+  ['BAD_REQUEST', IMEI_MESSAGE],
+  'IMEI_REQUIRED',
+  'DEVICE_NOT_FOUND',
+];

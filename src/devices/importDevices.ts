@@ -1,12 +1,44 @@
-import type { WritePorts } from '../changelog/writeWorlds.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type WorldChange, type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import type { DevicePatch } from './register/devicePatch.ts';
-import { IMPORT_CHUNK, type ImportCounts, type ImportLine, importChunk } from './register/importChunk.ts';
+import type { Tx } from '../postgres/sql.ts';
+import { type Account, selectAccount } from '../tenants/accounts.sql.ts';
+import {
+  type DeviceDraft,
+  insertDevices,
+  lockDeviceCounts,
+  type StoredDevice,
+  selectDevicesForUpdate,
+  updateDevices,
+} from './devices.sql.ts';
+
+/** The fields of a device in one line of an import. A missing field leaves the stored value as it is. */
+export interface DevicePatch {
+  readonly imei: string;
+  readonly name?: string | null;
+  readonly plate?: string | null;
+  readonly model?: string | null;
+  readonly groups?: readonly string[];
+  /** True: the organization's; false: the account's own. */
+  readonly organization?: boolean;
+}
+
+interface ImportLine {
+  readonly line: number;
+  readonly patch: DevicePatch;
+}
 
 /** One device of an import file, or why its line gives none. */
 export interface ImportRow {
   readonly line: number;
   readonly patch: Result<DevicePatch, string>;
+}
+
+/** Every line is counted once: the first line of a new device created it, the others updated it. */
+export interface ImportCounts {
+  readonly created: number;
+  readonly updated: number;
+  readonly rejected: readonly { readonly line: number; readonly message: string }[];
 }
 
 export interface ImportError {
@@ -66,4 +98,166 @@ export async function importDevices(
   if (!(await store(chunk))) return stop('unknown_account');
   counts.rejected.sort((a, b) => a.line - b.line);
   return ok(counts);
+}
+
+/** Lines of one transaction. It is short: other writers of that world wait for it, and the pods have to follow it. */
+export const IMPORT_CHUNK = 5_000;
+
+/**
+ * Creates and updates the devices of at most IMPORT_CHUNK lines in one transaction. Of several lines with one IMEI the
+ * later ones update what the first one made.
+ */
+export async function importChunk(
+  ports: WritePorts,
+  email: string,
+  lines: readonly ImportLine[],
+): Promise<Result<ImportCounts, 'unknown_account'>> {
+  return writeWorlds(ports, async ({ tx, changed }) => {
+    const account = await selectAccount(tx, email, 'share');
+    if (account === undefined) return fail('unknown_account');
+    const patches = mergePatches(lines);
+    const stored = await selectDevicesForUpdate(tx, [...patches.keys()]);
+    const plan = await keepToQuota(tx, planImport(patches.values(), stored, account), account);
+    const { created, rejected } = await writePlan(tx, plan);
+    for (const change of changesOf(created, plan.updates)) changed(change);
+    return ok(countLines(lines, created.length, new Map([...plan.rejected, ...rejected])));
+  });
+}
+
+/** What all lines of a device say together, by IMEI. */
+function mergePatches(lines: readonly ImportLine[]): ReadonlyMap<string, DevicePatch> {
+  const byImei = new Map<string, DevicePatch>();
+  for (const { patch } of lines) byImei.set(patch.imei, { ...byImei.get(patch.imei), ...patch });
+  return byImei;
+}
+
+type CreatedDevice = Awaited<ReturnType<typeof insertDevices>>[number];
+
+/** Rejected are IMEIs that another transaction has registered since this one looked. */
+async function writePlan(
+  tx: Tx,
+  { creates, updates }: ImportPlan,
+): Promise<{ created: readonly CreatedDevice[]; rejected: ReadonlyMap<string, string> }> {
+  await updateDevices(
+    tx,
+    updates.map(({ after }) => after),
+  );
+  const created = await insertDevices(tx, creates);
+  const free = new Set(created.map(({ imei }) => imei));
+  const rejected = new Map<string, string>();
+  for (const { imei } of creates) {
+    if (!free.has(imei)) rejected.set(imei, `the device ${imei} was registered this very moment`);
+  }
+  return { created, rejected };
+}
+
+/** One change for each world: a device that moves to another world changes both. */
+function changesOf(created: readonly CreatedDevice[], updates: ImportPlan['updates']): WorldChange[] {
+  const byWorld = new Map<number, Set<number>>();
+  const add = (worldId: number, id: number) => {
+    byWorld.set(worldId, (byWorld.get(worldId) ?? new Set<number>()).add(id));
+  };
+  for (const { id, worldId } of created) add(worldId, id);
+  for (const { before, after } of updates) {
+    add(before.worldId, before.id);
+    add(after.worldId, before.id);
+  }
+  return [...byWorld].map(([worldId, ids]) => ({ kind: 'device', worldId, entityIds: [...ids] }));
+}
+
+function countLines(
+  lines: readonly ImportLine[],
+  created: number,
+  rejectedImeis: ReadonlyMap<string, string>,
+): ImportCounts {
+  const rejected = lines.flatMap(({ line, patch: { imei } }) => {
+    const message = rejectedImeis.get(imei);
+    return message === undefined ? [] : [{ line, message }];
+  });
+  return { created, updated: lines.length - rejected.length - created, rejected };
+}
+
+/** What an import does to the devices that it names. */
+interface ImportPlan {
+  readonly creates: readonly DeviceDraft[];
+  readonly updates: readonly { readonly before: StoredDevice; readonly after: DeviceDraft }[];
+  /** Why a device is not imported, by IMEI. */
+  readonly rejected: ReadonlyMap<string, string>;
+}
+
+/** A device that stays as it is needs no update: importing a file again costs the running pods nothing. */
+function planImport(
+  patches: Iterable<DevicePatch>,
+  stored: readonly StoredDevice[],
+  account: Account,
+): ImportPlan {
+  const storedByImei = new Map(stored.map((device) => [device.imei, device]));
+  const creates: DeviceDraft[] = [];
+  const updates: { before: StoredDevice; after: DeviceDraft }[] = [];
+  const rejected = new Map<string, string>();
+  for (const patch of patches) {
+    const before = storedByImei.get(patch.imei);
+    const after = applyPatch(patch, before, account);
+    if (!after.ok) rejected.set(patch.imei, after.error);
+    else if (before === undefined) creates.push(after.value);
+    else if (!isDeepStrictEqual({ ...before, ...after.value }, before)) {
+      updates.push({ before, after: after.value });
+    }
+  }
+  return { creates, updates, rejected };
+}
+
+/** The device as it is to be. Its owner is the account or its organization, before and after. */
+function applyPatch(
+  patch: DevicePatch,
+  before: StoredDevice | undefined,
+  account: Account,
+): Result<DeviceDraft, string> {
+  const isForeign =
+    before !== undefined &&
+    before.worldId !== account.worldId &&
+    before.worldId !== account.organizationWorldId;
+  if (isForeign) return fail(`the device ${patch.imei} belongs to another owner`);
+  const wantedWorldId = patch.organization === true ? account.organizationWorldId : account.worldId;
+  if (wantedWorldId === null) return fail('organization is true, but the account belongs to no organization');
+  return ok({
+    imei: patch.imei,
+    worldId: patch.organization === undefined ? (before?.worldId ?? account.worldId) : wantedWorldId,
+    name: patch.name === undefined ? (before?.name ?? null) : patch.name,
+    plate: patch.plate === undefined ? (before?.plate ?? null) : patch.plate,
+    model: patch.model === undefined ? (before?.model ?? null) : patch.model,
+    groups: patch.groups ?? before?.groups ?? [],
+  });
+}
+
+/** Why a device beyond the plan of its account is rejected. */
+export const TOO_MANY_DEVICES = 'there are as many devices as the plan of the account allows';
+
+/**
+ * The plan without what its worlds have no room for: first the devices that change their world, then the new ones, in
+ * their order.
+ */
+async function keepToQuota(tx: Tx, plan: ImportPlan, { maxDevices }: Account): Promise<ImportPlan> {
+  const movers = plan.updates.filter(({ before, after }) => before.worldId !== after.worldId);
+  const worldIds = new Set([
+    ...plan.creates.map(({ worldId }) => worldId),
+    ...movers.flatMap(({ before, after }) => [before.worldId, after.worldId]),
+  ]);
+  if (worldIds.size === 0) return plan;
+  const counts = new Map(await lockDeviceCounts(tx, [...worldIds]));
+  const rejected = new Map(plan.rejected);
+  const enters = (imei: string, worldId: number): boolean => {
+    const count = counts.get(worldId) ?? 0;
+    if (count < maxDevices) counts.set(worldId, count + 1);
+    else rejected.set(imei, TOO_MANY_DEVICES);
+    return count < maxDevices;
+  };
+  const updates = plan.updates.filter(({ before, after }) => {
+    if (before.worldId === after.worldId) return true;
+    if (!enters(after.imei, after.worldId)) return false;
+    counts.set(before.worldId, (counts.get(before.worldId) ?? 1) - 1);
+    return true;
+  });
+  const creates = plan.creates.filter(({ imei, worldId }) => enters(imei, worldId));
+  return { updates, creates, rejected };
 }

@@ -1,6 +1,19 @@
 import { scopeMask } from '../access/scopes.ts';
 import { isLatLng } from '../geo/latLng.ts';
-import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
+import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../http/answer.ts';
+import {
+  BATCH_BODY,
+  BATCH_LIMITS,
+  type BatchPoint,
+  errorJson,
+  OUT_OF_RANGE,
+  READ_PROMPTLY,
+  readBatchPoints,
+} from '../http/bulk/batchPoints.ts';
+import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
+import { BATCH_DEVICES_MAX } from '../http/bulk/bulkLimits.ts';
+import type { TextPieces } from '../http/bulk/textPieces.ts';
+import { ERRORS } from '../http/errors.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
@@ -8,19 +21,19 @@ import { choice, integer, list, nullable, number, ref, shapeOf } from '../http/o
 import { limitParameter, type Parameter, readLimit } from '../http/parameters/parameter.ts';
 import { LAT, LNG } from '../http/parameters/parameters.ts';
 import { isBlank, parseDecimal } from '../http/parameters/query.ts';
-import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
+import { BOTH_VERSIONS, type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
-import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceExamples.ts';
-import { nearDeviceJson } from './deviceJson.ts';
-import { nearestView } from './deviceViews.ts';
-
-import type { Fleet } from './fleet.memory.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { isMissing, type JsonObject } from '../lib/parseJson.ts';
+import { type AtOnce, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
+import { nearDeviceJson } from './deviceJson.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT, nearestView } from './deviceViews.ts';
+import type { Fleet } from './fleet.memory.ts';
 
 export const NEAREST_LIMIT = limitParameter(50, 1);
 
-export const MAX_KM = {
+const MAX_KM = {
   name: 'max_km',
   in: 'query',
   required: false,
@@ -76,7 +89,7 @@ const HALF_CIRCUMFERENCE_KM = 20_038;
 /** Limits for searches that take many turns: an account runs one at a time, and further ones wait. */
 const LONG_SEARCHES = { running: 64, runningPerKey: 1, waiting: 2_000, waitingPerKey: 50 };
 
-export const NEAREST_SCOPES = scopeMask('read_locations', 'read_devices');
+const NEAREST_SCOPES = scopeMask('read_locations', 'read_devices');
 
 export interface NearestPorts {
   readonly fleet: Fleet;
@@ -129,18 +142,146 @@ function nearest(
 }
 
 /** The radius of a search in metres; null: no bound. */
-export function maxMetres(maxKm: number | null): number {
+function maxMetres(maxKm: number | null): number {
   return maxKm === null || maxKm > HALF_CIRCUMFERENCE_KM ? Number.POSITIVE_INFINITY : maxKm * 1000;
 }
 
 function foundAnswer(found: readonly NearDevice[], asked: string, nowMs: number): Answer {
-  let data = '';
-  for (const near of found) data += `${data === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
-  return jsonAnswer(data === '' ? '[]' : `${data}]`, `{"query":${asked},"distance":"straight_line_km"}`);
+  return jsonAnswer(listJson(found, nowMs), `{"query":${asked},"distance":"straight_line_km"}`);
+}
+
+function listJson(found: readonly NearDevice[], nowMs: number): string {
+  let json = '';
+  for (const near of found) json += `${json === '' ? '[' : ','}${nearDeviceJson(near, nowMs)}`;
+  return json === '' ? '[]' : `${json}]`;
 }
 
 function maxKmOf(text: string | undefined): number | null | 'invalid' {
   if (text === undefined || isBlank(text)) return null;
   const value = parseDecimal(text);
   return value !== null && value > 0 && Number.isFinite(value) ? value : 'invalid';
+}
+
+const NEAREST_BATCH: Operation = {
+  id: 'nearestDevicesBatch',
+  tag: 'Devices',
+  summary: 'Find the devices nearest to each of many coordinates',
+  description: `Up to ${BATCH_LIMITS.points} points in one call, which counts as one in the limits. Each item is exactly what the single route answers for its point, or its error. The limits of all points together are at most ${BATCH_DEVICES_MAX} devices. ${READ_PROMPTLY}`,
+  body: {
+    ...BATCH_BODY,
+    schema: ref('NearestBatchInput'),
+    examples: {
+      stops: { points: [{ ref: 'stop 17', ...EXAMPLE_POINT, limit: 1, max_km: 25 }, OUT_OF_RANGE] },
+    },
+  },
+  answers: [
+    answered(
+      200,
+      'One item for each point, in the order sent.',
+      envelope(
+        list(ref('NearestBatchItem')),
+        shapeOf<{ distance: string }>({ distance: choice(['straight_line_km']) }),
+      ),
+      {
+        stops: dataBody(
+          [
+            { ref: 'stop 17', devices: [nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)] },
+            {
+              ref: OUT_OF_RANGE.ref,
+              error: { code: 'INVALID_COORDINATES', message: ERRORS.INVALID_COORDINATES[1] },
+            },
+          ],
+          { distance: 'straight_line_km' },
+        ),
+      },
+    ),
+  ],
+};
+
+const TOO_MANY_DEVICES = {
+  field: 'points',
+  code: 'LIMIT_REACHED',
+  message: `the limits of all points together are more than ${BATCH_DEVICES_MAX} devices; ask for fewer, or in several calls`,
+} as const satisfies FieldError;
+
+interface NearestBatchPorts {
+  readonly fleet: Fleet;
+  readonly bulkCalls: BulkCalls;
+}
+
+/** The devices nearest to each of up to 1 000 coordinates: for each exactly what the single route answers. */
+export function nearestBatchRoute({ fleet, bulkCalls }: NearestBatchPorts): Route {
+  return {
+    method: 'POST',
+    path: '/devices/nearest/batch',
+    scopes: NEAREST_SCOPES,
+    versions: ['v3'],
+    maxBodyBytes: JSON_BODY_BYTES,
+    describe: NEAREST_BATCH,
+    handle: ({ caller, body, nowMs }) => {
+      const points = readBatchPoints(body);
+      if (!points.ok) return points.error;
+      const questions = points.value.map(readQuestion);
+      const devices = questions.reduce((sum, { limit }) => sum + limit, 0);
+      if (devices > BATCH_DEVICES_MAX) return validationAnswer([TOO_MANY_DEVICES]);
+      return bulkCalls.answer(caller.accountId, (json) =>
+        writeAll(json, fleet, caller.worldIds, questions, nowMs),
+      );
+    },
+  };
+}
+
+/** `limit` is 0 where nothing is asked because of an error. */
+type Question = { readonly refJson: string; readonly limit: number } & (
+  | { readonly lat: number; readonly lng: number; readonly maxM: number }
+  | { readonly errorJson: string }
+);
+
+/** Reads a point by the rules of the single route. */
+function readQuestion(point: BatchPoint): Question {
+  const { refJson } = point;
+  if ('errorJson' in point) return { refJson, limit: 0, errorJson: point.errorJson };
+  const { lat, lng, limit, max_km: maxKm } = point.sent;
+  const wrong = (json: string): Question => ({ refJson, limit: 0, errorJson: json });
+  if (isMissing(lat) || isMissing(lng)) return wrong(errorJson('COORDINATES_REQUIRED'));
+  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) {
+    return wrong(errorJson('INVALID_COORDINATES'));
+  }
+  const hasReach = !isMissing(maxKm);
+  if (hasReach && !(typeof maxKm === 'number' && maxKm > 0 && Number.isFinite(maxKm))) {
+    return wrong(errorJson('BAD_REQUEST', MAX_KM.errorMessage));
+  }
+  return { refJson, limit: limitOf(limit), lat, lng, maxM: maxMetres(hasReach ? (maxKm as number) : null) };
+}
+
+function limitOf(sent: JsonObject[string]): number {
+  const { min, max, fallback } = NEAREST_LIMIT;
+  return typeof sent === 'number' ? Math.min(max, Math.max(min, Math.trunc(sent))) : fallback;
+}
+
+function* writeAll(
+  json: TextPieces,
+  fleet: Fleet,
+  worldIds: readonly number[],
+  questions: readonly Question[],
+  nowMs: number,
+): Steps<void> {
+  const pace = new Pace();
+  json.add('{"data":[');
+  let seen = 0;
+  for (const question of questions) {
+    json.add(`${seen === 0 ? '' : ','}{"ref":${question.refJson},`);
+    if ('errorJson' in question) {
+      json.add(`"error":${question.errorJson}}`);
+    } else {
+      const { lat, lng, limit, maxM } = question;
+      const found =
+        fleet.near(worldIds, lat, lng, limit, maxM) ??
+        (yield* fleet.nearInSteps(worldIds, lat, lng, limit, maxM));
+      json.add(`"devices":${listJson(found, nowMs)}}`);
+    }
+    seen++;
+    if (pace.isDue()) yield* pace.pause();
+  }
+  json.add('],"meta":{"distance":"straight_line_km"}}');
 }

@@ -1,9 +1,8 @@
+import { distanceM } from '../geo/distance.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
-import type { LongSearch } from './index/longSearch.ts';
+import { type Device, type Motion, type NearDevice, NO_MOTION, type OccupyingDevice } from './device.ts';
 import { PositionIndex } from './index/positionIndex.ts';
-import type { Device, NearDevice, OccupyingDevice } from './device.ts';
-import { type Motion, NO_MOTION } from './motion.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
 import type { StayCounts } from './stays/stayCounts.ts';
@@ -99,5 +98,58 @@ export class World {
     return this.positions.nearInSteps(search, changed, (hits) => {
       for (const { slot, distanceM } of hits) search.offer(this.#bySlot[slot] as Device, distanceM);
     });
+  }
+}
+
+/**
+ * The nearest devices so far, in a search that takes many turns of the event loop. The result is as of the moment when
+ * the search began: devices are copied as they are found, and a device that is about to move is offered before.
+ */
+export class LongSearch {
+  readonly lat: number;
+  readonly lng: number;
+  readonly limit: number;
+  /** Devices farther away than this are not accepted any more. */
+  reachM: number;
+  /** Sorted by distance, then by IMEI. */
+  readonly found: NearDevice[] = [];
+
+  constructor(lat: number, lng: number, limit: number, maxM: number) {
+    this.lat = lat;
+    this.lng = lng;
+    this.limit = limit;
+    this.reachM = maxM;
+  }
+
+  /** Offers a device with its present position, if it has one. */
+  offerPresent(device: Device): void {
+    const { position } = device;
+    if (position !== null) this.offer(device, distanceM(this.lat, this.lng, position.lat, position.lng));
+  }
+
+  /** The same device may be offered again, as long as it has not moved. */
+  offer(device: Device, offeredM: number): void {
+    if (offeredM > this.reachM) return;
+    const { found, limit } = this;
+    const at = this.#rankOf(device.fields.imei, offeredM);
+    if (found[at]?.device.fields.imei === device.fields.imei) return;
+    if (at === limit) return;
+    const { fields, position } = device;
+    found.splice(at, 0, { device: { fields, position }, distanceM: offeredM });
+    if (found.length > limit) found.pop();
+    if (found.length === limit) this.reachM = found[limit - 1]!.distanceM;
+  }
+
+  /** How many of the devices found come before it. */
+  #rankOf(imei: string, offeredM: number): number {
+    let low = 0;
+    let high = this.found.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const { device, distanceM } = this.found[middle]!;
+      if (distanceM < offeredM || (distanceM === offeredM && device.fields.imei < imei)) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 }

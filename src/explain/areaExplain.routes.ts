@@ -2,7 +2,7 @@ import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { ONE_AREA } from '../areas/areaExamples.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { CutAnswer, type StreamedBody } from '../http/body/streamedBody.ts';
 import { TextPieces } from '../http/bulk/textPieces.ts';
@@ -23,8 +23,12 @@ import { EXAMPLE_EXPLANATIONS } from './explainExamples.ts';
 import { explanationJson } from './explainJson.ts';
 import { EXPLAIN_META } from './explainSchemas.ts';
 import type { Explanation } from './explanation.ts';
-import type { ExplainRequest } from './explanations.ts';
-import { EXPLAIN_POINTS_MAX, EXPLAIN_WORK_MS, type Explanations } from './explanations.ts';
+import {
+  EXPLAIN_POINTS_MAX,
+  EXPLAIN_WORK_MS,
+  type ExplainRequest,
+  type Explanations,
+} from './explanations.ts';
 
 const EXPLAIN_WINDOW_DAYS = 31;
 const WINDOW_MS = EXPLAIN_WINDOW_DAYS * DAY_MS;

@@ -1,6 +1,6 @@
 import type { Changed } from '../devices/changes/worldChanges.ts';
+import type { DeviceFields, LatestPosition } from '../devices/device.ts';
 import { changedDeviceJson, removedDeviceJson, statusOf } from '../devices/deviceJson.ts';
-import type { DeviceFields, LatestPosition } from '../devices/motion.ts';
 
 /** A power of two. With every slot in use about 20 MB. */
 const SLOTS = 2 ** 15;

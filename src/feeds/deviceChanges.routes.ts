@@ -1,6 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_SILENT_DEVICE, EXAMPLE_VAN } from '../devices/deviceExamples.ts';
-import { changedDeviceView, removedDeviceView } from '../devices/deviceViews.ts';
+import {
+  changedDeviceView,
+  EXAMPLE_NOW_MS,
+  EXAMPLE_SILENT_DEVICE,
+  EXAMPLE_VAN,
+  removedDeviceView,
+} from '../devices/deviceViews.ts';
 import type { Answer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import type { Operation } from '../http/openapi/operation.ts';

@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
-import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imeiParameter.ts';
+import { EXAMPLE_NOW_MS } from '../devices/deviceViews.ts';
+import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';

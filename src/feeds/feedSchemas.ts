@@ -1,5 +1,9 @@
-import { DEVICE_SCHEMAS, LOCATION } from '../devices/deviceSchemas.ts';
-import type { changedDeviceView, removedDeviceView } from '../devices/deviceViews.ts';
+import {
+  type changedDeviceView,
+  DEVICE_SCHEMAS,
+  LOCATION,
+  type removedDeviceView,
+} from '../devices/deviceViews.ts';
 import { EVENT_SCHEMAS } from '../events/eventView.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import { list, nullable, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';

@@ -1,5 +1,5 @@
 import type { Snapshot } from '../changelog/snapshot.ts';
-import type { ChangeXids } from '../devices/changes/firstChanges.ts';
+import type { ChangeXids } from '../devices/changes/changeOrder.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ALSO_MAX, type DevicesRead } from './readerCursor.ts';

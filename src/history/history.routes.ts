@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
+import { EXAMPLE_VAN } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { ONE_DEVICE } from '../devices/imeiParameter.ts';
+import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, listAnswer } from '../http/answer.ts';
 import { answered, bodyOf } from '../http/openapi/body.ts';
 import { page } from '../http/openapi/commonSchemas.ts';

@@ -1,7 +1,7 @@
 import type { KeyState } from '../access/keyState.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
-import { imeiError } from '../devices/imeiParameter.ts';
 import type { Device } from '../devices/device.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
+import { imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { WINDOW_MESSAGE } from '../http/parameters/parameters.ts';
 import { type Query, windowOf } from '../http/parameters/query.ts';

@@ -6,7 +6,7 @@ import {
   type PositionUpdate,
 } from '../devices/changes/positionUpdates.ts';
 import { packStays } from '../devices/stays/packedStays.ts';
-import { StayBudget } from '../devices/stays/stayRoom.ts';
+import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { Stay } from '../devices/stays/stays.ts';
 import type { OnDamaged } from '../history/packedLookup.sql.ts';
 import { invariant } from '../lib/invariant.ts';

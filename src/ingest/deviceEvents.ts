@@ -1,4 +1,4 @@
-import { MOVING_FROM_KMH, PARKING_MS } from '../devices/deviceStatus.ts';
+import { MOVING_FROM_KMH, PARKING_MS } from '../devices/device.ts';
 import type { DeviceEvent } from '../events/fleetEvent.ts';
 import { distanceM } from '../geo/distance.ts';
 import { MINUTE_MS } from '../lib/durations.ts';

@@ -1,6 +1,6 @@
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import type { StayBudget } from '../devices/stays/stayRoom.ts';
+import type { StayBudget } from '../devices/stays/stayCounts.ts';
 import { inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';
 import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';

@@ -1,5 +1,5 @@
 import { CidrSet } from '../access/cidrSet.ts';
-import { EXAMPLE_NOW_MS } from '../devices/deviceExamples.ts';
+import { EXAMPLE_NOW_MS } from '../devices/deviceViews.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Delivery } from './deliveries.sql.ts';
 import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';

@@ -1,4 +1,4 @@
-import { EXAMPLE_VAN } from '../devices/deviceExamples.ts';
+import { EXAMPLE_VAN } from '../devices/deviceViews.ts';
 import { EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { listAnswer } from '../http/answer.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import { upsertPod } from '../../src/changelog/pods.sql.ts';
-import { IMPORT_CHUNK } from '../../src/devices/register/importChunk.ts';
+import { IMPORT_CHUNK } from '../../src/devices/importDevices.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';

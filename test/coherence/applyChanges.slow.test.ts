@@ -9,8 +9,8 @@ import {
   type PositionUpdate,
   putDevices,
 } from '../../src/devices/changes/positionUpdates.ts';
+import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { type LatestPosition, NO_MOTION } from '../../src/devices/motion.ts';
 import { NO_PACKED_STAYS, packStays } from '../../src/devices/stays/packedStays.ts';
 import type { Stay } from '../../src/devices/stays/stays.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { pruneChanges, recordChange, recordPositions } from '../../src/changelog/changes.sql.ts';
 import { countPodsBehind } from '../../src/changelog/pods.sql.ts';
 import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
-import { NO_MOTION } from '../../src/devices/motion.ts';
+import { NO_MOTION } from '../../src/devices/device.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Fleet } from '../../src/console/page/fleet.ts';
 import { changeOf, knownDevice, statusAt } from '../../src/console/page/knownDevice.ts';
 import type { ChangedDevice, Device } from '../../src/console/page/types.ts';
-import { deviceStatus } from '../../src/devices/deviceStatus.ts';
+import { statusOf } from '../../src/devices/deviceJson.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
 const device: fc.Arbitrary<Device> = fc.record({
@@ -75,7 +75,7 @@ describe('the fleet that the console knows', () => {
         const { location } = knownDevice(one);
         const placed = location === null ? null : { ...location, speedKmh };
         const nowMs = (placed?.recordedAtMs ?? 0) + ageMs;
-        assert.equal(statusAt(placed, nowMs), deviceStatus(placed?.recordedAtMs ?? null, speedKmh, nowMs));
+        assert.equal(statusAt(placed, nowMs), statusOf(placed, nowMs));
       }),
     );
   });

@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { AreaGeometry } from '../../src/areas/area.ts';
-import { toVertices } from '../../src/areas/area.ts';
+import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { nearestRoute } from '../../src/devices/nearest.routes.ts';
-import { nearestBatchRoute } from '../../src/devices/nearestBatch.routes.ts';
+import { nearestBatchRoute, nearestRoute } from '../../src/devices/nearest.routes.ts';
 import type { Answer } from '../../src/http/answer.ts';
 import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
 import { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type DeviceStatus, deviceStatus } from '../../src/devices/deviceStatus.ts';
+import { type DeviceStatus, statusOf } from '../../src/devices/deviceJson.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);
@@ -22,7 +22,8 @@ describe('status', () => {
   ];
   for (const [name, ageMs, speedKmh, expected] of cases) {
     test(`${name}: ${expected}`, () => {
-      assert.equal(deviceStatus(ageMs === null ? null : NOW - ageMs, speedKmh, NOW), expected);
+      const position = ageMs === null ? null : { recordedAtMs: NOW - ageMs, speedKmh };
+      assert.equal(statusOf(position, NOW), expected);
     });
   }
 });

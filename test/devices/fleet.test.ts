@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { DeviceFields, LatestPosition } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import type { DeviceFields, LatestPosition } from '../../src/devices/motion.ts';
 import { distanceM } from '../../src/geo/distance.ts';
 
 const WORLDS = [1, 2, 3];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stays/stayRoom.ts';
+import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import type { Stay } from '../../src/devices/stays/stays.ts';
 import type { InOrderPoint } from '../../src/ingest/fix.ts';
 import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/geofences/evaluateGeofences.ts';

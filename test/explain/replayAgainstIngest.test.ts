@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import { StayBudget } from '../../src/devices/stays/stayRoom.ts';
+import { StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import { NO_STAYS } from '../../src/devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../src/events/fleetEvent.ts';
 import { AreaReplay, eventKey } from '../../src/explain/backtest/areaReplay.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { after, before, beforeEach, describe, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
-import { deleteDevice } from '../../src/devices/register/deleteDevice.ts';
+import { deleteDevice } from '../../src/devices/registerDevice.ts';
 import { EventCuts } from '../../src/events/eventParts.sql.ts';
 import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/pointPages.sql.ts';

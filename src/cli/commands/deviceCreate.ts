@@ -1,5 +1,5 @@
+import { TOO_MANY_DEVICES } from '../../devices/importDevices.ts';
 import { type CreateDeviceError, createDevice } from '../../devices/registerDevice.ts';
-import { TOO_MANY_DEVICES } from '../../devices/register/deviceQuota.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { defineCommand, unknownAccount } from '../command.ts';
 import { flag, optional, required } from '../option.ts';

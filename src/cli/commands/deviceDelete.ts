@@ -1,4 +1,4 @@
-import { type DeleteDeviceError, deleteDevice } from '../../devices/register/deleteDevice.ts';
+import { type DeleteDeviceError, deleteDevice } from '../../devices/registerDevice.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { defineCommand } from '../command.ts';
 import { required } from '../option.ts';

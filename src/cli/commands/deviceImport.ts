@@ -1,7 +1,7 @@
 import { CsvError, parse } from 'csv-parse/sync';
-import type { DevicePatch } from '../../devices/register/devicePatch.ts';
-import type { ImportCounts } from '../../devices/register/importChunk.ts';
 import {
+  type DevicePatch,
+  type ImportCounts,
   type ImportError,
   type ImportRow,
   importDevices,
@@ -9,8 +9,7 @@ import {
 } from '../../devices/importDevices.ts';
 import { isJsonObject, parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
-import type { CommandContext } from '../command.ts';
-import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
+import { type CommandContext, type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
 import { COLUMNS, fieldsOfCells, parseDevicePatch } from '../devices/parseDevicePatch.ts';
 import { operand, required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';

@@ -4,7 +4,7 @@ import { insertKey } from '../../access/keys.sql.ts';
 import { SCOPES } from '../../access/scopes.ts';
 import { writeWorlds } from '../../changelog/writeWorlds.ts';
 import type { Config } from '../../config.ts';
-import { importChunk } from '../../devices/register/importChunk.ts';
+import { importChunk } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
 import { hashPassword } from '../../tenants/password.ts';

@@ -1,4 +1,4 @@
-import type { DevicePatch } from '../../devices/register/devicePatch.ts';
+import type { DevicePatch } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { parseGroups, parseImei, parseName } from '../optionParsers.ts';
 

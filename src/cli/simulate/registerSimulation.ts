@@ -1,5 +1,5 @@
 import { writeWorlds } from '../../changelog/writeWorlds.ts';
-import { IMPORT_CHUNK, importChunk } from '../../devices/register/importChunk.ts';
+import { IMPORT_CHUNK, importChunk } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { insertAccount, lockForNewTenants, selectAccount } from '../../tenants/accounts.sql.ts';
 import { unknownAccount } from '../command.ts';

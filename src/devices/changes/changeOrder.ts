@@ -1,12 +1,27 @@
 import { invariant } from '../../lib/invariant.ts';
-import { SEGMENT_SLOTS, Segment } from './changeSegment.ts';
-import { type ChangedSlot, type ChangePlace, FirstChanges, isBehind } from './firstChanges.ts';
+import { roomFor, XidColumn } from './slotColumns.ts';
 
-/** A segment with so few entries is merged with the one beside it where there is room. */
+/** Entries of one segment. */
+const SEGMENT_SLOTS = 512;
+/** A segment with so few entries is merged with its neighbour if there is room. */
 const SPARSE = SEGMENT_SLOTS / 4;
 const NONE = -1;
-/** Room for slots grows by this factor: copying stays cheap, and little room is unused. */
-const GROWTH = 1.25;
+
+/** A place in the order: by transaction, then by id. */
+export interface ChangePlace {
+  readonly xid: number;
+  readonly id: number;
+}
+
+/** The transactions of the last movement and of the last edit. */
+export interface ChangeXids {
+  readonly movedXid: number;
+  readonly editedXid: number;
+}
+
+export interface ChangedSlot extends ChangePlace, ChangeXids {
+  readonly slot: number;
+}
 
 /** Which changes a page is made of. */
 export interface ChangeQuery {
@@ -209,7 +224,7 @@ export class ChangeOrder {
   #makeRoom(slot: number): void {
     const { length } = this.#segmentOf;
     if (slot < length) return;
-    const room = Math.max(slot + 1, 16, Math.ceil(length * GROWTH));
+    const room = roomFor(slot, length);
     this.#moved.grow(room);
     this.#edited.grow(room);
     this.#placeIn = grown(new Uint16Array(room), this.#placeIn);
@@ -234,47 +249,97 @@ function grown<T extends Int32Array | Uint16Array>(room: T, from: T): T {
   return room;
 }
 
-const OFFSET_MAX = 2 ** 32 - 1;
-/** How far back transactions are exact after the base was raised. */
-const KEPT_XIDS = 2 ** 31;
+/** Slots that changed at about the same time, in any order, with the bounds of what is in it. */
+class Segment {
+  readonly number: number;
+  readonly slots = new Int32Array(SEGMENT_SLOTS);
+  count = 0;
+  /** Nothing in it is before (minXid, minId) or behind (maxXid, maxId). */
+  minXid = Number.POSITIVE_INFINITY;
+  minId = 0;
+  maxXid = Number.NEGATIVE_INFINITY;
+  maxId = 0;
+  /** No segment before this one holds a later transaction. */
+  reach = 0;
+  before: Segment | null;
+  behind: Segment | null = null;
 
-/**
- * A transaction id for each slot, in four bytes: its distance from a base. Ids of the last two billion transactions are
- * exact, and all ids are while there have been fewer than four billion. Older ones read as the base, which is later: a
- * reader of the changes since then may see one twice but misses none.
- */
-class XidColumn {
-  #offsets = new Uint32Array(0);
-  #baseXid = 0;
-
-  at(slot: number): number {
-    return this.#baseXid + (this.#offsets[slot] as number);
+  constructor(number: number, before: Segment | null) {
+    this.number = number;
+    this.before = before;
   }
 
-  /** Returns whether the base was raised, and with it the ids of other slots that were lower. */
-  put(slot: number, xid: number): boolean {
-    const isRaised = xid - this.#baseXid > OFFSET_MAX;
-    if (isRaised) this.#raiseBase(xid - KEPT_XIDS);
-    this.#offsets[slot] = Math.max(0, xid - this.#baseXid);
-    return isRaised;
-  }
-
-  /** The lowest id that can be read. */
-  get baseXid(): number {
-    return this.#baseXid;
-  }
-
-  grow(room: number): void {
-    const offsets = new Uint32Array(room);
-    offsets.set(this.#offsets);
-    this.#offsets = offsets;
-  }
-
-  #raiseBase(baseXid: number): void {
-    const by = baseXid - this.#baseXid;
-    this.#baseXid = baseXid;
-    for (let slot = 0; slot < this.#offsets.length; slot++) {
-      this.#offsets[slot] = Math.max(0, (this.#offsets[slot] as number) - by);
+  cover(xid: number, id: number, reach: number): void {
+    if (xid < this.minXid || (xid === this.minXid && id < this.minId)) {
+      this.minXid = xid;
+      this.minId = id;
     }
+    if (xid > this.maxXid || (xid === this.maxXid && id > this.maxId)) {
+      this.maxXid = xid;
+      this.maxId = id;
+    }
+    this.reach = reach;
+  }
+
+  coverAll(other: Segment): void {
+    const reach = Math.max(this.reach, other.reach);
+    this.cover(other.minXid, other.minId, reach);
+    this.cover(other.maxXid, other.maxId, reach);
+  }
+
+  /** Any of its entries that were older may be of this transaction now. */
+  raise(xid: number): void {
+    if (this.maxXid < xid) {
+      this.maxXid = xid;
+      this.maxId = Number.MAX_SAFE_INTEGER;
+    }
+    this.reach = Math.max(this.reach, xid);
+  }
+
+  endsBefore({ xid, id }: ChangePlace): boolean {
+    return !isBehind(this.maxXid, this.maxId, { xid, id });
+  }
+}
+
+function isBehind(xid: number, id: number, place: ChangePlace): boolean {
+  return xid > place.xid || (xid === place.xid && id > place.id);
+}
+
+/** The first `count` of the changes that are offered. */
+class FirstChanges {
+  readonly #count: number;
+  #found: ChangedSlot[] = [];
+  /** Changes after this one are not taken. */
+  #last: ChangePlace | null = null;
+
+  constructor(count: number) {
+    this.#count = count;
+  }
+
+  get isFull(): boolean {
+    this.#cut();
+    return this.#found.length === this.#count;
+  }
+
+  isBefore(xid: number, id: number): boolean {
+    return this.#last !== null && isBehind(xid, id, this.#last);
+  }
+
+  offer(change: ChangedSlot): void {
+    if (this.isBefore(change.xid, change.id)) return;
+    this.#found.push(change);
+    if (this.#found.length >= 4 * this.#count) this.#cut();
+  }
+
+  inOrder(): ChangedSlot[] {
+    this.#cut();
+    return this.#found;
+  }
+
+  #cut(): void {
+    this.#found.sort((a, b) => a.xid - b.xid || a.id - b.id);
+    if (this.#found.length < this.#count) return;
+    this.#found.length = this.#count;
+    this.#last = this.#found[this.#count - 1] as ChangedSlot;
   }
 }

@@ -1,7 +1,12 @@
-import type { Device } from '../device.ts';
-import type { Motion } from '../motion.ts';
-import { ChangeOrder, type ChangeQuery } from './changeOrder.ts';
-import type { ChangedSlot, ChangePlace, ChangeXids } from './firstChanges.ts';
+import type { Device, Motion } from '../device.ts';
+import {
+  type ChangedSlot,
+  ChangeOrder,
+  type ChangePlace,
+  type ChangeQuery,
+  type ChangeXids,
+} from './changeOrder.ts';
+import { MotionTable } from './slotColumns.ts';
 
 /** How many devices that left a world are remembered for its readers, at most. */
 const REMOVALS_MAX = 100_000;
@@ -149,46 +154,20 @@ export class WorldChanges {
   }
 }
 
-const GROWTH = 1.25;
-const IGNITIONS = [null, false, true] as const;
+/**
+ * Merges pages of the changes of two worlds. No two changes of the result have the same place, so that a page may end
+ * behind any of them.
+ */
+export function mergeChanges(first: readonly Changed[], second: readonly Changed[]): Changed[] {
+  const merged = [...first, ...second].sort(byPlace);
+  return merged.filter((change, n) => !isSamePlace(change, merged[n - 1]));
+}
 
-/** Heading, ignition and revision of devices by slot, in 13 bytes each. The transaction is kept by ChangeOrder. */
-export class MotionTable {
-  #headings = new Float64Array(0);
-  #revisions = new Uint32Array(0);
-  #ignitions = new Uint8Array(0);
+/** A device that went from one world to the other has the same place in both: it comes before its removal. */
+function byPlace(a: Changed, b: Changed): number {
+  return a.xid - b.xid || a.id - b.id || Number(a.device === null) - Number(b.device === null);
+}
 
-  put(slot: number, { headingDeg, ignition, revision }: Omit<Motion, 'xid'>): void {
-    this.#makeRoom(slot);
-    this.#headings[slot] = headingDeg;
-    this.#revisions[slot] = revision;
-    this.#ignitions[slot] = IGNITIONS.indexOf(ignition);
-  }
-
-  headingDeg(slot: number): number {
-    return this.#headings[slot] as number;
-  }
-
-  ignition(slot: number): boolean | null {
-    return IGNITIONS[this.#ignitions[slot] as number] ?? null;
-  }
-
-  revision(slot: number): number {
-    return this.#revisions[slot] as number;
-  }
-
-  #makeRoom(slot: number): void {
-    const { length } = this.#headings;
-    if (slot < length) return;
-    const room = Math.max(slot + 1, 16, Math.ceil(length * GROWTH));
-    const headings = new Float64Array(room);
-    const revisions = new Uint32Array(room);
-    const ignitions = new Uint8Array(room);
-    headings.set(this.#headings);
-    revisions.set(this.#revisions);
-    ignitions.set(this.#ignitions);
-    this.#headings = headings;
-    this.#revisions = revisions;
-    this.#ignitions = ignitions;
-  }
+function isSamePlace(a: ChangePlace, b: ChangePlace | undefined): boolean {
+  return a.xid === b?.xid && a.id === b.id;
 }

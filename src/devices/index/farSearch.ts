@@ -1,16 +1,8 @@
 import { distanceM } from '../../geo/distance.ts';
 import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
-import type { LeafScan } from './leafScan.ts';
-import {
-  HALF_DIAGONALS,
-  HALVES,
-  LATTICE_CENTRE,
-  type NearestHits,
-  STEPS_PER_M,
-  workOfDistance,
-} from './nearestHits.ts';
-import { EMPTY, type Trie } from './trie.ts';
+import { type NearestHits, workOfDistance } from './nearestHits.ts';
+import { EMPTY, gapSq, HALF_DIAGONALS, HALVES, LATTICE_CENTRE, STEPS_PER_M } from './trie.ts';
 
 /**
  * The part of a search that visits cells far from the query. There the chord alone is a poor bound: a whole city may
@@ -19,30 +11,32 @@ import { EMPTY, type Trie } from './trie.ts';
  */
 export class FarSearch {
   private readonly hits: NearestHits;
-  private readonly leaves: LeafScan;
   /** The query in lattice steps. */
   private readonly query: Float64Array;
+  private readonly scan: (leaf: number) => void;
   private readonly bound = new CellBound();
   private children = new Int32Array(0);
-  private lat = 0;
-  private lng = 0;
 
-  constructor(hits: NearestHits, leaves: LeafScan, query: Float64Array) {
+  /** `scan` offers the devices of a leaf to `hits`. */
+  constructor(hits: NearestHits, query: Float64Array, scan: (leaf: number) => void) {
     this.hits = hits;
-    this.leaves = leaves;
     this.query = query;
-  }
-
-  reset(trie: Trie, lat: number, lng: number): void {
-    this.children = trie.children;
-    this.lat = lat;
-    this.lng = lng;
+    this.scan = scan;
   }
 
   /**
-   * Visits a cell: its reference, its depth, and its centre seen from the query, the axis that is halved next first.
+   * Visits a cell of a trie with these `children`: its reference, its depth, and its centre seen from the query, the
+   * axis that is halved next first.
    */
-  visit(ref: number, depth: number, c0: number, c1: number, c2: number): void {
+  visit(
+    children: Int32Array<ArrayBuffer>,
+    ref: number,
+    depth: number,
+    c0: number,
+    c1: number,
+    c2: number,
+  ): void {
+    this.children = children;
     this.hits.measureCandidates();
     this.visitCell(ref, depth, c0, c1, c2, -Infinity, -Infinity, -Infinity);
   }
@@ -96,7 +90,7 @@ export class FarSearch {
   }
 
   private measureBound(depth: number, c0: number, c1: number, c2: number): void {
-    this.bound.measure(this.lat, this.lng, this.query, depth, c0, c1, c2);
+    this.bound.measure(this.hits.lat, this.hits.lng, this.query, depth, c0, c1, c2);
     this.hits.spend(2 * workOfDistance(this.bound.minDistanceM));
   }
 
@@ -104,26 +98,11 @@ export class FarSearch {
     const { hits } = this;
     const { reachSq } = hits;
     hits.narrow(chordOfArc(hits.reachM - arcExcessM));
-    this.leaves.scan(leaf);
+    this.scan(leaf);
     hits.widen(reachSq);
   }
 }
 
-/** The distance of a cell from the query along one axis, squared. */
-export function gapSq(centre: number, half: number): number {
-  const gap = Math.max(0, Math.abs(centre) - half);
-  return gap * gap;
-}
-
-/** True when one geodesic for the whole cell pays off: it is far away, and small compared to its distance. */
-export function isFar(chordSq: number, depth: number): boolean {
-  return chordSq >= FAR_SQ && HALF_DIAGONALS[depth]! * FAR_RATIO <= Math.sqrt(chordSq);
-}
-
-/** At less than this, arc and chord differ by less than 30 m. */
-const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
-/** A far cell is at least this many half diagonals away. */
-const FAR_RATIO = 12;
 /** A cell a quarter as wide is measured again: a quarter was the best among an eighth, a quarter and a half. */
 const BOUND_DEPTHS = 6;
 

@@ -1,6 +1,16 @@
 import { distanceM } from '../../geo/distance.ts';
 import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from '../../geo/wgs84.ts';
-import { HitHeap, type NearHit, type Precedes } from './hitHeap.ts';
+import { invariant } from '../../lib/invariant.ts';
+import { STEPS_PER_M } from './trie.ts';
+
+/** A device found near a position. */
+export interface NearHit {
+  readonly slot: number;
+  readonly distanceM: number;
+}
+
+/** Whether the first of two slots that are equally far away comes first. */
+export type Precedes = (slot: number, other: number) => boolean;
 
 /**
  * The nearest devices that one search has met so far. Squared chords are in lattice steps.
@@ -26,8 +36,9 @@ export class NearestHits {
   /** Devices are measured as they are met, instead of being gathered first. */
   private isMeasuring = false;
   private positions = new Float64Array(0);
-  private lat = 0;
-  private lng = 0;
+  /** The query, in degrees. */
+  lat = 0;
+  lng = 0;
   /** From a pole, longitudes make no difference: see distanceM. */
   private isAtPole = false;
   private measuredLat = 0;
@@ -154,6 +165,89 @@ const MAX_WORK = 2_000;
 const MAX_CANDIDATES = 4096;
 
 /**
+ * The nearest slots so far, by a distance of any kind and then by `precedes`. A binary heap with the worst on top,
+ * reused for every search.
+ */
+class HitHeap {
+  /** Nothing beyond this distance is accepted any more. */
+  reach = 0;
+  private limit = 0;
+  private count = 0;
+  private precedes: Precedes = (slot, other) => slot < other;
+  private readonly distances = new Float64Array(MAX_LIMIT);
+  private readonly slots = new Int32Array(MAX_LIMIT);
+
+  /** Starts over, for the best `limit` (1 to 1000) of the slots no farther than `reach`. */
+  reset(limit: number, reach: number, precedes: Precedes): void {
+    invariant(
+      Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT,
+      'position index: limit out of range',
+    );
+    invariant(reach >= 0, 'position index: maxM is not a distance');
+    this.limit = limit;
+    this.count = 0;
+    this.reach = reach;
+    this.precedes = precedes;
+  }
+
+  offer(distance: number, slot: number): void {
+    if (distance > this.reach) return;
+    if (this.count < this.limit) this.siftUp(this.count++, distance, slot);
+    else if (this.isWorse(0, distance, slot)) this.siftDown(distance, slot);
+    if (this.count === this.limit) this.reach = this.distances[0]!;
+  }
+
+  /** Empties the heap into a list, best first; distances are metres. */
+  drain(): NearHit[] {
+    const hits = new Array<NearHit>(this.count);
+    while (this.count > 0) {
+      const last = --this.count;
+      hits[last] = { slot: this.slots[0]!, distanceM: this.distances[0]! };
+      this.siftDown(this.distances[last]!, this.slots[last]!);
+    }
+    return hits;
+  }
+
+  private siftUp(from: number, distance: number, slot: number): void {
+    let hole = from;
+    while (hole > 0) {
+      const parent = (hole - 1) >> 1;
+      if (this.isWorse(parent, distance, slot)) break;
+      this.fill(hole, this.distances[parent]!, this.slots[parent]!);
+      hole = parent;
+    }
+    this.fill(hole, distance, slot);
+  }
+
+  /** Replaces the top. */
+  private siftDown(distance: number, slot: number): void {
+    let hole = 0;
+    for (let child = 1; child < this.count; child = 2 * hole + 1) {
+      const right = child + 1;
+      if (right < this.count && this.isWorse(right, this.distances[child]!, this.slots[child]!))
+        child = right;
+      if (!this.isWorse(child, distance, slot)) break;
+      this.fill(hole, this.distances[child]!, this.slots[child]!);
+      hole = child;
+    }
+    this.fill(hole, distance, slot);
+  }
+
+  private isWorse(at: number, distance: number, slot: number): boolean {
+    const present = this.distances[at]!;
+    return present > distance || (present === distance && this.precedes(slot, this.slots[at]!));
+  }
+
+  private fill(at: number, distance: number, slot: number): void {
+    this.distances[at] = distance;
+    this.slots[at] = slot;
+  }
+}
+
+/** Bounds the memory of a search; far more than any page of results. */
+const MAX_LIMIT = 1000;
+
+/**
  * The squared chord beyond which nothing is within this geodesic distance. The step allows for the rounding to the
  * lattice (0.9 steps), the factor for the error of distanceM (1e-9).
  */
@@ -195,22 +289,3 @@ export function maxGeodesicM(chordM: number): number {
 }
 
 const LEAST_RADIUS_M = (POLAR_RADIUS_M * POLAR_RADIUS_M) / EQUATORIAL_RADIUS_M;
-
-// The position index keeps earth-centred coordinates as integers. They need half the memory of doubles, and the bits of
-// a coordinate are its path through the trie. A step is 6 mm: positions that differ less can share a lattice point.
-
-/** Coordinates run from 0 to 2^31 - 1 on each axis; the equator just fits. */
-export const LATTICE_BITS = 31;
-/** The earth's centre on each axis. */
-export const LATTICE_CENTRE = 2 ** (LATTICE_BITS - 1);
-export const STEPS_PER_M = (LATTICE_CENTRE - 1) / EQUATORIAL_RADIUS_M;
-/** Depth of the cells that are a single lattice point, when cells halve along x, y and z in turn. */
-export const MAX_DEPTH = 3 * LATTICE_BITS;
-
-/** Half the side of a cell along the axis that is halved at this depth; the sides halved before are shorter. */
-export const HALVES = Float64Array.from(
-  { length: MAX_DEPTH + 3 },
-  (_, depth) => LATTICE_CENTRE / 2 ** Math.floor(depth / 3),
-);
-/** The distance from the centre of a cell at this depth to a corner. */
-export const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));

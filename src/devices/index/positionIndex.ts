@@ -2,12 +2,10 @@ import { isLatLng } from '../../geo/latLng.ts';
 import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { type Cell, splitCell, WHOLE_EARTH } from './cell.ts';
-import type { NearHit, Precedes } from './hitHeap.ts';
-import { LATTICE_CENTRE, STEPS_PER_M } from './nearestHits.ts';
+import type { NearHit, Precedes } from './nearestHits.ts';
 import type { Rank, RankOf } from './overflowBucket.ts';
-import { EVERYTHING, Search } from './search.ts';
-import { type SlotPositions, Trie } from './trie.ts';
+import { type Cell, Search, splitCell, WHOLE_EARTH } from './search.ts';
+import { LATTICE_CENTRE, type SlotPositions, STEPS_PER_M, Trie } from './trie.ts';
 
 /** The query of a search that continues while devices move. */
 export interface SearchInSteps {
@@ -104,7 +102,17 @@ export class PositionIndex implements SlotPositions {
    */
   near(lat: number, lng: number, limit: number, maxM = Infinity): NearHit[] | null {
     invariant(isLatLng(lat, lng), 'position index: not a position');
-    const hits = search.run(this.trie, this.positions, lat, lng, limit, maxM, this.precedes, EVERYTHING);
+    const hits = search.run(
+      this.trie,
+      this.positions,
+      lat,
+      lng,
+      limit,
+      maxM,
+      this.precedes,
+      WHOLE_EARTH,
+      null,
+    );
     return search.isCut ? null : hits;
   }
 
@@ -122,8 +130,8 @@ export class PositionIndex implements SlotPositions {
     const cells: Cell[] = [WHOLE_EARTH];
     for (let cell = cells.pop(); cell !== undefined; cell = cells.pop()) {
       const { trie, positions, precedes } = this;
-      offer(search.run(trie, positions, lat, lng, limit, query.reachM, precedes, { cell, skipped }));
-      if (search.isCut) cells.push(...splitCell(trie, cell, search.queryPoint, search.lastPosition));
+      offer(search.run(trie, positions, lat, lng, limit, query.reachM, precedes, cell, skipped));
+      if (search.isCut) cells.push(...splitCell(trie, cell, search.query, search.lastPosition));
       yield;
     }
   }

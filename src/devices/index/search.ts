@@ -1,34 +1,56 @@
 import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
-import { type Cell, WHOLE_EARTH } from './cell.ts';
-import { FarSearch, gapSq, isFar } from './farSearch.ts';
-import type { NearHit, Precedes } from './hitHeap.ts';
-import { LeafScan } from './leafScan.ts';
-import { HALVES, LATTICE_CENTRE, MAX_DEPTH, NearestHits, STEPS_PER_M } from './nearestHits.ts';
-import { EMPTY, type Trie } from './trie.ts';
+import { FarSearch } from './farSearch.ts';
+import { NearestHits, type NearHit, type Precedes } from './nearestHits.ts';
+import type { ColocatedDevices } from './overflowBucket.ts';
+import {
+  BLOCK_SHIFT,
+  EMPTY,
+  ENTRY_INTS,
+  gapSq,
+  HALF_DIAGONALS,
+  HALVES,
+  LATTICE_CENTRE,
+  MAX_DEPTH,
+  OVERFLOWED,
+  SLOT,
+  STEPS_PER_M,
+  type Trie,
+} from './trie.ts';
 
-/** What a search is confined to. */
-export interface SearchPart {
-  readonly cell: Cell;
-  /** Slots that are left out; null: none. */
-  readonly skipped: ReadonlySet<number> | null;
+/** A cell of the lattice. It does not depend on the trie, so it stays valid when the trie changes. */
+export interface Cell {
+  readonly depth: number;
+  /** Its lower corner. */
+  readonly x: number;
+  readonly y: number;
+  readonly z: number;
+  /** In a cell of one lattice point: only the positions of its overflow bucket after this key; null: all. */
+  readonly afterPosition: string | null;
 }
 
-export const EVERYTHING: SearchPart = { cell: WHOLE_EARTH, skipped: null };
+export const WHOLE_EARTH: Cell = { depth: 0, x: 0, y: 0, z: 0, afterPosition: null };
 
 /**
  * Finds the devices nearest to a position, exactly by `distanceM`. Nearby, cells are visited by their chords (`visit`);
  * far away, where chords are poor bounds, by geodesics to groups of devices (FarSearch). What is found goes to
- * NearestHits, which also limits the work: a search that `isCut` can be repeated on smaller parts. Lengths without a
+ * NearestHits, which also limits the work: a search that `isCut` can be repeated on smaller cells. Lengths without a
  * unit in their name are lattice steps. One instance serves all tries, one call at a time.
  */
 export class Search {
-  private readonly query = new Float64Array(3);
+  /** Where the query of the last run was, in lattice steps. */
+  readonly query = new Float64Array(3);
+  /** In a run on a single lattice point: the key of the last position whose devices were all offered. */
+  lastPosition: string | null = null;
   private readonly hits = new NearestHits();
-  private readonly leaves = new LeafScan(this.hits, this.query);
-  private readonly far = new FarSearch(this.hits, this.leaves, this.query);
+  private readonly far = new FarSearch(this.hits, this.query, (leaf) => this.scan(leaf));
   private readonly stack = new Float64Array(STACK_FIELDS * MAX_DEPTH);
+  private trie: Trie | null = null;
+  private pool = new Int32Array(0);
+  private limit = 0;
+  private skipped: ReadonlySet<number> | null = null;
+  private afterPosition: string | null = null;
 
-  /** `positions` holds lat and lng of slot s at 2s and 2s + 1. */
+  /** `positions` holds lat and lng of slot s at 2s and 2s + 1. Slots in `skipped` are left out. */
   run(
     trie: Trie,
     positions: Float64Array<ArrayBuffer>,
@@ -37,13 +59,17 @@ export class Search {
     limit: number,
     maxM: number,
     precedes: Precedes,
-    { cell, skipped }: SearchPart,
+    cell: Cell,
+    skipped: ReadonlySet<number> | null,
   ): NearHit[] {
     // In a single lattice point devices are measured at once, so that each position is finished before the next.
     const isPoint = cell.depth === MAX_DEPTH;
     this.hits.reset(positions, lat, lng, limit, maxM, precedes, isPoint);
-    this.leaves.reset(trie, limit, skipped, cell.afterPosition);
-    this.far.reset(trie, lat, lng);
+    this.trie = trie;
+    this.pool = trie.pool;
+    this.limit = limit;
+    this.skipped = skipped;
+    this.afterPosition = cell.afterPosition;
     writeSurfacePoint(lat, lng, this.query, 0);
     for (let axis = 0; axis < 3; axis++) this.query[axis] = this.query[axis]! * STEPS_PER_M + LATTICE_CENTRE;
     this.visit(trie, cell);
@@ -53,16 +79,6 @@ export class Search {
   /** True when the last run ended before it was complete. */
   get isCut(): boolean {
     return this.hits.isCut;
-  }
-
-  /** Where the query of the last run was, in lattice steps. */
-  get queryPoint(): Float64Array {
-    return this.query;
-  }
-
-  /** The key of the last finished position in a run on a single lattice point. */
-  get lastPosition(): string | null {
-    return this.leaves.lastPosition;
   }
 
   /** Depth first, the nearer half first; the other halves wait on the stack with their squared chord to the query. */
@@ -87,9 +103,9 @@ export class Search {
     let top = 0;
     for (;;) {
       if (isFar(chordSq, depth)) {
-        this.far.visit(ref, depth, c0, c1, c2);
+        this.far.visit(children, ref, depth, c0, c1, c2);
       } else if (ref < 0) {
-        this.leaves.scan(ref);
+        this.scan(ref);
       } else if (ref > 0) {
         const toNear = c0 < 0 ? HALVES[depth]! / 2 : -HALVES[depth]! / 2;
         const near = c0 < 0 ? 2 * ref + 1 : 2 * ref;
@@ -125,7 +141,122 @@ export class Search {
       c2 = stack[top + 4]!;
     }
   }
+
+  /** Offers the devices of a leaf that are within reach. */
+  private scan(leaf: number): void {
+    const { pool, hits, skipped } = this;
+    const x = this.query[0]!;
+    const y = this.query[1]!;
+    const z = this.query[2]!;
+    hits.spend(BLOCK_WORK);
+    const base = ~leaf << BLOCK_SHIFT;
+    const count = pool[base]!;
+    if (count === OVERFLOWED) {
+      this.scanBucket(leaf);
+      return;
+    }
+    const last = base + ENTRY_INTS * count;
+    for (let entry = base + ENTRY_INTS; entry <= last; entry += ENTRY_INTS) {
+      const dx = pool[entry]! - x;
+      const dy = pool[entry + 1]! - y;
+      const dz = pool[entry + 2]! - z;
+      const chordSq = dx * dx + dy * dy + dz * dz;
+      if (chordSq > hits.reachSq) continue;
+      const slot = pool[entry + SLOT]!;
+      if (skipped === null || !skipped.has(slot)) hits.meet(slot, chordSq);
+    }
+  }
+
+  /** Offers the first few devices of each position: the others are equally far and rank lower. */
+  private scanBucket(leaf: number): void {
+    const { pool, hits, query } = this;
+    const entry = (~leaf << BLOCK_SHIFT) + ENTRY_INTS;
+    const dx = pool[entry]! - query[0]!;
+    const dy = pool[entry + 1]! - query[1]!;
+    const dz = pool[entry + 2]! - query[2]!;
+    const chordSq = dx * dx + dy * dy + dz * dz;
+    const bucket = this.trie!.bucketOf(~leaf);
+    this.lastPosition = this.afterPosition;
+    for (;;) {
+      const positions = bucket.positionsAfter(this.lastPosition, POSITIONS_AT_ONCE);
+      for (const position of positions) {
+        if (chordSq > hits.reachSq) return;
+        this.meetColocated(position, chordSq);
+        if (!hits.isCut) this.lastPosition = position.key;
+      }
+      if (positions.length < POSITIONS_AT_ONCE) return;
+    }
+  }
+
+  private meetColocated({ slots }: ColocatedDevices, chordSq: number): void {
+    this.hits.spend(POSITION_WORK);
+    let wanted = this.limit;
+    for (let from = 0; wanted > 0 && from < slots.size; from += this.limit) {
+      for (const slot of slots.slice(from, this.limit)) {
+        if (this.skipped?.has(slot) === true) continue;
+        this.hits.meet(slot, chordSq);
+        if (--wanted === 0) return;
+      }
+    }
+  }
 }
 
 /** Reference, depth, centre, squared chord. */
 const STACK_FIELDS = 6;
+/** In units of one distance on the ellipsoid, as NearestHits counts work. */
+const BLOCK_WORK = 0.5;
+const POSITION_WORK = 1;
+/** Positions that are read from an overflow bucket together. */
+const POSITIONS_AT_ONCE = 64;
+
+/** True when one geodesic for the whole cell pays off: it is far away, and small compared to its distance. */
+function isFar(chordSq: number, depth: number): boolean {
+  return chordSq >= FAR_SQ && HALF_DIAGONALS[depth]! * FAR_RATIO <= Math.sqrt(chordSq);
+}
+
+/** At less than this, arc and chord differ by less than 30 m. */
+const FAR_SQ = (300_000 * STEPS_PER_M) ** 2;
+/** A far cell is at least this many half diagonals away. */
+const FAR_RATIO = 12;
+
+/**
+ * Smaller cells that together contain all devices of the cell, the farthest from the query first. A cell of one lattice
+ * point is continued after the position with the key `lastPosition`.
+ */
+export function splitCell(trie: Trie, cell: Cell, query: Float64Array, lastPosition: string | null): Cell[] {
+  if (cell.depth === MAX_DEPTH) return [{ ...cell, afterPosition: lastPosition }];
+  let cells = [cell];
+  for (let n = 0; n < HALVINGS; n++) cells = cells.flatMap((each) => halvesOf(trie, each, query));
+  return cells;
+}
+
+/** How often a cell is halved at once: more would create needless cells, fewer would search large cells for nothing. */
+const HALVINGS = 3;
+
+/** The two halves, the farther first. One cell when it cannot be halved, none when it is empty. */
+function halvesOf(trie: Trie, cell: Cell, query: Float64Array): Cell[] {
+  for (let at = cell; ; ) {
+    if (at.depth === MAX_DEPTH) return [at];
+    const axis = at.depth % 3;
+    const step = HALVES[at.depth]!;
+    const lower = { ...at, depth: at.depth + 1 };
+    const upper = {
+      ...lower,
+      x: at.x + (axis === 0 ? step : 0),
+      y: at.y + (axis === 1 ? step : 0),
+      z: at.z + (axis === 2 ? step : 0),
+    };
+    const isLowerEmpty = isEmpty(trie, lower);
+    const isUpperEmpty = isEmpty(trie, upper);
+    if (!isLowerEmpty && !isUpperEmpty) {
+      const middle = axis === 0 ? upper.x : axis === 1 ? upper.y : upper.z;
+      return query[axis]! < middle ? [upper, lower] : [lower, upper];
+    }
+    if (isLowerEmpty && isUpperEmpty) return [];
+    at = isLowerEmpty ? upper : lower;
+  }
+}
+
+function isEmpty(trie: Trie, { depth, x, y, z }: Cell): boolean {
+  return trie.refAt(depth, x, y, z) === EMPTY;
+}

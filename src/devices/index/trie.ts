@@ -1,18 +1,43 @@
-import { LATTICE_BITS, MAX_DEPTH } from './nearestHits.ts';
+import { EQUATORIAL_RADIUS_M } from '../../geo/wgs84.ts';
 import { OverflowBucket, type RankOf } from './overflowBucket.ts';
+
+// The position index keeps earth-centred coordinates as integers. They need half the memory of doubles, and the bits of
+// a coordinate are its path through the trie. A step is 6 mm: positions that differ less can share a lattice point.
+
+/** Coordinates run from 0 to 2^31 - 1 on each axis; the equator just fits. */
+const LATTICE_BITS = 31;
+/** The earth's centre on each axis. */
+export const LATTICE_CENTRE = 2 ** (LATTICE_BITS - 1);
+export const STEPS_PER_M = (LATTICE_CENTRE - 1) / EQUATORIAL_RADIUS_M;
+/** Depth of the cells that are a single lattice point, when cells halve along x, y and z in turn. */
+export const MAX_DEPTH = 3 * LATTICE_BITS;
+
+/** Half the side of a cell along the axis that is halved at this depth; the sides halved before are shorter. */
+export const HALVES = Float64Array.from(
+  { length: MAX_DEPTH + 3 },
+  (_, depth) => LATTICE_CENTRE / 2 ** Math.floor(depth / 3),
+);
+/** The distance from the centre of a cell at this depth to a corner. */
+export const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
+
+/** The distance along one axis from the query to a cell, given by its centre as seen from the query, squared. */
+export function gapSq(centre: number, half: number): number {
+  const gap = Math.max(0, Math.abs(centre) - half);
+  return gap * gap;
+}
 
 /**
  * A reference between cells is positive for an inner node, negative for a leaf (`~ref` is its first block), or this.
  */
 export const EMPTY = 0;
 /** Where `children` holds the reference to the root: node 0 is never a child of another node. */
-export const ROOT = 0;
+const ROOT = 0;
 
 // A block is 128 integers, 512 bytes: a header (count, link, depth) and 31 entries (x, y, z, slot).
 export const BLOCK_SHIFT = 7;
 export const ENTRY_INTS = 4;
 /** The overflow bucket of an overflowed block, or the next free block of a free one. */
-export const LINK = 1;
+const LINK = 1;
 export const SLOT = 3;
 const DEPTH = 2;
 const BLOCK_CAPACITY = (1 << BLOCK_SHIFT) / ENTRY_INTS - 1;

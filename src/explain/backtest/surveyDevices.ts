@@ -1,8 +1,7 @@
 import type { Shape } from '../../areas/shape.ts';
+import type { DeviceFields } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
-import type { DeviceFields } from '../../devices/motion.ts';
-import type { ProcessorBudget, Steps, WorkTurns } from '../../lib/workTurns.ts';
-import { Pace } from '../../lib/workTurns.ts';
+import { Pace, type ProcessorBudget, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { DevicePart } from '../replayPages.sql.ts';
 import {

@@ -1,6 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
-import { ONE_DEVICE } from '../../devices/imeiParameter.ts';
+import { ONE_DEVICE } from '../../devices/imei.ts';
 import { type Answer, errorAnswer } from '../../http/answer.ts';
 import { CutAnswer, type StreamedBody } from '../../http/body/streamedBody.ts';
 import { NotBegun } from '../../http/notBegun.ts';

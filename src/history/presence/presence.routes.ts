@@ -1,7 +1,7 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import { shapeOf } from '../../areas/shape.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceExamples.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceViews.ts';
 import { distanceM } from '../../geo/distance.ts';
 import { isLatLng } from '../../geo/latLng.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';

@@ -1,5 +1,5 @@
 import { statusOf } from '../../devices/deviceJson.ts';
-import { DEVICE_NAMES } from '../../devices/deviceSchemas.ts';
+import { DEVICE_NAMES } from '../../devices/deviceViews.ts';
 import { integer, number, type Schema, shapeOf, time } from '../../http/openapi/schema.ts';
 import { formatIso } from '../../lib/isoTime.ts';
 import type { PresentDevice } from './presenceSearch.ts';

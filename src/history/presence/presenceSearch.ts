@@ -1,5 +1,5 @@
-import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { Device } from '../../devices/device.ts';
+import type { Fleet } from '../../devices/fleet.memory.ts';
 import type { ProcessorBudget, Steps, WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { unpackRowIf } from '../packedRows.sql.ts';

@@ -1,6 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
-import { ONE_DEVICE } from '../../devices/imeiParameter.ts';
+import { ONE_DEVICE } from '../../devices/imei.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';

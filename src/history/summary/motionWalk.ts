@@ -1,4 +1,4 @@
-import { MOVING_FROM_KMH, PARKING_MS } from '../../devices/deviceStatus.ts';
+import { MOVING_FROM_KMH, PARKING_MS } from '../../devices/device.ts';
 import { distanceM } from '../../geo/distance.ts';
 
 /** A point of a track, as a summary needs it. */

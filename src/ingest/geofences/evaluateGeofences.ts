@@ -1,4 +1,4 @@
-import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
+import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
 import { NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';

@@ -1,7 +1,7 @@
 import type { AreaDefinition } from '../../areas/area.ts';
 import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import type { Shape } from '../../areas/shape.ts';
-import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayRoom.ts';
+import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import { inOneGo, Pace, type Steps } from '../../lib/workTurns.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { IMPORT_CHUNK } from '../../../src/devices/register/importChunk.ts';
+import { IMPORT_CHUNK } from '../../../src/devices/importDevices.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { watchFeed } from '../feed.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { TOO_MANY_DEVICES } from '../../../src/devices/register/deviceQuota.ts';
+import { TOO_MANY_DEVICES } from '../../../src/devices/importDevices.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { type FleetRun, runFleet } from '../runFleet.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arcExcessSlope, arcM, chordOfArc } from '../../../src/devices/index/farSearch.ts';
-import { STEPS_PER_M } from '../../../src/devices/index/nearestHits.ts';
+import { STEPS_PER_M } from '../../../src/devices/index/trie.ts';
 import { distanceM } from '../../../src/geo/distance.ts';
 import { writeSurfacePoint } from '../../../src/geo/surfacePoint.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { distance } from 'geokdbush';
 import { KdbushPositions, OVER_FETCH } from '../../../bench/contenders/kdbushPositions.ts';
-import type { NearHit } from '../../../src/devices/index/hitHeap.ts';
+import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { wrapLng } from '../../geo/shapes.ts';
 import { runs } from '../../support/torture.ts';

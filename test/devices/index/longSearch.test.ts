@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { DeviceFields, LatestPosition, NearDevice } from '../../../src/devices/device.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import type { NearDevice } from '../../../src/devices/device.ts';
-import type { DeviceFields, LatestPosition } from '../../../src/devices/motion.ts';
 import { distanceM } from '../../../src/geo/distance.ts';
 import type { Steps } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';

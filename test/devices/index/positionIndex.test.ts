@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { NearHit } from '../../../src/devices/index/hitHeap.ts';
+import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { distanceM } from '../../../src/geo/distance.ts';
 import { InvariantError } from '../../../src/lib/invariant.ts';
