@@ -40,7 +40,7 @@ import type { Teardown } from './teardown.ts';
 import { applicationRoutes } from './tenants/application.routes.ts';
 import { v1KeyRoutes } from './tenants/keys.routes.ts';
 import type { LogInPorts } from './tenants/logIn.ts';
-import { LoginTurns } from './tenants/loginTurns.ts';
+import { LoginTurns } from './tenants/logIn.ts';
 import { v1SessionRoutes } from './tenants/sessions.routes.ts';
 import { bulkReplayRoute } from './webhooks/bulkReplay.routes.ts';
 import { SummaryCache } from './webhooks/deliverySummary.ts';

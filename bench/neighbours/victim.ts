@@ -8,7 +8,7 @@ import {
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { hashPassword } from '../../src/tenants/password.ts';
+import { hashPassword } from '../../src/tenants/credentials.ts';
 import { nearestPaths } from '../setup/nearestCase.ts';
 import type { VictimCall } from '../workers/neighbourVictim.ts';
 import type { Attack, AttackAccount, AttackSetup, Scale } from './attack.ts';

@@ -1,7 +1,7 @@
 import { isImei } from '../devices/imei.ts';
 import { type NameError, parseNameText } from '../lib/nameText.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import { PASSWORD_MAX_CHARS, readEmail } from '../tenants/loginBody.ts';
+import { PASSWORD_MAX_CHARS, readEmail } from '../tenants/credentials.ts';
 
 const TEXT_MAX = 100;
 const ID_MAX = Number.MAX_SAFE_INTEGER;

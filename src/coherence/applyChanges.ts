@@ -18,7 +18,7 @@ import { Fleet } from '../devices/fleet.memory.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { selectMembershipsById } from '../tenants/memberships.sql.ts';
+import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { Tenancy } from '../tenants/tenancy.memory.ts';
 import { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
@@ -73,7 +73,7 @@ export async function applyChanges(
   const { sql, turns, awaitReply } = ports;
   const accountIds = idsOf(changes, 'account');
   keyring.dropKeys(idsOf(changes, 'key'), accountIds);
-  for (const row of await awaitReply(selectMembershipsById(sql, [...accountIds]))) {
+  for (const row of await awaitReply(selectMemberships(sql, [...accountIds]))) {
     tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
     fleet.stays.setLimit(row.accountId, row.maxStays);
   }

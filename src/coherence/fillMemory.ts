@@ -7,7 +7,7 @@ import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { selectMemberships } from '../tenants/memberships.sql.ts';
+import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import {
   type ApplyPorts,
@@ -101,7 +101,7 @@ export async function loadFleet(
     });
     for (const { worldId, ...removal } of await selectRemovals(tx)) fleet.putRemoval(worldId, removal, false);
     await turns.run('log', fleet.sortChanges());
-    for (const row of await selectMemberships(tx)) {
+    for (const row of await selectMemberships(tx, null)) {
       tenancy.putAccount(row.accountId, row.worldId, row.organizationWorldId);
       fleet.stays.setLimit(row.accountId, row.maxStays);
     }
@@ -115,6 +115,6 @@ export async function loadFleet(
 
 /** Reads how many stays each account may have: a change of a plan is not in the change log. */
 export async function readQuotas(sql: Sql, { fleet }: Pick<Memory, 'fleet'>): Promise<void> {
-  for (const { accountId, maxStays } of await selectMemberships(sql))
+  for (const { accountId, maxStays } of await selectMemberships(sql, null))
     fleet.stays.setLimit(accountId, maxStays);
 }

@@ -1,5 +1,7 @@
 import { deleteSessionsOf } from '../access/sessions.sql.ts';
-import type { Tx } from '../postgres/sql.ts';
+import { invariant } from '../lib/invariant.ts';
+import type { Query, Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral } from '../postgres/sqlText.ts';
 
 export interface Account {
   readonly id: number;
@@ -16,19 +18,6 @@ export interface Account {
   readonly maxDevices: number;
 }
 
-export interface Organization {
-  readonly id: number;
-  readonly worldId: number;
-}
-
-export interface AccountDraft {
-  readonly email: string;
-  readonly name: string;
-  readonly organizationId: number | null;
-  readonly plan: string;
-  readonly passwordHash: string | null;
-}
-
 /**
  * The account with this email address, locked until the transaction ends: 'share' keeps others from changing it,
  * 'update' is for changing it.
@@ -38,38 +27,54 @@ export async function selectAccount(
   email: string,
   lock: 'share' | 'update',
 ): Promise<Account | undefined> {
-  const [row] = await tx<
-    {
-      id: number;
-      email: string;
-      name: string;
-      plan: string;
-      active: boolean;
-      organization_id: number | null;
-      organization: string | null;
-      world_id: number;
-      organization_world_id: number | null;
-      max_devices: number;
-    }[]
-  >`
-    select a.id, a.email, a.name, a.plan, a.active, a.organization_id, a.world_id,
-           o.name as organization, o.world_id as organization_world_id, p.max_devices
+  const [account] = await tx<Account[]>`
+    select a.id, a.email, a.name, a.plan, a.active, a.organization_id as "organizationId", a.world_id as "worldId",
+      o.name as organization, o.world_id as "organizationWorldId", p.max_devices as "maxDevices"
     from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id
     where a.email = ${email}
     ${lock === 'share' ? tx`for share of a` : tx`for no key update of a`}`;
-  if (row === undefined) return undefined;
-  return {
-    id: row.id,
-    email: row.email,
-    name: row.name,
-    plan: row.plan,
-    active: row.active,
-    organizationId: row.organization_id,
-    organization: row.organization,
-    worldId: row.world_id,
-    organizationWorldId: row.organization_world_id,
-    maxDevices: row.max_devices,
-  };
+  return account;
+}
+
+/** An account as the commands list it. */
+export interface ListedAccount {
+  readonly id: number;
+  readonly email: string;
+  readonly name: string;
+  readonly organization_id: number | null;
+  readonly organization: string | null;
+  readonly plan: string;
+  readonly active: boolean;
+}
+
+/** The accounts behind an id, by id. */
+export function selectAccountPage(sql: Sql, afterId: number, limit: number): Promise<ListedAccount[]> {
+  return sql<ListedAccount[]>`
+    select a.id, a.email, a.name, a.organization_id, o.name as organization, a.plan, a.active
+    from account a left join organization o on o.id = a.organization_id
+    where a.id > ${afterId} order by a.id limit ${limit}`;
+}
+
+/** An account's world and that of its organization, if it belongs to one. */
+export interface MembershipRow {
+  readonly accountId: number;
+  readonly worldId: number;
+  readonly organizationWorldId: number | null;
+  /** Stays that its areas may have, by its plan. */
+  readonly maxStays: number;
+}
+
+/** The memberships of these accounts, or of all. */
+export async function selectMemberships(
+  sql: Query,
+  accountIds: readonly number[] | null,
+): Promise<MembershipRow[]> {
+  if (accountIds?.length === 0) return [];
+  return sql<MembershipRow[]>`
+    select a.id as "accountId", a.world_id as "worldId", o.world_id as "organizationWorldId",
+      p.max_stays as "maxStays"
+    from account a join plan p on p.name = a.plan left join organization o on o.id = a.organization_id
+    ${accountIds === null ? sql`` : sql`where a.id = any(${arrayLiteral(accountIds)}::bigint[])`}`;
 }
 
 /**
@@ -80,15 +85,29 @@ export async function lockForNewTenants(tx: Tx): Promise<void> {
   await tx`lock table organization, account in share row exclusive mode`;
 }
 
+export interface AccountDraft {
+  readonly email: string;
+  readonly name: string;
+  readonly organizationId: number | null;
+  readonly plan: string;
+  readonly passwordHash: string | null;
+}
+
+/** The id and the world of a new row. */
+interface Tenant {
+  readonly id: number;
+  readonly worldId: number;
+}
+
 /** An account with a world of its own. Its address must be free. */
-export async function insertAccount(tx: Tx, draft: AccountDraft): Promise<{ id: number; worldId: number }> {
-  const [row] = await tx<{ id: number; world_id: number }[]>`
+export async function insertAccount(tx: Tx, draft: AccountDraft): Promise<Tenant> {
+  const [row] = await tx<Tenant[]>`
     with own as (insert into world default values returning id)
     insert into account (email, name, organization_id, plan, password_hash, world_id)
     select ${draft.email}, ${draft.name}, ${draft.organizationId}, ${draft.plan}, ${draft.passwordHash}, id from own
-    returning id, world_id`;
-  if (row === undefined) throw new Error('an insert returns its row');
-  return { id: row.id, worldId: row.world_id };
+    returning id, world_id as "worldId"`;
+  invariant(row, 'an insert returns its row');
+  return row;
 }
 
 /**
@@ -119,16 +138,14 @@ export async function updateAccount(
 }
 
 /** The organization of that name, made with a world of its own at its first use. Needs `lockForNewTenants`. */
-export async function upsertOrganization(tx: Tx, name: string): Promise<Organization> {
-  const [found] = await tx<{ id: number; world_id: number }[]>`
-    select id, world_id from organization where name = ${name}`;
-  if (found !== undefined) return { id: found.id, worldId: found.world_id };
-  const [made] = await tx<{ id: number; world_id: number }[]>`
+export async function upsertOrganization(tx: Tx, name: string): Promise<Tenant> {
+  const [found] = await tx<Tenant[]>`select id, world_id as "worldId" from organization where name = ${name}`;
+  if (found !== undefined) return found;
+  const [made] = await tx<Tenant[]>`
     with own as (insert into world default values returning id)
-    insert into organization (name, world_id) select ${name}, id from own
-    returning id, world_id`;
-  if (made === undefined) throw new Error('an insert returns its row');
-  return { id: made.id, worldId: made.world_id };
+    insert into organization (name, world_id) select ${name}, id from own returning id, world_id as "worldId"`;
+  invariant(made, 'an insert returns its row');
+  return made;
 }
 
 export async function selectPlanNames(tx: Tx): Promise<string[]> {

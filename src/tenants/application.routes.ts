@@ -1,10 +1,9 @@
 import type { Answer } from '../http/answer.ts';
-import type { Route } from '../http/route.ts';
+import type { Call, Route } from '../http/route.ts';
 
 /**
  * What is offered to integrators, once more for the application on v1: the routes of v3 at their paths, and those of
- * webhooks under /webhooks. There a session opens all of them; a key only reads. They are not polled: each call of a
- * session asks Postgres whether it lives.
+ * webhooks under /webhooks. There a session opens all of them; a key only reads.
  */
 export function applicationRoutes(offered: readonly Route[]): Route[] {
   return offered.flatMap((route) => {
@@ -15,31 +14,17 @@ export function applicationRoutes(offered: readonly Route[]): Route[] {
 }
 
 function onV1(route: Route, path: string): Route {
-  const {
-    method,
-    scopes,
-    needsAllScopes,
-    maxBodyBytes,
-    takesPieces,
-    takesPlainOnly,
-    endsItself,
-    deadlineMs,
-  } = route;
-  return {
-    method,
+  // A call of a session asks Postgres whether the session lives, so it cannot be polled.
+  const { isPolled: _, ...onV1 } = {
+    ...route,
     path,
-    scopes,
-    versions: ['v1'],
-    // Tells what a v3 route reads.
-    ...(route.versions.includes('v3') && 'describe' in route && { describe: route.describe }),
-    handle: async (call) => locatedOnV1(await route.handle(call)),
-    ...(needsAllScopes && { needsAllScopes }),
-    ...(maxBodyBytes !== undefined && { maxBodyBytes }),
-    ...(takesPieces && { takesPieces }),
-    ...(takesPlainOnly && { takesPlainOnly }),
-    ...(endsItself && { endsItself }),
-    ...(deadlineMs !== undefined && { deadlineMs }),
+    versions: ['v1'] as const,
+    handle: async (call: Call) => locatedOnV1(await route.handle(call)),
   };
+  if (route.versions.includes('v3') || !('describe' in onV1)) return onV1;
+  // Query parameters that a webhook route does not know are not named.
+  const { describe: _description, ...undescribed } = onV1;
+  return undescribed;
 }
 
 /** Points the Location of a created resource to v1, where its creator may read it. */

@@ -1,4 +1,8 @@
+import { randomBytes } from 'node:crypto';
+import { fingerprint, newKey, prefix } from '../access/apiKey.ts';
+import { insertKey, revokeKey } from '../access/keys.sql.ts';
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
+import { type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/body/jsonBody.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
@@ -6,9 +10,8 @@ import { clampedInt, offsetOf } from '../http/parameters/query.ts';
 import type { ChangePorts, ReadPorts } from '../http/ports.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import { changeKey, createKey, revokeKey } from './changeKeySettings.ts';
-import { KEY_ERRORS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
-import { type KeyRecord, selectKeys } from './keySettings.sql.ts';
+import { KEY_ERRORS, KEY_LIMITS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
+import { countUsableKeys, type KeyRecord, selectKey, selectKeys, updateKey } from './keySettings.sql.ts';
 
 const LIMIT_MAX = 200;
 const LIMIT_DEFAULT = 50;
@@ -20,26 +23,20 @@ type KeyPorts = ReadPorts & ChangePorts;
  * neither widen itself nor make others. A change is acknowledged when it holds on every pod.
  */
 export function v1KeyRoutes(ports: KeyPorts): Route[] {
-  const manage = (method: Route['method'], path: string, handle: Route['handle'], takesBody: boolean) =>
-    ({
-      method,
-      path,
-      scopes: SESSION_ONLY,
-      versions: ['v1'],
-      ...(takesBody ? { maxBodyBytes: JSON_BODY_BYTES } : {}),
-      handle,
-    }) as const satisfies Route;
+  const versions = ['v1'] as const;
+  const managed = { scopes: SESSION_ONLY, versions };
+  const withBody = { ...managed, maxBodyBytes: JSON_BODY_BYTES };
   return [
     {
       method: 'GET',
       path: '/keys',
       scopes: SESSION_ONLY | scopeMask(...SCOPES),
-      versions: ['v1'],
+      versions,
       handle: (call) => list(ports, call),
     },
-    manage('POST', '/keys', (call) => create(ports, call), true),
-    manage('PATCH', '/keys/:id', (call) => change(ports, call), true),
-    manage('POST', '/keys/:id/revoke', (call) => revoke(ports, call), false),
+    { ...withBody, method: 'POST', path: '/keys', handle: (call) => create(ports, call) },
+    { ...withBody, method: 'PATCH', path: '/keys/:id', handle: (call) => change(ports, call) },
+    { ...managed, method: 'POST', path: '/keys/:id/revoke', handle: (call) => revoke(ports, call) },
   ];
 }
 
@@ -49,15 +46,23 @@ async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answe
   return listAnswer(keys.map(keyView), page);
 }
 
+/** The answer has the key in clear text, this one time. */
 async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const settings = parseKeyCreate(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
-  const made = await createKey(writes(caller.accountId), caller, settings.value);
-  if (made === undefined) return validationAnswer([KEY_ERRORS.limitReached]);
-  const headers = { Location: `/api/v1/keys/${made.record.id}`, 'Cache-Control': 'no-store' };
-  return { ...dataAnswer({ ...keyView(made.record), key: made.key }), status: 201, headers };
+  const { accountId } = caller;
+  const key = newKey(randomBytes);
+  const record = await writeWorlds(writes(accountId), async (scope) => {
+    if ((await countUsableKeys(scope.tx, accountId)) >= KEY_LIMITS.perOwner) return undefined;
+    const names = { fingerprint: fingerprint(key), prefix: prefix(key) };
+    const id = await insertKey(scope.tx, accountId, { ...settings.value, ...names });
+    return changed(scope, caller, await selectKey(scope.tx, accountId, id));
+  });
+  if (record === undefined) return validationAnswer([KEY_ERRORS.limitReached]);
+  const headers = { Location: `/api/v1/keys/${record.id}`, 'Cache-Control': 'no-store' };
+  return { ...dataAnswer({ ...keyView(record), key }), status: 201, headers };
 }
 
 async function change({ writes }: KeyPorts, { caller, params, body }: Call): Promise<Answer> {
@@ -67,29 +72,50 @@ async function change({ writes }: KeyPorts, { caller, params, body }: Call): Pro
   if (!json.ok) return json.error;
   const settings = parseKeyChange(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
-  return found(await changeKey(writes(caller.accountId), caller, id, settings.value));
+  const { accountId } = caller;
+  const record = await writeWorlds(writes(accountId), async (scope) =>
+    changed(scope, caller, await updateKey(scope.tx, accountId, id, settings.value)),
+  );
+  return found(record);
 }
 
+/** A key that is revoked already keeps its time of revocation. */
 async function revoke({ writes }: KeyPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  return found(await revokeKey(writes(caller.accountId), caller, id));
+  const { accountId } = caller;
+  const record = await writeWorlds(writes(accountId), async (scope) => {
+    if ((await selectKey(scope.tx, accountId, id)) === undefined) return undefined;
+    await revokeKey(scope.tx, id);
+    return changed(scope, caller, await selectKey(scope.tx, accountId, id));
+  });
+  return found(record);
 }
 
+/** Recorded even when nothing changes: repeating a revocation makes sure that every pod knows of it. */
+function changed(
+  scope: WriteScope,
+  { worldIds }: Call['caller'],
+  record: KeyRecord | undefined,
+): KeyRecord | undefined {
+  if (record !== undefined) {
+    scope.changed({ kind: 'key', worldId: worldIds[0] as number, entityIds: [record.id] });
+  }
+  return record;
+}
+
+/** Undefined: the owner has no such key. */
 function found(key: KeyRecord | undefined): Answer {
   return key === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(keyView(key));
 }
 
 /** A key on the wire; the key itself is added at its creation only. */
-function keyView(key: KeyRecord) {
+function keyView({ id, name, prefix, scopes, allowlist, created_at, last_used_at, revoked_at }: KeyRecord) {
+  const time = (date: Date | null): string | null => date && formatIso(date.getTime());
   return {
-    id: key.id,
-    name: key.name,
-    prefix: key.prefix,
-    scopes: key.scopes,
-    allowlist: key.allowlist,
-    created_at: formatIso(key.createdAtMs),
-    last_used_at: key.lastUsedAtMs === null ? null : formatIso(key.lastUsedAtMs),
-    revoked_at: key.revokedAtMs === null ? null : formatIso(key.revokedAtMs),
+    ...{ id, name, prefix, scopes, allowlist },
+    created_at: time(created_at),
+    last_used_at: time(last_used_at),
+    revoked_at: time(revoked_at),
   };
 }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint } from '../access/apiKey.ts';
-import { deleteSession, insertSession } from '../access/sessions.sql.ts';
+import { insertSession } from '../access/sessions.sql.ts';
 import { newSessionToken } from '../access/sessionToken.ts';
-import { Overloaded } from '../lib/fairSemaphore.ts';
+import { FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 import type { Sql } from '../postgres/sql.ts';
-import type { Login } from './loginBody.ts';
+import { type Login, NOBODYS_PASSWORD, verifyPassword } from './credentials.ts';
 import {
   chargeLogin,
   loginSubjects,
@@ -12,8 +12,6 @@ import {
   rememberAddress,
   selectLoginAccount,
 } from './logins.sql.ts';
-import type { LoginTurns } from './loginTurns.ts';
-import { NOBODYS_PASSWORD, verifyPassword } from './password.ts';
 
 export interface LogInPorts {
   /** The connections that a network counts its attempts by (see addressNetwork). */
@@ -57,12 +55,61 @@ export async function logIn(
   return expiresAtMs === undefined ? { kind: 'denied' } : { kind: 'logged_in', token, expiresAtMs };
 }
 
-/** Ends a session at once, on every pod. */
-export function logOut(sql: Sql, sessionId: number): Promise<void> {
-  return deleteSession(sql, sessionId);
-}
-
 function nullIfOverloaded(error: unknown): null {
   if (error instanceof Overloaded) return null;
   throw error;
+}
+
+/** The number of logins that are checked in ten seconds: each takes a thread for a fifth of a second, and 32 MB. */
+const WAITING = 50;
+const WAITING_PER_KEY = 20;
+/** Who has waited for longer, on a slower or busier machine, is about to get the error that it takes too long. */
+const WAIT_LIMIT_MS = 10_000;
+
+/** Whose password is checked. */
+export interface LoginTurn {
+  readonly email: string;
+  /** Where the attempt comes from (see addressNetwork). */
+  readonly network: string;
+  /** This account has logged in from there before. */
+  readonly isKnown: boolean;
+}
+
+/**
+ * Decides whose password is checked next, since somebody may send more than can be checked. There are two queues with
+ * one check at a time, so that guesses use one core at most. One is for accounts at addresses from which they have
+ * logged in before, fair by account. The other is for everybody else, fair by network. So somebody who guesses never
+ * delays an owner at a usual address; elsewhere an owner waits for one check of each network that guesses.
+ */
+export class LoginTurns {
+  readonly #nowMs: () => number;
+  readonly #known = queue();
+  readonly #new = queue();
+
+  /** @param nowMs a clock that is never set */
+  constructor(nowMs: () => number = () => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
+  /**
+   * The result of `check`, once it is its turn. Rejects with Overloaded, without a check, when too many wait or the
+   * turn comes too late.
+   */
+  run<T>({ email, network, isKnown }: LoginTurn, check: () => Promise<T>): Promise<T> {
+    const askedAtMs = this.#nowMs();
+    const checkInTime = async (): Promise<T> => {
+      if (this.#nowMs() - askedAtMs > WAIT_LIMIT_MS) throw new Overloaded('the turn came too late');
+      return check();
+    };
+    return isKnown ? this.#known.run(email, checkInTime) : this.#new.run(network, checkInTime);
+  }
+}
+
+function queue(): FairSemaphore<string> {
+  return new FairSemaphore({
+    running: 1,
+    runningPerKey: 1,
+    waiting: WAITING,
+    waitingPerKey: WAITING_PER_KEY,
+  });
 }

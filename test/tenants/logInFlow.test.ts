@@ -4,7 +4,7 @@ import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { logIn } from '../../src/tenants/logIn.ts';
 import { LOGIN_LIMITS } from '../../src/tenants/logins.sql.ts';
-import type { LoginTurn } from '../../src/tenants/loginTurns.ts';
+import type { LoginTurn } from '../../src/tenants/logIn.ts';
 import { makeOwner, PASSWORD } from '../support/http/application.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { parseLogin, readEmail } from '../../src/tenants/loginBody.ts';
+import { parseLogin, readEmail } from '../../src/tenants/credentials.ts';
 
 const EMAIL = 'owner@example.com';
 

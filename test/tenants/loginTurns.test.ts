@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
-import { LoginTurns } from '../../src/tenants/loginTurns.ts';
+import { LoginTurns } from '../../src/tenants/logIn.ts';
 
 const OWNER = { email: 'owner@example.com', network: '192.0.2.1' };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { scryptSync } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { hashPassword, NOBODYS_PASSWORD, verifyPassword } from '../../src/tenants/password.ts';
+import { hashPassword, NOBODYS_PASSWORD, verifyPassword } from '../../src/tenants/credentials.ts';
 
 describe('a hashed password', () => {
   test('is known again, and no other one is taken for it', async () => {

@@ -6,7 +6,7 @@ import {
   selectAccount,
   upsertOrganization,
 } from '../../tenants/accounts.sql.ts';
-import { hashPassword } from '../../tenants/password.ts';
+import { hashPassword } from '../../tenants/credentials.ts';
 import { type CommandOutcome, defineCommand, planError } from '../command.ts';
 import { optional, required } from '../option.ts';
 import { parseEmail, parseName, parseOrganization, parsePassword } from '../optionParsers.ts';

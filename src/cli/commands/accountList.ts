@@ -1,4 +1,4 @@
-import { type ListedAccount, selectAccountPage } from '../../tenants/accountPages.sql.ts';
+import { type ListedAccount, selectAccountPage } from '../../tenants/accounts.sql.ts';
 import { defineCommand, PAGE_ROWS, printPages } from '../command.ts';
 
 export const accountList = defineCommand({

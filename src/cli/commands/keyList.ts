@@ -1,4 +1,4 @@
-import { type ListedKey, selectKeyPage } from '../../tenants/keyPages.sql.ts';
+import { type ListedKey, selectKeyPage } from '../../tenants/keySettings.sql.ts';
 import { defineCommand, findAccount, PAGE_ROWS, printPages } from '../command.ts';
 import { optional } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';

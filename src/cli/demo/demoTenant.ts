@@ -7,7 +7,7 @@ import type { Config } from '../../config.ts';
 import { importChunk } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
-import { hashPassword } from '../../tenants/password.ts';
+import { hashPassword } from '../../tenants/credentials.ts';
 import { unknownAccount } from '../command.ts';
 import { type Session, withSession } from '../session.ts';
 import { registerSimulation, simulatedImei } from '../simulate/registerSimulation.ts';

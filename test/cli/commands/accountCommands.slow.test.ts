@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { verifyPassword } from '../../../src/tenants/password.ts';
+import { verifyPassword } from '../../../src/tenants/credentials.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { watchFeed } from '../feed.ts';
 import { type FleetOptions, type FleetRun, runFleet, words } from '../runFleet.ts';

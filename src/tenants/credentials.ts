@@ -1,4 +1,49 @@
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
+import { isPlainText } from '../lib/nameText.ts';
+import { isJsonObject, isMissing } from '../lib/parseJson.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+
+export interface Login {
+  /** Spelled as in accounts. */
+  readonly email: string;
+  readonly password: string;
+}
+
+const EMAIL_MAX_CHARS = 254;
+export const PASSWORD_MAX_CHARS = 1_000;
+
+/**
+ * The body of a login. What no account could have is an error here; that says nothing about the accounts that exist.
+ * Never throws, whatever the body.
+ */
+export function parseLogin(body: unknown): Result<Login, readonly FieldError[]> {
+  if (!isJsonObject(body)) return fail([BODY_INVALID]);
+  const { email: sentEmail, password } = body;
+  const email = typeof sentEmail === 'string' ? readEmail(sentEmail) : null;
+  const errors: FieldError[] = [];
+  const add = (field: string, code: FieldError['code'], problem: string) =>
+    errors.push({ field, code, message: `${field} ${problem}` });
+  if (email === null && isBlank(sentEmail)) add('email', 'REQUIRED', 'is required');
+  else if (email === null) add('email', 'INVALID', 'must be an e-mail address');
+  if (isBlank(password)) add('password', 'REQUIRED', 'is required');
+  else if (typeof password !== 'string') add('password', 'INVALID', 'must be text');
+  else if (password.length > PASSWORD_MAX_CHARS) {
+    add('password', 'TOO_LONG', `has more than ${PASSWORD_MAX_CHARS} characters`);
+  } else if (email !== null) return ok({ email, password });
+  return fail(errors);
+}
+
+const isBlank = (sent: unknown): boolean => isMissing(sent) || sent === '';
+
+/** Trimmed and in lower case, as accounts are stored; null when the text is not an e-mail address. */
+export function readEmail(text: string): string | null {
+  // Bounded before all else: a body may hold a megabyte of it.
+  if (text.length > 2 * EMAIL_MAX_CHARS) return null;
+  const email = text.trim().toLowerCase();
+  const isEmail = /^[^\s@]+@[^\s@]+$/.test(email) && isPlainText(email) && email.length <= EMAIL_MAX_CHARS;
+  return isEmail ? email : null;
+}
 
 /** Cost of a hash: N = 2^15, r = 8, p = 3 (OWASP Password Storage Cheat Sheet), 32 MB for about 0.2 s. */
 const COST = { N: 2 ** 15, r: 8, p: 3 };
