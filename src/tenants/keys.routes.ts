@@ -1,8 +1,4 @@
-import { randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../access/apiKey.ts';
-import { insertKey, revokeKey } from '../access/keys.sql.ts';
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
-import { type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/body/jsonBody.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
@@ -10,8 +6,9 @@ import { clampedInt, offsetOf } from '../http/parameters/query.ts';
 import type { ChangePorts, ReadPorts } from '../http/ports.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import { KEY_ERRORS, KEY_LIMITS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
-import { countUsableKeys, type KeyRecord, selectKey, selectKeys, updateKey } from './keySettings.sql.ts';
+import { changeKey, createKey, revokeKey } from './changeKeySettings.ts';
+import { KEY_ERRORS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
+import { type KeyRecord, selectKeys } from './keySettings.sql.ts';
 
 const LIMIT_MAX = 200;
 const LIMIT_DEFAULT = 50;
@@ -46,23 +43,15 @@ async function list({ reads }: KeyPorts, { caller, query }: Call): Promise<Answe
   return listAnswer(keys.map(keyView), page);
 }
 
-/** The answer has the key in clear text, this one time. */
 async function create({ writes }: KeyPorts, { caller, body }: Call): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const settings = parseKeyCreate(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
-  const { accountId } = caller;
-  const key = newKey(randomBytes);
-  const record = await writeWorlds(writes(accountId), async (scope) => {
-    if ((await countUsableKeys(scope.tx, accountId)) >= KEY_LIMITS.perOwner) return undefined;
-    const names = { fingerprint: fingerprint(key), prefix: prefix(key) };
-    const id = await insertKey(scope.tx, accountId, { ...settings.value, ...names });
-    return changed(scope, caller, await selectKey(scope.tx, accountId, id));
-  });
-  if (record === undefined) return validationAnswer([KEY_ERRORS.limitReached]);
-  const headers = { Location: `/api/v1/keys/${record.id}`, 'Cache-Control': 'no-store' };
-  return { ...dataAnswer({ ...keyView(record), key }), status: 201, headers };
+  const made = await createKey(writes(caller.accountId), caller, settings.value);
+  if (made === undefined) return validationAnswer([KEY_ERRORS.limitReached]);
+  const headers = { Location: `/api/v1/keys/${made.record.id}`, 'Cache-Control': 'no-store' };
+  return { ...dataAnswer({ ...keyView(made.record), key: made.key }), status: 201, headers };
 }
 
 async function change({ writes }: KeyPorts, { caller, params, body }: Call): Promise<Answer> {
@@ -72,36 +61,13 @@ async function change({ writes }: KeyPorts, { caller, params, body }: Call): Pro
   if (!json.ok) return json.error;
   const settings = parseKeyChange(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
-  const { accountId } = caller;
-  const record = await writeWorlds(writes(accountId), async (scope) =>
-    changed(scope, caller, await updateKey(scope.tx, accountId, id, settings.value)),
-  );
-  return found(record);
+  return found(await changeKey(writes(caller.accountId), caller, id, settings.value));
 }
 
-/** A key that is revoked already keeps its time of revocation. */
 async function revoke({ writes }: KeyPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const { accountId } = caller;
-  const record = await writeWorlds(writes(accountId), async (scope) => {
-    if ((await selectKey(scope.tx, accountId, id)) === undefined) return undefined;
-    await revokeKey(scope.tx, id);
-    return changed(scope, caller, await selectKey(scope.tx, accountId, id));
-  });
-  return found(record);
-}
-
-/** Recorded even when nothing changes: repeating a revocation makes sure that every pod knows of it. */
-function changed(
-  scope: WriteScope,
-  { worldIds }: Call['caller'],
-  record: KeyRecord | undefined,
-): KeyRecord | undefined {
-  if (record !== undefined) {
-    scope.changed({ kind: 'key', worldId: worldIds[0] as number, entityIds: [record.id] });
-  }
-  return record;
+  return found(await revokeKey(writes(caller.accountId), caller, id));
 }
 
 /** Undefined: the owner has no such key. */

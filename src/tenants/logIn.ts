@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint } from '../access/apiKey.ts';
-import { insertSession } from '../access/sessions.sql.ts';
+import { deleteSession, insertSession } from '../access/sessions.sql.ts';
 import { newSessionToken } from '../access/sessionToken.ts';
 import { FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -53,6 +53,11 @@ export async function logIn(
     return endMs;
   });
   return expiresAtMs === undefined ? { kind: 'denied' } : { kind: 'logged_in', token, expiresAtMs };
+}
+
+/** Ends a session at once, on every pod. */
+export function logOut(sql: Sql, sessionId: number): Promise<void> {
+  return deleteSession(sql, sessionId);
 }
 
 function nullIfOverloaded(error: unknown): null {

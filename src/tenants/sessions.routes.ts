@@ -1,5 +1,4 @@
 import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
-import { deleteSession } from '../access/sessions.sql.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/body/jsonBody.ts';
 import type { ChangePorts } from '../http/ports.ts';
@@ -7,7 +6,7 @@ import type { Call, Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { parseLogin } from './credentials.ts';
-import { type LogInPorts, logIn } from './logIn.ts';
+import { type LogInPorts, logIn, logOut } from './logIn.ts';
 
 /** Enough for an address and a password. The sender has no credentials yet, so the body must be cheap to read. */
 const MAX_BODY_BYTES = 4 * 1024;
@@ -30,7 +29,7 @@ export function v1SessionRoutes(ports: LogInPorts & ChangePorts): Route[] {
       scopes: SESSION_ONLY,
       versions: ['v1'],
       handle: async ({ caller }) => {
-        await deleteSession(ports.writes(caller.accountId).sql, -caller.id);
+        await logOut(ports.writes(caller.accountId).sql, -caller.id);
         return { status: 204, body: null };
       },
     },
