@@ -1,6 +1,6 @@
 import { selectHistory } from '../../src/history/newestPoints.sql.ts';
 import { HistoryPacker } from '../../src/history/packHistory.ts';
-import { pointPages } from '../../src/history/pointPages.sql.ts';
+import { pointPages } from '../../src/history/points.sql.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, truncateWeek, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

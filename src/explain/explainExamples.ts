@@ -44,10 +44,8 @@ function explained(
       recordedAtMs: Float64Array.from(atMs),
       lats: Float64Array.from(times, ([, { lat }]) => lat),
       lngs: Float64Array.from(times, ([, { lng }]) => lng),
-      marks: {
-        receivedAtMs: Float64Array.from(atMs, (ms) => ms + 812),
-        late: new Uint8Array(times.length),
-      },
+      receivedAtMs: Float64Array.from(atMs, (ms) => ms + 812),
+      lates: new Float64Array(times.length),
     }),
   );
   replay.end();

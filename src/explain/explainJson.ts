@@ -1,4 +1,3 @@
-import { LATENESS } from '../history/pointPages.sql.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { Explanation, Gap, Note, Visit } from './explanation.ts';
 import { DECISIONS, type Decision, type Step } from './stepLog.ts';
@@ -36,7 +35,7 @@ export function stepView({ recordedAtMs, receivedAtMs, late, distanceM, decision
   return {
     recorded_at: formatIso(recordedAtMs),
     received_at: Number.isNaN(receivedAtMs) ? null : formatIso(receivedAtMs),
-    late: late === LATENESS.notRecorded ? null : late === LATENESS.late,
+    late,
     inside: distanceM <= 0,
     distance_m: distanceM,
     decision: decisionWord(decision),
@@ -47,13 +46,10 @@ export function stepView({ recordedAtMs, receivedAtMs, late, distanceM, decision
 export function stepJson({ recordedAtMs, receivedAtMs, late, distanceM, decision }: Step): string {
   const received = Number.isNaN(receivedAtMs) ? 'null' : `"${formatIso(receivedAtMs)}"`;
   return (
-    `{"recorded_at":"${formatIso(recordedAtMs)}","received_at":${received},"late":${LATE_JSON[late]}` +
+    `{"recorded_at":"${formatIso(recordedAtMs)}","received_at":${received},"late":${late}` +
     `,"inside":${distanceM <= 0},"distance_m":${distanceM},"decision":"${decisionWord(decision)}"}`
   );
 }
-
-/** By LATENESS. */
-const LATE_JSON = ['false', 'true', 'null'];
 
 /** What stands before the lists. */
 export function explanationHead({ verdict, message, closest }: Explanation) {

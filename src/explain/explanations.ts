@@ -1,8 +1,16 @@
 import { type Shape, shapeOf } from '../areas/shape.ts';
 import type { Stay } from '../devices/stays/stays.ts';
+import type { PointRange } from '../history/packedPoints.sql.ts';
 import { type StoredPast, selectPast } from '../history/past.sql.ts';
-import { DeviceGone, pagesOf, stretchesIn, type TimeWindow } from '../history/pointPages.sql.ts';
-import { type Stretch, selectStretch } from '../history/stretches.sql.ts';
+import {
+  ARRIVAL,
+  DeviceGone,
+  ONE_DEVICE,
+  type PointsRead,
+  pagesOf,
+  readInOrder,
+  selectPoints,
+} from '../history/points.sql.ts';
 import { type RefusedTime, selectRefused } from '../ingest/deviceStates.sql.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
@@ -11,10 +19,10 @@ import type { WorkTurns } from '../lib/workTurns.ts';
 import { ProcessorBudget, TooMuchWork } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import {
-  type PassageSource,
-  type RecordedPassage,
-  selectLastPassage,
-  selectPassages,
+  type CrossingSource,
+  type RecordedCrossing,
+  selectCrossings,
+  selectLastCrossing,
 } from './areaRecord.sql.ts';
 import { explanationOf } from './explain.ts';
 import type { Explanation, RecordedEvent } from './explanation.ts';
@@ -99,13 +107,14 @@ export class Explanations {
       if (performance.now() > untilMs) throw new OutOfTime('the explanation takes too long');
       return false;
     });
-    const window = { fromMs: startMs, toMs };
-    for await (const stretch of stretchesIn(window, (span) => readRecorded(sql, request, source, span))) {
-      replay.expect(stretch.recorded);
-      for (const page of pagesOf(stretch)) {
-        const { marks } = page;
-        if (marks !== null) await turns.run(accountId, budget.spend(replay.take({ ...page, marks })));
-        if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
+    const ranges = startMs > toMs ? [] : [{ deviceId: request.deviceId, fromMs: startMs, toMs }];
+    for await (const read of readInOrder(ranges, (next) => readRecorded(sql, request, source, next))) {
+      replay.expect(read.recorded);
+      for (const stored of read.found) {
+        for (const page of pagesOf(stored)) {
+          await turns.run(accountId, budget.spend(replay.take(page)));
+          if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
+        }
       }
     }
     replay.end();
@@ -123,7 +132,7 @@ const NEVER_MS = 0;
 /** What is known beforehand of the points of a window. */
 interface AreaRecord {
   readonly situations: readonly Situation[];
-  readonly source: PassageSource;
+  readonly source: CrossingSource;
   /** Of the device in the area, before the point at `startMs`. */
   readonly stay: Stay | null;
   /** From when on points are read, to know who was inside at the beginning of the window. */
@@ -139,37 +148,36 @@ async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaRecord |
   if (past === null) return null;
   const createdAtMs = past.createdAtMs;
   const situations = situationsOf({ ...past, revisions: withShapes(past) });
-  const source: PassageSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
-  const last = await selectLastPassage(tx, source, fromMs);
+  const source: CrossingSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
+  const last = await selectLastCrossing(tx, source, fromMs);
   const startMs = await startOf(tx, request, situations, last);
   const refused = await selectRefused(tx, deviceId);
   return { situations, source, stay: stayAfter(areaId, last), startMs, createdAtMs, refused };
 }
 
-/** Points with what is recorded of them. */
-interface RecordedStretch extends Stretch {
+/** Points, and the events that they produced. */
+interface RecordedPoints extends PointsRead {
   readonly recorded: readonly RecordedEvent[];
 }
 
-/** The first points of a span and their events, of one snapshot: a point is never there without its event. Throws DeviceGone. */
+/** The first points of a range and their events, of one snapshot: a point is never there without its event. */
 function readRecorded(
   sql: Sql,
-  { worldIds, deviceId, fromMs }: ExplainRequest,
-  source: PassageSource,
-  span: TimeWindow,
-): Promise<RecordedStretch> {
+  { worldIds, fromMs }: ExplainRequest,
+  source: CrossingSource,
+  ranges: readonly PointRange[],
+): Promise<RecordedPoints> {
   return sql.begin('isolation level repeatable read read only', async (tx) => {
-    const stretch = await selectStretch(tx, worldIds, deviceId, span, 'marked');
-    if (stretch === null) throw new DeviceGone('the device is not there any more');
-    const inWindow = { fromMs: Math.max(span.fromMs, fromMs), toMs: stretch.toMs };
-    const passages = await selectPassages(tx, source, inWindow);
-    const recorded = passages.map(
+    const read = await selectPoints(tx, worldIds, ranges, ARRIVAL, ONE_DEVICE);
+    const inWindow = { fromMs: Math.max((ranges[0] as PointRange).fromMs, fromMs), toMs: read.until.ms };
+    const crossings = await selectCrossings(tx, source, inWindow);
+    const recorded = crossings.map(
       ({ id, direction, occurredAtMs, enteredAtMs, worldId }): RecordedEvent => ({
         ...{ id, direction, occurredAtMs, enteredAtMs },
         isReadable: worldIds.includes(worldId),
       }),
     );
-    return { ...stretch, recorded };
+    return { ...read, recorded };
   });
 }
 
@@ -198,7 +206,7 @@ function lazyShape(compile: () => Shape): PastShape {
   };
 }
 
-function stayAfter(areaId: number, event: RecordedPassage | undefined): Stay | null {
+function stayAfter(areaId: number, event: RecordedCrossing | undefined): Stay | null {
   if (event?.direction !== 'entry') return null;
   return { areaId, insideSinceMs: event.enteredAtMs, confirmedAtMs: event.occurredAtMs };
 }
@@ -212,7 +220,7 @@ async function startOf(
   tx: Tx,
   { deviceId, fromMs }: ExplainRequest,
   situations: readonly Situation[],
-  last: RecordedPassage | undefined,
+  last: RecordedCrossing | undefined,
 ): Promise<number> {
   const afterLastMs = last === undefined ? Number.NEGATIVE_INFINITY : last.occurredAtMs + 1;
   const isChanged = situations.some(

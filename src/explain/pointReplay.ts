@@ -1,5 +1,6 @@
 import type { Stay } from '../devices/stays/stays.ts';
 import { distanceM } from '../geo/distance.ts';
+import type { PointColumns } from '../history/codec/pointColumns.ts';
 import { stepStay } from '../ingest/geofences/geofences.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
@@ -10,22 +11,12 @@ import { indexAt, type PastShape, type Situation } from './situations.ts';
 import { type Decision, StepLog } from './stepLog.ts';
 import { VisitLog } from './visitLog.ts';
 
-/** Points column by column, as they were stored. */
-export interface StoredColumns {
-  readonly count: number;
-  readonly recordedAtMs: Float64Array;
-  readonly lats: Float64Array;
-  readonly lngs: Float64Array;
-  readonly marks: {
-    /** NaN: not recorded. */
-    readonly receivedAtMs: Float64Array;
-    /** 0 in time, 1 late, 2 not recorded. */
-    readonly late: Uint8Array;
-  };
-}
+/** Points column by column, as they were stored. NaN in the last two: not recorded. */
+export type ReplayedColumns = Pick<
+  PointColumns,
+  'count' | 'recordedAtMs' | 'lats' | 'lngs' | 'receivedAtMs' | 'lates'
+>;
 
-const LATE = 1;
-const LATE_UNKNOWN = 2;
 /** A change that was committed so near to a point may have held for it, or not. */
 const UNCERTAIN_MS = MINUTE_MS;
 /** Bounds of distances, which add up only to 0.34 %. */
@@ -39,7 +30,8 @@ interface Point {
   readonly lng: number;
   /** NaN: not recorded. */
   readonly receivedAtMs: number;
-  readonly isLateUnknown: boolean;
+  /** Null: not recorded. */
+  readonly late: boolean | null;
 }
 
 /** A point against one situation. */
@@ -107,21 +99,21 @@ export class PointReplay {
   }
 
   /** The next points, in the order of their times. */
-  *take({ count, recordedAtMs, lats, lngs, marks }: StoredColumns): Steps<void> {
+  *take({ count, recordedAtMs, lats, lngs, receivedAtMs, lates }: ReplayedColumns): Steps<void> {
     this.#pace.begin();
     for (let n = 0; n < count; n++) {
-      const late = marks.late[n]!;
+      const late = lates[n]!;
       const point: Point = {
         atMs: recordedAtMs[n]!,
         lat: lats[n]!,
         lng: lngs[n]!,
-        receivedAtMs: marks.receivedAtMs[n]!,
-        isLateUnknown: late === LATE_UNKNOWN,
+        receivedAtMs: receivedAtMs[n]!,
+        late: Number.isNaN(late) ? null : late === 1,
       };
-      const isMarked = late !== LATE_UNKNOWN && !Number.isNaN(point.receivedAtMs);
+      const isMarked = point.late !== null && !Number.isNaN(point.receivedAtMs);
       if (this.#isInWindow(point.atMs)) this.findings.arrive(point.atMs, isMarked);
       this.#applyRecordedBefore(point.atMs);
-      if (late === LATE) this.#passOver(point);
+      if (point.late === true) this.#passOver(point);
       else yield* this.#evaluate(point);
       if (this.#pace.isDue()) yield* this.#pace.pause();
     }
@@ -146,7 +138,7 @@ export class PointReplay {
     const situation = this.#options.situations[this.#situationOf(point)] as Situation;
     const metres = situation.shape.compiled().signedDistanceM(point.lat, point.lng);
     this.findings.passOver(point.atMs, metres);
-    this.#addStep(point, LATE, metres, 'late');
+    this.#addStep(point, metres, 'late');
   }
 
   *#evaluate(point: Point): Steps<void> {
@@ -170,7 +162,7 @@ export class PointReplay {
     if (this.#isInWindow(point.atMs)) {
       this.findings.evaluate(point.atMs, evaluated.distanceM, index, situation);
       const decision = counts ? decisionOf(situation, before, stay, event) : 'late';
-      this.#addStep(point, point.isLateUnknown ? LATE_UNKNOWN : 0, evaluated.distanceM, decision);
+      this.#addStep(point, evaluated.distanceM, decision);
       yield* this.#lookBetween(point, evaluated, wayM);
     }
     this.#before = { ...point, distanceM: evaluated.distanceM, shape: situation.shape };
@@ -183,7 +175,7 @@ export class PointReplay {
     const first = this.#against(index, point, wayM);
     if (first.transition === expected) return first;
     // A late point of which nobody knows that it was late.
-    if (point.isLateUnknown && event === null) return { ...first, stay: this.#stay, counts: false };
+    if (point.late === null && event === null) return { ...first, stay: this.#stay, counts: false };
     if (event === null && this.#isRefused(point.atMs, first.stay)) {
       if (this.#isInWindow(point.atMs)) this.findings.refuse(point.atMs);
       return { ...first, stay: this.#stayAfter(null, first.stay) };
@@ -283,8 +275,8 @@ export class PointReplay {
     }
   }
 
-  #addStep(point: Point, late: number, metres: number, decision: Decision): void {
-    const { atMs: recordedAtMs, receivedAtMs } = point;
+  #addStep(point: Point, metres: number, decision: Decision): void {
+    const { atMs: recordedAtMs, receivedAtMs, late } = point;
     this.steps?.add({ recordedAtMs, receivedAtMs, late, distanceM: metres, decision });
   }
 }

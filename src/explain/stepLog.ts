@@ -21,13 +21,16 @@ export const DECISIONS = [
 
 export type Decision = (typeof DECISIONS)[number];
 
+/** As they are kept: by their places. */
+const LATENESS = [false, true, null] as const;
+
 /** What became of one point. */
 export interface Step {
   readonly recordedAtMs: number;
   /** NaN: not recorded. */
   readonly receivedAtMs: number;
-  /** As in the store: 0 in time, 1 late, 2 not recorded. */
-  readonly late: number;
+  /** Null: not recorded. */
+  readonly late: boolean | null;
   readonly distanceM: number;
   readonly decision: Decision;
 }
@@ -43,7 +46,7 @@ export class StepLog {
     const chunk = this.#chunks.at(-1) as Chunk;
     chunk.recordedAtMs[n] = recordedAtMs;
     chunk.receivedAtMs[n] = receivedAtMs;
-    chunk.late[n] = late;
+    chunk.late[n] = LATENESS.indexOf(late);
     chunk.distanceM[n] = distanceM;
     chunk.decisions[n] = DECISIONS.indexOf(decision);
     this.count++;
@@ -56,7 +59,7 @@ export class StepLog {
     return {
       recordedAtMs: chunk.recordedAtMs[at]!,
       receivedAtMs: chunk.receivedAtMs[at]!,
-      late: chunk.late[at]!,
+      late: LATENESS[chunk.late[at]!] as boolean | null,
       distanceM: chunk.distanceM[at]!,
       decision: DECISIONS[chunk.decisions[at]!] as Decision,
     };

@@ -1,24 +1,22 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { PackedColumns } from '../history/codec/pointColumns.ts';
+import { type PackedColumns, upTo } from '../history/codec/pointColumns.ts';
 import {
-  countPackedOf,
-  earliestOf,
-  newestPackedOf,
-  type PackedOf,
-  type PackedWindow,
-} from '../history/packedOf.sql.ts';
-import { unpackRow } from '../history/packedRows.sql.ts';
-import { upTo } from '../history/stretches.sql.ts';
+  PACKED_LIST,
+  type PointRange,
+  packedRowOf,
+  positionAt,
+  type SelectedPacked,
+  type TimedPosition,
+  unpackNewest,
+  unpackRow,
+} from '../history/packedPoints.sql.ts';
+import { weekStartMs } from '../postgres/partitions.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import type { DevicePart } from './replayPages.sql.ts';
 
-/** Where a device was last before a time. */
-export interface LastPoint {
+/** The position of a device that was its last before a time. */
+export interface LastPoint extends TimedPosition {
   readonly deviceId: number;
-  readonly recordedAtMs: number;
-  readonly lat: number;
-  readonly lng: number;
 }
 
 /** How many packed days that have only late points are looked behind. */
@@ -49,48 +47,28 @@ export async function selectLastPoints(
       { deviceId: row.id, recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
     ]),
   );
-  let windows = windowsOf(
-    deviceIds,
-    (id) => last.get(id)?.recordedAtMs ?? oldestMs - 1,
-    () => beforeMs - 1,
-  );
-  for (let look = 0; look < LOOKS_BACK && windows.length > 0; look++) {
-    const further: PackedWindow[] = [];
-    await unpackEach(
-      await newestPackedOf(sql, windows),
-      (window, columns) => {
-        const { deviceId, fromMs, toMs } = window;
-        const n = newestIn(columns, fromMs, toMs);
-        const at = (name: 'recordedAtMs' | 'lats' | 'lngs') => columns.column(name)[n ?? 0] as number;
-        if (n === null) further.push({ deviceId, fromMs, toMs: at('recordedAtMs') - 1 });
-        else
-          last.set(deviceId, {
-            deviceId,
-            recordedAtMs: at('recordedAtMs'),
-            lat: at('lats'),
-            lng: at('lngs'),
-          });
-      },
-      windows,
-    );
-    windows = further.filter(({ fromMs, toMs }) => fromMs <= toMs);
+  const isRange = ({ fromMs, toMs }: PointRange): boolean => fromMs <= toMs;
+  let ranges = deviceIds
+    .map((deviceId) => {
+      const fromMs = (last.get(deviceId)?.recordedAtMs ?? oldestMs - 1) + 1;
+      return { deviceId, fromMs, toMs: beforeMs - 1 };
+    })
+    .filter(isRange);
+  for (let look = 0; look < LOOKS_BACK && ranges.length > 0; look++) {
+    const further: PointRange[] = [];
+    await unpackNewest(sql, ranges, (columns, range) => {
+      const { deviceId } = range;
+      const n = newestIn(columns, range);
+      if (n === null) further.push({ ...range, toMs: (columns.column('recordedAtMs')[0] as number) - 1 });
+      else last.set(deviceId, { deviceId, ...positionAt(columns, n) });
+    });
+    ranges = further.filter(isRange);
   }
   return [...last.values()];
 }
 
-/** What is after a time and not after another one, for each device that has such a time. */
-function windowsOf(
-  deviceIds: readonly number[],
-  afterMs: (deviceId: number) => number,
-  toMs: (deviceId: number) => number,
-): PackedWindow[] {
-  return deviceIds
-    .map((deviceId) => ({ deviceId, fromMs: afterMs(deviceId) + 1, toMs: toMs(deviceId) }))
-    .filter((window) => window.fromMs <= window.toMs);
-}
-
 /** The place of the newest point in a time that was evaluated; null: there is none. */
-function newestIn(columns: PackedColumns, fromMs: number, toMs: number): number | null {
+function newestIn(columns: PackedColumns, { fromMs, toMs }: PointRange): number | null {
   const times = columns.column('recordedAtMs');
   const lates = columns.column('lates');
   let n = upTo(times, toMs) - 1;
@@ -98,21 +76,9 @@ function newestIn(columns: PackedColumns, fromMs: number, toMs: number): number 
   return n >= 0 && (times[n] as number) >= fromMs ? n : null;
 }
 
-/** Unpacks these points, one after the other, with looks at the sockets in between. Throws DamagedPoints. */
-async function unpackEach<Part>(
-  packed: readonly PackedOf[],
-  use: (part: Part, columns: PackedColumns) => void,
-  parts: readonly Part[],
-): Promise<void> {
-  for (const { part, row } of packed) {
-    use(parts[part] as Part, unpackRow(row));
-    await nextTurn();
-  }
-}
-
 /**
  * For each of these points the time of the newest evaluated one of its device that is at least `lookBackMs` older; where
- * there is none, the time so far back. No point before `oldestMs` is looked at.
+ * there is none, the time `lookBackMs` before it. Points before `oldestMs` do not count.
  */
 export async function selectStarts(
   sql: Tx,
@@ -131,68 +97,87 @@ export async function selectStarts(
       where device_id = d.id and recorded_at <= to_timestamp(d.until / 1000)
         and recorded_at between ${new Date(oldestMs)} and ${new Date(newestMs)} and late is not true
       order by recorded_at desc limit 1) p`;
-  const found = new Map(rows.map((row) => [row.id, row.recorded_at.getTime()]));
-  const windows = windowsOf(
-    [...starts.keys()],
-    (id) => found.get(id) ?? oldestMs - 1,
-    (id) => starts.get(id) as number,
-  );
-  await unpackEach(
-    await newestPackedOf(sql, windows),
-    ({ deviceId, fromMs, toMs }, columns) => {
-      const n = newestIn(columns, fromMs, toMs);
-      if (n !== null) found.set(deviceId, columns.column('recordedAtMs')[n] as number);
-    },
-    windows,
-  );
+  const found = new Map(rows.map(({ id, recorded_at }) => [id, recorded_at.getTime()]));
+  const ranges = [...starts]
+    .map(([deviceId, toMs]) => ({ deviceId, fromMs: (found.get(deviceId) ?? oldestMs - 1) + 1, toMs }))
+    .filter(({ fromMs, toMs }) => fromMs <= toMs);
+  await unpackNewest(sql, ranges, (columns, range) => {
+    const n = newestIn(columns, range);
+    if (n !== null) found.set(range.deviceId, columns.column('recordedAtMs')[n] as number);
+  });
   for (const [deviceId, startMs] of found) starts.set(deviceId, startMs);
   for (const [deviceId, startMs] of starts) starts.set(deviceId, Math.max(startMs, oldestMs));
   return starts;
 }
 
-/** How many rows a part has, as far as they were counted. */
+/** How many rows a range has, as far as they were counted. */
 export interface CountedRows {
-  /** The number of the part, from 0. */
-  readonly part: number;
+  /** The number of the range, from 0. */
+  readonly n: number;
   readonly count: number;
   readonly lastMs: number;
 }
 
-/** Counts the rows of these parts up to `toMs`, in their order, until there are `max`. Parts without points are left out. */
+/** Counts the rows of these ranges, which end at `toMs`, in their order until there are `max`. Empty ranges are left out. */
 export async function countRows(
   sql: Tx,
-  parts: readonly DevicePart[],
+  ranges: readonly PointRange[],
   toMs: number,
   max: number,
 ): Promise<CountedRows[]> {
-  if (parts.length === 0) return [];
+  if (ranges.length === 0) return [];
   const rows = await sql<{ n: number; count: number; last: Date }[]>`
     select n, count(*) as count, max(recorded_at) as last from (
       select d.n, p.recorded_at
       from unnest(
-        ${arrayLiteral(parts.map((part) => part.deviceId))}::bigint[],
-        ${arrayLiteral(parts.map((part) => part.fromMs))}::float8[]) with ordinality d (id, since, n)
+        ${arrayLiteral(ranges.map((range) => range.deviceId))}::bigint[],
+        ${arrayLiteral(ranges.map((range) => range.fromMs))}::float8[]) with ordinality d (id, since, n)
       cross join lateral (
         select recorded_at from position
         where device_id = d.id and recorded_at >= to_timestamp(d.since / 1000)
-          and recorded_at between ${new Date(earliestOf(parts))} and ${new Date(toMs)}
+          and recorded_at between ${new Date(earliestOf(ranges))} and ${new Date(toMs)}
         order by recorded_at) p
       limit ${max}) c
     group by n order by n`;
-  return rows.map(({ n, count, last }) => ({ part: n - 1, count, lastMs: last.getTime() }));
+  return rows.map(({ n, count, last }) => ({ n: n - 1, count, lastMs: last.getTime() }));
 }
 
-/** How many packed points each of these parts has up to `toMs`. Throws DamagedPoints. */
-export async function countPacked(sql: Tx, parts: readonly DevicePart[], toMs: number): Promise<number[]> {
-  const { counts, edges } = await countPackedOf(sql, parts, toMs);
-  const all = parts.map((_, part) => counts.get(part) ?? 0);
-  await unpackEach(
-    edges,
-    ({ fromMs, part }, columns) => {
-      const times = columns.column('recordedAtMs');
-      all[part] = (all[part] as number) + upTo(times, toMs) - upTo(times, fromMs - 1);
-    },
-    parts.map(({ fromMs }, part) => ({ fromMs, part })),
-  );
-  return all;
+/**
+ * How many packed points each of these ranges, which end at `toMs`, has. Only rows that are partly outside are unpacked. Throws
+ * DamagedPoints.
+ */
+export async function countPacked(sql: Tx, ranges: readonly PointRange[], toMs: number): Promise<number[]> {
+  const counts = ranges.map(() => 0);
+  if (ranges.length === 0) return counts;
+  const rows = await sql<(SelectedPacked & { n: number; inside: number | null })[]>`
+    with p as materialized (
+      select d.n, p.*, p.first_at >= to_timestamp(d.since / 1000) and p.last_at <= ${new Date(toMs)} as is_inside
+      from unnest(
+        ${arrayLiteral(ranges.map((range) => range.deviceId))}::bigint[],
+        ${arrayLiteral(ranges.map((range) => range.fromMs))}::float8[]) with ordinality d (id, since, n)
+      cross join lateral (
+        select ${PACKED_LIST} from packed_points
+        where device_id = d.id and last_at >= to_timestamp(d.since / 1000)
+          and first_at between ${new Date(weekStartMs(earliestOf(ranges)))} and ${new Date(toMs)}) p)
+    select n, sum(count)::float8 as inside, null::timestamptz as first_at, null::timestamptz as last_at,
+      null::integer as count, null::integer as codec, null::integer as checksum, null::bytea as points
+    from p where is_inside group by n
+    union all
+    select n, null, first_at, last_at, count, codec, checksum, points from p where not is_inside`;
+  for (const row of rows) {
+    const n = row.n - 1;
+    let count = row.inside;
+    if (count === null) {
+      const { deviceId, fromMs } = ranges[n] as PointRange;
+      const times = unpackRow(packedRowOf(deviceId, row)).column('recordedAtMs');
+      count = upTo(times, toMs) - upTo(times, fromMs - 1);
+      await nextTurn();
+    }
+    counts[n] = (counts[n] as number) + count;
+  }
+  return counts;
+}
+
+function earliestOf(ranges: readonly PointRange[]): number {
+  return ranges.reduce((earliestMs, { fromMs }) => Math.min(earliestMs, fromMs), Number.MAX_SAFE_INTEGER);
 }

@@ -1,16 +1,16 @@
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import type { PackedColumns } from './codec/pointColumns.ts';
-import { NEVER_PACKED_MS } from './packedLookup.sql.ts';
+import { emptyColumns, type PointColumns } from './codec/pointColumns.ts';
 import {
+  NEVER_PACKED_MS,
   PACKED_LIST,
   type PackedRow,
   packedRowOf,
   type SelectedPacked,
-  unpackRow,
-} from './packedRows.sql.ts';
-import { upTo } from './stretches.sql.ts';
+  type TimeWindow,
+} from './packedPoints.sql.ts';
+import { MOTION, mergedPoints } from './points.sql.ts';
 
 /** One stored point as the history shows it. */
 export interface HistoryPoint {
@@ -22,72 +22,74 @@ export interface HistoryPoint {
   readonly recordedAtMs: number;
 }
 
-interface Window {
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
 /**
- * The newest `limit` points of a device between two instants, both included, newest first. `nowMs` by the clock of this
- * pod: a page of recent points needs no look at the packed ones. Throws DamagedPoints.
+ * The newest `limit` points of a device in a window, newest first. `nowMs` by the clock of this pod: a page of recent points
+ * needs no look at the packed ones. Throws DamagedPoints.
  */
 export async function selectHistory(
   sql: Sql,
   worldIds: readonly number[],
   imei: string,
-  window: Window,
+  window: TimeWindow,
   limit: number,
   nowMs: number,
 ): Promise<HistoryPoint[]> {
   const rows = await selectNewestRows(sql, worldIds, imei, window, limit);
-  const oldest = rows[limit - 1];
-  const fromMs = oldest?.recordedAtMs ?? window.fromMs;
+  const fromMs = rows[limit - 1]?.recordedAtMs ?? window.fromMs;
   if (fromMs > nowMs - NEVER_PACKED_MS) return rows;
   // Rows first: one that is packed between the two statements is seen twice, never not at all.
   const packed = await selectNewestPacked(sql, worldIds, imei, { ...window, fromMs }, limit);
-  return packed.length === 0 ? rows : newestOf(rows, packed, window, limit);
+  return packed.length === 0 ? rows : newestOf(columnsOf(rows), packed, { ...window, fromMs }, limit);
 }
+
+/** Merges from the newest on, and unpacks no more than the limit needs. `packed`: newest first. */
+function newestOf(
+  rows: PointColumns,
+  packed: readonly PackedRow[],
+  { fromMs, toMs }: TimeWindow,
+  limit: number,
+): HistoryPoint[] {
+  const newest: HistoryPoint[] = [];
+  const take = (window: TimeWindow, within: readonly PackedRow[]): void => {
+    const stored = { n: 0, rows, packed: within, columns: SHOWN, ...window };
+    for (const points of [...mergedPoints(stored)].reverse())
+      for (let n = points.count - 1; n >= 0 && newest.length < limit; n--) newest.push(pointOf(points, n));
+  };
+  let endMs = toMs;
+  for (const row of packed) {
+    take({ fromMs: row.lastMs + 1, toMs: endMs }, []);
+    if (newest.length === limit) return newest;
+    take({ fromMs: Math.max(fromMs, row.firstMs), toMs: Math.min(endMs, row.lastMs) }, [row]);
+    endMs = row.firstMs - 1;
+  }
+  take({ fromMs, toMs: endMs }, []);
+  return newest;
+}
+
+const SHOWN = [...MOTION, 'headings', 'satellites'] as const;
 
 async function selectNewestRows(
   sql: Sql,
   worldIds: readonly number[],
   imei: string,
-  window: Window,
+  { fromMs, toMs }: TimeWindow,
   limit: number,
 ): Promise<HistoryPoint[]> {
-  const rows = await sql<
-    {
-      latitude: number;
-      longitude: number;
-      speed_kmh: number;
-      heading: number;
-      satellites: number;
-      recorded_at: Date;
-    }[]
-  >`
-    select latitude, longitude, speed_kmh, heading, satellites, recorded_at from position
+  const rows = await sql<(Omit<HistoryPoint, 'recordedAtMs'> & { recordedAt: Date })[]>`
+    select latitude as lat, longitude as lng, speed_kmh as "speedKmh", heading, satellites, recorded_at as "recordedAt"
+    from position
     where device_id = (select id from device where imei = ${imei} and world_id = any(${arrayLiteral(worldIds)}::bigint[]))
-      and recorded_at between ${new Date(window.fromMs)} and ${new Date(window.toMs)}
+      and recorded_at between ${new Date(fromMs)} and ${new Date(toMs)}
     order by recorded_at desc limit ${limit}`.named('history');
-  return rows.map((row) => ({
-    lat: row.latitude,
-    lng: row.longitude,
-    speedKmh: row.speed_kmh,
-    heading: row.heading,
-    satellites: row.satellites,
-    recordedAtMs: row.recorded_at.getTime(),
-  }));
+  return rows.map(({ recordedAt, ...point }) => ({ ...point, recordedAtMs: recordedAt.getTime() }));
 }
 
-/**
- * The packed points that reach into a window, newest first: as many as have `limit` points, and those that the window
- * cuts.
- */
+/** The packed points that reach into a window, newest first: as many as have `limit` points, and those that it cuts. */
 async function selectNewestPacked(
   sql: Sql,
   worldIds: readonly number[],
   imei: string,
-  { fromMs, toMs }: Window,
+  { fromMs, toMs }: TimeWindow,
   limit: number,
 ): Promise<PackedRow[]> {
   const rows = await sql<(SelectedPacked & { device_id: number })[]>`
@@ -103,44 +105,27 @@ async function selectNewestPacked(
   return rows.map((row) => packedRowOf(row.device_id, row));
 }
 
-/** Unpacks no more than the limit needs. */
-function newestOf(
-  rows: readonly HistoryPoint[],
-  packed: readonly PackedRow[],
-  { fromMs, toMs }: Window,
-  limit: number,
-): HistoryPoint[] {
-  const newest: HistoryPoint[] = [];
-  let at = 0;
-  const takeRows = (afterMs: number): void => {
-    for (; at < rows.length && (rows[at] as HistoryPoint).recordedAtMs > afterMs; at++)
-      newest.push(rows[at] as HistoryPoint);
-  };
-  for (const row of packed) {
-    takeRows(row.lastMs);
-    if (newest.length >= limit) break;
-    const columns = unpackRow(row);
-    const times = columns.column('recordedAtMs');
-    const first = upTo(times, fromMs - 1);
-    for (let n = upTo(times, toMs) - 1; n >= first && newest.length < limit; n--) {
-      const recordedAtMs = times[n] as number;
-      takeRows(recordedAtMs);
-      newest.push(pointOf(columns, n));
-      // What was packed was stored first, and stays.
-      if (rows[at]?.recordedAtMs === recordedAtMs) at++;
-    }
+/** Points, newest first, as columns, oldest first. */
+function columnsOf(points: readonly HistoryPoint[]): PointColumns {
+  const columns = emptyColumns(points.length, SHOWN);
+  for (const [n, point] of points.toReversed().entries()) {
+    columns.recordedAtMs[n] = point.recordedAtMs;
+    columns.lats[n] = point.lat;
+    columns.lngs[n] = point.lng;
+    columns.speedsKmh[n] = point.speedKmh;
+    columns.headings[n] = point.heading;
+    columns.satellites[n] = point.satellites;
   }
-  takeRows(Number.NEGATIVE_INFINITY);
-  return newest.slice(0, limit);
+  return columns;
 }
 
-function pointOf(columns: PackedColumns, n: number): HistoryPoint {
+function pointOf(points: PointColumns, n: number): HistoryPoint {
   return {
-    lat: columns.column('lats')[n] as number,
-    lng: columns.column('lngs')[n] as number,
-    speedKmh: columns.column('speedsKmh')[n] as number,
-    heading: columns.column('headings')[n] as number,
-    satellites: columns.column('satellites')[n] as number,
-    recordedAtMs: columns.column('recordedAtMs')[n] as number,
+    lat: points.lats[n] as number,
+    lng: points.lngs[n] as number,
+    speedKmh: points.speedsKmh[n] as number,
+    heading: points.headings[n] as number,
+    satellites: points.satellites[n] as number,
+    recordedAtMs: points.recordedAtMs[n] as number,
   };
 }

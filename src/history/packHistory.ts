@@ -13,8 +13,8 @@ import {
 } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
-import { type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
-import { type PackedRow, unpackRow } from './packedRows.sql.ts';
+import { mergeColumns, type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
+import { type PackedRow, unpackRow } from './packedPoints.sql.ts';
 import {
   endPackingPass,
   keepPackingLease,
@@ -32,7 +32,6 @@ import {
 } from './packing.sql.ts';
 import { PackingRests } from './packingRests.ts';
 import { isWorthPacking, planPacking } from './planPacking.ts';
-import { mergeColumns } from './stretches.sql.ts';
 
 /** Points stay rows for so long, and until their day (UTC) is over: most late ones have come by then. */
 const HOT_MS = 48 * HOUR_MS;

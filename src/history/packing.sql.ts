@@ -4,15 +4,15 @@ import { CopiedRow } from '../postgres/copiedRow.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers } from '../postgres/sqlText.ts';
 import type { PackedBlob } from './codec/packedBlob.ts';
-import { emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
-import { MARK_LIST, POINT_LIST, readMarks, readPoint } from './copiedPoint.sql.ts';
+import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import {
   PACKED_LIST,
   type PackedRow,
   type PackedSpan,
   packedRowOf,
   type SelectedPacked,
-} from './packedRows.sql.ts';
+} from './packedPoints.sql.ts';
+import { positionColumns } from './points.sql.ts';
 
 /** A device and the time of its oldest point that is stored as a row. */
 export interface UnpackedDevice {
@@ -113,23 +113,20 @@ export async function selectRows(
   rest: Rest,
 ): Promise<PointColumns> {
   const points = emptyColumns(limit);
+  const { list, read } = positionColumns(COLUMN_NAMES);
   let count = 0;
   for (let hasMore = true; hasMore; ) {
     const atOnce = Math.min(READ_AT_A_TIME, limit - count);
     const nextMs = count === 0 ? fromMs : (points.recordedAtMs[count - 1] as number) + 1;
     const query = sql`
-      select ${POINT_LIST}, ${MARK_LIST}
-      from position
+      select ${list} from position
       where device_id = ${integers([deviceId])} and recorded_at >= ${instant(nextMs)} and recorded_at < ${instant(beforeMs)}
       order by recorded_at limit ${integers([atOnce])}`;
     const before = count;
     const row = new CopiedRow();
     await sql.copy(query, (bytes) => {
       row.feed(bytes);
-      for (; row.next(); count++) {
-        readPoint(row, row.timestampMs(), points, count);
-        readMarks(row, points, count);
-      }
+      for (; row.next(); count++) read(row, row.timestampMs(), points, count);
     });
     hasMore = count - before === atOnce && count < limit;
     if (hasMore) await rest();

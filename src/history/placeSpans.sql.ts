@@ -2,20 +2,12 @@ import type { IndexBox } from '../geo/bounds.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import { earliestOf, latestOf, type PackedWindow } from './packedOf.sql.ts';
-import type { TimeWindow } from './pointPages.sql.ts';
+import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 import { selectBoxedTime, selectBoxedWindows } from './rowBoxes.sql.ts';
 
 /** Where each has a day of rows, they take half a second. */
 const FIRST_WINDOWS = 100;
 const QUICK_MS = 50;
-
-/** A time in which a device may have been in a box. */
-export interface PlaceSpan extends TimeWindow {
-  readonly deviceId: number;
-  /** How many rows of packed points say so; 0: points that are rows say it. */
-  readonly packedRows: number;
-}
 
 /**
  * The times in which these devices may have had points in one of the boxes, within a window: by the boxes of packed points,
@@ -28,9 +20,9 @@ export async function selectPlaceSpans(
   boxes: readonly IndexBox[],
   window: TimeWindow,
   apartMs: number,
-): Promise<PlaceSpan[]> {
+): Promise<PointRange[]> {
   if (deviceIds.length === 0 || window.fromMs > window.toMs) return [];
-  const spans: PlaceSpan[] = [];
+  const spans: PointRange[] = [];
   for (const box of boxes) {
     // In this order, since points that are rows may be packed meanwhile, but never the other way round.
     spans.push(...(await rowSpans(sql, deviceIds, box, window)));
@@ -53,14 +45,14 @@ async function packedSpans(
   deviceIds: readonly number[],
   { minX, minY, maxX, maxY }: IndexBox,
   { fromMs, toMs }: TimeWindow,
-): Promise<PlaceSpan[]> {
+): Promise<PointRange[]> {
   const rows = await sql<SpanRow[]>`
     select device_id, first_at as first, last_at as last from packed_points
     where device_id = any(${arrayLiteral(deviceIds)}::bigint[])
       and first_at between ${new Date(weekStartMs(fromMs))} and ${new Date(toMs)} and last_at >= ${new Date(fromMs)}
       and north >= ${minY} and south <= ${maxY}
       and case when west <= east then west <= ${maxX} and east >= ${minX} else west <= ${maxX} or east >= ${minX} end`;
-  return rows.map((row) => spanOf(row, 1));
+  return rows.map((row) => spanOf(row));
 }
 
 /**
@@ -72,7 +64,7 @@ async function rowSpans(
   deviceIds: readonly number[],
   box: IndexBox,
   { fromMs, toMs }: TimeWindow,
-): Promise<PlaceSpan[]> {
+): Promise<PointRange[]> {
   const boxed = await selectBoxedTime(sql);
   const boxedFromMs = Math.max(fromMs, boxed?.fromMs ?? Number.POSITIVE_INFINITY);
   const boxedToMs = Math.min(toMs, (boxed?.toMs ?? Number.NEGATIVE_INFINITY) - 1);
@@ -92,9 +84,9 @@ async function rowSpans(
 }
 
 /** Looks at every row of these windows. Nobody knows how many they are: a statement takes on what the last one had time for. */
-async function spansInWindows(sql: Sql, all: readonly PackedWindow[], box: IndexBox): Promise<PlaceSpan[]> {
+async function spansInWindows(sql: Sql, all: readonly PointRange[], box: IndexBox): Promise<PointRange[]> {
   const windows = all.filter(({ fromMs, toMs }) => fromMs <= toMs);
-  const spans: PlaceSpan[] = [];
+  const spans: PointRange[] = [];
   let size = FIRST_WINDOWS;
   for (let at = 0; at < windows.length; ) {
     const startMs = performance.now();
@@ -107,10 +99,11 @@ async function spansInWindows(sql: Sql, all: readonly PackedWindow[], box: Index
 
 async function spansIn(
   sql: Sql,
-  windows: readonly PackedWindow[],
+  windows: readonly PointRange[],
   { minX, minY, maxX, maxY }: IndexBox,
-): Promise<PlaceSpan[]> {
-  const [earliestMs, latestMs] = [earliestOf(windows), latestOf(windows)];
+): Promise<PointRange[]> {
+  const earliestMs = windows.reduce((ms, { fromMs }) => Math.min(ms, fromMs), Number.POSITIVE_INFINITY);
+  const latestMs = windows.reduce((ms, { toMs }) => Math.max(ms, toMs), Number.NEGATIVE_INFINITY);
   const rows = await sql<SpanRow[]>`
     select w.id as device_id, p.first, p.last
     from unnest(
@@ -124,14 +117,14 @@ async function spansIn(
         and recorded_at between ${new Date(earliestMs)} and ${new Date(latestMs)}
         and latitude between ${minY} and ${maxY} and longitude between ${minX} and ${maxX}) p
     where p.first is not null`;
-  return rows.map((row) => spanOf(row, 0));
+  return rows.map((row) => spanOf(row));
 }
 
-function spanOf({ device_id: deviceId, first, last }: SpanRow, packedRows: number): PlaceSpan {
-  return { deviceId, fromMs: first.getTime(), toMs: last.getTime(), packedRows };
+function spanOf({ device_id: deviceId, first, last }: SpanRow): PointRange {
+  return { deviceId, fromMs: first.getTime(), toMs: last.getTime() };
 }
 
-function clipped(span: PlaceSpan, window: TimeWindow): PlaceSpan {
+function clipped(span: PointRange, window: TimeWindow): PointRange {
   return {
     ...span,
     fromMs: Math.max(span.fromMs, window.fromMs),
@@ -139,13 +132,12 @@ function clipped(span: PlaceSpan, window: TimeWindow): PlaceSpan {
   };
 }
 
-function merged(spans: readonly PlaceSpan[], apartMs: number): PlaceSpan[] {
-  const result: PlaceSpan[] = [];
+function merged(spans: readonly PointRange[], apartMs: number): PointRange[] {
+  const result: PointRange[] = [];
   for (const span of spans.toSorted((a, b) => a.deviceId - b.deviceId || a.fromMs - b.fromMs)) {
     const last = result.at(-1);
     if (last?.deviceId === span.deviceId && span.fromMs <= last.toMs + apartMs) {
-      const packedRows = last.packedRows + span.packedRows;
-      result[result.length - 1] = { ...last, toMs: Math.max(last.toMs, span.toMs), packedRows };
+      result[result.length - 1] = { ...last, toMs: Math.max(last.toMs, span.toMs) };
     } else {
       result.push(span);
     }

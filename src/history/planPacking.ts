@@ -1,6 +1,6 @@
 import { DAY_MS } from '../lib/durations.ts';
 import { PACKED_POINTS_MAX } from './codec/packedBlob.ts';
-import type { PackedSpan } from './packedRows.sql.ts';
+import type { PackedSpan } from './packedPoints.sql.ts';
 
 /** A day with fewer points is packed together with the days before it. */
 const SPARSE_DAY_POINTS = 50;

@@ -2,8 +2,7 @@ import type { IndexBox } from '../geo/bounds.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import type { PackedWindow } from './packedOf.sql.ts';
-import type { TimeWindow } from './pointPages.sql.ts';
+import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 
 /** The time of one box, as in the trigger that widens boxes. */
 const BOX_MS = 2 * HOUR_MS;
@@ -34,7 +33,7 @@ export async function selectBoxedWindows(
   deviceIds: readonly number[],
   { minX, minY, maxX, maxY }: IndexBox,
   { fromMs, toMs }: TimeWindow,
-): Promise<PackedWindow[]> {
+): Promise<PointRange[]> {
   const rows = await sql<{ device_id: number; begins_at: Date }[]>`
     select device_id, begins_at from row_box
     where device_id = any(${arrayLiteral(deviceIds)}::bigint[])

@@ -8,7 +8,7 @@ import {
 import { packStays } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { Stay } from '../devices/stays/stays.ts';
-import type { OnDamaged } from '../history/packedLookup.sql.ts';
+import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';

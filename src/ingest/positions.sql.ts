@@ -2,9 +2,9 @@ import {
   findPacked,
   newestPacked,
   type OnDamaged,
-  type Passage,
   type PointKey,
-} from '../history/packedLookup.sql.ts';
+  type TimedPosition,
+} from '../history/packedPoints.sql.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import { rowSlices } from '../postgres/rowSlices.ts';
 import type { Tx } from '../postgres/sql.ts';
@@ -96,7 +96,7 @@ export async function selectPredecessors(
   points: readonly { deviceId: number; recordedAtMs: number }[],
   nowMs: number,
   onDamaged: OnDamaged,
-): Promise<(Passage | null)[]> {
+): Promise<(TimedPosition | null)[]> {
   if (points.length === 0) return [];
   const rows = await tx<{ recorded_at: Date | null; latitude: number; longitude: number }[]>`
     select p.recorded_at, p.latitude, p.longitude

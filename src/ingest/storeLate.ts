@@ -1,4 +1,4 @@
-import type { OnDamaged } from '../history/packedLookup.sql.ts';
+import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { derivedSpeedKmh } from './deviceEvents.ts';
 import type { BatchPoint } from './fix.ts';

@@ -7,6 +7,7 @@ import { StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import { NO_STAYS } from '../../src/devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../src/events/fleetEvent.ts';
 import { AreaReplay, eventKey } from '../../src/explain/backtest/areaReplay.ts';
+import { emptyColumns, sliceColumns } from '../../src/history/codec/pointColumns.ts';
 import { NO_STATE } from '../../src/ingest/deviceEvents.ts';
 import type { LockedState } from '../../src/ingest/deviceStates.sql.ts';
 import { evaluateFixes } from '../../src/ingest/evaluateFixes.ts';
@@ -168,6 +169,7 @@ test(`a replay of stored points is what ingest made of them, by page, window and
         const startMs = startOf(all, ({ lat, lng }) => shape.contains(lat, lng), fromMs, Math.max(...dwells));
         const read = all.filter(({ atMs }) => atMs >= startMs);
         const columns = {
+          ...emptyColumns(read.length),
           recordedAtMs: Float64Array.from(read, ({ atMs }) => atMs),
           lats: Float64Array.from(read, ({ lat }) => lat),
           lngs: Float64Array.from(read, ({ lng }) => lng),
@@ -181,7 +183,9 @@ test(`a replay of stored points is what ingest made of them, by page, window and
         );
         replay.begin(String(device));
         for (let at = 0; at < read.length; at += page) {
-          inOneGo(replay.take(columns, at, Math.min(at + page, read.length), new Set(recorded)));
+          inOneGo(
+            replay.take(sliceColumns(columns, at, Math.min(at + page, read.length)), new Set(recorded)),
+          );
         }
         replay.end();
       }

@@ -141,7 +141,7 @@ describe('an export', () => {
     }));
 
   test('as GPX is valid by its schema, with a segment for each part without a gap', async () => {
-    const schema = await readFile(join(import.meta.dirname, '../../data/gpx-track.xsd'), 'utf8');
+    const schema = await readFile(join(import.meta.dirname, '../data/gpx-track.xsd'), 'utf8');
     const assertValid = async (text: string): Promise<void> => {
       const { valid, errors } = await validateXML({
         xml: text,

@@ -7,7 +7,7 @@ import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { deleteDevice } from '../../src/devices/registerDevice.ts';
 import { EventCuts } from '../../src/events/eventParts.sql.ts';
 import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
-import { pointPages } from '../../src/history/pointPages.sql.ts';
+import { pointPages } from '../../src/history/points.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { ensureWeeks, PACKED_POINTS, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packColumns } from '../../src/history/codec/packedBlob.ts';
 import { emptyColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
-import { type PackedRow, unpackRowIf } from '../../src/history/packedRows.sql.ts';
+import { type PackedRow, unpackRowIf } from '../../src/history/packedPoints.sql.ts';
 import { DamagedPoints } from '../../src/lib/damagedPoints.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 

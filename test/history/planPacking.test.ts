@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { PackedSpan } from '../../src/history/packedRows.sql.ts';
+import type { PackedSpan } from '../../src/history/packedPoints.sql.ts';
 import { type PackingPlan, planPacking } from '../../src/history/planPacking.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 

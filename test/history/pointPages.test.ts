@@ -2,13 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import fc from 'fast-check';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
-import {
-  DeviceGone,
-  LATENESS,
-  PAGE_POINTS,
-  type PointPage,
-  pointPages,
-} from '../../src/history/pointPages.sql.ts';
+import type { PointColumns } from '../../src/history/codec/pointColumns.ts';
+import { ARRIVAL, DeviceGone, PAGE_POINTS, pointPages } from '../../src/history/points.sql.ts';
 import { insertLatePositions, insertNewPositions, type StoredFix } from '../../src/ingest/positions.sql.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -16,6 +11,7 @@ import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 
+const [IN_TIME, LATE] = [0, 1];
 const WEEK_MS = 7 * 86_400_000;
 const FIRST_MS = Date.UTC(2026, 0, 5);
 const END_OF_TIME_MS = 253_402_300_799_999;
@@ -65,7 +61,7 @@ before(async () => {
 });
 after(() => sql.end());
 
-function fixesOf(page: PointPage): StoredFix[] {
+function fixesOf(page: PointColumns): StoredFix[] {
   return Array.from({ length: page.count }, (_, n) => ({
     deviceId,
     recordedAtMs: page.recordedAtMs[n] as number,
@@ -131,16 +127,16 @@ test('points come with how they came, where that is asked for and known', async 
     values (${id}, ${new Date(TIMES_MS[3] as number)}, 0, 0, 0, 0, 0, 0)`;
   const marks: (readonly [number | undefined, number | undefined])[] = [];
   const window = { fromMs: FIRST_MS, toMs: END_OF_TIME_MS };
-  for await (const page of pointPages(sql, [worldId], id, window, 'marked')) {
-    for (let n = 0; n < page.count; n++) marks.push([page.marks?.late[n], page.marks?.receivedAtMs[n]]);
+  for await (const page of pointPages(sql, [worldId], id, window, ARRIVAL)) {
+    for (let n = 0; n < page.count; n++) marks.push([page.lates[n], page.receivedAtMs[n]]);
   }
   assert.deepEqual(marks, [
-    [LATENESS.inTime, receivedAtMs],
-    [LATENESS.late, receivedAtMs],
-    [LATENESS.inTime, receivedAtMs],
-    [LATENESS.notRecorded, Number.NaN],
+    [IN_TIME, receivedAtMs],
+    [LATE, receivedAtMs],
+    [IN_TIME, receivedAtMs],
+    [Number.NaN, Number.NaN],
   ]);
-  for await (const page of pointPages(sql, [worldId], id, window)) assert.equal(page.marks, null);
+  for await (const page of pointPages(sql, [worldId], id, window)) assert.equal(page.lates.length, 0);
 });
 
 test('a device that is in none of the worlds is not there, also when it leaves between two pages', async () => {

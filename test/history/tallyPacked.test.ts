@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packColumns } from '../../src/history/codec/packedBlob.ts';
 import { emptyColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
-import type { PackedRow } from '../../src/history/packedRows.sql.ts';
+import type { PackedRow } from '../../src/history/packedPoints.sql.ts';
+import { PLACE as COLUMNS } from '../../src/history/points.sql.ts';
+import { tallyStored } from '../../src/history/presence/findPresence.ts';
 import { PresenceTally } from '../../src/history/presence/presence.ts';
-import { tallyPacked } from '../../src/history/presence/presenceSearch.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 
 const FIRST_MS = 1_700_000_000_000;
@@ -38,8 +39,8 @@ async function minutesInside(...rows: (readonly number[])[]): Promise<number> {
   }
   const tally = new PresenceTally(PLACE);
   const window = { fromMs: FIRST_MS, toMs: FIRST_MS + minute * 60_000 };
-  const stretch = { ...window, rows: emptyColumns(0), packed, isEmpty: false, wanted: 'place' as const };
-  assert.equal(inOneGo(tallyPacked(tally, [stretch])), minute, 'points');
+  const stored = { ...window, n: 0, rows: emptyColumns(0), packed, columns: COLUMNS };
+  assert.equal(inOneGo(tallyStored(tally, stored)), minute, 'points');
   return (tally.presence?.insideMs ?? 0) / 60_000;
 }
 

@@ -39,7 +39,7 @@ function stepsOf(steps: Steps<unknown>): number {
 test('a replay of a backtest pauses after each', () => {
   const replay = new AreaReplay(expensive, [0], 0);
   replay.begin('350000000000001');
-  assert.ok(stepsOf(replay.take(columns, 0, COUNT, new Set())) >= COUNT);
+  assert.ok(stepsOf(replay.take({ ...columns, lates: new Float64Array(COUNT) }, new Set())) >= COUNT);
 });
 
 test('a presence pauses after each', () => {
@@ -65,8 +65,8 @@ test('an explanation pauses after each', () => {
     refused: null,
     withSteps: true,
   });
-  const marks = { receivedAtMs: times, late: new Uint8Array(COUNT) };
-  assert.ok(stepsOf(replay.take({ ...columns, marks })) >= COUNT);
+  const received = { receivedAtMs: times, lates: new Float64Array(COUNT) };
+  assert.ok(stepsOf(replay.take({ ...columns, ...received })) >= COUNT);
 });
 
 test('a look along a way pauses after each', () => {

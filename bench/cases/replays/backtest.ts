@@ -101,16 +101,18 @@ function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
   const shape = compileShape(definition);
   const count = smoke ? ENGINE_POINTS / 16 : ENGINE_POINTS;
   const columns = {
+    count,
     recordedAtMs: Float64Array.from({ length: count }, (_, n) => n * 30_000),
     lats: Float64Array.from({ length: count }, (_, n) => POLYGON_CENTRE.lat + 0.1 * Math.sin(n / 30)),
     lngs: Float64Array.from({ length: count }, (_, n) => POLYGON_CENTRE.lng + 0.1 * Math.cos(n / 47)),
+    lates: new Float64Array(count),
   };
   const times: number[] = [];
   for (let round = 0; round < 5; round++) {
     const replay = new AreaReplay(shape, [0], 0);
     const startMs = performance.now();
     replay.begin('1');
-    inOneGo(replay.take(columns, 0, count, new Set()));
+    inOneGo(replay.take(columns, new Set()));
     replay.end();
     times.push((performance.now() - startMs) / 1_000);
     if ((replay.tallies[0]?.entries ?? 0) === 0) throw new Error('no point of the bench entered the area');

@@ -1,22 +1,18 @@
 import type { Shape } from '../../areas/shape.ts';
 import type { Stay } from '../../devices/stays/stays.ts';
-import type { GeofenceEvent } from '../../events/fleetEvent.ts';
+import type { PointColumns } from '../../history/codec/pointColumns.ts';
 import { stepStay } from '../../ingest/geofences/geofences.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 import { DwellTally } from './dwellTally.ts';
 
-/** Points column by column. */
-export interface PointColumns {
-  readonly recordedAtMs: Float64Array;
-  readonly lats: Float64Array;
-  readonly lngs: Float64Array;
-}
+/** Points column by column. `lates`: 1 late, NaN not recorded. */
+export type EvaluatedColumns = Pick<PointColumns, 'count' | 'recordedAtMs' | 'lats' | 'lngs' | 'lates'>;
 
 /** Recorded events of one device and one area, by eventKey. */
 export type RecordedEvents = ReadonlySet<number>;
 
-/** Of one device and one area a point produces one event at most. */
-export function eventKey(direction: GeofenceEvent['direction'], occurredAtMs: number): number {
+/** A number for an event. One point produces at most one event of one device and one area. */
+export function eventKey(direction: 'entry' | 'exit', occurredAtMs: number): number {
   return 2 * occurredAtMs + (direction === 'entry' ? 0 : 1);
 }
 
@@ -41,8 +37,10 @@ export class AreaReplay {
   readonly #thresholds: readonly Threshold[];
   readonly #stays: (Stay | null)[];
   readonly #isVisitor: boolean[];
-  /** How many points were in the window. */
+  /** Points in the window, without those that came late. */
   points = 0;
+  /** Some points do not say whether they came late; they were replayed. */
+  hasUnmarked = false;
   readonly #pace = new Pace();
   #untilPause = POINTS_PER_STEP;
   #imei = '';
@@ -67,12 +65,15 @@ export class AreaReplay {
     this.#isVisitor.fill(false);
   }
 
-  /** The points from `start` up to `end`; `recorded`: what the same points produced when they came. */
-  *take(points: PointColumns, start: number, end: number, recorded: RecordedEvents): Steps<void> {
-    const { recordedAtMs, lats, lngs } = points;
+  /** The next points, and the events that they produced when they came. Late points were not evaluated, and are left out. */
+  *take({ count, recordedAtMs, lats, lngs, lates }: EvaluatedColumns, recorded: RecordedEvents): Steps<void> {
     this.#pace.begin();
-    for (let n = start; n < end; n++) {
+    for (let n = 0; n < count; n++) {
+      const late = lates[n]!;
+      if (late === 1) continue;
+      if (late !== 0) this.hasUnmarked = true;
       const atMs = recordedAtMs[n]!;
+      this.#lastMs = atMs;
       const lat = lats[n]!;
       const lng = lngs[n]!;
       const isNear = this.#isNear(lat, lng);
@@ -88,7 +89,6 @@ export class AreaReplay {
         yield* this.#pace.pause();
       }
     }
-    if (end > start) this.#lastMs = recordedAtMs[end - 1]!;
   }
 
   /** A stay that is not over counts up to the last point. */

@@ -1,14 +1,21 @@
 import type { Shape } from '../../areas/shape.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
+import {
+  LATENESS,
+  MANY_DEVICES,
+  mergedPoints,
+  type PointsRead,
+  readInOrder,
+  selectPoints,
+} from '../../history/points.sql.ts';
 import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import type { WorkTurns } from '../../lib/workTurns.ts';
-import { Abandoned, ProcessorBudget, TooMuchWork } from '../../lib/workTurns.ts';
-import type { Sql } from '../../postgres/sql.ts';
-import { AreaReplay } from './areaReplay.ts';
+import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
+import type { Sql, Tx } from '../../postgres/sql.ts';
+import { selectRecorded } from '../areaRecord.sql.ts';
+import { AreaReplay, type RecordedEvents } from './areaReplay.ts';
 import type { DwellTally } from './dwellTally.ts';
-import { replayParts } from './replayParts.ts';
-import { BACKTEST_SIZES, type BacktestSizes, surveyDevices } from './surveyDevices.ts';
+import { BACKTEST_SIZES, type BacktestSizes, type DeviceRange, surveyDevices } from './surveyDevices.ts';
 
 /** Backtests of one account at a time on one pod; a further one is rejected. */
 export const BACKTESTS_PER_ACCOUNT = 2;
@@ -124,18 +131,77 @@ export class Backtests {
       { ...request, lookBackMs },
     );
     if (survey === null) return LEFT;
-    const { parts, points, devices } = survey;
+    const { ranges, points, devices } = survey;
     if (points > this.sizes.points) return { kind: 'too_many', points, devices };
-    const replayed = await replayParts({ sql, turns, budget }, request, parts, replay);
+    let recorded = 0;
+    let open = NONE;
+    for await (const read of readInOrder(ranges, (next) => readRecorded(sql, request, next))) {
+      open = await turns.run(accountId, budget.spend(replayRead(replay, ranges, read, open)));
+      for (const events of read.recorded) recorded += events.size;
+    }
+    if (open !== NONE) replay.end();
     return {
       kind: 'done',
       tallies: replay.tallies,
-      recorded: areaId === null ? null : replayed.recorded,
-      hasUnmarked: replayed.hasUnmarked,
+      recorded: areaId === null ? null : recorded,
+      hasUnmarked: replay.hasUnmarked,
       points: replay.points,
-      devices: parts.length,
+      devices: ranges.length,
     };
   }
 }
+
+/** No device was begun. */
+const NONE = -1;
+
+/** Points, and the events that they produced, by range; none without an area to compare with. */
+interface RecordedPoints extends PointsRead {
+  readonly recorded: readonly RecordedEvents[];
+}
+
+/** Points and recorded events are of one snapshot: a point is never there without its event. */
+function readRecorded(
+  sql: Sql,
+  { worldIds, areaId, fromMs }: BacktestRequest,
+  ranges: readonly DeviceRange[],
+): Promise<RecordedPoints> {
+  const select = (tx: Tx) => selectPoints(tx, worldIds, ranges, LATENESS, MANY_DEVICES);
+  if (areaId === null) return select(sql).then((read) => ({ ...read, recorded: [] }));
+  return sql.begin('isolation level repeatable read read only', async (tx) => {
+    const read = await select(tx);
+    const { n: last, ms } = read.until;
+    const spans = ranges.slice(0, last + 1).map((range, n) => ({
+      imei: range.imei,
+      fromMs: Math.max(range.fromMs, fromMs),
+      toMs: n === last ? Math.min(range.toMs, ms) : range.toMs,
+    }));
+    return { ...read, recorded: await selectRecorded(tx, worldIds, areaId, spans) };
+  });
+}
+
+/** Replays what was read. `open`: the range that was begun last. Returns the range of the last point. */
+function* replayRead(
+  replay: AreaReplay,
+  ranges: readonly DeviceRange[],
+  { found, recorded }: RecordedPoints,
+  open: number,
+): Steps<number> {
+  let begun = open;
+  for (const [at, stored] of found.entries()) {
+    if (stored === null) continue;
+    for (const points of mergedPoints(stored)) {
+      if (stored.n !== begun) {
+        if (begun !== NONE) replay.end();
+        begun = stored.n;
+        replay.begin(ranges[begun]?.imei ?? '');
+      }
+      yield* replay.take(points, recorded[at] ?? NOTHING);
+      yield;
+    }
+  }
+  return begun;
+}
+
+const NOTHING: RecordedEvents = new Set();
 
 const LEFT: BacktestOutcome = { kind: 'left' };

@@ -1,9 +1,9 @@
 import type { Shape } from '../../areas/shape.ts';
 import type { DeviceFields } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
+import type { PointRange } from '../../history/packedPoints.sql.ts';
 import { Pace, type ProcessorBudget, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
-import type { DevicePart } from '../replayPages.sql.ts';
 import {
   countPacked,
   countRows,
@@ -27,9 +27,9 @@ export const BACKTEST_SIZES: BacktestSizes = { points: 5_000_000, counted: 500_0
 /** Devices of one statement. */
 const BATCH_DEVICES = 200;
 
-/** A device with points, and how many there are. */
-export interface CountedPart extends DevicePart {
-  readonly count: number;
+/** A device and the time of its points that are replayed. */
+export interface DeviceRange extends PointRange {
+  readonly imei: string;
 }
 
 export interface SurveyPorts {
@@ -59,7 +59,7 @@ export interface SurveyRequest {
 /** What there is to be replayed. */
 export interface Survey {
   /** In the order of their IMEIs, or in the order asked for; without devices that have no points. */
-  readonly parts: readonly CountedPart[];
+  readonly ranges: readonly DeviceRange[];
   readonly points: number;
   /** How many devices were looked at: all of them, unless there are too many points. */
   readonly devices: number;
@@ -73,7 +73,7 @@ export interface Survey {
  * `sizes.points`. Null: the work was ended.
  */
 export async function surveyDevices(ports: SurveyPorts, request: SurveyRequest): Promise<Survey | null> {
-  const parts: CountedPart[] = [];
+  const ranges: DeviceRange[] = [];
   let points = 0;
   let devices = 0;
   for (const batch of deviceBatches(ports.fleet, request)) {
@@ -81,26 +81,26 @@ export async function surveyDevices(ports: SurveyPorts, request: SurveyRequest):
     const started = await startsOf(ports, request, batch);
     const counts = await countAll(ports, started, request.toMs, ports.sizes.points - points);
     devices += batch.length;
-    for (const [n, part] of started.entries()) {
+    for (const [n, range] of started.entries()) {
       const count = counts[n] ?? 0;
       points += count;
-      if (count > 0) parts.push({ ...part, count });
+      if (count > 0) ranges.push(range);
     }
     if (points > ports.sizes.points) break;
   }
-  return { parts, points, devices };
+  return { ranges, points, devices };
 }
 
 async function startsOf(
   { sql, turns, budget }: SurveyPorts,
-  { accountId, shape, fromMs, oldestMs, lookBackMs }: SurveyRequest,
+  { accountId, shape, fromMs, toMs, oldestMs, lookBackMs }: SurveyRequest,
   batch: readonly DeviceFields[],
-): Promise<DevicePart[]> {
+): Promise<DeviceRange[]> {
   const ids = batch.map(({ id }) => id);
   const last = await selectLastPoints(sql, ids, fromMs, oldestMs);
   const inside = await turns.run(accountId, budget.spend(insideOf(last, shape)));
   const starts = await selectStarts(sql, inside, lookBackMs, oldestMs);
-  return batch.map(({ id, imei }) => ({ deviceId: id, imei, fromMs: starts.get(id) ?? fromMs }));
+  return batch.map(({ id, imei }) => ({ deviceId: id, imei, fromMs: starts.get(id) ?? fromMs, toMs }));
 }
 
 function* insideOf(points: readonly LastPoint[], shape: Pick<Shape, 'contains'>): Steps<LastPoint[]> {
@@ -113,28 +113,28 @@ function* insideOf(points: readonly LastPoint[], shape: Pick<Shape, 'contains'>)
   return inside;
 }
 
-/** How many points each part has. Stops counting when they are more than `max` together. */
+/** How many points each range has. Stops counting when they are more than `max` together. */
 async function countAll(
   { sql, sizes, isOver }: SurveyPorts,
-  parts: readonly DevicePart[],
+  ranges: readonly DeviceRange[],
   toMs: number,
   max: number,
 ): Promise<number[]> {
-  const counts = parts.map(() => 0);
+  const counts = ranges.map(() => 0);
   let first = 0;
-  let left = parts;
+  let left: readonly PointRange[] = ranges;
   for (let total = 0; left.length > 0 && total <= max && !isOver(); ) {
     const counted = await countRows(sql, left, toMs, sizes.counted);
-    for (const { part, count } of counted) counts[first + part] = (counts[first + part] ?? 0) + count;
+    for (const { n, count } of counted) counts[first + n] = (counts[first + n] ?? 0) + count;
     const found = counted.reduce((sum, { count }) => sum + count, 0);
     total += found;
     const last = counted.at(-1);
     if (last === undefined || found < sizes.counted) break;
-    first += last.part;
-    left = left.slice(last.part).map((part, n) => (n === 0 ? { ...part, fromMs: last.lastMs + 1 } : part));
+    first += last.n;
+    left = left.slice(last.n).map((range, n) => (n === 0 ? { ...range, fromMs: last.lastMs + 1 } : range));
   }
   // Rows first: one that is packed in between is counted twice, never not at all.
-  const packed = await countPacked(sql, parts, toMs);
+  const packed = await countPacked(sql, ranges, toMs);
   return counts.map((count, n) => count + (packed[n] ?? 0));
 }
 

@@ -48,6 +48,38 @@ export function sliceColumns(points: PointColumns, start: number, end: number): 
   return { count: end - start, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
 }
 
+/** Points of both, by time, in the columns of these names. Of two with the same time that of `packed` stays: it came first. */
+export function mergeColumns(
+  packed: PointColumns,
+  rows: PointColumns,
+  names: readonly ColumnName[] = COLUMN_NAMES,
+): PointColumns {
+  if (rows.count === 0) return packed;
+  if (packed.count === 0) return rows;
+  const merged = emptyColumns(packed.count + rows.count, names);
+  let count = 0;
+  for (let p = 0, r = 0; p < packed.count || r < rows.count; count++) {
+    const timeMs = p < packed.count ? (packed.recordedAtMs[p] as number) : Number.POSITIVE_INFINITY;
+    const rowMs = r < rows.count ? (rows.recordedAtMs[r] as number) : Number.POSITIVE_INFINITY;
+    const source = timeMs <= rowMs ? packed : rows;
+    const at = timeMs <= rowMs ? p++ : r++;
+    for (const name of names) merged[name][count] = source[name][at] as number;
+    if (timeMs === rowMs) r++;
+  }
+  return sliceColumns(merged, 0, count);
+}
+
+/** How many of these times, in order, are not after `ms`. */
+export function upTo(timesMs: Float64Array, ms: number): number {
+  let low = 0;
+  for (let high = timesMs.length; low < high; ) {
+    const middle = (low + high) >>> 1;
+    if ((timesMs[middle] as number) <= ms) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** How long the bytes of the columns may be: all of them raw, and every other value missing. */
 export const columnBytesMax = (count: number): number => 64 + FORMS.length * (16 + 10 * count);
 

@@ -2,7 +2,8 @@ import { zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { formatIso } from '../../lib/isoTime.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { PAGE_POINTS, type PointPage, slicePage } from '../pointPages.sql.ts';
+import { type PointColumns, sliceColumns } from '../codec/pointColumns.ts';
+import { PAGE_POINTS } from '../points.sql.ts';
 import { GAP_MS } from '../summary/motionWalk.ts';
 import { type ExportedDevice, type HistoryEncoder, type TextFormat, textEncoder } from './historyEncoder.ts';
 
@@ -116,7 +117,7 @@ function parquetEncoder({ imei }: ExportedDevice): HistoryEncoder {
     statistics: false,
     createdBy: 'Fleet Tracking Service',
   });
-  let pages: PointPage[] = [];
+  let pages: PointColumns[] = [];
   let points = 0;
 
   const flush = (take: Take): void => {
@@ -152,7 +153,7 @@ function parquetEncoder({ imei }: ExportedDevice): HistoryEncoder {
     *encode(page, take) {
       // Groups are of one size however the pages come, so the same points make the same file.
       for (let at = 0; at < page.count; ) {
-        const part = slicePage(page, at, Math.min(page.count, at + GROUP_POINTS - points));
+        const part = sliceColumns(page, at, Math.min(page.count, at + GROUP_POINTS - points));
         pages.push(part);
         points += part.count;
         at += part.count;
@@ -167,8 +168,8 @@ function parquetEncoder({ imei }: ExportedDevice): HistoryEncoder {
   };
 }
 
-function* columnsOf(imei: string, pages: readonly PointPage[], points: number) {
-  const doubles = (of: (page: PointPage) => Float64Array): Float64Array => {
+function* columnsOf(imei: string, pages: readonly PointColumns[], points: number) {
+  const doubles = (of: (page: PointColumns) => Float64Array): Float64Array => {
     const joined = new Float64Array(points);
     copyTo(joined, pages, of);
     return joined;
@@ -194,10 +195,10 @@ function* columnsOf(imei: string, pages: readonly PointPage[], points: number) {
   yield { name: 'odometer_km', data: odometers, ...plain };
 }
 
-function copyTo<Column extends Float64Array | Int32Array>(
-  joined: Column,
-  pages: readonly PointPage[],
-  of: (page: PointPage) => Column,
+function copyTo(
+  joined: Float64Array | Int32Array,
+  pages: readonly PointColumns[],
+  of: (page: PointColumns) => Float64Array,
 ): void {
   let at = 0;
   for (const page of pages) {
@@ -250,11 +251,11 @@ function geojsonFormat({ imei }: ExportedDevice): TextFormat {
   };
 }
 
-function timeOf(page: PointPage, n: number): string {
+function timeOf(page: PointColumns, n: number): string {
   return formatIso(page.recordedAtMs[n] as number);
 }
 
-function odometerOf(page: PointPage, n: number): number | null {
+function odometerOf(page: PointColumns, n: number): number | null {
   const km = page.odometersKm[n] as number;
   return Number.isNaN(km) ? null : km;
 }

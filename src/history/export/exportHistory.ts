@@ -1,6 +1,8 @@
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import type { Sql } from '../../postgres/sql.ts';
-import { DeviceGone, type PointPage, pointPages, type TimeWindow } from '../pointPages.sql.ts';
+import type { PointColumns } from '../codec/pointColumns.ts';
+import type { TimeWindow } from '../packedPoints.sql.ts';
+import { DeviceGone, pointPages } from '../points.sql.ts';
 import type { HistoryReader } from '../summary/summarizeHistory.ts';
 
 /** Of one account on a pod, at a time. */
@@ -11,7 +13,7 @@ const EXPORTS = 64;
 /** An export that has begun. */
 export interface OpenExport {
   /** The next page of points, oldest first; null after the last. Throws DeviceGone. */
-  next(): Promise<PointPage | null>;
+  next(): Promise<PointColumns | null>;
   /** To be called once. */
   close(): void;
 }
@@ -38,8 +40,8 @@ export class HistoryExports {
     this.#add(accountId, 1);
     const pages = pointPages(this.#reads(accountId), worldIds, deviceId, window);
     try {
-      let first: PointPage | null | undefined = await nextOf(pages);
-      const next = async (): Promise<PointPage | null> => {
+      let first: PointColumns | null | undefined = await nextOf(pages);
+      const next = async (): Promise<PointColumns | null> => {
         if (first === undefined) return nextOf(pages);
         const page = first;
         first = undefined;
@@ -61,7 +63,7 @@ export class HistoryExports {
   }
 }
 
-async function nextOf(pages: AsyncGenerator<PointPage, void, undefined>): Promise<PointPage | null> {
+async function nextOf(pages: AsyncGenerator<PointColumns, void, undefined>): Promise<PointColumns | null> {
   const { value, done } = await pages.next();
   return done === true ? null : value;
 }

@@ -1,5 +1,5 @@
 import type { Steps } from '../../lib/workTurns.ts';
-import type { PointPage } from '../pointPages.sql.ts';
+import type { PointColumns } from '../codec/pointColumns.ts';
 
 /** Whose points are written. */
 export interface ExportedDevice {
@@ -10,7 +10,7 @@ export interface ExportedDevice {
 /** Writes points as a file, page by page. Keeps no more than a page or a few of them. */
 export interface HistoryEncoder {
   /** Hands over what the points become, in pieces. Some of it may come with a later page. */
-  encode(page: PointPage, take: (piece: Buffer) => void): Steps<void>;
+  encode(page: PointColumns, take: (piece: Buffer) => void): Steps<void>;
   /** Hands over the rest of the file. */
   finish(take: (piece: Buffer) => void): Steps<void>;
 }
@@ -18,7 +18,7 @@ export interface HistoryEncoder {
 /** A format of text: what stands before the points, each point, and what stands behind them. */
 export interface TextFormat {
   readonly begin: string;
-  readonly point: (page: PointPage, n: number) => string;
+  readonly point: (page: PointColumns, n: number) => string;
   readonly end: () => string;
 }
 

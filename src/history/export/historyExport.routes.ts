@@ -14,7 +14,7 @@ import { MINUTE_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { EXPORT_FORMAT, TOO_MANY_EXPORTS } from '../historyParameters.ts';
-import { DeviceGone } from '../pointPages.sql.ts';
+import { DeviceGone } from '../points.sql.ts';
 import { readHistoryCall } from '../readHistoryCall.ts';
 import { EXPORT_TYPES, type ExportFormat, encoderOf } from './exportFormats.ts';
 import { EXPORTS_PER_ACCOUNT, type HistoryExports, type OpenExport } from './exportHistory.ts';

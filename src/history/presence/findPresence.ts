@@ -1,17 +1,58 @@
+import type { Device } from '../../devices/device.ts';
+import type { Fleet } from '../../devices/fleet.memory.ts';
 import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { Abandoned, ProcessorBudget, TooMuchWork } from '../../lib/workTurns.ts';
-import type { TimeWindow } from '../pointPages.sql.ts';
+import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
+import type { Sql } from '../../postgres/sql.ts';
+import type { PointRange, TimeWindow } from '../packedPoints.sql.ts';
+import { selectPlaceSpans } from '../placeSpans.sql.ts';
+import {
+  MANY_DEVICES,
+  mergedPoints,
+  PLACE,
+  readInOrder,
+  type StoredPoints,
+  selectPoints,
+} from '../points.sql.ts';
 import type { HistoryReader } from '../summary/summarizeHistory.ts';
-import type { Place } from './presence.ts';
-import { type PresenceOutcome, type PresencePorts, PresenceSearch } from './presenceSearch.ts';
+import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from './presence.ts';
 
 /** Includes the wait for earlier ones of the same account. */
 export const PRESENCE_LIMIT_MS = 25_000;
 /** Processor time of one call: a hundred times what the figures of the largest fleets need. */
 export const PRESENCE_WORK_MS = 8_000;
+/** Points that are read for one answer at most. */
+export const PRESENCE_POINTS_MAX = 20_000_000;
 /** Those of one account wait for each other. */
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
+/** Devices whose boxes are read at a time: with a box for each of 31 days that takes a few milliseconds. */
+const DEVICES_PER_READ = 1_000;
+/** The list of found devices is cut when it has grown by this number. */
+const KEPT_BEYOND = 1_000;
+/** Statements at a time: as many as an account has connections. */
+const READS_AT_A_TIME = 2;
+/** Before every IMEI. */
+const BEFORE_ALL = '0';
+
+export interface PresencePorts {
+  readonly reads: (accountId: number) => Sql;
+  readonly fleet: Fleet;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
+}
+
+export interface PresentDevice extends Presence {
+  readonly device: Device;
+}
+
+export interface FoundPresence {
+  /** By their first point there, then by IMEI: as many as are wanted. */
+  readonly devices: readonly PresentDevice[];
+  /** How many devices were there. */
+  readonly total: number;
+}
+
+export type PresenceOutcome = FoundPresence | 'too_many_points' | 'too_much_work' | 'left';
 
 /** Finds which devices were at a place in a time. Everything runs in pieces, a few calls of each account at a time. */
 export class Presences {
@@ -47,4 +88,139 @@ export class Presences {
       throw error;
     }
   }
+}
+
+interface SelectedSpans {
+  readonly lastImei: string;
+  readonly byId: ReadonlyMap<number, Device>;
+  /** By device, then by time. */
+  readonly spans: readonly PointRange[];
+}
+
+/** One call. Boxes of packed points and of rows choose the times that are read. Rejects with what ends its budget. */
+class PresenceSearch {
+  readonly #ports: PresencePorts;
+  readonly #reader: HistoryReader;
+  readonly #place: Place;
+  readonly #window: TimeWindow;
+  readonly #limit: number;
+  readonly #budget: ProcessorBudget;
+  /** True: nobody waits for the answer. Throws when it takes too long. */
+  readonly #isOver: () => boolean;
+  #found: PresentDevice[] = [];
+  #total = 0;
+  #points = 0;
+  #hasEnded = false;
+
+  constructor(
+    ports: PresencePorts,
+    reader: HistoryReader,
+    place: Place,
+    window: TimeWindow,
+    limit: number,
+    budget: ProcessorBudget,
+    isOver: () => boolean,
+  ) {
+    this.#ports = ports;
+    this.#reader = reader;
+    this.#place = place;
+    this.#window = window;
+    this.#limit = limit;
+    this.#budget = budget;
+    this.#isOver = isOver;
+  }
+
+  async run(): Promise<PresenceOutcome> {
+    let next = this.#select(BEFORE_ALL);
+    for (;;) {
+      const selected = await next;
+      if (selected === null) return { devices: this.#earliest(), total: this.#total };
+      // The next spans are selected while the points of these are read. An error is thrown when they are awaited.
+      next = this.#select(selected.lastImei);
+      next.catch(() => undefined);
+      await Promise.all(shared(selected.spans).map((spans) => this.#tally(spans, selected.byId)));
+      if (this.#points > PRESENCE_POINTS_MAX) return 'too_many_points';
+      if (this.#isOver()) return 'left';
+    }
+  }
+
+  /** The spans of the next devices; null after the last device. */
+  async #select(afterImei: string): Promise<SelectedSpans | null> {
+    const { reads, fleet } = this.#ports;
+    const { accountId, worldIds } = this.#reader;
+    const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
+    const last = devices.at(-1);
+    if (last === undefined) return null;
+    const byId = new Map(devices.map((device) => [device.fields.id, device]));
+    const { boxes } = this.#place;
+    const ids = [...byId.keys()];
+    const spans = await selectPlaceSpans(reads(accountId), ids, boxes, this.#window, PRESENCE_GAP_MS);
+    return { lastImei: last.fields.imei, byId, spans };
+  }
+
+  /** Reads and counts the points of these spans, beside other spans of the same search. */
+  async #tally(spans: readonly PointRange[], byId: ReadonlyMap<number, Device>): Promise<void> {
+    const { reads, turns } = this.#ports;
+    const { accountId, worldIds } = this.#reader;
+    const read = (ranges: readonly PointRange[]) =>
+      selectPoints(reads(accountId), worldIds, ranges, PLACE, MANY_DEVICES);
+    let tally = new PresenceTally(this.#place);
+    let n = 0;
+    try {
+      for await (const { found } of readInOrder(spans, read)) {
+        for (const stored of found) {
+          // A device that has left what the caller sees has no more points.
+          if (stored === null) continue;
+          const span = spans[stored.n] as PointRange;
+          const before = spans[n] as PointRange;
+          if (span.deviceId !== before.deviceId) {
+            this.#keep(before, tally, byId);
+            tally = new PresenceTally(this.#place);
+          } else if (stored.n !== n) tally.interrupt();
+          n = stored.n;
+          this.#points += await turns.run(accountId, this.#budget.spend(tallyStored(tally, stored)));
+        }
+        this.#hasEnded ||= this.#points > PRESENCE_POINTS_MAX || this.#isOver();
+        if (this.#hasEnded) return;
+      }
+    } catch (error) {
+      this.#hasEnded = true;
+      throw error;
+    }
+    const last = spans[n];
+    if (last !== undefined) this.#keep(last, tally, byId);
+  }
+
+  #keep({ deviceId }: PointRange, { presence }: PresenceTally, byId: ReadonlyMap<number, Device>): void {
+    if (presence === null) return;
+    this.#total++;
+    const kept = this.#found.push({ device: byId.get(deviceId) as Device, ...presence });
+    if (kept > this.#limit + KEPT_BEYOND) this.#found = this.#earliest();
+  }
+
+  #earliest(): PresentDevice[] {
+    return this.#found.sort(byFirstPoint).slice(0, this.#limit);
+  }
+}
+
+/** The spans of every second device, and those of the others: each is read by itself. */
+function shared(spans: readonly PointRange[]): PointRange[][] {
+  const shares = Array.from({ length: READS_AT_A_TIME }, (): PointRange[] => []);
+  const byDevice = Map.groupBy(spans, ({ deviceId }) => deviceId);
+  for (const [n, own] of [...byDevice.values()].entries()) shares[n % READS_AT_A_TIME]?.push(...own);
+  return shares;
+}
+
+function byFirstPoint(a: PresentDevice, b: PresentDevice): number {
+  return a.firstMs - b.firstMs || (a.device.fields.imei < b.device.fields.imei ? -1 : 1);
+}
+
+/** Counts points of a device, and returns how many were looked at. A step unpacks one row. Throws DamagedPoints. */
+export function* tallyStored(tally: PresenceTally, stored: StoredPoints): Steps<number> {
+  for (const points of mergedPoints(stored, (lats, lngs) => tally.wants(lats, lngs))) {
+    if (points.count === 0) tally.interrupt();
+    else yield* tally.take(points);
+    yield;
+  }
+  return stored.packed.reduce((sum, { count }) => sum + count, stored.rows.count);
 }

@@ -17,10 +17,9 @@ import type { Call, Route } from '../../http/route.ts';
 import { DAY_MS, formatDuration, HOUR_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { historyWindowOf } from '../readHistoryCall.ts';
-import { PRESENCE_LIMIT_MS, PRESENCE_WORK_MS, type Presences } from './findPresence.ts';
+import { PRESENCE_LIMIT_MS, PRESENCE_POINTS_MAX, PRESENCE_WORK_MS, type Presences } from './findPresence.ts';
 import type { Place } from './presence.ts';
 import { PRESENCE_META, presenceMeta, presenceView } from './presenceSchemas.ts';
-import { PRESENCE_POINTS_MAX } from './presenceSearch.ts';
 
 const PRESENCE_LIMIT = limitParameter(200, 50);
 

@@ -2,7 +2,7 @@ import { statusOf } from '../../devices/deviceJson.ts';
 import { DEVICE_NAMES } from '../../devices/deviceViews.ts';
 import { integer, number, type Schema, shapeOf, time } from '../../http/openapi/schema.ts';
 import { formatIso } from '../../lib/isoTime.ts';
-import type { PresentDevice } from './presenceSearch.ts';
+import type { PresentDevice } from './findPresence.ts';
 
 type PresenceView = ReturnType<typeof presenceView>;
 type PresenceMeta = ReturnType<typeof presenceMeta>;

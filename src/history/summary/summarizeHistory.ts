@@ -2,7 +2,8 @@ import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql } from '../../postgres/sql.ts';
-import { DeviceGone, pointPages, type TimeWindow } from '../pointPages.sql.ts';
+import type { TimeWindow } from '../packedPoints.sql.ts';
+import { DeviceGone, MOTION, pointPages } from '../points.sql.ts';
 import type { Period } from './calendarLedger.ts';
 import { Summary, type SummaryRequest } from './summary.ts';
 
@@ -60,7 +61,7 @@ export class HistorySummaries {
     const { reads, turns } = this.#ports;
     const summary = new Summary(request);
     try {
-      for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, 'motion')) {
+      for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, MOTION)) {
         await turns.run(accountId, summary.take(page));
         if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
         if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';

@@ -1,5 +1,5 @@
+import { emptyColumns, type PointColumns } from '../../../src/history/codec/pointColumns.ts';
 import type { HistoryEncoder } from '../../../src/history/export/historyEncoder.ts';
-import type { PointPage } from '../../../src/history/pointPages.sql.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 /** A point as the exports show it, times as epoch ms. */
@@ -14,19 +14,18 @@ export interface ExportPoint {
   readonly odometerKm: number | null;
 }
 
-export function pageOf(points: readonly ExportPoint[]): PointPage {
+export function pageOf(points: readonly ExportPoint[]): PointColumns {
   const column = (of: (point: ExportPoint) => number) => Float64Array.from(points, of);
   return {
-    count: points.length,
+    ...emptyColumns(points.length),
     recordedAtMs: column((point) => point.recordedAtMs),
     lats: column((point) => point.lat),
     lngs: column((point) => point.lng),
     altitudesM: column((point) => point.altitudeM),
     speedsKmh: column((point) => point.speedKmh),
     headings: column((point) => point.heading),
-    satellites: Int32Array.from(points, (point) => point.satellites),
+    satellites: column((point) => point.satellites),
     odometersKm: column((point) => point.odometerKm ?? Number.NaN),
-    marks: null,
   };
 }
 

@@ -3,7 +3,7 @@ import {
   packedRowOf,
   type SelectedPacked,
   unpackRow,
-} from '../../../src/history/packedRows.sql.ts';
+} from '../../../src/history/packedPoints.sql.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 
 export interface StoredPoint {

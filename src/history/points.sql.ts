@@ -1,0 +1,312 @@
+import { DAY_MS } from '../lib/durations.ts';
+import { CopiedRow } from '../postgres/copiedRow.ts';
+import { weekStartMs } from '../postgres/partitions.ts';
+import type { Tx } from '../postgres/sql.ts';
+import { instant, integers, RawSql } from '../postgres/sqlText.ts';
+import {
+  type ColumnName,
+  emptyColumns,
+  mergeColumns,
+  type PointColumns,
+  sliceColumns,
+  upTo,
+} from './codec/pointColumns.ts';
+import {
+  copiedPackedRow,
+  PACKED_LIST,
+  type PackedRow,
+  type PointRange,
+  type TimeWindow,
+  unpackRow,
+  unpackRowIf,
+} from './packedPoints.sql.ts';
+
+// The reader of stored points. Points of the last days are rows of `position`, older ones are packed, and late points to a
+// packed day are rows again. So every reader gets both, merged by time.
+
+/** The points of one range, as far as one statement has read them. */
+export interface StoredPoints extends TimeWindow {
+  /** The number of the range, from 0. */
+  readonly n: number;
+  readonly rows: PointColumns;
+  /** In order. Some of their points may be outside of the time. */
+  readonly packed: readonly PackedRow[];
+  /** The columns that are filled; the others are empty. */
+  readonly columns: readonly ColumnName[];
+}
+
+/** What one statement has read of some ranges. */
+export interface PointsRead {
+  /** For each range that was read, in order. Null: its device is in none of the worlds. */
+  readonly found: readonly (StoredPoints | null)[];
+  /** The last range that was read, and the time up to which it was read. */
+  readonly until: { readonly n: number; readonly ms: number };
+}
+
+/** The columns that say where, how fast, whether late, how it came, and all that a device has measured. */
+export const PLACE = ['recordedAtMs', 'lats', 'lngs'] as const;
+export const MOTION = [...PLACE, 'speedsKmh'] as const;
+export const LATENESS = [...PLACE, 'lates'] as const;
+export const ARRIVAL = [...LATENESS, 'receivedAtMs'] as const;
+export const MEASURED = [...MOTION, 'altitudesM', 'headings', 'satellites', 'odometersKm'] as const;
+
+/** The most that one statement reads: rows, and rows of packed points. */
+interface ReadLimits {
+  readonly rows: number;
+  readonly packed: number;
+}
+/** A few milliseconds of a connection; packed points of a week, or half a megabyte. */
+export const ONE_DEVICE: ReadLimits = { rows: 4_096, packed: 8 };
+/** Some tens of milliseconds of a connection, or a megabyte or two. */
+export const MANY_DEVICES: ReadLimits = { rows: 16_384, packed: 32 };
+
+/**
+ * Reads the first points of these ranges, in their order, up to the limits. One statement, so a point that is packed at this
+ * moment is seen once. The earliest and the latest time say which partitions are read, so a range of one device should be
+ * short.
+ */
+export async function selectPoints(
+  sql: Tx,
+  worldIds: readonly number[],
+  ranges: readonly PointRange[],
+  columns: readonly ColumnName[],
+  limits: ReadLimits,
+): Promise<PointsRead> {
+  const { list, nulls, read } = positionColumns(columns);
+  const earliestMs = Math.min(...ranges.map(({ fromMs }) => fromMs));
+  const latestMs = Math.max(...ranges.map(({ toMs }) => toMs));
+  // A subquery with an order is never joined in another way than range by range, so the order of the whole is known.
+  const query = sql`
+    with asked as materialized (
+      select a.* from unnest(
+        '{${integers(ranges.map((range) => range.deviceId))}}'::bigint[],
+        '{${integers(ranges.map((range) => range.fromMs))}}'::float8[],
+        '{${integers(ranges.map((range) => range.toMs))}}'::float8[]) with ordinality a (id, since, until, n)
+      join device d on d.id = a.id and d.world_id in (${integers(worldIds)})
+      order by n)
+    (select n, p.*, ${NO_PACKED} from asked cross join lateral (
+        select ${list} from position
+        where device_id = asked.id and recorded_at >= to_timestamp(since / 1000) and recorded_at <= to_timestamp(until / 1000)
+          and recorded_at between ${instant(earliestMs)} and ${instant(latestMs)}
+        order by recorded_at limit ${integers([limits.rows])}) p
+      limit ${integers([limits.rows])})
+    union all
+    (select n, ${nulls}, p.* from asked cross join lateral (
+        select ${PACKED_LIST} from packed_points
+        where device_id = asked.id and last_at >= to_timestamp(since / 1000) and first_at <= to_timestamp(until / 1000)
+          and first_at between ${instant(weekStartMs(earliestMs))} and ${instant(latestMs)}
+        order by first_at limit ${integers([limits.packed])}) p
+      limit ${integers([limits.packed])})
+    union all
+    select n, ${nulls}, ${NO_PACKED} from asked`;
+  // Most ranges are all packed, and need no room for rows.
+  let rows = NO_ROWS;
+  let rowCount = 0;
+  let lastRowOf = 0;
+  const rowsOf = ranges.map(() => 0);
+  const packed: { readonly n: number; readonly row: PackedRow }[] = [];
+  const isThere = ranges.map(() => false);
+  const row = new CopiedRow();
+  await sql.copy(query, (bytes) => {
+    row.feed(bytes);
+    while (row.next()) {
+      const n = row.int8() - 1;
+      const recordedAtMs = row.timestampMsOrNull();
+      if (recordedAtMs !== null) {
+        if (rowCount === 0) rows = emptyColumns(limits.rows, columns);
+        read(row, recordedAtMs, rows, rowCount++);
+        rowsOf[n] = (rowsOf[n] as number) + 1;
+        lastRowOf = n;
+        continue;
+      }
+      row.skipNulls(columns.length - 1);
+      const firstMs = row.timestampMsOrNull();
+      if (firstMs === null) isThere[n] = true;
+      else packed.push({ n, row: copiedPackedRow(row, (ranges[n] as PointRange).deviceId, firstMs) });
+    }
+  });
+  const lastPacked = packed.at(-1);
+  const last = ranges.length - 1;
+  const until = earliest(
+    { n: last, ms: (ranges[last] as PointRange).toMs },
+    rowCount === limits.rows ? { n: lastRowOf, ms: rows.recordedAtMs[rowCount - 1] as number } : null,
+    lastPacked !== undefined && packed.length === limits.packed
+      ? { n: lastPacked.n, ms: lastPacked.row.lastMs }
+      : null,
+  );
+  const packedBy = Map.groupBy(packed, ({ n }) => n);
+  let at = 0;
+  const found = ranges.slice(0, until.n + 1).map(({ fromMs, toMs }, n): StoredPoints | null => {
+    const start = at;
+    at += rowsOf[n] as number;
+    if (!isThere[n]) return null;
+    return {
+      ...{ n, fromMs, columns },
+      toMs: n === until.n ? Math.min(toMs, until.ms) : toMs,
+      rows: at === start ? NO_ROWS : sliceColumns(rows, start, at),
+      packed: packedBy.get(n)?.map((each) => each.row) ?? [],
+    };
+  });
+  return { found, until };
+}
+
+const NO_ROWS = emptyColumns(0);
+const NO_PACKED = new RawSql(
+  'null::timestamptz as first_at, null::timestamptz, null::integer, null::integer, null::integer, null::bytea',
+);
+
+type Reached = PointsRead['until'];
+
+function earliest(end: Reached, ...others: readonly (Reached | null)[]): Reached {
+  let first = end;
+  for (const each of others)
+    if (each !== null && (each.n < first.n || (each.n === first.n && each.ms < first.ms))) first = each;
+  return first;
+}
+
+/** What each column is called in `position`, and how it is read from a copy. A missing value becomes NaN. */
+const POSITION: Readonly<Record<ColumnName, readonly [name: string, read: (row: CopiedRow) => number]>> = {
+  recordedAtMs: ['recorded_at', (row) => row.timestampMs()],
+  lats: ['latitude', (row) => row.float8()],
+  lngs: ['longitude', (row) => row.float8()],
+  altitudesM: ['altitude_m', (row) => row.float8()],
+  speedsKmh: ['speed_kmh', (row) => row.float8()],
+  headings: ['heading', (row) => row.float8()],
+  satellites: ['satellites', (row) => row.int4()],
+  odometersKm: ['odometer_km', (row) => row.float8OrNull() ?? Number.NaN],
+  receivedAtMs: ['received_at', (row) => row.timestampMsOrNull() ?? Number.NaN],
+  lates: ['late', (row) => Number(row.boolOrNull() ?? Number.NaN)],
+};
+
+/** Columns of rows: as a list for a statement, as many nulls, and what reads those behind `recorded_at` into place `n`. */
+export function positionColumns([first, ...others]: readonly ColumnName[]): {
+  readonly list: RawSql;
+  readonly nulls: RawSql;
+  readonly read: (row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number) => void;
+} {
+  const names = [first as ColumnName, ...others].map((name) => POSITION[name][0]);
+  const readers = others.map((name) => ({ name, read: POSITION[name][1] }));
+  return {
+    list: new RawSql(names.join(', ')),
+    nulls: new RawSql(names.map(() => 'null').join()),
+    read(row, recordedAtMs, points, n) {
+      points.recordedAtMs[n] = recordedAtMs;
+      for (const { name, read } of readers) points[name][n] = read(row);
+    },
+  };
+}
+
+const WEEK_MS = 7 * DAY_MS;
+/** After weeks without a point the next statement covers so many times as many. */
+const EMPTY_GROWTH = 8;
+/** Ranges of one statement. */
+const RANGES_AT_A_TIME = 128;
+
+/**
+ * Reads ranges to their ends, by one statement after the other; the last of several ranges is read week by week, as one alone.
+ * While the caller works with what one statement has read, the next is under way. `read` calls `selectPoints`.
+ */
+export async function* readInOrder<Range extends PointRange, Read extends PointsRead>(
+  ranges: readonly Range[],
+  read: (ranges: readonly Range[]) => Promise<Read>,
+): AsyncGenerator<Read, void, undefined> {
+  let first = 0;
+  let fromMs = ranges[0]?.fromMs ?? 0;
+  let weeks = 1;
+  const readNext = (): Promise<Read> | null => {
+    const [range, ...others] = ranges.slice(first, first + RANGES_AT_A_TIME);
+    if (range === undefined) return null;
+    const weekEndMs = weekStartMs(fromMs) + weeks * WEEK_MS - 1;
+    const toMs = others.length === 0 ? Math.min(range.toMs, weekEndMs) : range.toMs;
+    const reading = read([{ ...range, fromMs, toMs }, ...others]);
+    // The caller may have left when it fails. If it still waits, it gets the error.
+    reading.catch(() => undefined);
+    return reading;
+  };
+  let reading = readNext();
+  try {
+    while (reading !== null) {
+      const result: Read = await reading;
+      const { found, until } = result;
+      const before = first;
+      first += until.n;
+      const isDone = until.ms >= (ranges[first] as PointRange).toMs;
+      if (isDone) first++;
+      fromMs = isDone ? (ranges[first]?.fromMs ?? 0) : until.ms + 1;
+      weeks = found.every((points) => points === null || isEmpty(points)) ? weeks * EMPTY_GROWTH : 1;
+      reading = readNext();
+      yield { ...result, found: found.map((points) => points && { ...points, n: before + points.n }) };
+    }
+  } finally {
+    // The next reader of the account finds the connection free.
+    await reading?.catch(() => undefined);
+  }
+}
+
+function isEmpty({ rows, packed }: StoredPoints): boolean {
+  return rows.count === 0 && packed.length === 0;
+}
+
+/** The most points of a page: a third of a megabyte. */
+export const PAGE_POINTS = 4_096;
+
+/** The device was deleted, or left the worlds of the reader. */
+export class DeviceGone extends Error {
+  override name = 'DeviceGone';
+}
+
+/**
+ * The points of a device between two instants, oldest first, page by page. No connection is held between two statements.
+ * Points that are stored while it reads may be there or not. Throws DeviceGone and DamagedPoints.
+ */
+export async function* pointPages(
+  sql: Tx,
+  worldIds: readonly number[],
+  deviceId: number,
+  { fromMs, toMs }: TimeWindow,
+  columns: readonly ColumnName[] = MEASURED,
+): AsyncGenerator<PointColumns, void, undefined> {
+  if (fromMs > toMs) return;
+  const read = (ranges: readonly PointRange[]) => selectPoints(sql, worldIds, ranges, columns, ONE_DEVICE);
+  for await (const { found } of readInOrder([{ deviceId, fromMs, toMs }], read)) {
+    for (const points of found) yield* pagesOf(points);
+  }
+}
+
+/** The points of one device in pages. Throws DeviceGone and DamagedPoints. */
+export function* pagesOf(stored: StoredPoints | null): Generator<PointColumns, void, undefined> {
+  if (stored === null) throw new DeviceGone('the device is not there any more');
+  for (const points of mergedPoints(stored)) {
+    for (let at = 0; at < points.count; at += PAGE_POINTS)
+      yield sliceColumns(points, at, Math.min(at + PAGE_POINTS, points.count));
+  }
+}
+
+/**
+ * The points of one range, oldest first, in pieces of up to 10 000 and more. Each piece of packed points is unpacked when it is
+ * asked for; one without a wanted position is left out, and comes as no points. Throws DamagedPoints.
+ */
+export function* mergedPoints(
+  { fromMs, toMs, rows, packed, columns }: StoredPoints,
+  isWanted?: (lats: Float64Array, lngs: Float64Array) => boolean,
+): Generator<PointColumns, void, undefined> {
+  const end = upTo(rows.recordedAtMs, toMs);
+  let at = upTo(rows.recordedAtMs, fromMs - 1);
+  for (const row of packed) {
+    if (row.firstMs > toMs) break;
+    const before = upTo(rows.recordedAtMs, row.firstMs - 1);
+    if (before > at) yield sliceColumns(rows, at, before);
+    const inside = Math.min(end, upTo(rows.recordedAtMs, row.lastMs));
+    at = inside;
+    const mayLeaveOut = isWanted !== undefined && before === inside;
+    const unpacked = mayLeaveOut ? unpackRowIf(row, isWanted) : unpackRow(row);
+    if (unpacked === null) {
+      yield NO_ROWS;
+      continue;
+    }
+    const times = unpacked.column('recordedAtMs');
+    const points = sliceColumns(unpacked.columns(columns), upTo(times, fromMs - 1), upTo(times, toMs));
+    yield mergeColumns(points, sliceColumns(rows, before, inside), columns);
+  }
+  if (end > at) yield sliceColumns(rows, at, end);
+}
