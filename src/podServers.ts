@@ -10,11 +10,10 @@ import { apiRoutes } from './apiRoutes.ts';
 import { awaitPods, type WritePorts } from './changelog/writeWorlds.ts';
 import { consoleRoutes } from './console/consolePage.ts';
 import { homeRoute } from './console/homePage.ts';
-import { createApp } from './http/app.ts';
-import { BodyBudget } from './http/body/bodyBudget.ts';
+import { BodyBudget } from './http/bodyBudget.ts';
+import { apiListener } from './http/dispatcher.ts';
+import type { Probes } from './http/expressApp.ts';
 import { docsRoutes } from './http/openapi/docsPage.ts';
-import { pollingListener } from './http/pollingListener.ts';
-import type { Probes } from './http/probes.ts';
 import type { Route } from './http/route.ts';
 import { createHttpServer } from './http/server.ts';
 import type { Ingest } from './ingest/ingest.ts';
@@ -47,7 +46,7 @@ export function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
   );
 }
 
-/** The listener of the public API: the polled routes directly, everything else through the chain of Express. */
+/** The listener of the public API, with the pages for people. */
 export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers): Server {
   const { config, coordination, clock, metrics, log } = pod;
   const authorizer = createAuthorizer(pod);
@@ -71,7 +70,7 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
     onDamaged: pod.onDamaged,
     observe: metrics.observeRequest,
   };
-  return createHttpServer(pollingListener(ports, createApp(ports)));
+  return createHttpServer(apiListener(ports));
 }
 
 function probesOf({ follower, writeTrial, coordination }: Pod): Probes {

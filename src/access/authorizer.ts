@@ -212,7 +212,7 @@ interface PendingCall {
 }
 
 /** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */
-function thenAtOnce<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+export function thenAtOnce<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
   return value instanceof Promise ? value.then(next) : next(value);
 }
 

@@ -1,5 +1,5 @@
+import type { StreamedBody } from '../http/answer.ts';
 import { type Answer, jsonAnswer } from '../http/answer.ts';
-import type { StreamedBody } from '../http/body/streamedBody.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';

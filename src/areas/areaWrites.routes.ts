@@ -1,6 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { jsonBody } from '../http/body/jsonBody.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
@@ -8,6 +7,7 @@ import { choice, list, patternOf, ref, type Schema, shapeOf } from '../http/open
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import type { Parameter } from '../http/parameters/parameter.ts';
 import type { ChangePorts } from '../http/ports.ts';
+import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
 import { areaFrom, areaView, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaExamples.ts';

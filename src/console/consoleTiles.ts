@@ -1,7 +1,6 @@
 import type { Express, RequestHandler } from 'express';
 import { errorAnswer } from '../http/answer.ts';
-import { named } from '../http/measure.ts';
-import { send } from '../http/send.ts';
+import { named, send } from '../http/expressApp.ts';
 import { CONSOLE_PATH } from './consoleFiles.ts';
 import { isTile, TileArchive } from './tileArchive.ts';
 

@@ -1,5 +1,4 @@
 import type { FieldError } from '../lib/fieldError.ts';
-import type { StreamedBody } from './body/streamedBody.ts';
 import { ERRORS, type ErrorCode } from './errors.ts';
 
 /** What a request is answered with. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
@@ -9,6 +8,36 @@ export interface Answer {
   readonly headers?: Readonly<Record<string, string>>;
   /** How it is handed over where it is large, or one of many at once. */
   readonly handover?: Handover;
+}
+
+/** The body of an answer that is too long to be made whole before it is read: made and sent piece by piece. */
+export interface StreamedBody {
+  /** Its length where that is known before it is made. */
+  readonly bytes: number | null;
+  /** How long its reader may take for what was handed over by one call of `next`; without it, as any connection. */
+  readonly stallLimitMs?: number;
+  /** Waits until it may begin. Rejects with Overloaded when too many wait already, and with NotBegun. */
+  open(): Promise<void>;
+  /** Makes the next piece and hands it over; false when it was the last. */
+  next(take: (piece: Buffer) => void): Promise<boolean>;
+  /** To be called once after `open`, whether all of it was taken or not. */
+  close(): void;
+}
+
+/** A streamed body could not begin. Another answer is sent instead. */
+export class NotBegun extends Error {
+  override name = 'NotBegun';
+  readonly answer: Answer;
+
+  constructor(answer: Answer) {
+    super('the answer could not begin');
+    this.answer = answer;
+  }
+}
+
+/** A streamed body cannot be made whole any more, by no fault of this service: the connection is cut, and nothing is logged. */
+export class CutAnswer extends Error {
+  override name = 'CutAnswer';
 }
 
 /** A body that goes on until one side ends it. */
@@ -51,6 +80,13 @@ export function plainErrorAnswer(status: number, message: string): TextAnswer {
 export function validationAnswer(details: readonly FieldError[]): TextAnswer {
   const [status, message] = ERRORS.VALIDATION_ERROR;
   return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
+}
+
+/** The answer to a method that a path does not have: OPTIONS gets the list of methods, any other gets 405. */
+export function methodAnswer(method: string, allowed: readonly string[]): Answer {
+  const headers = { Allow: [...allowed, 'OPTIONS'].join(', ') };
+  if (method === 'OPTIONS') return { status: 204, body: null, headers };
+  return { ...errorAnswer('METHOD_NOT_ALLOWED'), headers };
 }
 
 /** Where a stream is written to. */

@@ -4,24 +4,50 @@ import { readKey, type ShownKey } from '../access/apiKey.ts';
 import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
 import type { CidrSet } from '../access/cidrSet.ts';
 import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
+import type { KeyState } from '../access/keyState.ts';
+import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
+import type { SessionAuthorizer } from '../access/sessionAuthorizer.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
-import type { ApiVersion } from './route.ts';
+import type { ApiVersion, Route } from './route.ts';
 
 export interface AuthorizePorts {
   readonly authorizer: Authorizer;
+  readonly sessions: SessionAuthorizer;
   readonly trustedProxies: CidrSet;
 }
 
-/** Who calls, and whether the call may go on. Rejects when Postgres had to be asked and could not. */
+/**
+ * Who calls, and whether the call may go on. Rejects when Postgres had to be asked and could not. On v1 and on the
+ * management of webhooks a session counts as well as a key; with both headers X-API-Key decides. A login needs neither,
+ * so its headers are ignored.
+ */
 export function authorizeRequest(
-  { authorizer, trustedProxies }: AuthorizePorts,
+  { authorizer, sessions, trustedProxies }: AuthorizePorts,
   request: IncomingMessage,
+  version: ApiVersion,
   nowMs: number,
 ): AccessDecision | Promise<AccessDecision> {
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  if (takesSessions(version)) {
+    const client = clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
+    if (isLogin(request)) return sessions.authorizeAnybody(client, nowMs);
+    // All of them: `headers` keeps the first and passes over the others without a word.
+    if ((apiKey ?? '') === '')
+      return sessions.authorize(request.headersDistinct['authorization'] ?? [], client, nowMs);
+  }
   const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
   return authorizer.authorize(shown, client, nowMs);
 }
+
+function takesSessions(version: ApiVersion): boolean {
+  return version === 'v1' || version === 'webhooks';
+}
+
+function isLogin({ method, url }: IncomingMessage): boolean {
+  return method === 'POST' && LOGIN.test(url ?? '');
+}
+
+const LOGIN = /^\/api\/v1\/session\/?(?:\?|$)/;
 
 /** Where a call comes from. */
 export function clientOf(
@@ -30,11 +56,6 @@ export function clientOf(
 ): ClientAddress {
   const { forwardedFor } = callerHeaders(request.rawHeaders);
   return clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
-}
-
-/** Where a session of the application counts as well as a key. */
-export function takesSessions(version: ApiVersion): boolean {
-  return version === 'v1' || version === 'webhooks';
 }
 
 /** The answer to a call that was not let in. */
@@ -74,6 +95,26 @@ export function rejectApiVersion(request: IncomingMessage, version: ApiVersion):
   return apiVersion === undefined || apiVersion === 'v1'
     ? null
     : errorAnswer('BAD_REQUEST', 'the header X-API-Version must not be set');
+}
+
+/** The answer to a caller whose permissions do not open a route; null when they do. */
+export function refuseScope(version: ApiVersion, route: Route, caller: KeyState): Answer | null {
+  const { method, scopes, needsAllScopes = false } = route;
+  const isOpen = needsAllScopes ? hasAll(caller.scopes, scopes) : hasAny(caller.scopes, scopes);
+  if (version === 'v1' && method !== 'GET') {
+    // On v1 a key reads only: everything but GET takes a session, or comes before one.
+    return isOpen && hasAny(caller.scopes, SESSION_ONLY | ANYBODY)
+      ? null
+      : errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
+  }
+  if (isOpen) return null;
+  const message = scopeError(scopes, needsAllScopes);
+  return version === 'v2' ? plainErrorAnswer(403, message) : errorAnswer('INSUFFICIENT_SCOPE', message);
+}
+
+/** Names the permissions of which one is missing. */
+export function scopeError(scopes: ScopeMask, needsAll = false): string {
+  return `this API key lacks the permission ${scopeNames(scopes).join(needsAll ? ' and ' : ' or ')}`;
 }
 
 /** Who calls: what two headers and the peer's address say, read. */

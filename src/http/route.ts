@@ -22,9 +22,9 @@ export interface Call {
   readonly body: RequestBody | null;
   /** A header by its lower-case name; several of one name are joined by commas. */
   header(name: string): string | undefined;
-  /** True once the caller has hung up. Not on polled routes, which answer at once. */
+  /** True once the caller has hung up. */
   readonly hasLeft?: () => boolean;
-  /** Calls `listener` once the call is answered or the caller has hung up. On routes that end themselves. */
+  /** Calls `listener` once the call is answered or the caller has hung up. */
   readonly whenLeft?: (listener: () => void) => void;
 }
 
@@ -63,7 +63,7 @@ interface RouteBase {
   readonly takesPieces?: true;
   /** A compressed body is an error. */
   readonly takesPlainOnly?: true;
-  /** Asked so often that it is answered before the router is reached (see pollingListener). Only for reads. */
+  /** Answered from memory: an answer that comes too late is not the fault of Postgres. */
   readonly isPolled?: true;
   /** The route ends its answers in time by itself: a call that waits has no timer of its own. */
   readonly endsItself?: true;

@@ -4,9 +4,8 @@ import { OutOfTime } from '../lib/deadline.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import { TooMuchWork } from '../lib/workTurns.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import { type Answer, errorAnswer } from './answer.ts';
+import { type Answer, errorAnswer, NotBegun } from './answer.ts';
 import { ERRORS } from './errors.ts';
-import { NotBegun } from './notBegun.ts';
 
 export interface ErrorLog {
   error(fields: object, message: string): void;

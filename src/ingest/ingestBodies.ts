@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { isSmallBody, readChunks } from '../http/body/readChunks.ts';
+import { isSmallBody, readPieces, restRead } from '../http/readBody.ts';
 import type { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { parseJsonText } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
@@ -47,11 +47,11 @@ export class IngestBodies {
     const read = (piece: Buffer) =>
       reader.hasFailed ? undefined : this.inTurns(network, reader.read(piece));
     if (isSmallBody(request, SMALL_BYTES)) {
-      await readChunks(request, SMALL_BYTES, (piece) => {
+      await readToEnd(request, SMALL_BYTES, (piece) => {
         for (const _ of reader.read(piece)); // at once
       });
     } else {
-      await this.#places.known.run(network, () => readChunks(request, MAX_BATCH_BYTES, read));
+      await this.#places.known.run(network, () => readToEnd(request, MAX_BATCH_BYTES, read));
     }
     return reader.finish();
   }
@@ -72,7 +72,7 @@ export class IngestBodies {
     places: Pick<FairSemaphore<string>, 'run'>,
   ): Promise<Buffer> {
     const pieces: Buffer[] = [];
-    const read = () => readChunks(request, MAX_POSITION_BYTES, (piece) => void pieces.push(piece));
+    const read = () => readToEnd(request, MAX_POSITION_BYTES, (piece) => void pieces.push(piece));
     await (isSmallBody(request, SMALL_BYTES) ? read() : places.run(network, read));
     return Buffer.concat(pieces);
   }
@@ -80,6 +80,16 @@ export class IngestBodies {
   /** What a longer computation for a sender returns. */
   inTurns<T>(network: string, steps: Steps<T>): Promise<T> {
     return this.#turns.run(`ingest ${network}`, steps);
+  }
+}
+
+/** As readPieces; a client that is still sending would not see the answer, so the rest of a rejected body is read first. */
+async function readToEnd(...[request, maxBytes, take]: Parameters<typeof readPieces>): Promise<void> {
+  try {
+    await readPieces(request, maxBytes, take);
+  } catch (error) {
+    await restRead(request);
+    throw error;
   }
 }
 

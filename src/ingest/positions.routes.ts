@@ -1,19 +1,10 @@
-import express, {
-  type Express,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-} from 'express';
-import helmet from 'helmet';
+import type { Express, Request, RequestHandler } from 'express';
 import type { CidrSet } from '../access/cidrSet.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
+import type { Observe } from '../http/answerWriter.ts';
 import { clientOf } from '../http/authorize.ts';
-import { measure, named, type Observe } from '../http/measure.ts';
-import { onlyMethods } from '../http/methodAnswer.ts';
-import { type Probes, probeRoutes } from '../http/probes.ts';
-import { send } from '../http/send.ts';
+import { expressApp, named, onlyMethods, type Probes, probeRoutes, send } from '../http/expressApp.ts';
 import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import type { Clock } from '../lib/clock.ts';
 import { withDeadline } from '../lib/deadline.ts';
@@ -278,22 +269,18 @@ interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
 
 /** The listener for positions, on a port of its own, with the probes and metrics of the pod. */
 export function ingestApp(ports: IngestAppPorts): Express {
-  const app = express();
-  app.disable('x-powered-by').disable('etag').set('query parser', false).enable('case sensitive routing');
-  app.use(measure(ports.metrics.observeRequest));
-  app.use(helmet());
-  app.all('/metrics', onlyMethods('GET', 'HEAD'), async (_request, response) => {
-    const { contentType, text } = await ports.metrics.exposition();
-    response.set('Content-Type', contentType).end(text);
-  });
-  probeRoutes(app, ports.probes, true);
-  if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
-  app.use((request, response) => send(response, errorAnswer('NOT_FOUND'), request.method));
-  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    const answer = overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY');
-    send(response, answer, request.method);
-  });
-  return app;
+  return expressApp(
+    ports.metrics.observeRequest,
+    (app) => {
+      app.all('/metrics', onlyMethods('GET', 'HEAD'), async (_request, response) => {
+        const { contentType, text } = await ports.metrics.exposition();
+        response.set('Content-Type', contentType).end(text);
+      });
+      probeRoutes(app, ports.probes, true);
+      if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
+    },
+    (error, request) => overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY'),
+  );
 }
 
 function overloadAnswer(error: unknown): Answer | null {

@@ -1,7 +1,7 @@
 import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { jsonBody } from '../http/body/jsonBody.ts';
 import type { ChangePorts } from '../http/ports.ts';
+import { jsonBody } from '../http/requestBody.ts';
 import type { Call, Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
 import { formatIso } from '../lib/isoTime.ts';

@@ -1,12 +1,12 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { jsonBody } from '../http/body/jsonBody.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { choice, integer, list, shapeOf, text, time } from '../http/openapi/schema.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import type { ChangePorts } from '../http/ports.ts';
+import { jsonBody } from '../http/requestBody.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { replayDeliveries } from './replayDeliveries.ts';
 import { parseReplayRequest, REPLAY_ERRORS, REPLAYABLE } from './replayRequest.ts';

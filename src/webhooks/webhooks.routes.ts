@@ -1,12 +1,12 @@
 import type { CidrSet } from '../access/cidrSet.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import { jsonBody } from '../http/body/jsonBody.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import { readLimit } from '../http/parameters/parameter.ts';
 import { LIST_LIMIT } from '../http/parameters/parameters.ts';
 import { offsetOf } from '../http/parameters/query.ts';
 import type { ChangePorts, ReadPorts } from '../http/ports.ts';
+import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { ENDPOINT_ERRORS, type EndpointError, parseEndpointCreate, parseEndpointUpdate } from './endpoint.ts';
 import {

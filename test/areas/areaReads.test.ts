@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { faceOf } from '../support/http/application.ts';
 import { type AreaApi, areaPod, BODIES, CIRCLE, gist, PLACE, POLYGON, TRACK } from '../support/http/areas.ts';
-import { getFromBoth } from '../support/http/getFromBoth.ts';
 import type { Reply } from '../support/pod.ts';
 
 const UNKNOWN_ID = Number.MAX_SAFE_INTEGER;
@@ -11,9 +10,8 @@ const BAD_REQUEST = '400 BAD_REQUEST';
 const service = areaPod();
 const { api } = service;
 
-/** Below /api/v3/areas, from the polling listener and from the router. */
-const get = (path: string, by = api): Promise<Reply> =>
-  getFromBoth(service.pod, `/api/v3/areas${path}`, by.key);
+/** Below /api/v3/areas. */
+const get = (path: string, by = api): Promise<Reply> => service.pod.get(`/api/v3/areas${path}`, by.key);
 const idsOf = ({ body }: Reply): number[] => body.data.map(({ id }: { id: number }) => id);
 
 describe('GET /areas/{id}', () => {

@@ -10,15 +10,15 @@ import { distanceM } from '../../src/geo/distance.ts';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import type { WorkTurns } from '../../src/lib/workTurns.ts';
+import { apiSide, keyOf, OTHER_WORLD } from '../support/http/apiSide.ts';
 import { bareRequest } from '../support/http/http.ts';
-import { keyOf, OTHER_WORLD, pollingSide, routerSide, type Side } from '../support/http/pollingSides.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const DEVICES = 12_000;
 const NOW_MS = Date.UTC(2026, 10, 20);
 const POLE = '/api/v3/devices/nearest?lat=90&lng=0&limit=3';
 /** The account whose devices all stand on the equator asks from a pole. */
-const askFromPole = (side: Side) => bareRequest(side.url, POLE, { headers: { 'X-API-Key': keyOf('now') } });
+const askFromPole = () => bareRequest(side.url, POLE, { headers: { 'X-API-Key': keyOf('now') } });
 
 const fleet = new Fleet();
 function put(id: number, worldId: number, lat: number, lng: number): string {
@@ -39,25 +39,22 @@ const nearestImeis = Array.from({ length: DEVICES }, (_, n) => {
   .map(({ imei }) => imei);
 put(DEVICES + 1, OTHER_WORLD, 41.9, 12.5);
 const memory = { fleet, areas: new AreaCatalog() };
-const router = routerSide(memory);
-const polling = pollingSide(memory);
+const side = apiSide(memory);
 
-test('thousands of devices that are nearly equally near are ordered to the last digit, by the polling listener as by the router', async () => {
+test('thousands of devices that are nearly equally near are ordered to the last digit', async () => {
   assert.equal(fleet.near([1], 90, 0, 3, Number.POSITIVE_INFINITY), null);
-  const [byRouter, polled] = await Promise.all([askFromPole(router), askFromPole(polling)]);
-  assert.equal(polled.text, byRouter.text);
-  const imeis = JSON.parse(polled.text).data.map(({ imei }: { imei: string }) => imei);
+  const imeis = JSON.parse((await askFromPole()).text).data.map(({ imei }: { imei: string }) => imei);
   assert.deepEqual(imeis, nearestImeis);
 });
 
 test('another account is answered while one asks for long searches without a pause', async () => {
   let isOver = false;
   const attack = Array.from({ length: 12 }, async () => {
-    while (!isOver) assert.equal((await askFromPole(polling)).status, 200);
+    while (!isOver) assert.equal((await askFromPole()).status, 200);
   });
   const path = '/api/v3/devices/nearest?lat=41&lng=12';
   for (let n = 0; n < 5; n++) {
-    const { status } = await bareRequest(polling.url, path, { headers: { 'X-API-Key': keyOf('other') } });
+    const { status } = await bareRequest(side.url, path, { headers: { 'X-API-Key': keyOf('other') } });
     assert.equal(status, 200);
   }
   isOver = true;

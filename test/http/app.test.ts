@@ -7,7 +7,7 @@ import { CidrSet } from '../../src/access/cidrSet.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import type { SessionAuthorizer } from '../../src/access/sessionAuthorizer.ts';
 import type { Answer } from '../../src/http/answer.ts';
-import { createApp } from '../../src/http/app.ts';
+import { apiListener } from '../../src/http/dispatcher.ts';
 import type { Operation } from '../../src/http/openapi/operation.ts';
 import type { Route } from '../../src/http/route.ts';
 import { createHttpServer } from '../../src/http/server.ts';
@@ -35,7 +35,7 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
     handle,
   } as const;
   const server = createHttpServer(
-    createApp({
+    apiListener({
       ...newBodyPorts(),
       authorizer: authorizer as unknown as Authorizer,
       sessions: authorizer as unknown as SessionAuthorizer,

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CutAnswer, type StreamedBody } from '../../src/http/body/streamedBody.ts';
+import { CutAnswer, NotBegun, type StreamedBody } from '../../src/http/answer.ts';
 import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
-import { NotBegun } from '../../src/http/notBegun.ts';
 import { OutOfTime } from '../../src/lib/deadline.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { type BodyPorts, withBody } from '../../src/http/app.ts';
-import { BodyBudget, type BodyOwner } from '../../src/http/body/bodyBudget.ts';
+import { BodyBudget, type BodyOwner } from '../../src/http/bodyBudget.ts';
+import { type BodyPorts, withBody } from '../../src/http/requestBody.ts';
 import type { Route } from '../../src/http/route.ts';
 import { newTurns } from '../support/workTurns.ts';
 

@@ -1,6 +1,5 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
-import { notJsonAnswer } from '../../http/body/jsonBody.ts';
 import { ERRORS } from '../../http/errors.ts';
 import { answered, bodyOf } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
@@ -8,6 +7,7 @@ import type { Operation } from '../../http/openapi/operation.ts';
 import { ref } from '../../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readChoice } from '../../http/parameters/parameter.ts';
 import type { ChangePorts } from '../../http/ports.ts';
+import { notJsonAnswer } from '../../http/requestBody.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import { geojson } from '../areaWrites.routes.ts';

@@ -1,9 +1,7 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../../devices/imei.ts';
-import { type Answer, errorAnswer } from '../../http/answer.ts';
-import { CutAnswer, type StreamedBody } from '../../http/body/streamedBody.ts';
-import { NotBegun } from '../../http/notBegun.ts';
+import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../../http/answer.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { text } from '../../http/openapi/schema.ts';
 import { parameterError, readChoice } from '../../http/parameters/parameter.ts';

@@ -2,10 +2,10 @@ import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Answer, validationAnswer } from '../answer.ts';
-import { jsonBody } from '../body/jsonBody.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
 import type { RequestBodyDescription } from '../openapi/operation.ts';
 import { ref } from '../openapi/schema.ts';
+import { jsonBody } from '../requestBody.ts';
 import type { RequestBody } from '../route.ts';
 import { TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
 

@@ -1,10 +1,7 @@
 import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import type { Steps, WorkTurns } from '../../lib/workTurns.ts';
-import { ProcessorBudget, TooMuchWork } from '../../lib/workTurns.ts';
-import { type Answer, validationAnswer } from '../answer.ts';
-import { CutAnswer, type StreamedBody } from '../body/streamedBody.ts';
-import { NotBegun } from '../notBegun.ts';
+import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
+import { type Answer, CutAnswer, NotBegun, type StreamedBody, validationAnswer } from '../answer.ts';
 import { BULK_WORK_MS, TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
 import { TextPieces } from './textPieces.ts';
 

@@ -1,7 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
-import { scopeError } from '../answerRoute.ts';
-import { limitMessage } from '../authorize.ts';
+import { limitMessage, scopeError } from '../authorize.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
 import { STRICT, UNKNOWN_PARAMETERS_HEADER } from '../parameters/unknownParameters.ts';
 import { errorResponse, V3_HEADERS } from './errorResponses.ts';

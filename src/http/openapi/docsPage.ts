@@ -1,8 +1,6 @@
 import type { Express, RequestHandler } from 'express';
 import { errorAnswer } from '../answer.ts';
-import { named } from '../measure.ts';
-import { onlyMethods } from '../methodAnswer.ts';
-import { send } from '../send.ts';
+import { named, onlyMethods, send } from '../expressApp.ts';
 import { StaticFile, serveFile } from '../staticFile.ts';
 import { assets, assetUrl, DESCRIPTION_PATH, DOCS_PATH, PAGE_HEADERS } from './assets.ts';
 import type { ApiDocument } from './document.ts';

@@ -1,12 +1,12 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../../http/answer.ts';
-import { jsonBody } from '../../http/body/jsonBody.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
 import { nullable, ref, shapeOf, time } from '../../http/openapi/schema.ts';
 import { idOf, malformedId } from '../../http/parameters/id.ts';
 import type { ChangePorts, ReadPorts } from '../../http/ports.ts';
+import { jsonBody } from '../../http/requestBody.ts';
 import { type Call, type Route, routeFactory } from '../../http/route.ts';
 import { parseResumeRequest, REPLAY_ERRORS } from '../replayRequest.ts';
 import { resumeWebhook } from '../saveWebhook.ts';

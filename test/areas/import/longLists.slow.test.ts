@@ -11,11 +11,12 @@ import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { areaView } from '../../../src/areas/areaExamples.ts';
 import { areaFeature } from '../../../src/areas/draft/geojsonOut.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import { type StreamedBody, sendStreamed } from '../../../src/http/body/streamedBody.ts';
+import type { StreamedBody } from '../../../src/http/answer.ts';
+import { sendStreamed } from '../../../src/http/answerWriter.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { apiSide, keyOf, OTHER_WORLD } from '../../support/http/apiSide.ts';
 import { bareExchange, bareRequest } from '../../support/http/http.ts';
-import { keyOf, OTHER_WORLD, pollingSide, routerSide, type Side } from '../../support/http/pollingSides.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';
 import { runs } from '../../support/torture.ts';
 
@@ -31,8 +32,7 @@ const areas = new AreaCatalog();
 for (let id = 1; id <= AREAS; id++) areas.put(smallPolygon(id, 1, VERTICES));
 areas.put(smallPolygon(1_000, OTHER_WORLD, 4));
 const memory = { fleet: new Fleet(), areas };
-const router = routerSide(memory);
-const polling = pollingSide(memory);
+const side = apiSide(memory);
 
 /** What the list of these areas has always been. */
 function plainList(page: readonly Area[], format: Format, total = page.length, offset = 0): string {
@@ -46,18 +46,18 @@ function plainList(page: readonly Area[], format: Format, total = page.length, o
 const pageNow = () => areas.page([1], null, 0, 200);
 
 /** The list as one account gets it, and the areas of another account. */
-const read = (side: Side, query = '', method = 'GET') =>
+const read = (query = '', method = 'GET') =>
   bareRequest(side.url, `${LIST}${query}`, { method, headers: mine });
 async function assertOthersRead(): Promise<void> {
   const headers = { 'X-API-Key': keyOf('other') };
-  assert.equal((await bareRequest(polling.url, '/api/v3/areas', { headers })).status, 200);
+  assert.equal((await bareRequest(side.url, '/api/v3/areas', { headers })).status, 200);
 }
 
 function renamed(area: Area, round: number): Area {
   return { ...area, revision: area.revision + 1, definition: { ...area.definition, name: `${round}` } };
 }
 
-async function begin(side: Side, format: Format): Promise<IncomingMessage> {
+async function begin(format: Format): Promise<IncomingMessage> {
   const [response] = await once(
     get(`${side.url}${LIST}&format=${format}`, { headers: mine, agent: false }),
     'response',
@@ -72,34 +72,28 @@ async function restOf(response: IncomingMessage): Promise<string> {
 }
 
 describe('a long list of areas', () => {
-  test('has the same bytes from the polling listener and the router, first in chunks and then with its length', async () => {
-    for (const side of [router, polling]) {
-      for (const format of ['json', 'geojson'] as const) {
-        const query = `&format=${format}`;
-        const [first, second] = [await read(side, query), await read(side, query)];
-        const expected = plainList(pageNow(), format);
-        assert.ok(first.text === expected && second.text === expected, format);
-        assert.equal(first.headers['transfer-encoding'], 'chunked');
-        assert.equal(second.headers['content-length'], String(Buffer.byteLength(expected)));
-        const { headers, text } = await read(side, query, 'HEAD');
-        assert.deepEqual([text, headers['content-length']], ['', second.headers['content-length']]);
-      }
+  test('comes first in chunks and then with its length, with the same bytes', async () => {
+    for (const format of ['json', 'geojson'] as const) {
+      const query = `&format=${format}`;
+      const [first, second] = [await read(query), await read(query)];
+      const expected = plainList(pageNow(), format);
+      assert.ok(first.text === expected && second.text === expected, format);
+      assert.equal(first.headers['transfer-encoding'], 'chunked');
+      assert.equal(second.headers['content-length'], String(Buffer.byteLength(expected)));
+      const { headers, text } = await read(query, 'HEAD');
+      assert.deepEqual([text, headers['content-length']], ['', second.headers['content-length']]);
     }
-    const [byRouter, polled] = [await read(router), await read(polling)];
-    assert.deepEqual({ ...polled.headers, date: '' }, { ...byRouter.headers, date: '' });
   });
 
   test('shows one moment, whatever is edited and deleted while it is read', async () => {
     for (let round = 0; round < runs(3); round++) {
-      for (const side of [router, polling]) {
-        for (const format of ['json', 'geojson'] as const) {
-          const expected = plainList(pageNow(), format);
-          const response = await begin(side, format);
-          const before = pageNow();
-          for (const area of before.slice(0, 50)) areas.remove(area.id);
-          for (const area of before) areas.put(renamed(area, round));
-          assert.ok((await restOf(response)) === expected, `${round} ${format}`);
-        }
+      for (const format of ['json', 'geojson'] as const) {
+        const expected = plainList(pageNow(), format);
+        const response = await begin(format);
+        const before = pageNow();
+        for (const area of before.slice(0, 50)) areas.remove(area.id);
+        for (const area of before) areas.put(renamed(area, round));
+        assert.ok((await restOf(response)) === expected, `${round} ${format}`);
       }
     }
   });
@@ -122,26 +116,22 @@ describe('a long list of areas', () => {
   });
 
   test('ends with its connection for a reader of HTTP/1.0', async () => {
-    for (const side of [router, polling]) {
-      areas.put(renamed(areas.area([1], 1) as Area, 0));
-      const answer = await bareExchange(side.url, [REQUEST.replace('HTTP/1.1', 'HTTP/1.0')]);
-      const [head = '', body] = answer.split('\r\n\r\n');
-      assert.match(head, /^HTTP\/1\.1 200 /);
-      assert.doesNotMatch(head, /chunked|content-length/i);
-      assert.ok(Buffer.from(body ?? '', 'latin1').toString() === plainList(pageNow(), 'json'));
-    }
+    areas.put(renamed(areas.area([1], 1) as Area, 0));
+    const answer = await bareExchange(side.url, [REQUEST.replace('HTTP/1.1', 'HTTP/1.0')]);
+    const [head = '', body] = answer.split('\r\n\r\n');
+    assert.match(head, /^HTTP\/1\.1 200 /);
+    assert.doesNotMatch(head, /chunked|content-length/i);
+    assert.ok(Buffer.from(body ?? '', 'latin1').toString() === plainList(pageNow(), 'json'));
   });
 
   test('is answered in the order of the requests of its connection', async () => {
     const ask = (path: string, more = '') =>
       `GET ${path} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${keyOf('now')}\r\n${more}\r\n`;
-    for (const side of [router, polling]) {
-      const answer = await bareExchange(side.url, [
-        ask('/api/v3/areas/1000') + ask(LIST) + ask(LIST) + ask('/api/v3/areas/x', 'Connection: close\r\n'),
-      ]);
-      const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1]);
-      assert.deepEqual(statuses, ['404', '200', '200', '400']);
-    }
+    const answer = await bareExchange(side.url, [
+      ask('/api/v3/areas/1000') + ask(LIST) + ask(LIST) + ask('/api/v3/areas/x', 'Connection: close\r\n'),
+    ]);
+    const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1]);
+    assert.deepEqual(statuses, ['404', '200', '200', '400']);
   });
 });
 
@@ -149,7 +139,7 @@ describe('while long lists are read', () => {
   test('by one account, another is answered before they end', async () => {
     let pending = 12;
     const reading = Array.from({ length: pending }, async () => {
-      assert.equal((await read(polling)).status, 200);
+      assert.equal((await read()).status, 200);
       pending--;
     });
     for (let n = 0; n < 5; n++) await assertOthersRead();
@@ -160,12 +150,12 @@ describe('while long lists are read', () => {
   test('by nobody who takes them, little memory is held, others are answered, and hanging up gives it back', async () => {
     /** Connections that the server has taken and that are open. */
     const sockets = new Set<Socket>();
-    polling.server.on('connection', (socket) => {
+    side.server.on('connection', (socket) => {
       sockets.add(socket);
       socket.once('close', () => sockets.delete(socket));
     });
     const whole = Buffer.byteLength(plainList(pageNow(), 'json'));
-    const { hostname, port } = new URL(polling.url);
+    const { hostname, port } = new URL(side.url);
     const deaf = Array.from({ length: 30 }, () => {
       const socket = connect({ port: Number(port), host: hostname });
       socket.pause();
@@ -178,7 +168,7 @@ describe('while long lists are read', () => {
       // Eight at once, each with a piece of 64 KB and what the last area of it adds.
       assert.ok(held <= 8 * 150_000, `${held} bytes of 30 lists of ${whole} bytes`);
     }
-    const waiting = read(polling);
+    const waiting = read();
     for (const socket of deaf) socket.destroy();
     assert.equal((await waiting).text.length, plainList(pageNow(), 'json').length);
   });
@@ -230,16 +220,14 @@ describe('a long body', () => {
   });
 
   test('that fails ends the connection, is logged once, and gives its place back', async () => {
-    for (const side of [router, polling]) {
-      side.logged.length = 0;
-      side.observed.length = 0;
-      await assert.rejects(
-        bareRequest(side.url, '/api/v3/breaks', { headers: mine }),
-        (error: NodeJS.ErrnoException) => error.code === 'ECONNRESET',
-      );
-      assert.deepEqual([side.logged.length, side.closed.length], [1, 1]);
-      assert.deepEqual(side.observed, []);
-    }
+    side.logged.length = 0;
+    side.observed.length = 0;
+    await assert.rejects(
+      bareRequest(side.url, '/api/v3/breaks', { headers: mine }),
+      (error: NodeJS.ErrnoException) => error.code === 'ECONNRESET',
+    );
+    assert.deepEqual([side.logged.length, side.closed.length], [1, 1]);
+    assert.deepEqual(side.observed, []);
   });
 
   test('waits for a place, and is refused when too many wait already', async () => {

@@ -3,7 +3,7 @@ import { CidrSet } from '../../../src/access/cidrSet.ts';
 import type { KeyState } from '../../../src/access/keyState.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
-import { answerRoute, mounted, resolveCall } from '../../../src/http/answerRoute.ts';
+import { readQuery } from '../../../src/http/parameters/query.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { ok } from '../../../src/lib/result.ts';
@@ -48,20 +48,16 @@ export class RouteCalls {
   ): Answer | Promise<Answer> {
     const route = this.#routes.find((each) => each.method === method && each.path === path);
     invariant(route, `there is a route ${method} ${path}`);
-    const caller = this.#caller;
-    const resolved = resolveCall(mounted('v3', route), caller, `/api/v3${path}${query}`);
-    if ('error' in resolved) return resolved.error;
-    const body = json === null ? null : { pieces: [], isJson: true, json: ok(JSON.parse(json) as unknown) };
-    const { query: parameters } = resolved;
-    const header = () => undefined;
-    return answerRoute(route, {
+    const read = readQuery(`/api/v3${path}${query}`, null);
+    invariant('query' in read, 'the query can be read');
+    return route.handle({
       version: 'v3',
-      caller,
+      caller: this.#caller,
       params,
-      query: parameters,
+      query: read.query,
       nowMs: this.#nowMs,
-      body,
-      header,
+      body: json === null ? null : { pieces: [], isJson: true, json: ok(JSON.parse(json) as unknown) },
+      header: () => undefined,
     });
   }
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { RequestListener, Server } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { fingerprint, type ShownKey } from '../../../src/access/apiKey.ts';
 import type { AccessDecision, Authorizer } from '../../../src/access/authorizer.ts';
@@ -13,9 +13,8 @@ import { compileShape } from '../../../src/areas/shape.ts';
 import { deviceRoutes } from '../../../src/devices/devices.routes.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
-import { type AppPorts, createApp } from '../../../src/http/app.ts';
-import type { StreamedBody } from '../../../src/http/body/streamedBody.ts';
-import { pollingListener } from '../../../src/http/pollingListener.ts';
+import type { StreamedBody } from '../../../src/http/answer.ts';
+import { type ApiPorts, apiListener } from '../../../src/http/dispatcher.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import { DeadlineExceeded } from '../../../src/lib/deadline.ts';
@@ -177,8 +176,8 @@ export interface Side {
 }
 
 export async function serveSide(
-  make: (ports: AppPorts) => RequestListener,
   { fleet, areas }: SideMemory = smallMemory(),
+  isLoaded = true,
 ): Promise<Side> {
   const turns = new WorkTurns<string | number>(1);
   const atOnce = new AtOnce(turns);
@@ -188,7 +187,7 @@ export async function serveSide(
   const closed: string[] = [];
   const broken = (path: string, handle: Route['handle']): Route => ({ ...nearest, path, handle });
   const server = createHttpServer(
-    make({
+    apiListener({
       ...newBodyPorts(),
       authorizer: { authorize } as Pick<Authorizer, 'authorize'> as Authorizer,
       routes: [
@@ -205,12 +204,12 @@ export async function serveSide(
         broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
-      sessions: {} as AppPorts['sessions'],
+      sessions: {} as ApiPorts['sessions'],
       trustedProxies: new CidrSet([LOOPBACK]),
       addPages: () => undefined,
       clock: () => NOW_MS,
       probes: {
-        loaded: () => true,
+        loaded: () => isLoaded,
         canAnswer: () => true,
         degradations: () => [],
         writeTrouble: async () => null,
@@ -232,19 +231,10 @@ export async function serveSide(
   };
 }
 
-const stop = async ({ server }: Side): Promise<unknown> => server.close();
-
-/** A server that answers by its router alone, for the tests of the file that calls this. */
-export const routerSide = (memory?: SideMemory): Side => started(() => serveSide(createApp, memory), stop);
-
-/** The same behind the polling listener, which leaves to the router what it does not answer; `onLeft` counts that. */
-export function pollingSide(memory?: SideMemory, onLeft: () => void = () => undefined): Side {
-  const make = (ports: AppPorts): RequestListener => {
-    const app = createApp(ports);
-    return pollingListener(ports, (request, response) => {
-      onLeft();
-      app(request, response);
-    });
-  };
-  return started(() => serveSide(make, memory), stop);
+/** Such a server for the tests of the file that calls this. */
+export function apiSide(memory?: SideMemory): Side {
+  return started(
+    () => serveSide(memory),
+    async ({ server }) => server.close(),
+  );
 }

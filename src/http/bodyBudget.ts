@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { invariant } from '../../lib/invariant.ts';
-import { declaredBytes, readBody, UnreadableBody } from './readBody.ts';
+import { Overloaded } from '../lib/fairSemaphore.ts';
+import { invariant } from '../lib/invariant.ts';
+import { plainLength, readBody, UnreadableBody } from './readBody.ts';
 
 const KB = 1024;
 const MB = 1024 * KB;
@@ -9,7 +9,7 @@ const MB = 1024 * KB;
 /** Bodies up to this size have a budget of their own, so none of them ever waits behind a large one. */
 const SMALL_BYTES = 64 * KB;
 const SMALL = { bytes: 64 * MB, bytesPerKey: 16 * MB, waitingPerKey: 1_000 };
-/** A share takes two of the largest bodies that there are, or one with what it unpacks to. */
+/** A share takes two of the largest bodies that there are. */
 const LARGE = { bytes: 256 * MB, bytesPerKey: 64 * MB, waitingPerKey: 200 };
 /** Less than the time in which a request must be there, so that whoever waits still gets the reason. */
 const WAIT_LIMIT_MS = 45_000;
@@ -53,7 +53,7 @@ export class BodyBudget {
     };
     try {
       const freeBytes = Math.min(SMALL_BYTES, maxBytes);
-      await take(this.#small, Math.min(declaredBytes(request) ?? freeBytes, freeBytes));
+      await take(this.#small, Math.min(plainLength(request) ?? freeBytes, freeBytes));
       const more = (bytes: number) => take(this.#large, bytes);
       const pieces = await readBody(request, { maxBytes, freeBytes, more });
       held[1]?.keep(pieces.reduce((sum, { length }) => sum + length, 0));

@@ -1,0 +1,264 @@
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import helmet from 'helmet';
+import { type Answer, CutAnswer, type LiveBody, type StreamedBody, type StreamSink } from './answer.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from './parameters/unknownParameters.ts';
+import type { ApiVersion } from './route.ts';
+
+/** Called for every finished answer: route pattern, method, status, seconds from the request's headers on. */
+export type Observe = (route: string, method: string, status: number, seconds: number) => void;
+
+/** A request to the API, as far as its answer depends on it. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly version: ApiVersion;
+  /** Under which the answer is observed. */
+  readonly pattern: string;
+  readonly startedAtMs: number;
+  /** The value of X-Unknown-Parameters, which every answer has from the moment that they are known. */
+  unknown: string | null;
+}
+
+export interface WriterPorts {
+  readonly observe: Observe;
+  /** Gives the answer to a request whose own cannot be sent. */
+  readonly fail: (error: unknown, request: IncomingMessage) => Answer;
+}
+
+interface Waiting {
+  readonly exchange: Exchange;
+  readonly answer: Answer;
+}
+
+/** Every v1 answer says until when v1 is there, in the words of the API document; every v3 answer that v3 is a beta. */
+const VERSION_HEADERS: Readonly<Record<ApiVersion, readonly string[]>> = {
+  v1: ['Deprecation', 'true', 'Sunset', '2027-03-08'],
+  v2: [],
+  v3: ['X-API-Status', 'beta'],
+  webhooks: [],
+};
+
+/**
+ * Writes the answers of the API with their headers. HEAD gets the headers of GET without the body. All answers of a turn
+ * of the event loop are written together at its end. Written one by one, each would wake a reader that has just gone
+ * idle, on this machine or in the network card, which costs more than the rest of the answer.
+ */
+export class AnswerWriter {
+  readonly #ports: WriterPorts;
+  readonly #standing: Readonly<Record<ApiVersion, readonly string[]>>;
+  #waiting: Waiting[] = [];
+
+  constructor(ports: WriterPorts) {
+    this.#ports = ports;
+    const security = securityHeaders();
+    const standing = (version: ApiVersion) => [...security, ...VERSION_HEADERS[version]];
+    this.#standing = {
+      v1: standing('v1'),
+      v2: standing('v2'),
+      v3: standing('v3'),
+      webhooks: standing('webhooks'),
+    };
+  }
+
+  put(exchange: Exchange, answer: Answer): void {
+    const { handover } = answer;
+    if (handover !== undefined) {
+      whenGone(exchange.response, handover.done);
+      handover.inTurn(() => this.#write(exchange, answer));
+    } else if (this.#waiting.push({ exchange, answer }) === 1) {
+      setImmediate(() => this.#flush());
+    }
+  }
+
+  #flush(): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const { exchange, answer } of waiting) this.#write(exchange, answer);
+  }
+
+  #write(exchange: Exchange, answer: Answer): void {
+    try {
+      this.#begin(exchange, answer);
+    } catch (error) {
+      this.#fail(exchange, error);
+    }
+  }
+
+  #begin(exchange: Exchange, answer: Answer): void {
+    const { request, response } = exchange;
+    const { body } = answer;
+    if (request.method === 'HEAD' || body === null) {
+      this.#writeHead(exchange, answer, bytesOf(body));
+      response.end();
+      this.#observe(exchange, answer);
+    } else if (typeof body === 'string') {
+      const bytes = Buffer.byteLength(body);
+      this.#writeHead(exchange, answer, bytes);
+      // Text of one byte per character needs no transcoding.
+      response.end(body, bytes === body.length ? 'latin1' : 'utf8');
+      this.#observe(exchange, answer);
+    } else if (Buffer.isBuffer(body)) {
+      this.#writeHead(exchange, answer, body.length);
+      response.end(body);
+      this.#observe(exchange, answer);
+    } else if ('attach' in body) {
+      response.once('finish', () => this.#observe(exchange, answer));
+      this.#writeHead(exchange, answer, null);
+      sendLive(response, body);
+    } else {
+      void this.#writeStreamed(exchange, answer, body);
+    }
+  }
+
+  /** Never rejects. */
+  async #writeStreamed(exchange: Exchange, answer: Answer, body: StreamedBody): Promise<void> {
+    const { response } = exchange;
+    try {
+      await sendStreamed(response, body, () => this.#writeHead(exchange, answer, body.bytes));
+      if (response.writableFinished) this.#observe(exchange, answer);
+      else response.once('finish', () => this.#observe(exchange, answer));
+    } catch (error) {
+      this.#fail(exchange, error);
+    }
+  }
+
+  #fail(exchange: Exchange, error: unknown): void {
+    const failed = this.#ports.fail(error, exchange.request);
+    if (!exchange.response.headersSent) this.#begin(exchange, failed);
+  }
+
+  /** Node adds Date, Connection and Keep-Alive. */
+  #writeHead({ response, version, unknown }: Exchange, answer: Answer, bytes: number | null): void {
+    const { status, headers, body } = answer;
+    const all = [...this.#standing[version]];
+    if (unknown !== null) all.push(UNKNOWN_PARAMETERS_HEADER, unknown);
+    for (const name in headers) all.push(name, headers[name] as string);
+    if (body !== null && headers?.['Content-Type'] === undefined) {
+      all.push('Content-Type', 'application/json; charset=utf-8');
+    }
+    if (bytes !== null) all.push('Content-Length', String(bytes));
+    response.writeHead(status, all);
+  }
+
+  #observe({ request, pattern, startedAtMs }: Exchange, { status }: Answer): void {
+    this.#ports.observe(pattern, request.method ?? '', status, (performance.now() - startedAtMs) / 1000);
+  }
+}
+
+/** The length of a body; null where there is none, or it is not known yet. */
+function bytesOf(body: Answer['body']): number | null {
+  if (body === null) return null;
+  if (typeof body === 'string' || Buffer.isBuffer(body)) return Buffer.byteLength(body);
+  return 'attach' in body ? null : body.bytes;
+}
+
+/** Names and values that helmet gives to every answer, taken from helmet itself. */
+function securityHeaders(): string[] {
+  const given: string[] = [];
+  const request = new IncomingMessage(new Socket());
+  const response = new ServerResponse(request);
+  response.setHeader = (name, value) => {
+    given.push(name, String(value));
+    return response;
+  };
+  helmet()(request, response, () => undefined);
+  return given;
+}
+
+/**
+ * Calls `listener` once all of an answer was taken by its connection, or the connection is gone: also of an answer that
+ * waits behind another of its connection.
+ */
+export function whenGone(response: ServerResponse, listener: () => void): void {
+  if (response.destroyed || response.req.socket.destroyed) listener();
+  else response.once('close', listener);
+}
+
+/**
+ * Sends a long body no faster than its reader takes it: each piece is made when the one before has been sent.
+ * `writeHead` is called at the beginning. Resolves when all is sent or the reader has gone. An error of `open` rejects
+ * before the head is written. After a later error the connection is cut, which shows the reader that the answer is
+ * incomplete.
+ */
+export async function sendStreamed(
+  response: ServerResponse,
+  body: StreamedBody,
+  writeHead: () => void,
+): Promise<void> {
+  await inTurnOn(response);
+  await body.open();
+  try {
+    if (!isOpen(response)) return;
+    writeHead();
+    const take = (piece: Buffer) => {
+      if (isOpen(response)) response.write(piece);
+    };
+    while (await body.next(take)) {
+      if (response.writableNeedDrain) await drained(response, body.stallLimitMs);
+      if (!isOpen(response)) return;
+    }
+    response.end();
+  } catch (error) {
+    response.destroy();
+    if (!(error instanceof CutAnswer)) throw error;
+  } finally {
+    body.close();
+  }
+}
+
+/** A request that came before the answer to another of its connection was sent waits for that one, holding nothing. */
+function inTurnOn(response: ServerResponse): Promise<void> {
+  if (response.socket !== null || response.destroyed) return Promise.resolve();
+  return new Promise((resolve) => response.once('socket', () => resolve()));
+}
+
+function isOpen(response: ServerResponse): boolean {
+  return !response.destroyed && response.socket?.destroyed === false;
+}
+
+/** Cuts the connection when its reader takes longer than the limit. */
+function drained(response: ServerResponse, limitMs?: number): Promise<void> {
+  return new Promise((resolve) => {
+    const limit = limitMs === undefined ? undefined : setTimeout(() => response.destroy(), limitMs);
+    onDrained(response, () => {
+      clearTimeout(limit);
+      resolve();
+    });
+  });
+}
+
+/** Calls `listener` when the reader has taken everything, or has gone. */
+function onDrained(response: ServerResponse, listener: () => void): void {
+  const go = () => {
+    response.off('drain', go).off('close', go);
+    listener();
+  };
+  response.on('drain', go).on('close', go);
+}
+
+/** Hands the connection to a body that writes until one side ends it. The headers are sent at once. */
+function sendLive(response: ServerResponse, body: LiveBody): void {
+  response.flushHeaders();
+  const stream = body.attach(sinkOf(response));
+  if (response.destroyed) stream.close();
+  else response.once('close', () => stream.close());
+}
+
+function sinkOf(response: ServerResponse): StreamSink {
+  return {
+    write: (bytes) => void response.write(bytes),
+    get pendingBytes() {
+      return response.writableLength;
+    },
+    onDrained: (listener) => {
+      if (response.destroyed) listener();
+      else onDrained(response, listener);
+    },
+    end: (last) => {
+      if (last === '') response.end();
+      else response.end(last);
+    },
+    destroy: () => void response.destroy(),
+  };
+}

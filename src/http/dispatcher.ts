@@ -1,0 +1,179 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { Express } from 'express';
+import { thenAtOnce } from '../access/authorizer.ts';
+import type { KeyState } from '../access/keyState.ts';
+import { NOBODY } from '../access/sessionCaller.ts';
+import type { Clock } from '../lib/clock.ts';
+import { DeadlineExceeded, OutOfTime, withDeadline } from '../lib/deadline.ts';
+import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
+import { AnswerWriter, type Exchange, type Observe, whenGone } from './answerWriter.ts';
+import {
+  type AuthorizePorts,
+  authorizeRequest,
+  clientOf,
+  deniedAnswer,
+  refuseScope,
+  rejectApiVersion,
+} from './authorize.ts';
+import type { BodyOwner } from './bodyBudget.ts';
+import { expressApp, type Probes, probeRoutes } from './expressApp.ts';
+import { parameterError, readChoice } from './parameters/parameter.ts';
+import { type Query, readQuery } from './parameters/query.ts';
+import { STRICT, unknownParametersMessage, unknownParametersText } from './parameters/unknownParameters.ts';
+import { type BodyPorts, withBody } from './requestBody.ts';
+import type { Call, RequestBody, Route } from './route.ts';
+import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';
+import { type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
+
+export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
+  readonly routes: readonly Route[];
+  readonly clock: Clock;
+  readonly probes: Probes;
+  readonly observe: Observe;
+  /** Adds the pages for people: no key is asked for on them. */
+  readonly addPages: (app: Express) => void;
+}
+
+/** A Postgres that neither answers nor fails must not keep a caller waiting for ever. */
+const ANSWER_DEADLINE_MS = 15_000;
+
+/**
+ * The public listener. Every call of the API passes one path: caller, version header, path, method, permission, query,
+ * body, route. All the rest is answered by Express: probes, and pages for people. What fails on the way is answered by
+ * unexpectedErrorAnswer.
+ */
+export function apiListener(ports: ApiPorts): RequestListener {
+  const table = new RouteTable(ports.routes);
+  const fail = (error: unknown, request: IncomingMessage) => unexpectedErrorAnswer(error, request, ports);
+  const writer = new AnswerWriter({ observe: ports.observe, fail });
+  const pages = expressApp(ports.observe, (app) => addPages(app, ports), fail);
+  return (request, response) => {
+    const found = table.find(request.url as string);
+    if (found === null || (found.path === null && PAGE.test(found.target))) {
+      pages(request, response);
+      return;
+    }
+    const exchange = newExchange(request, response, found);
+    let answer: Answer | Promise<Answer>;
+    try {
+      answer = answerCall(ports, found, exchange);
+    } catch (error) {
+      answer = fail(error, request);
+    }
+    if (answer instanceof Promise) {
+      void answer
+        .catch((error: unknown) => fail(error, request))
+        .then((answer) => writer.put(exchange, answer));
+    } else {
+      writer.put(exchange, answer);
+    }
+  };
+}
+
+/** The description of the API and its page lie below the prefix of v3. */
+const PAGE = /^\/api\/v3\/(?:openapi\.json\/?|docs(?:\/[^?]*)?)(?:\?|$)/;
+
+function addPages(app: Express, ports: ApiPorts): void {
+  app.use('/api/v3', (_request, response, next) => {
+    response.setHeader('X-API-Status', 'beta');
+    next();
+  });
+  probeRoutes(app, ports.probes);
+  ports.addPages(app);
+}
+
+function newExchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { version, path }: FoundPath,
+): Exchange {
+  return {
+    request,
+    response,
+    version,
+    pattern: path?.byMethod.has(request.method as string) === true ? path.pattern : 'other',
+    startedAtMs: performance.now(),
+    unknown: null,
+  };
+}
+
+function answerCall(ports: ApiPorts, found: FoundPath, exchange: Exchange): Answer | Promise<Answer> {
+  if (!ports.probes.loaded()) return errorAnswer('SERVICE_UNAVAILABLE', 'the service is starting');
+  const nowMs = ports.clock();
+  return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs), (decision) =>
+    decision.kind === 'granted'
+      ? answerCaller(ports, found, exchange, decision.caller, nowMs)
+      : deniedAnswer(decision, found.version),
+  );
+}
+
+function answerCaller(
+  ports: ApiPorts,
+  found: FoundPath,
+  exchange: Exchange,
+  caller: KeyState,
+  nowMs: number,
+): Answer | Promise<Answer> {
+  const { request, response } = exchange;
+  const { version, path, target } = found;
+  const versionError = rejectApiVersion(request, version);
+  if (versionError !== null) return versionError;
+  if (path === null) return errorAnswer('NOT_FOUND');
+  const mounted = path.byMethod.get(request.method as string);
+  if (mounted === undefined) return methodAnswer(request.method as string, path.allowed);
+  const { route } = mounted;
+  const refusal = refuseScope(version, route, caller);
+  if (refusal !== null) return refusal;
+  const query = queryOf(mounted, target, exchange);
+  if ('error' in query) return query.error;
+  const call: Call & { body: RequestBody | null } = {
+    version,
+    caller,
+    params: paramsOf(found),
+    query: query.query,
+    nowMs,
+    body: null,
+    header: (name) => request.headers[name]?.toString(),
+    hasLeft: () => response.destroyed,
+    whenLeft: (listener) => whenGone(response, listener),
+    ...(version === 'v1' && { client: clientOf(ports, request) }),
+  };
+  if (route.maxBodyBytes === undefined) return answerRoute(route, call);
+  return withBody(ports, request, ownerOf(call), route, (body) => {
+    call.body = body;
+    return answerRoute(route, call);
+  });
+}
+
+/** The query of a call, or what is wrong with it. Notes unknown parameters for the header of the answer. */
+function queryOf(
+  { known }: MountedRoute,
+  target: string,
+  exchange: Exchange,
+): { readonly query: Query } | { readonly error: Answer } {
+  const read = readQuery(target, known);
+  if (read.unknown !== null) exchange.unknown = unknownParametersText(read.unknown);
+  if ('problem' in read) return { error: errorAnswer('BAD_REQUEST', read.problem) };
+  const error = known === null ? null : strictError(read.query, exchange.unknown);
+  return error === null ? read : { error };
+}
+
+function strictError(query: Query, unknown: string | null): Answer | null {
+  const strict = readChoice(query, STRICT);
+  if (strict === 'invalid') return parameterError(STRICT);
+  if (strict !== 'true' || unknown === null) return null;
+  return errorAnswer('BAD_REQUEST', unknownParametersMessage(unknown));
+}
+
+/** A caller who logs in has no account yet. */
+function ownerOf({ caller, client }: Call): BodyOwner {
+  return caller === NOBODY && client !== undefined ? client.network : caller.accountId;
+}
+
+/** The route's answer; a promise of one settles within the route's deadline. */
+function answerRoute(route: Route, call: Call): Answer | Promise<Answer> {
+  const answer = route.handle(call);
+  if (!(answer instanceof Promise) || route.endsItself === true) return answer;
+  const Exceeded = route.isPolled === true ? OutOfTime : DeadlineExceeded;
+  return withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the answer', Exceeded);
+}

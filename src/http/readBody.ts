@@ -1,0 +1,229 @@
+import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+
+/** A request whose body cannot be read; `status` says why, as errors of Express do. */
+export class UnreadableBody extends Error {
+  override name = 'UnreadableBody';
+  readonly status: 400 | 413 | 415;
+
+  constructor(status: UnreadableBody['status'], message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** What a body may need, and how it is asked for. */
+export interface BodyRoom {
+  /** The most that it may have, as sent and unpacked. */
+  readonly maxBytes: number;
+  /** The most that it may have without `more`. */
+  readonly freeBytes: number;
+  /**
+   * Called at most once, before it has more than `freeBytes`, with all that it can come to. Nothing is read until it has
+   * resolved.
+   */
+  more(bytes: number): Promise<void>;
+}
+
+/** A whole body, decompressed, in blocks. Rejects like readPieces, and with the errors of `more`. */
+export async function readBody(request: IncomingMessage, room: BodyRoom): Promise<readonly Buffer[]> {
+  const { maxBytes, freeBytes } = room;
+  decoderOf(request); // an unknown encoding is an error of an empty body, too
+  if (Number(request.headers['content-length']) > maxBytes) throw skipRest(request, tooLarge());
+  let grantedBytes = freeBytes;
+  const grant = async (): Promise<void> => {
+    await room.more(plainLength(request) ?? maxBytes).catch((error: Error) => {
+      throw skipRest(request, error);
+    });
+    grantedBytes = maxBytes;
+  };
+  // Before the first byte is read: what its client has sent waits in the sockets.
+  if (Number(request.headers['content-length']) > freeBytes) await grant();
+  const blocks = new ByteBlocks(plainLength(request) ?? freeBytes);
+  await readPieces(request, maxBytes, (piece) => {
+    if (blocks.length + piece.length <= grantedBytes) return blocks.add(piece);
+    return grant().then(() => blocks.add(piece));
+  });
+  return blocks.pieces();
+}
+
+/**
+ * Passes a body on as it arrives, decompressed, and keeps nothing of it. The next piece is read when the promise of
+ * `take` has settled. `maxBytes` counts decompressed bytes. Rejects with UnreadableBody: 413 for a larger body, 415 for
+ * an unknown encoding, 400 for one that cannot be decompressed and for a client that gives up. The rest of a rejected
+ * body is read and dropped, so that the connection can go on.
+ */
+export async function readPieces(
+  request: IncomingMessage,
+  maxBytes: number,
+  take: (piece: Buffer) => Promise<void> | undefined | void,
+): Promise<void> {
+  if (!hasBody(request)) return;
+  let source: Readable = request;
+  try {
+    if ((plainLength(request) ?? 0) > maxBytes) throw tooLarge();
+    source = decompressed(request);
+    let bytes = 0;
+    await eachPiece(source, (piece) => {
+      bytes += piece.length;
+      if (bytes > maxBytes) throw tooLarge();
+      return take(piece);
+    });
+  } catch (error) {
+    if (source !== request) {
+      request.unpipe();
+      source.destroy();
+    }
+    throw skipRest(request, error);
+  }
+}
+
+/** Resolves when the client has sent all of a body that nobody reads, or has gone. */
+export function restRead(request: IncomingMessage): Promise<void> {
+  if (request.readableEnded || request.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    request.once('end', resolve).once('close', resolve);
+    request.resume();
+  });
+}
+
+/** Whether a body is small as it comes: it says its length and is not encoded. */
+export function isSmallBody(request: IncomingMessage, maxBytes: number): boolean {
+  return !hasBody(request) || (plainLength(request) ?? Number.POSITIVE_INFINITY) <= maxBytes;
+}
+
+export function isEncoded(request: IncomingMessage): boolean {
+  return encodingOf(request) !== 'identity';
+}
+
+/** The length of a body; null when it is encoded or comes in chunks. */
+export function plainLength(request: IncomingMessage): number | null {
+  const length = request.headers['content-length'];
+  return length === undefined || isEncoded(request) ? null : Number(length);
+}
+
+/** Of a request without one (RFC 9112 section 6.3) Node emits no event. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function skipRest<E>(request: IncomingMessage, error: E): E {
+  request.on('error', () => undefined); // it is over, whatever else happens to it
+  request.resume();
+  return error;
+}
+
+function encodingOf({ headers }: IncomingMessage): string {
+  return (headers['content-encoding'] ?? 'identity').toLowerCase();
+}
+
+type Decoder = ReturnType<typeof createGunzip | typeof createInflate | typeof createBrotliDecompress>;
+
+/** Unpacked at a time, in a thread: so much that few turns are needed, so little that other work gets its turn. */
+const DECODED = { chunkSize: 64 * 1024 };
+
+/** null: nothing to do. */
+const DECODERS: ReadonlyMap<string, (() => Decoder) | null> = new Map<string, (() => Decoder) | null>([
+  ['identity', null],
+  ['gzip', () => createGunzip(DECODED)],
+  ['deflate', () => createInflate(DECODED)],
+  ['br', () => createBrotliDecompress(DECODED)],
+]);
+
+function decoderOf(request: IncomingMessage): (() => Decoder) | null {
+  const decoder = DECODERS.get(encodingOf(request));
+  if (decoder === undefined) {
+    throw skipRest(request, new UnreadableBody(415, 'the encoding of the body is not known'));
+  }
+  return decoder;
+}
+
+function decompressed(request: IncomingMessage): Readable {
+  const decoder = decoderOf(request)?.();
+  if (decoder === undefined) return request;
+  request.once('close', () => {
+    if (!request.readableEnded) decoder.destroy(gaveUp());
+  });
+  return request.pipe(decoder);
+}
+
+const tooLarge = () => new UnreadableBody(413, 'the body is too large');
+const gaveUp = () => new UnreadableBody(400, 'the client gave up');
+
+function eachPiece(
+  stream: Readable,
+  take: (piece: Buffer) => Promise<void> | undefined | void,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    /** Of the last piece: a stream may end while it is paused for it. */
+    let taken: Promise<void> | undefined | void;
+    const giveUp = (error: unknown): void => {
+      stream.off('data', onData);
+      stream.pause();
+      reject(error);
+    };
+    const onData = (piece: Buffer): void => {
+      try {
+        taken = take(piece);
+        if (taken === undefined) return;
+        stream.pause();
+        taken.then(() => stream.resume(), giveUp);
+      } catch (error) {
+        giveUp(error);
+      }
+    };
+    stream.on('data', onData);
+    stream.once('end', () => resolve(taken));
+    stream.on('error', () => giveUp(new UnreadableBody(400, 'the body cannot be decompressed')));
+    stream.once('close', () => {
+      if (!stream.readableEnded) giveUp(gaveUp());
+    });
+    if (stream.destroyed) giveUp(gaveUp()); // there would be no event
+  });
+}
+
+const BLOCK_BYTES = 64 * 1024;
+
+/**
+ * Bytes in the order in which they came, in blocks of 64 KB. Keeping the chunks themselves would let the sender decide
+ * on the memory: chunks of one byte take a hundred times their bytes. Joining all of them takes a millisecond or more
+ * for each megabyte, and is not needed.
+ */
+class ByteBlocks {
+  readonly #full: Buffer[] = [];
+  #last: Buffer;
+  #used = 0;
+
+  /** `expectedBytes`: what is known of their number; a body of a few bytes takes no whole block. */
+  constructor(expectedBytes: number) {
+    this.#last = Buffer.allocUnsafeSlow(Math.min(expectedBytes, BLOCK_BYTES));
+  }
+
+  get length(): number {
+    return this.#full.length * BLOCK_BYTES + this.#used;
+  }
+
+  add(piece: Buffer): void {
+    for (let from = 0; from < piece.length; ) {
+      if (this.#used === this.#last.length) this.#begin();
+      const copied = piece.copy(this.#last, this.#used, from);
+      this.#used += copied;
+      from += copied;
+    }
+  }
+
+  /** All of them; nothing is added afterwards. */
+  pieces(): readonly Buffer[] {
+    return this.#used === 0 ? this.#full : [...this.#full, this.#last.subarray(0, this.#used)];
+  }
+
+  #begin(): void {
+    const before = this.#last;
+    this.#last = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    if (before.length === BLOCK_BYTES) {
+      this.#full.push(before);
+      this.#used = 0;
+    } else this.#used = before.copy(this.#last, 0); // more came than was expected
+  }
+}
