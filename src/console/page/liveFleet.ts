@@ -5,8 +5,8 @@ import { Fleet } from './fleet.ts';
 import { FramePace } from './framePace.ts';
 import { changeOf } from './knownDevice.ts';
 import { limitEndsByMs, wait } from './retry.ts';
-import { readStream, type StreamEnd } from './stream/readStream.ts';
-import { SharedStream, type Told } from './stream/sharedStream.ts';
+import { readStream, type StreamEnd } from './stream.ts';
+import { SharedStream, type Told } from './sharedStream.ts';
 import type { StreamMessage } from './stream/streamMessages.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 

@@ -10,7 +10,7 @@ import {
 import { fleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
 import { areaBounds } from './areaShapes.ts';
-import { baseStyle, vehicleColors, worldStyle } from './base/baseStyle.ts';
+import { baseStyle, vehicleColors, worldStyle } from './baseStyle.ts';
 import { baseTiles } from './base/baseTiles.ts';
 import { onScheme, type Scheme, scheme } from './base/scheme.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';

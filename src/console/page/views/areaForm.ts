@@ -5,13 +5,13 @@ import { type AreaBody, areaDraft, changeDraft, endDraft, saveCall } from '../ar
 import { formatCoordinates, parseCoordinates } from '../coordinates.ts';
 import { Confirm } from '../forms/confirm.ts';
 import { useDraftText } from '../forms/draftText.ts';
-import { Field, Form } from '../forms/form.ts';
+import { Field, Form } from '../forms.ts';
 import { Panel } from '../forms/panel.ts';
 import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import type { Area, AreaType, LatLng } from '../types.ts';
 import { AreaTrial } from './areaTrial.ts';
-import { Curl } from './parts.ts';
+import { Curl } from '../parts.ts';
 
 const TYPES: Readonly<Record<AreaType, string>> = {
   circle: 'Circle',

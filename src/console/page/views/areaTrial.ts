@@ -9,7 +9,7 @@ import { html } from '../html.ts';
 import { nameOfImei } from '../liveFleet.ts';
 import { compareTrials, savedTrialCall, trialCall } from '../trial.ts';
 import type { Backtest } from '../types.ts';
-import { Curl, Time } from './parts.ts';
+import { Curl, Time } from '../parts.ts';
 
 const EVENTS_SHOWN = 20;
 

@@ -8,7 +8,7 @@ import { chosenArea, drawnAreas } from '../map/mapState.ts';
 import type { Area } from '../types.ts';
 import { AreaForm } from './areaForm.ts';
 import { ChosenArea } from './chosenArea.ts';
-import { Curl, List } from './parts.ts';
+import { Curl, List } from '../parts.ts';
 
 const PAGE = 50;
 

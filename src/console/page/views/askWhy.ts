@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { explainPathOf } from '../explainPath.ts';
 import { findDevices, nameOf } from '../findDevices.ts';
-import { Field, Form } from '../forms/form.ts';
+import { Field, Form } from '../forms.ts';
 import { Panel } from '../forms/panel.ts';
 import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';

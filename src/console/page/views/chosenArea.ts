@@ -8,7 +8,7 @@ import { events } from '../liveFleet.ts';
 import { useLoaded, usePaced } from '../loaded.ts';
 import type { Area, DeviceInArea } from '../types.ts';
 import { AskWhy } from './askWhy.ts';
-import { Curl, List, Time } from './parts.ts';
+import { Curl, List, Time } from '../parts.ts';
 
 /** An area with an entry every second must not use up the calls of an hour. */
 const INSIDE_EVERY_MS = 5_000;

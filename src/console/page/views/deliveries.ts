@@ -2,13 +2,13 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import type { ApiCall } from '../curl.ts';
-import { Field, Form } from '../forms/form.ts';
+import { Field, Form } from '../forms.ts';
 import { Panel } from '../forms/panel.ts';
 import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
 import type { Delivery, Webhook } from '../types.ts';
-import { Curl, List, Time } from './parts.ts';
+import { Curl, List, Time } from '../parts.ts';
 import { reasonOf } from './reason.ts';
 
 const REPLAYED = ['failed', 'exhausted'];

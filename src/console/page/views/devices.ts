@@ -4,7 +4,7 @@ import { findDevices, nameOf } from '../findDevices.ts';
 import { html } from '../html.ts';
 import type { KnownDevice } from '../knownDevice.ts';
 import { fleet, line } from '../liveFleet.ts';
-import { Curl, Time } from './parts.ts';
+import { Curl, Time } from '../parts.ts';
 
 /** More rows than anybody reads; the search narrows them. */
 const ROWS_MAX = 200;

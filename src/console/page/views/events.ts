@@ -6,7 +6,7 @@ import { html } from '../html.ts';
 import { events, firstEvents } from '../liveFleet.ts';
 import type { FleetEvent } from '../types.ts';
 import { Explained } from './explanation.ts';
-import { Curl, Time } from './parts.ts';
+import { Curl, Time } from '../parts.ts';
 
 /** Events as they happen, newest first. */
 export function Events(): VNode {

@@ -4,7 +4,7 @@ import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
 import { type TimeLine, timeLine } from '../timeLine.ts';
 import type { Explanation } from '../types.ts';
-import { Curl, Time } from './parts.ts';
+import { Curl, Time } from '../parts.ts';
 
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {

@@ -3,13 +3,13 @@ import { useState } from 'preact/hooks';
 import { call } from '../api.ts';
 import { keyCurl } from '../curl.ts';
 import { Confirm } from '../forms/confirm.ts';
-import { Choices, Field, Form, wordsOf } from '../forms/form.ts';
+import { Choices, Field, Form, wordsOf } from '../forms.ts';
 import { Panel } from '../forms/panel.ts';
 import { type Sending, useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
 import type { Key } from '../types.ts';
-import { Curl, List, Secret } from './parts.ts';
+import { Curl, List, Secret } from '../parts.ts';
 
 const SCOPES = [
   'read_devices',

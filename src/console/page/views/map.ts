@@ -17,7 +17,7 @@ import {
   trailHours,
 } from '../map/mapState.ts';
 import { trailPath } from '../map/trail.ts';
-import { Curl, Time } from './parts.ts';
+import { Curl, Time } from '../parts.ts';
 
 const FOUND_MAX = 8;
 const HOURS = [0, 1, 6, 24];

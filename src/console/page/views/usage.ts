@@ -4,7 +4,7 @@ import { html } from '../html.ts';
 import { fleet } from '../liveFleet.ts';
 import { useLoaded } from '../loaded.ts';
 import type { AccountUsage, DeliverySummary, Webhook } from '../types.ts';
-import { Curl } from './parts.ts';
+import { Curl } from '../parts.ts';
 
 const USAGE = '/api/v1/usage';
 const WEBHOOKS = '/api/v1/webhooks?limit=100';

@@ -2,13 +2,13 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { call, type Reply } from '../api.ts';
 import { Confirm } from '../forms/confirm.ts';
-import { Field, Form, wordsOf } from '../forms/form.ts';
+import { Field, Form, wordsOf } from '../forms.ts';
 import { useSending } from '../forms/sending.ts';
 import { html } from '../html.ts';
 import { useLoaded } from '../loaded.ts';
 import type { Webhook } from '../types.ts';
 import { Deliveries } from './deliveries.ts';
-import { Curl, List, Secret } from './parts.ts';
+import { Curl, List, Secret } from '../parts.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 

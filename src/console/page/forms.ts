@@ -1,8 +1,8 @@
 import { type ComponentChildren, createContext, type VNode } from 'preact';
 import { useContext, useId } from 'preact/hooks';
-import { html } from '../html.ts';
-import type { FieldError } from '../types.ts';
-import type { Sending } from './sending.ts';
+import { html } from './html.ts';
+import type { FieldError } from './types.ts';
+import type { Sending } from './forms/sending.ts';
 
 const Shown = createContext<{ readonly id: string; readonly errors: readonly FieldError[] }>({
   id: '',

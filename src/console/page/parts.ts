@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
-import type { Reply } from '../api.ts';
-import { type ApiCall, curlOf } from '../curl.ts';
-import { html } from '../html.ts';
+import type { Reply } from './api.ts';
+import { type ApiCall, curlOf } from './curl.ts';
+import { html } from './html.ts';
 
 /** The call behind a view, to be pasted into a shell. */
 export function Curl({ call }: { call: ApiCall }): VNode {

@@ -1,6 +1,6 @@
-import { takeServerTime, token } from '../api.ts';
-import { bodyTexts } from './bodyTexts.ts';
-import { type StreamMessage, StreamMessages } from './streamMessages.ts';
+import { takeServerTime, token } from './api.ts';
+import { bodyTexts } from './stream/bodyTexts.ts';
+import { type StreamMessage, StreamMessages } from './stream/streamMessages.ts';
 
 /** How a stream ended. `limited`: refused by a limit, with the sentence of the service. `expired`: begin anew. */
 export type StreamEnd =

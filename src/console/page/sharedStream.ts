@@ -1,4 +1,4 @@
-import type { ChangedDevice, FleetEvent } from '../types.ts';
+import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** What the stream has told, as one tab of a session gives it to another. */
 export interface Told {

@@ -1,8 +1,8 @@
 import type { StyleSpecification } from 'maplibre-gl';
-import type { VehicleColors } from '../vehicleDrawing.ts';
-import { baseTiles } from './baseTiles.ts';
-import type { Scheme } from './scheme.ts';
-import { tileStyle } from './tileStyle.ts';
+import type { VehicleColors } from './vehicleDrawing.ts';
+import { baseTiles } from './base/baseTiles.ts';
+import type { Scheme } from './base/scheme.ts';
+import { tileStyle } from './base/tileStyle.ts';
 
 const PAINT = {
   light: { sea: '#cfe0ea', land: '#f4f2ec', border: '#b9b3a6' },
