@@ -4,9 +4,13 @@ import { named, onlyMethods, send } from '../http/expressApp.ts';
 import { assetUrl, PAGE_HEADERS } from '../http/openapi/assets.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';
 import { CONSOLE_PATH, type ConsoleFiles, readConsoleFiles, WORKER_PATH } from './consoleFiles.ts';
-import type { ConsoleTiles } from './consoleTiles.ts';
-import { type PageTiles, readPageTiles, tileRoute } from './consoleTiles.ts';
-import type { TileArchive } from './tileArchive.ts';
+import {
+  type ConsoleTiles,
+  type PageTiles,
+  readPageTiles,
+  type TileArchive,
+  tileRoute,
+} from './consoleTiles.ts';
 
 export interface ConsolePorts {
   readonly consoleTiles: ConsoleTiles | null;

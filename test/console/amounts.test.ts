@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { counted, duration } from '../../src/console/page/amounts.ts';
+import { counted, duration } from '../../src/console/page/parts.ts';
 import { formatDuration } from '../../src/lib/durations.ts';
 
 test('the console writes lengths of time as the API does', () => {

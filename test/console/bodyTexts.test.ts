@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { bodyTexts } from '../../src/console/page/stream/bodyTexts.ts';
+import { bodyTexts } from '../../src/console/page/stream.ts';
 
 describe('the text of a body', () => {
   for (const type of ['bytes', undefined] as const)

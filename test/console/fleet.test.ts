@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { Fleet } from '../../src/console/page/fleet.ts';
-import { changeOf, knownDevice, statusAt } from '../../src/console/page/knownDevice.ts';
+import { changeOf, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
 import type { ChangedDevice, Device } from '../../src/console/page/types.ts';
 import { statusOf } from '../../src/devices/deviceJson.ts';
 

@@ -116,7 +116,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
         view.map.triggerRepaint();
       });
       const { x, y } = view.vehicleAt('${imei}');
-      const { vehicleColors } = await import('/console/map/base/baseStyle.ts');
+      const { vehicleColors } = await import('/console/map/baseStyle.ts');
       const pixel = [...copy.getImageData(x * devicePixelRatio, y * devicePixelRatio, 1, 1).data];
       return { pixel, light: vehicleColors('light').statuses, dark: vehicleColors('dark').statuses };
     })()`)) as { pixel: number[]; light: number[]; dark: number[] };

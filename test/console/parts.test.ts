@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { curlOf } from '../../src/console/page/curl.ts';
-import { explainPath } from '../../src/console/page/explainPath.ts';
-import { findDevices } from '../../src/console/page/findDevices.ts';
-import type { KnownDevice } from '../../src/console/page/knownDevice.ts';
-import { StreamMessages } from '../../src/console/page/stream/streamMessages.ts';
-import { timeLine } from '../../src/console/page/timeLine.ts';
+import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
+import { curlOf } from '../../src/console/page/parts.ts';
+import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, FleetEvent } from '../../src/console/page/types.ts';
-import { reasonOf } from '../../src/console/page/views/reason.ts';
+import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
+import { reasonOf } from '../../src/console/page/views/webhooks.ts';
 
 const device = (imei: string, name: string | null, plate: string | null = null): KnownDevice => ({
   imei,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isRefusedForNow, limitEndsByMs, wait } from '../../src/console/page/retry.ts';
+import { isRefusedForNow, limitEndsByMs, wait } from '../../src/console/page/api.ts';
 import { TOO_MANY_STREAMS } from '../../src/feeds/streams/stream.routes.ts';
 import { limitMessage } from '../../src/http/authorize.ts';
 

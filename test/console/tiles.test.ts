@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
-import { isTile } from '../../src/console/tileArchive.ts';
+import { isTile } from '../../src/console/consoleTiles.ts';
 import { archiveBytes, MVT, PIXEL, PNG, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { rawRequest } from '../support/http/http.ts';
 import { startPod } from '../support/pod.ts';

@@ -1,11 +1,11 @@
 import { signal } from '@preact/signals';
-import type { ApiCall } from './curl.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { FieldError, Note } from './types.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
 /** The token of the session; null when nobody is logged in. It is gone when the tab is closed. */
-export const token = signal<string | null>(sessionStorage.getItem(STORED_TOKEN));
+export const token = signal<string | null>(globalThis.sessionStorage?.getItem(STORED_TOKEN) ?? null);
 
 /** What the clock of this machine is behind that of the service, by the last answer: whole seconds, so half a second off. */
 let behindMs = 0;
@@ -19,6 +19,15 @@ export function serverNowMs(): number {
 export function takeServerTime(response: Response): void {
   const ms = Date.parse(response.headers.get('date') ?? '');
   if (!Number.isNaN(ms)) behindMs = ms - Date.now();
+}
+
+export interface ApiCall {
+  readonly method: string;
+  /** Below the origin, with its query. */
+  readonly path: string;
+  readonly body?: unknown;
+  /** The same for the same wish: sent twice, it is done once. */
+  readonly idempotencyKey?: string;
 }
 
 export type Reply<T> =
@@ -88,4 +97,88 @@ export async function logOut(): Promise<void> {
 export function forgetSession(): void {
   sessionStorage.removeItem(STORED_TOKEN);
   token.value = null;
+}
+
+interface Loaded<T> {
+  /** Null until the first answer. While it is asked for again, the last one stands. */
+  readonly reply: Reply<T> | null;
+  reload(): void;
+}
+
+/**
+ * What a GET answers; asked for again when the path or `round` changes, and with `reload`. What was refused for a time is
+ * asked for again after half a minute.
+ */
+export function useLoaded<T>(path: string, round = 0): Loaded<T> {
+  const [loaded, setLoaded] = useState<{ path: string; reply: Reply<T> } | null>(null);
+  const [reloads, setReloads] = useState(0);
+  useEffect(() => {
+    let isCurrent = true;
+    let again: ReturnType<typeof setTimeout> | undefined;
+    void call<T>({ method: 'GET', path }).then((reply) => {
+      if (!isCurrent) return;
+      setLoaded({ path, reply });
+      if (isRefusedForNow(reply)) again = setTimeout(() => setReloads((before) => before + 1), AGAIN_MS);
+    });
+    return () => {
+      isCurrent = false;
+      clearTimeout(again);
+    };
+  }, [path, round, reloads]);
+  const reply = loaded?.path === path ? loaded.reply : null;
+  return { reply, reload: () => setReloads((before) => before + 1) };
+}
+
+/** The value, but changed at most once in `everyMs`: what it leads to costs a call of the account's limits. */
+export function usePaced<T>(value: T, everyMs: number): T {
+  const [shown, setShown] = useState(value);
+  const changedAtMs = useRef(0);
+  useEffect(() => {
+    if (value === shown) return;
+    const waitMs = Math.max(0, changedAtMs.current + everyMs - Date.now());
+    const timer = setTimeout(() => {
+      changedAtMs.current = Date.now();
+      setShown(value);
+    }, waitMs);
+    return () => clearTimeout(timer);
+  }, [value, shown, everyMs]);
+  return shown;
+}
+
+/** After this a call that was refused for a time is made again. */
+export const AGAIN_MS = 30_000;
+/** Unreachable, over a limit, or without the database: all of them pass. */
+const PASSING = [0, 429, 503];
+
+/** Whether a call was refused for a time only. */
+export function isRefusedForNow(
+  reply: { readonly ok: true } | { readonly ok: false; readonly status: number },
+): boolean {
+  return !reply.ok && PASSING.includes(reply.status);
+}
+
+/** Settles after the time, or at once when it is aborted. */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener('abort', end);
+  });
+}
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+/**
+ * When the limit that a message names has ended at the latest (epoch milliseconds), if it refused a call at `refusedAtMs`:
+ * its window began before that, and is a minute or an hour long. Null for a message about anything else. By contract
+ * the API does not say when a limit ends, so the message is the only source.
+ */
+export function limitEndsByMs(message: string, refusedAtMs: number): number | null {
+  if (/ per minute$/.test(message)) return refusedAtMs + MINUTE_MS;
+  return / per hour$/.test(message) ? refusedAtMs + HOUR_MS : null;
 }

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { ApiCall } from './curl.ts';
+import type { ApiCall } from './api.ts';
 import type { Area, AreaType, LatLng } from './types.ts';
 
 /** The body of POST /areas and PATCH /areas/{id}. The API leaves out what is null or belongs to another type. */

@@ -1,8 +1,8 @@
 import { type ComponentChildren, createContext, type VNode } from 'preact';
-import { useContext, useId } from 'preact/hooks';
-import { html } from './html.ts';
+import { useContext, useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Reply } from './api.ts';
+import { html } from './parts.ts';
 import type { FieldError } from './types.ts';
-import type { Sending } from './forms/sending.ts';
 
 const Shown = createContext<{ readonly id: string; readonly errors: readonly FieldError[] }>({
   id: '',
@@ -85,4 +85,116 @@ function fieldOf({ field }: FieldError): string {
 
 function messagesOf(errors: readonly FieldError[]): string {
   return errors.map(({ message }) => message).join('; ');
+}
+
+/** A button that asks once more before it does what cannot be undone; Escape, or leaving it, is a no. */
+export function Confirm({
+  label,
+  sure,
+  run,
+}: {
+  label: string;
+  /** What the button says when it asks. */
+  sure: string;
+  run: () => unknown;
+}): VNode {
+  const [isAsked, setAsked] = useState(false);
+  const onClick = (): void => {
+    setAsked(!isAsked);
+    if (isAsked) run();
+  };
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape' || !isAsked) return;
+    event.stopPropagation();
+    setAsked(false);
+  };
+  return html`<button type="button" class=${isAsked ? 'sure' : ''} onClick=${onClick} onKeyDown=${onKeyDown}
+    onBlur=${() => setAsked(false)}>${isAsked ? sure : label}</button>`;
+}
+
+/**
+ * The text of a field whose value others change, too. Typed text stays as it is until somebody else changes the value.
+ * A text that is not a value yet keeps the last value.
+ */
+export function useDraftText<T>(
+  value: T,
+  format: (value: T) => string,
+): { text: string; type: (text: string, value: T) => void } {
+  const [typed, setTyped] = useState<{ text: string; value: T } | null>(null);
+  const isOwn = typed !== null && JSON.stringify(typed.value) === JSON.stringify(value);
+  return {
+    text: isOwn ? typed.text : format(value),
+    type: (text, to) => setTyped({ text, value: to }),
+  };
+}
+
+/** What a button opens: it takes the focus, Escape closes it, and then the focus is where it was. */
+export function Panel({
+  label,
+  close,
+  children,
+}: {
+  label: string;
+  close: () => void;
+  children: ComponentChildren;
+}): VNode {
+  const place = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const before = document.activeElement as HTMLElement | null;
+    const panel = place.current;
+    panel?.focus();
+    return () => {
+      const focused = document.activeElement;
+      if (focused !== null && focused !== document.body && !panel?.contains(focused)) return;
+      (before?.isConnected ? before : document.querySelector<HTMLElement>('main h2'))?.focus();
+    };
+  }, []);
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.key !== 'Escape') return;
+    event.stopPropagation();
+    close();
+  };
+  return html`<section class="panel" ref=${place} tabindex="-1" aria-label=${label} onKeyDown=${onKeyDown}>
+    <h3>${label}</h3>
+    ${children}
+    <button type="button" onClick=${close}>Close</button>
+  </section>`;
+}
+
+export interface Sending {
+  readonly errors: readonly FieldError[];
+  readonly isBusy: boolean;
+  /** The form, whose first invalid field is focused when the call was rejected. */
+  readonly form: { current: HTMLFormElement | null };
+  /** Asks, unless an answer is waited for; null when the call was rejected: see `errors`. */
+  send<T>(ask: () => Promise<Reply<T>>): Promise<Extract<Reply<T>, { ok: true }> | null>;
+  /** Says what is wrong without asking. */
+  show(errors: readonly FieldError[]): void;
+}
+
+/** What a form sends and what came of it. An error without details belongs to `field`, or to the form as a whole. */
+export function useSending(field: string | null = null): Sending {
+  const [errors, show] = useState<readonly FieldError[]>([]);
+  const [isBusy, setBusy] = useState(false);
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => {
+    if (errors.length > 0)
+      form.current?.querySelector<HTMLElement>('[aria-invalid="true"], .error.others')?.focus();
+  }, [errors]);
+  const send: Sending['send'] = async (ask) => {
+    if (isBusy) return null;
+    setBusy(true);
+    const reply = await ask();
+    setBusy(false);
+    show(reply.ok ? [] : errorsOf(reply, field));
+    return reply.ok ? reply : null;
+  };
+  return { errors, isBusy, form, send, show };
+}
+
+function errorsOf(
+  { details, message }: Extract<Reply<unknown>, { ok: false }>,
+  field: string | null,
+): readonly FieldError[] {
+  return details.length > 0 ? details : [{ field, code: '', message }];
 }

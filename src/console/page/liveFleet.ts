@@ -1,13 +1,8 @@
 import { signal } from '@preact/signals';
-import { call, forgetSession, serverNowMs, token } from './api.ts';
-import { nameOf } from './findDevices.ts';
-import { Fleet } from './fleet.ts';
-import { FramePace } from './framePace.ts';
-import { changeOf } from './knownDevice.ts';
-import { limitEndsByMs, wait } from './retry.ts';
-import { readStream, type StreamEnd } from './stream.ts';
+import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
+import { changeOf, Fleet, nameOf } from './fleet.ts';
 import { SharedStream, type Told } from './sharedStream.ts';
-import type { StreamMessage } from './stream/streamMessages.ts';
+import { readStream, type StreamEnd, type StreamMessage } from './stream.ts';
 import type { ChangedDevice, FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens. Unless it is live, it is tried again and again. */
@@ -207,4 +202,38 @@ function addEvents(more: readonly FleetEvent[]): void {
   if (more.length === 0) return;
   const byId = new Map([...events.value, ...more].map((event) => [event.id, event]));
   events.value = [...byId.values()].sort((a, b) => b.id - a.id).slice(0, EVENTS_MAX);
+}
+
+/** The part of a frame of 1/60 s (not a whole number of ms) that work may use: enough for 10 000 changes a second. */
+const PART_MS = 1.2;
+const FRAME_MS = 17;
+
+/** Leaves the rest of each frame to drawing: work that has used up its part waits for the next one. */
+class FramePace {
+  #frameStartMs = 0;
+  #workStartMs = 0;
+  #usedMs = 0;
+
+  /** Must be called when work begins, or resumes after waiting for something else. */
+  begin(): void {
+    this.#workStartMs = performance.now();
+  }
+
+  /** True when the running work should pause: see `wait`. */
+  get isUsedUp(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#frameStartMs >= FRAME_MS) {
+      this.#frameStartMs = nowMs;
+      this.#usedMs = 0;
+    }
+    this.#usedMs += nowMs - this.#workStartMs;
+    this.#workStartMs = nowMs;
+    return this.#usedMs >= PART_MS;
+  }
+
+  async wait(): Promise<void> {
+    const restMs = this.#frameStartMs + FRAME_MS - performance.now();
+    await new Promise((resolve) => setTimeout(resolve, restMs));
+    this.begin();
+  }
 }

@@ -1,6 +1,105 @@
-import { render } from 'preact';
-import { html } from './html.ts';
-import { Shell } from './views/shell.ts';
+import { signal } from '@preact/signals';
+import { type FunctionComponent, render, type VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { logIn, logOut, token } from './api.ts';
+import { endDraft } from './areaDraft.ts';
+import { followFleet, line } from './liveFleet.ts';
+import { html } from './parts.ts';
+import { Areas } from './views/areas.ts';
+import { Devices } from './views/devices.ts';
+import { Events } from './views/events.ts';
+import { MapPane, MapPanel } from './views/map.ts';
+import { Settings } from './views/settings.ts';
+
+const VIEWS: Readonly<Record<string, FunctionComponent>> = {
+  Map: MapPanel,
+  Devices,
+  Areas,
+  Events,
+  Settings,
+};
+/** Shown beside the map. */
+const WITH_MAP = ['Map', 'Areas'];
+
+const shown = signal(viewOf(location.hash));
+addEventListener('hashchange', () => {
+  shown.value = viewOf(location.hash);
+});
+
+function viewOf(hash: string): string {
+  return Object.keys(VIEWS).find((name) => `#${name.toLowerCase()}` === hash) ?? 'Map';
+}
+
+/** The login, or the views with what leads to them. */
+function Shell(): VNode {
+  const session = token.value;
+  useEffect(() => {
+    if (session === null) return;
+    const ending = new AbortController();
+    void followFleet(ending.signal);
+    return () => {
+      ending.abort();
+      endDraft(); // it is not for whoever logs in next
+    };
+  }, [session]);
+  if (session === null) return html`<${Login} />`;
+  const View = VIEWS[shown.value] as FunctionComponent;
+  const isWithMap = WITH_MAP.includes(shown.value);
+  return html`
+    <header>
+      <h1>Fleet</h1>
+      <nav aria-label="Views">
+        ${Object.keys(VIEWS).map(
+          (name) =>
+            html`<a href=${`#${name.toLowerCase()}`} aria-current=${name === shown.value ? 'page' : undefined}>${name}</a>`,
+        )}
+      </nav>
+      <${Line} />
+      <button type="button" onClick=${logOut}>Log out</button>
+    </header>
+    <div class=${isWithMap ? 'with-map' : ''}>
+      <${MapPane} isShown=${isWithMap} />
+      <main><h2>${shown.value}</h2><${View} /></main>
+    </div>
+  `;
+}
+
+const LINES = { connecting: 'Connecting…', live: 'Live', lost: 'Line lost, trying again…' };
+
+function Line(): VNode {
+  const now = line.value;
+  const text =
+    now.state === 'limited'
+      ? `Not live: ${now.message}${now.endsByMs === null ? '' : `, until ${timeOf(now.endsByMs)} at the latest`}. Next try at ${timeOf(now.againAtMs)}.`
+      : LINES[now.state];
+  return html`<span class=${`line ${now.state}`} role="status">${text}</span>`;
+}
+
+function timeOf(ms: number): string {
+  return new Date(ms).toLocaleTimeString();
+}
+
+function Login(): VNode {
+  const [error, setError] = useState<string | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const fields = new FormData(event.currentTarget as HTMLFormElement);
+    setBusy(true);
+    setError(await logIn(String(fields.get('email')), String(fields.get('password'))));
+    setBusy(false);
+  };
+  return html`<main class="login">
+    <h1>Fleet</h1>
+    <form onSubmit=${submit}>
+      <label>E-mail <input name="email" type="email" autocomplete="username" required autofocus /></label>
+      <label>Password <input name="password" type="password" autocomplete="current-password" required /></label>
+      <p class="error" role="alert">${error}</p>
+      <button disabled=${isBusy}>Log in</button>
+    </form>
+    <p>No password yet? Whoever runs the service sets one with <code>fleet account:update --email … --password …</code></p>
+  </main>`;
+}
 
 const place = document.getElementById('console');
 if (place !== null) render(html`<${Shell} />`, place);

@@ -1,7 +1,12 @@
-import type { ComponentChildren, VNode } from 'preact';
-import type { Reply } from './api.ts';
-import { type ApiCall, curlOf } from './curl.ts';
-import { html } from './html.ts';
+import htm from 'htm';
+import { type ComponentChildren, h, type VNode } from 'preact';
+import type { ApiCall, Reply } from './api.ts';
+
+/** Markup as a tagged template, without a build step. */
+export const html = (htm as unknown as { bind(create: typeof h): unknown }).bind(h) as (
+  strings: TemplateStringsArray,
+  ...values: unknown[]
+) => VNode;
 
 /** The call behind a view, to be pasted into a shell. */
 export function Curl({ call }: { call: ApiCall }): VNode {
@@ -35,4 +40,59 @@ export function Secret({ label, text, use }: { label: string; text: string; use?
   return html`<div class="secret" role="status">${label} <code>${text}</code> Copy it now: it is not shown again.
     ${use !== undefined && html`<pre tabindex="0" aria-label="How it is used">${use}</pre>`}
   </div>`;
+}
+
+/** "1 point", "12 points". */
+export function counted(count: number, noun: string, nouns = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : nouns}`;
+}
+
+/** A length of time as the API writes it in sentences (formatDuration): "42 s", "4 min 30 s", "36 h", "3 days 2 h". */
+export function duration(seconds: number): string {
+  if (seconds < 60) return `${Number(seconds.toFixed(3))} s`;
+  const whole = Math.round(seconds);
+  if (whole < 3_600) return inTwoUnits(whole, 60, 'min', 's');
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 2_880) return inTwoUnits(minutes, 60, 'h', 'min');
+  return inTwoUnits(Math.round(seconds / 3_600), 24, 'days', 'h');
+}
+
+function inTwoUnits(amount: number, perUnit: number, unit: string, smallUnit: string): string {
+  const rest = amount % perUnit;
+  const whole = `${(amount - rest) / perUnit} ${unit}`;
+  return rest === 0 ? whole : `${whole} ${rest} ${smallUnit}`;
+}
+
+/** The call as a line for a POSIX shell. The token stays out of it: it is taken from the variable SESSION. */
+export function curlOf(origin: string, { method, path, body, idempotencyKey }: ApiCall): string {
+  return [
+    'curl -s',
+    ...(method === 'GET' ? [] : [`-X ${method}`]),
+    '-H "Authorization: Bearer $SESSION"',
+    ...(idempotencyKey === undefined ? [] : [`-H ${shellWord(`Idempotency-Key: ${idempotencyKey}`)}`]),
+    ...(body === undefined
+      ? []
+      : [`-H 'Content-Type: application/json' -d ${shellWord(JSON.stringify(body))}`]),
+    shellWord(`${origin}${path}`),
+  ].join(' ');
+}
+
+/** The first thing that a key can be asked, as a line for a POSIX shell; null where its permissions open nothing by themselves. */
+export function keyCurl(origin: string, key: string, scopes: readonly string[]): string | null {
+  const path = FIRST_CALLS.find(([scope]) => scopes.includes(scope))?.[1];
+  return path === undefined
+    ? null
+    : `curl -s -H ${shellWord(`X-API-Key: ${key}`)} ${shellWord(origin + path)}`;
+}
+
+const FIRST_CALLS = [
+  ['read_devices', '/api/v3/devices?limit=5'],
+  ['read_locations', '/api/v3/devices/changes?limit=5'],
+  ['read_events', '/api/v3/events?limit=5'],
+  ['read_areas', '/api/v3/areas?limit=5'],
+  ['manage_webhooks', '/api/webhooks'],
+] as const;
+
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

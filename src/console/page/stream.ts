@@ -1,6 +1,4 @@
 import { takeServerTime, token } from './api.ts';
-import { bodyTexts } from './stream/bodyTexts.ts';
-import { type StreamMessage, StreamMessages } from './stream/streamMessages.ts';
 
 /** How a stream ended. `limited`: refused by a limit, with the sentence of the service. `expired`: begin anew. */
 export type StreamEnd =
@@ -54,4 +52,87 @@ export async function readStream(
 async function messageOf(response: Response): Promise<string> {
   const json = await response.json().catch(() => ({}));
   return json.error?.message ?? 'too many requests';
+}
+
+/** Longer texts are kept among those that live long, and only a whole collection of garbage removes them. */
+const PIECE_BYTES = 65_536;
+
+/** The text of a body as it comes, in pieces. Rejects when the line is cut. */
+export async function* bodyTexts(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
+  const read = readerOf(body);
+  for (let bytes = await read(); bytes !== null; bytes = await read()) {
+    yield decoder.decode(bytes, { stream: true });
+  }
+}
+
+/** Reads the next bytes, which are gone with the next read; null at the end. */
+function readerOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): () => Promise<Uint8Array | null> {
+  let reader: ReadableStreamBYOBReader;
+  try {
+    reader = body.getReader({ mode: 'byob' });
+  } catch {
+    // A browser whose bodies are not byte streams: it allocates memory for each piece.
+    const plain = body.getReader();
+    return async () => (await plain.read()).value ?? null;
+  }
+  let memory = new ArrayBuffer(PIECE_BYTES);
+  return async () => {
+    const { value, done } = await reader.read(new Uint8Array(memory));
+    if (done) return null;
+    memory = value.buffer;
+    return value;
+  };
+}
+
+/** One message of the stream. */
+export interface StreamMessage {
+  readonly event: string;
+  /** A cursor: the stream can be resumed behind this message. */
+  readonly id: string;
+  readonly data: string;
+}
+
+/** Cuts a stream of server-sent events into messages (WHATWG HTML 9.2.6), however it arrives in pieces. */
+export class StreamMessages {
+  #rest = '';
+
+  /**
+   * The messages that are complete with this piece, each cut out when it is asked for. Blocks without data are left out.
+   * The next piece may come when all of them were taken.
+   */
+  *take(piece: string): Generator<StreamMessage, void> {
+    const text = this.#rest + piece;
+    let at = 0;
+    for (;;) {
+      const end = text.indexOf('\n\n', at);
+      if (end === -1) break;
+      const message = messageIn(text, at, end);
+      at = end + 2;
+      if (message !== null) yield message;
+    }
+    this.#rest = text.slice(at);
+  }
+}
+
+/** The message whose lines are there in the text; null without data. */
+function messageIn(text: string, from: number, to: number): StreamMessage | null {
+  let event = 'message';
+  let id = '';
+  let data: string | null = null;
+  for (let at = from; at < to; ) {
+    const newline = text.indexOf('\n', at);
+    const end = newline === -1 || newline > to ? to : newline;
+    if (text.startsWith('data:', at)) data = fieldValue(text, at + 5, end);
+    else if (text.startsWith('event:', at)) event = fieldValue(text, at + 6, end);
+    else if (text.startsWith('id:', at)) id = fieldValue(text, at + 3, end);
+    at = end + 1;
+  }
+  return data === null ? null : { event, id, data };
+}
+
+function fieldValue(text: string, from: number, to: number): string {
+  return text.slice(text[from] === ' ' ? from + 1 : from, to);
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AreaBody } from '../../../src/console/page/areaDraft.ts';
 import { distanceM } from '../../../src/console/page/map/areaShapes.ts';
-import { clicked, dragged, handlesOf } from '../../../src/console/page/map/draftShape.ts';
+import { clicked, dragged, handlesOf } from '../../../src/console/page/map/draftOnMap.ts';
 
 const [A, B] = [
   { lat: 1, lng: 2 },

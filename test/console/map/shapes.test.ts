@@ -3,8 +3,13 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
 import type { Polygon } from 'geojson';
-import { areaFeature, destination, distanceM } from '../../../src/console/page/map/areaShapes.ts';
-import { boundsOf, unwrapped } from '../../../src/console/page/map/unwrapped.ts';
+import {
+  areaFeature,
+  boundsOf,
+  destination,
+  distanceM,
+  unwrapped,
+} from '../../../src/console/page/map/areaShapes.ts';
 
 const PLACE = fc.record({
   lng: fc.double({ min: -180, max: 180, noNaN: true }),

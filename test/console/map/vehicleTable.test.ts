@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { KnownDevice } from '../../../src/console/page/knownDevice.ts';
-import { BLOCK_ROWS, DirtyBlocks } from '../../../src/console/page/map/dirtyBlocks.ts';
-import { lngLatOf, stepsOf } from '../../../src/console/page/map/mercator.ts';
-import { VehicleTable } from '../../../src/console/page/map/vehicleTable.ts';
+import type { KnownDevice } from '../../../src/console/page/fleet.ts';
+import {
+  BLOCK_ROWS,
+  DirtyBlocks,
+  lngLatOf,
+  stepsOf,
+  VehicleTable,
+} from '../../../src/console/page/map/vehicleTable.ts';
 
 const LAT = fc.double({ min: -85, max: 85, noNaN: true });
 const LNG = fc.double({ min: -180, max: 180, noNaN: true });

@@ -1,8 +1,7 @@
 import { computed, effect, untracked } from '@preact/signals';
 import type { Feature } from 'geojson';
-import { call } from '../api.ts';
+import { AGAIN_MS, call, wait } from '../api.ts';
 import { areaDraft } from '../areaDraft.ts';
-import { AGAIN_MS, wait } from '../retry.ts';
 import type { Area } from '../types.ts';
 import { areaFeature } from './areaShapes.ts';
 import { chosenArea, drawnAreas } from './mapState.ts';

@@ -7,19 +7,24 @@ import {
   type StyleSpecification,
   setWorkerUrl,
 } from 'maplibre-gl';
+import { nameOf } from '../fleet.ts';
 import { fleet } from '../liveFleet.ts';
 import type { LatLng } from '../types.ts';
-import { areaBounds } from './areaShapes.ts';
-import { baseStyle, vehicleColors, worldStyle } from './baseStyle.ts';
-import { baseTiles } from './base/baseTiles.ts';
-import { onScheme, type Scheme, scheme } from './base/scheme.ts';
+import { areaBounds, boundsOf } from './areaShapes.ts';
+import {
+  baseStyle,
+  baseTiles,
+  onScheme,
+  type Scheme,
+  scheme,
+  vehicleColors,
+  worldStyle,
+} from './baseStyle.ts';
 import { clickDraft, editDraft } from './draftOnMap.ts';
 import { drawAreas } from './drawAreas.ts';
 import { choose, chosen, chosenArea, drawnAreas, isFollowing, mapError, onSpot, sought } from './mapState.ts';
-import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlays.ts';
-import { SpotLabel } from './spotLabel.ts';
+import { AREA_LAYERS, areasOverlay, draftOverlay, trailOverlay } from './overlay.ts';
 import { drawTrail } from './trail.ts';
-import { boundsOf } from './unwrapped.ts';
 import { sizePxAt, worldPxOf } from './vehicleDrawing.ts';
 import { VehicleLayer } from './vehicleLayer.ts';
 import { type Near, VehicleTable } from './vehicleTable.ts';
@@ -213,5 +218,45 @@ export class MapView {
     const { clientWidth, clientHeight } = this.map.getCanvas();
     if (Math.hypot(at.x - clientWidth / 2, at.y - clientHeight / 2) > FOLLOW_MIN_PX)
       this.map.jumpTo({ center: at });
+  }
+}
+
+const NAMES_MAX = 5;
+
+/** The names of the vehicles under the pointer, beside it. */
+class SpotLabel {
+  readonly #element = document.createElement('div');
+  #frame: number | null = null;
+  #look: (() => void) | null = null;
+
+  constructor(map: HTMLElement) {
+    this.#element.className = 'spot-label';
+    this.#element.hidden = true;
+    map.append(this.#element);
+  }
+
+  /** The pointer is there; `near` is asked at most once a frame. */
+  point({ x, y }: { x: number; y: number }, near: () => Near): void {
+    this.#look = () => this.#show(x, y, near());
+    this.#frame ??= requestAnimationFrame(() => {
+      this.#frame = null;
+      this.#look?.();
+    });
+  }
+
+  hide(): void {
+    this.#look = null;
+    this.#element.hidden = true;
+  }
+
+  #show(x: number, y: number, { count, imeis }: Near): void {
+    this.#element.hidden = count === 0;
+    if (count === 0) return;
+    const names = imeis
+      .slice(0, NAMES_MAX)
+      .map((imei) => nameOf(fleet.get(imei) ?? { imei, name: null, plate: null }));
+    const more = count > names.length ? [`and ${count - names.length} more`] : [];
+    this.#element.textContent = [...names, ...more].join('\n');
+    this.#element.style.translate = `${x + 14}px ${y + 14}px`;
   }
 }

@@ -1,5 +1,10 @@
 import type { Feature } from 'geojson';
-import type { GeoJSONSource, LayerSpecification, Map as MapLibre } from 'maplibre-gl';
+import type {
+  ExpressionSpecification,
+  GeoJSONSource,
+  LayerSpecification,
+  Map as MapLibre,
+} from 'maplibre-gl';
 
 /** Layers without what the overlay adds itself. */
 export type OverlayLayer = LayerSpecification extends infer Layer
@@ -36,4 +41,97 @@ export class Overlay {
   #data() {
     return { type: 'FeatureCollection' as const, features: [...this.#features] };
   }
+}
+
+const ACCENT = '#1a66d6';
+const COLOR: ExpressionSpecification = ['get', 'color'];
+/** The width of a track is in metres: it doubles with each zoom. */
+const TRACK_WIDTH: ExpressionSpecification = [
+  'interpolate',
+  ['exponential', 2],
+  ['zoom'],
+  0,
+  ['get', 'widthPx'],
+  24,
+  ['*', 2 ** 24, ['get', 'widthPx']],
+];
+const IS_TRACK: ExpressionSpecification = ['==', ['geometry-type'], 'LineString'];
+const ROUND = { 'line-cap': 'round', 'line-join': 'round' } as const;
+const CHOSEN_WIDTH: ExpressionSpecification = ['case', ['get', 'isChosen'], 4, 1.5];
+const CHOSEN_OPACITY: ExpressionSpecification = ['case', ['get', 'isChosen'], 0.35, 0.15];
+
+export function areasOverlay(): Overlay {
+  return new Overlay('areas', [
+    {
+      id: 'area-fill',
+      type: 'fill',
+      filter: ['!', IS_TRACK],
+      paint: { 'fill-color': COLOR, 'fill-opacity': CHOSEN_OPACITY },
+    },
+    {
+      id: 'area-track',
+      type: 'line',
+      filter: IS_TRACK,
+      layout: ROUND,
+      paint: { 'line-color': COLOR, 'line-opacity': CHOSEN_OPACITY, 'line-width': TRACK_WIDTH },
+    },
+    {
+      id: 'area-line',
+      type: 'line',
+      layout: ROUND,
+      paint: { 'line-color': COLOR, 'line-width': CHOSEN_WIDTH },
+    },
+  ]);
+}
+
+/** Layers that a click may hit. */
+export const AREA_LAYERS = ['area-fill', 'area-track', 'area-line'];
+
+export function trailOverlay(): Overlay {
+  return new Overlay('trail', [
+    {
+      id: 'trail',
+      type: 'line',
+      layout: ROUND,
+      paint: { 'line-color': ACCENT, 'line-width': 3, 'line-opacity': 0.8 },
+    },
+  ]);
+}
+
+/** The draft of an area, and what of it can be dragged. */
+export function draftOverlay(): Overlay {
+  const isShape: ExpressionSpecification = ['==', ['get', 'kind'], 'shape'];
+  return new Overlay('draft', [
+    {
+      id: 'draft-fill',
+      type: 'fill',
+      filter: ['all', isShape, ['!', IS_TRACK]],
+      paint: { 'fill-color': COLOR, 'fill-opacity': 0.25 },
+    },
+    {
+      id: 'draft-track',
+      type: 'line',
+      filter: ['all', isShape, IS_TRACK],
+      layout: ROUND,
+      paint: { 'line-color': COLOR, 'line-opacity': 0.25, 'line-width': TRACK_WIDTH },
+    },
+    {
+      id: 'draft-line',
+      type: 'line',
+      filter: isShape,
+      layout: ROUND,
+      paint: { 'line-color': COLOR, 'line-width': 3, 'line-dasharray': [2, 1] },
+    },
+    {
+      id: 'draft-handle',
+      type: 'circle',
+      filter: ['!', isShape],
+      paint: {
+        'circle-radius': 7,
+        'circle-color': '#ffffff',
+        'circle-stroke-color': ACCENT,
+        'circle-stroke-width': 3,
+      },
+    },
+  ]);
 }

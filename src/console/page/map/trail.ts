@@ -1,11 +1,10 @@
 import { effect, untracked } from '@preact/signals';
-import { call, type Reply } from '../api.ts';
+import { AGAIN_MS, call, isRefusedForNow, type Reply, wait } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
-import { AGAIN_MS, isRefusedForNow, wait } from '../retry.ts';
 import type { HistoryPoint, LatLng } from '../types.ts';
+import { unwrapped } from './areaShapes.ts';
 import { chosen, trail, trailHours } from './mapState.ts';
 import type { Overlay } from './overlay.ts';
-import { unwrapped } from './unwrapped.ts';
 
 const PAGE = 1_000;
 /** The newest points; each page costs a call of the account's limits. */

@@ -1,7 +1,5 @@
-import type { KnownDevice } from '../knownDevice.ts';
+import type { KnownDevice } from '../fleet.ts';
 import type { LatLng } from '../types.ts';
-import { DirtyBlocks } from './dirtyBlocks.ts';
-import { lngLatOf, STEPS_X, STEPS_Y, type Steps, stepsOf } from './mercator.ts';
 
 /** A row: x and y of where the move began, x and y of where it ends, when it began and ends, and how it looks. */
 export const ROW_BYTES = 28;
@@ -181,4 +179,56 @@ export class VehicleTable {
     const way = ((this.#ints[at + 2] as number) - from) | 0;
     return (from + Math.round(way * part)) | 0;
   }
+}
+
+/** Rows that are told as one: few calls where many have changed, and few bytes where few have. */
+export const BLOCK_ROWS = 256;
+
+/** Which rows of a table have changed, in blocks. */
+export class DirtyBlocks {
+  readonly #blocks = new Set<number>();
+
+  add(row: number): void {
+    this.#blocks.add(Math.floor(row / BLOCK_ROWS));
+  }
+
+  /** Gives each run of changed rows once, and forgets them. */
+  take(rows: number, give: (from: number, to: number) => void): void {
+    const blocks = Int32Array.from(this.#blocks).sort();
+    this.#blocks.clear();
+    for (let index = 0; index < blocks.length; index++) {
+      const first = blocks[index] as number;
+      while (blocks[index + 1] === (blocks[index] as number) + 1) index++;
+      give(first * BLOCK_ROWS, Math.min(rows, ((blocks[index] as number) + 1) * BLOCK_ROWS));
+    }
+  }
+
+  clear(): void {
+    this.#blocks.clear();
+  }
+}
+
+/**
+ * Places as whole numbers of 32 bits in Web Mercator: the world has 2^32 steps from west to east, so that the
+ * difference of two places is the short way around, and 2^31 from north to south (steps of 1 to 2 cm).
+ */
+interface Steps {
+  readonly x: number;
+  readonly y: number;
+}
+
+export const STEPS_X = 2 ** 32;
+export const STEPS_Y = 2 ** 31;
+/** Beyond it the map ends. */
+const LAT_MAX = 85.051;
+
+export function stepsOf({ lng, lat }: LatLng): Steps {
+  const clamped = Math.max(-LAT_MAX, Math.min(LAT_MAX, lat));
+  const y = (1 - Math.atanh(Math.sin((clamped * Math.PI) / 180)) / Math.PI) / 2;
+  return { x: Math.round((lng / 360) * STEPS_X) | 0, y: Math.round(y * STEPS_Y) };
+}
+
+export function lngLatOf({ x, y }: Steps): LatLng {
+  const lat = (Math.atan(Math.sinh(Math.PI * (1 - (2 * y) / STEPS_Y))) * 180) / Math.PI;
+  return { lng: (x / STEPS_X) * 360, lat };
 }

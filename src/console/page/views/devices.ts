@@ -1,10 +1,8 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { findDevices, nameOf } from '../findDevices.ts';
-import { html } from '../html.ts';
-import type { KnownDevice } from '../knownDevice.ts';
+import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
 import { fleet, line } from '../liveFleet.ts';
-import { Curl, Time } from '../parts.ts';
+import { Curl, html, Time } from '../parts.ts';
 
 /** More rows than anybody reads; the search narrows them. */
 const ROWS_MAX = 200;

@@ -1,12 +1,10 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { explainPath } from '../explainPath.ts';
-import { Panel } from '../forms/panel.ts';
-import { html } from '../html.ts';
+import { Panel } from '../forms.ts';
 import { events, firstEvents } from '../liveFleet.ts';
+import { Curl, html, Time } from '../parts.ts';
 import type { FleetEvent } from '../types.ts';
-import { Explained } from './explanation.ts';
-import { Curl, Time } from '../parts.ts';
+import { Explained, explainPath } from './explanation.ts';
 
 /** Events as they happen, newest first. */
 export function Events(): VNode {

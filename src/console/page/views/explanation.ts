@@ -1,10 +1,11 @@
 import type { VNode } from 'preact';
-import { counted, duration } from '../amounts.ts';
-import { html } from '../html.ts';
-import { useLoaded } from '../loaded.ts';
-import { type TimeLine, timeLine } from '../timeLine.ts';
-import type { Explanation } from '../types.ts';
-import { Curl, Time } from '../parts.ts';
+import { useState } from 'preact/hooks';
+import { useLoaded } from '../api.ts';
+import { findDevices, nameOf } from '../fleet.ts';
+import { Field, Form, Panel, useSending } from '../forms.ts';
+import { fleet } from '../liveFleet.ts';
+import { Curl, counted, duration, html, Time } from '../parts.ts';
+import type { Area, Explanation, FleetEvent } from '../types.ts';
 
 /** What explain answers at this path, with a picture of it. `dwellSeconds`: the minimum stay that is drawn. */
 export function Explained({ path, dwellSeconds }: { path: string; dwellSeconds: number }): VNode {
@@ -54,4 +55,129 @@ function Picture({
     <p class="legend"><span class="key-entered">entered</span> <span class="key-passed">inside, not entered</span>
       <span class="key-gap">no points</span> <span class="key-threshold">minimum stay reached</span></p>
   </figure>`;
+}
+
+const BEFORE_MS = 10 * 60_000;
+const AFTER_MS = 60_000;
+
+/** Where to ask why an event of an area happened: from before the device came in. Null for other events. */
+export function explainPath({ data, device_imei, occurred_at }: FleetEvent): string | null {
+  if (data.areaId === undefined) return null;
+  const atMs = Date.parse(occurred_at);
+  const fromMs = Math.min(atMs, Date.parse(data.enteredAt ?? occurred_at)) - BEFORE_MS;
+  return explainPathOf(data.areaId, device_imei, fromMs, atMs + AFTER_MS);
+}
+
+/** Where to ask why an area did, or did not, report a device in a time. */
+export function explainPathOf(areaId: number, device: string, fromMs: number, toMs: number): string {
+  const query = new URLSearchParams({
+    device,
+    from: new Date(fromMs).toISOString(),
+    to: new Date(toMs).toISOString(),
+  });
+  return `/api/v1/areas/${areaId}/explain?${query}`;
+}
+
+/** A stretch of the window, in per cent of its length. */
+interface Stretch {
+  readonly x: number;
+  readonly width: number;
+}
+
+interface TimeLine {
+  readonly visits: readonly (Stretch & {
+    readonly outcome: string;
+    /** Where the minimum stay is reached, or would have been; null: at once, or outside the window. */
+    readonly threshold: number | null;
+  })[];
+  readonly gaps: readonly Stretch[];
+  /** The same in words. */
+  readonly text: string;
+}
+
+/** The picture of an explanation: what of the window (ISO 8601) was a visit, and what had no points. */
+export function timeLine(
+  { visits, gaps }: Pick<Explanation, 'visits' | 'gaps'>,
+  window: { readonly from: string; readonly to: string },
+  dwellSeconds: number,
+): TimeLine {
+  const fromMs = Date.parse(window.from);
+  const lengthMs = Math.max(1, Date.parse(window.to) - fromMs);
+  const share = (ms: number): number => ((ms - fromMs) / lengthMs) * 100;
+  const within = (ms: number): number => Math.max(0, Math.min(100, share(ms)));
+  const stretch = (from: string, to: string): Stretch => {
+    const x = within(Date.parse(from));
+    return { x, width: within(Date.parse(to)) - x };
+  };
+  const thresholdOf = (first: string): number | null => {
+    const x = share(Date.parse(first) + dwellSeconds * 1_000);
+    return dwellSeconds === 0 || x < 0 || x > 100 ? null : x;
+  };
+  return {
+    visits: visits.map(({ first_inside_at, last_inside_at, outcome }) => ({
+      ...stretch(first_inside_at, last_inside_at),
+      outcome,
+      threshold: thresholdOf(first_inside_at),
+    })),
+    gaps: gaps.map(({ from, to }) => stretch(from, to)),
+    text: `Time line from ${timeOf(window.from)} to ${timeOf(window.to)}: ${counted(visits.length, 'visit')}, ${counted(gaps.length, 'gap')} without points${
+      dwellSeconds === 0 ? '' : `, minimum stay ${duration(dwellSeconds)}`
+    }. The list below has each of them.`,
+  };
+}
+
+function timeOf(iso: string): string {
+  return new Date(iso).toLocaleString();
+}
+
+const OFFERED_MAX = 20;
+const DAY_MS = 86_400_000;
+const MINUTE_MS = 60_000;
+
+/** Asks why an area did, or did not, report a device in a time. */
+export function AskWhy({ area, close }: { area: Area; close: () => void }): VNode {
+  const [text, setText] = useState('');
+  const [path, setPath] = useState<string | null>(null);
+  const [opened] = useState(() => Date.now());
+  const sending = useSending();
+  const offered = findDevices(fleet.values(), text, OFFERED_MAX).first;
+  const submit = (form: HTMLFormElement): void => {
+    const fields = new FormData(form);
+    const { count, first } = findDevices(fleet.values(), text, 2);
+    const device = first.find(({ imei }) => imei === text) ?? (count === 1 ? first[0] : undefined);
+    const fromMs = Date.parse(String(fields.get('from')));
+    const toMs = Date.parse(String(fields.get('to')));
+    const errors = [
+      ...(device === undefined
+        ? [fieldError('device', count === 0 ? 'no device fits' : `${count} devices fit: choose one`)]
+        : []),
+      ...(Number.isNaN(fromMs) ? [fieldError('from', 'choose a date and a time')] : []),
+      ...(Number.isNaN(toMs) ? [fieldError('to', 'choose a date and a time')] : []),
+    ];
+    sending.show(errors);
+    // A field shows minutes, and the last one counts as a whole.
+    if (device !== undefined && errors.length === 0)
+      setPath(explainPathOf(area.id, device.imei, fromMs, toMs + MINUTE_MS - 1));
+  };
+  return html`<${Panel} label=${`Why did ${area.name} not report a device?`} close=${close}>
+    <${Form} label="Why" fields=${['device', 'from', 'to']} sending=${sending} submit=${submit}>
+      <${Field} name="device" label="Device: name, plate or IMEI" list="why-devices" autocomplete="off" value=${text}
+        onInput=${(event: InputEvent) => setText((event.currentTarget as HTMLInputElement).value)} />
+      <datalist id="why-devices">${offered.map((device) => html`<option value=${device.imei}>${nameOf(device)}</option>`)}</datalist>
+      <${Field} name="from" label="From" type="datetime-local" defaultValue=${fieldTime(opened - DAY_MS)} />
+      <${Field} name="to" label="To" type="datetime-local" defaultValue=${fieldTime(opened)} />
+      <button>Explain</button>
+    <//>
+    ${path !== null && html`<${Explained} path=${path} dwellSeconds=${area.dwell_seconds} />`}
+  <//>`;
+}
+
+function fieldError(field: string, message: string) {
+  return { field, code: '', message };
+}
+
+/** Local time as a field for date and time takes it, to the minute. */
+function fieldTime(ms: number): string {
+  const offsetMs = new Date(ms).getTimezoneOffset() * MINUTE_MS;
+  return new Date(ms - offsetMs).toISOString().slice(0, 16);
 }

@@ -1,15 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call } from '../api.ts';
-import { keyCurl } from '../curl.ts';
-import { Confirm } from '../forms/confirm.ts';
-import { Choices, Field, Form, wordsOf } from '../forms.ts';
-import { Panel } from '../forms/panel.ts';
-import { type Sending, useSending } from '../forms/sending.ts';
-import { html } from '../html.ts';
-import { useLoaded } from '../loaded.ts';
+import { call, useLoaded } from '../api.ts';
+import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
+import { Curl, html, keyCurl, List, Secret } from '../parts.ts';
 import type { Key } from '../types.ts';
-import { Curl, List, Secret } from '../parts.ts';
 
 const SCOPES = [
   'read_devices',

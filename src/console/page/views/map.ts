@@ -1,9 +1,6 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
-import { counted } from '../amounts.ts';
-import { findDevices, nameOf } from '../findDevices.ts';
-import { html } from '../html.ts';
-import type { KnownDevice } from '../knownDevice.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
 import { fleet, line } from '../liveFleet.ts';
 import {
   choose,
@@ -11,13 +8,15 @@ import {
   chosenArea,
   drawnAreas,
   isFollowing,
+  mapError,
   onSpot,
   seek,
   trail,
   trailHours,
 } from '../map/mapState.ts';
+import type { MapView } from '../map/mapView.ts';
 import { trailPath } from '../map/trail.ts';
-import { Curl, Time } from '../parts.ts';
+import { Curl, counted, html, Time } from '../parts.ts';
 
 const FOUND_MAX = 8;
 const HOURS = [0, 1, 6, 24];
@@ -117,4 +116,44 @@ function trailText(): string {
   if (trail.value === null) return 'Asking for the trail…';
   const { points, error } = trail.value;
   return `${counted(points, 'point')}${error === null ? '' : `; ${error}`}`;
+}
+
+const NO_WEBGL =
+  'This browser cannot draw the map: it has no WebGL 2, or it is switched off. The lists show the same vehicles.';
+
+/** The element; `view` is set while there is a map. Programs that test the page may ask it where a vehicle is shown. */
+interface MapElement extends HTMLElement {
+  view?: MapView;
+}
+
+/** The map. It stays while other views are shown, and is then hidden. */
+export function MapPane({ isShown }: { isShown: boolean }): VNode {
+  const place = useRef<MapElement>(null);
+  useEffect(() => {
+    const element = place.current;
+    if (element === null) return;
+    let isOpen = true;
+    void openMap(element, () => isOpen);
+    return () => {
+      isOpen = false;
+      element.view?.close();
+      delete element.view;
+    };
+  }, []);
+  return html`<div class="map-pane" hidden=${!isShown}>
+    ${mapError.value !== null && html`<p class="empty" role="status">${mapError.value}</p>`}
+    <div class="map" ref=${place}></div>
+  </div>`;
+}
+
+async function openMap(element: MapElement, isOpen: () => boolean): Promise<void> {
+  mapError.value = null;
+  try {
+    const { MapView } = await import('../map/mapView.ts');
+    if (isOpen()) element.view = new MapView(element);
+  } catch (error) {
+    const { name, message } = error as Error;
+    mapError.value =
+      name === 'GPUInitializationError' ? NO_WEBGL : `The map does not start: ${message}. Reload the page.`;
+  }
 }

@@ -1,12 +1,77 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { html } from '../html.ts';
+import { type Reply, useLoaded } from '../api.ts';
+import { fleet } from '../liveFleet.ts';
+import { Curl, html } from '../parts.ts';
+import type { AccountUsage, DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
-import { Usage } from './usage.ts';
 import { Webhooks } from './webhooks.ts';
 
 export function Settings(): VNode {
   const [round, setRound] = useState(0);
   const changed = (): void => setRound((before) => before + 1);
   return html`<${Keys} /><${Webhooks} changed=${changed} /><${Usage} round=${round} />`;
+}
+
+const USAGE = '/api/v1/usage';
+const WEBHOOKS = '/api/v1/webhooks?limit=100';
+const SUMMARY = '/api/v1/webhooks/metrics/summary';
+
+/** The quantities of the account, by their names in the API. */
+const USED = [
+  ['areas', 'Areas'],
+  ['vertices', 'Vertices of areas'],
+  ['stays', 'Stays of devices in areas'],
+] as const;
+
+/** What the account has of what it may have, as far as the API tells it; asked again with each `round`. */
+function Usage({ round }: { round: number }): VNode {
+  fleet.round.value; // drawn again with each round
+  const usage = useLoaded<AccountUsage>(USAGE, round).reply;
+  const webhooks = useLoaded<readonly Webhook[]>(WEBHOOKS, round).reply;
+  const summary = useLoaded<DeliverySummary>(SUMMARY, round).reply;
+  const row = (what: string, count: string, most: string): VNode =>
+    html`<tr><th scope="row">${what}</th><td>${count}</td><td>${most}</td></tr>`;
+  return html`<section aria-label="Usage">
+    <h3>Usage</h3>
+    <table>
+      <thead><tr><th scope="col">Of this account</th><th scope="col">Now</th><th scope="col">At most, unless the plan says otherwise</th></tr></thead>
+      <tbody>
+        ${row('Devices', String(fleet.size), '5 000 000')}
+        ${USED.map(([name, what]) =>
+          row(
+            what,
+            shown(usage, ({ data }) => grouped(data[name].used)),
+            shown(usage, ({ data }) => grouped(data[name].limit)),
+          ),
+        )}
+        ${row(
+          'Webhooks',
+          shown(webhooks, ({ data }) => String(data.length)),
+          '100',
+        )}
+        ${row(
+          'Deliveries of the last 24 hours',
+          shown(
+            summary,
+            ({ data }) => `${data.total}; ${data.delivered} delivered, ${data.exhausted} given up`,
+          ),
+          'no limit',
+        )}
+      </tbody>
+    </table>
+    <p>Calls have limits of their own: 120 a minute and 1 000 an hour for a key, or for all sessions of an account together,
+      unless the service is set otherwise. The API does not tell how many are used; a call too many is answered with 429.</p>
+    <${Curl} call=${{ method: 'GET', path: USAGE }} /><${Curl} call=${{ method: 'GET', path: SUMMARY }} />
+  </section>`;
+}
+
+/** 20 000 */
+function grouped(count: number): string {
+  return count.toLocaleString('en').replaceAll(',', ' ');
+}
+
+function shown<T>(reply: Reply<T> | null, text: (answer: Extract<Reply<T>, { ok: true }>) => string): string {
+  if (reply === null) return '…';
+  return reply.ok ? text(reply) : reply.message;
 }

@@ -1,14 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { call, type Reply } from '../api.ts';
-import { Confirm } from '../forms/confirm.ts';
-import { Field, Form, wordsOf } from '../forms.ts';
-import { useSending } from '../forms/sending.ts';
-import { html } from '../html.ts';
-import { useLoaded } from '../loaded.ts';
-import type { Webhook } from '../types.ts';
-import { Deliveries } from './deliveries.ts';
-import { Curl, List, Secret } from '../parts.ts';
+import { type ApiCall, call, type Reply, useLoaded } from '../api.ts';
+import { Confirm, Field, Form, Panel, useSending, wordsOf } from '../forms.ts';
+import { Curl, html, List, Secret, Time } from '../parts.ts';
+import type { Delivery, Webhook } from '../types.ts';
 
 const PATH = '/api/v1/webhooks?limit=200';
 
@@ -103,4 +98,77 @@ function NewWebhook({ reload }: { reload: () => void }): VNode {
       <button>Make a webhook</button>
     <//>
     ${secret !== null && html`<${Secret} label="Its secret:" text=${secret} />`}`;
+}
+
+/** What came of the attempts, for people. */
+export function reasonOf({ attempts, last_status_code, last_error }: Delivery): string {
+  const tries = attempts === 1 ? '1 attempt' : `${attempts} attempts`;
+  if (attempts === 0) return 'not sent yet';
+  if (last_error === 'url_unsafe') return `${tries}: the address of the URL is not a public one`;
+  if (last_error !== null) return `${tries}: ${last_error.replaceAll('_', ' ')}`;
+  return last_status_code === null ? tries : `${tries}: the receiver answered ${last_status_code}`;
+}
+
+const REPLAYED = ['failed', 'exhausted'];
+
+/** The last deliveries of a webhook, each with its reason where it failed; asked for again with each `round`. */
+function Deliveries({
+  webhook,
+  round,
+  close,
+}: {
+  webhook: Webhook;
+  round: number;
+  close: () => void;
+}): VNode {
+  const path = `/api/v1/webhooks/${webhook.id}/deliveries?limit=50`;
+  const { reply, reload } = useLoaded<readonly Delivery[]>(path, round);
+  const [said, setSaid] = useState('');
+  const replay = async (id: string): Promise<void> => {
+    const answer = await call({ method: 'POST', path: `/api/v1/webhooks/deliveries/${id}/replay` });
+    setSaid(answer.ok ? 'It is sent again.' : answer.message);
+    reload();
+  };
+  const row = (delivery: Delivery): VNode => html`<li key=${delivery.id}>
+    <${Time} at=${delivery.created_at} /> ${delivery.event_type} <span class=${`status ${delivery.status}`}>${delivery.status}</span>
+    <small>${reasonOf(delivery)}</small>
+    ${
+      REPLAYED.includes(delivery.status) &&
+      html`<button type="button" aria-label=${`Replay ${delivery.event_type} of ${delivery.created_at}`} onClick=${() => replay(delivery.id)}>Replay</button>`
+    }
+  </li>`;
+  const replayed = (count: number): void => {
+    setSaid(`${count} deliveries are sent again.`);
+    reload();
+  };
+  return html`<${Panel} label=${`Deliveries to ${webhook.url}`} close=${close}>
+    <p role="status">${said}</p>
+    <button type="button" onClick=${reload}>Refresh</button>
+    <${List} reply=${reply} reload=${reload} empty="Nothing was sent yet. Send a test, or wait for an event."
+      show=${(all: readonly Delivery[]) => html`<ul class="rows">${all.map(row)}</ul>`} />
+    <${Curl} call=${{ method: 'GET', path }} />
+    <${ReplayAll} webhookId=${webhook.id} done=${replayed} />
+  <//>`;
+}
+
+function ReplayAll({ webhookId, done }: { webhookId: number; done: (count: number) => void }): VNode {
+  const [since, setSince] = useState('');
+  const sending = useSending();
+  const replay = replayCall(webhookId, since);
+  const submit = async (): Promise<void> => {
+    const answer = await sending.send<{ requeued: number }>(() => call(replay));
+    if (answer !== null) done(answer.data.requeued);
+  };
+  return html`<${Form} label="Replay" fields=${['from']} sending=${sending} submit=${submit}>
+    <${Field} name="from" label="Made since (empty: ever)" type="datetime-local" value=${since}
+      onInput=${(event: InputEvent) => setSince((event.currentTarget as HTMLInputElement).value)} />
+    <button>Replay all that failed</button>
+    <${Curl} call=${replay} />
+  <//>`;
+}
+
+/** `since` as a field for date and time gives it, in local time. */
+function replayCall(webhookId: number, since: string): ApiCall {
+  const body = { status: REPLAYED, ...(since === '' ? {} : { from: new Date(since).toISOString() }) };
+  return { method: 'POST', path: `/api/v1/webhooks/${webhookId}/replay`, body };
 }
