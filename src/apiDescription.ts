@@ -1,13 +1,15 @@
-import { EXAMPLE_CIRCLE } from './areas/areaExamples.ts';
-import { AREA_SCHEMAS } from './areas/areaSchemas.ts';
-import { BULK_SCHEMAS } from './areas/bulkSchemas.ts';
-import { AREA_INPUT_SCHEMAS } from './areas/draft/areaInputSchemas.ts';
-import { EXTERNAL_ID } from './areas/draft/externalId.ts';
-import { GEOJSON_SCHEMAS } from './areas/draft/geojsonSchemas.ts';
-import { IMPORT_SCHEMAS } from './areas/import/importSchemas.ts';
+import { AREA_DEVICE_SCHEMAS } from './areas/areaDevices.routes.ts';
+import { EXTERNAL_ID } from './areas/areaFields.ts';
+import { CONTAINING_SCHEMAS } from './areas/areasContaining.routes.ts';
+import { AREA_SCHEMAS, EXAMPLE_CIRCLE } from './areas/areaView.ts';
+import { AREA_INPUT_SCHEMAS } from './areas/areaWrites.routes.ts';
+import { GEOJSON_SCHEMAS } from './areas/geojson.ts';
+import { IMPORT_SCHEMAS } from './areas/import/areaImport.routes.ts';
+import { OVERLAP_SCHEMAS } from './areas/overlap/areaOverlaps.routes.ts';
 import { COMMAND_SCHEMAS } from './devices/commands.routes.ts';
 import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceViews.ts';
 import { IMEI } from './devices/imei.ts';
+import { NEAREST_BATCH_SCHEMAS } from './devices/nearest.routes.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
 import { EXPLAIN_SCHEMAS } from './explain/explainSchemas.ts';
@@ -27,7 +29,10 @@ import { WEBHOOK_SCHEMAS } from './webhooks/webhookSchemas.ts';
 const SCHEMAS = {
   ...AREA_INPUT_SCHEMAS,
   ...AREA_SCHEMAS,
-  ...BULK_SCHEMAS,
+  ...AREA_DEVICE_SCHEMAS,
+  ...CONTAINING_SCHEMAS,
+  ...OVERLAP_SCHEMAS,
+  ...NEAREST_BATCH_SCHEMAS,
   ...GEOJSON_SCHEMAS,
   ...IMPORT_SCHEMAS,
   ...DEVICE_SCHEMAS,

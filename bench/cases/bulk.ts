@@ -6,7 +6,7 @@ import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestBatchRoute } from '../../src/devices/nearest.routes.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
 import { AtOnce, inOneGo, WorkTurns } from '../../src/lib/workTurns.ts';
 import { RouteCalls, readPieces } from '../../test/support/http/routeCalls.ts';

@@ -35,7 +35,7 @@ export const bench: BenchCase = {
     };
     for (const vertices of VERTICES) {
       const shape = compileShape(
-        polygonArea('Bench', jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)),
+        polygonArea('Bench', jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)).geometry,
       );
       const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
       // The route computes both.

@@ -1,5 +1,5 @@
-import type { LatLng } from '../../src/geo/latLng.ts';
-import type { Ring } from '../../src/geo/ring.ts';
+import type { Ring } from '../../src/geo/path.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 
 type Position = [lng: number, lat: number];
 

@@ -1,11 +1,11 @@
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
-import { cutRing } from '../../src/geo/antimeridian/cutRing.ts';
+import { cutRing } from '../../src/geo/antimeridianCut.ts';
 import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
-import { unwrapRing } from '../../src/geo/ring.ts';
+import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
+import { unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
-import { nearestEdgeM } from '../../src/geo/signedDistance.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
 import { jaggedRing } from '../setup/areas.ts';

@@ -1,6 +1,6 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import type { AreaDefinition } from '../../src/areas/area.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { jaggedRing, polygonArea, trackArea } from '../setup/areas.ts';
 import {

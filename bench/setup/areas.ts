@@ -1,10 +1,8 @@
-import type { AreaDefinition } from '../../src/areas/area.ts';
-import { toVertices } from '../../src/areas/area.ts';
+import { type AreaDefinition, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import { placeSource } from './places.ts';
@@ -59,7 +57,7 @@ export function fillCatalog(definitions: Iterable<AreaDefinition>, worldId: numb
   for (const definition of definitions) {
     const measures = areaMeasures(definition.geometry);
     const stored = { worldId, accountId: 1, definition, measures, createdAtMs: 0, revision: 1 };
-    catalog.put({ ...stored, id: ++id, shape: compileShape(definition) });
+    catalog.put({ ...stored, id: ++id, shape: compileShape(definition.geometry) });
   }
   return catalog;
 }

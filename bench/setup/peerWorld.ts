@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { placeSource } from './places.ts';
 

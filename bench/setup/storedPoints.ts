@@ -1,4 +1,4 @@
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 

@@ -1,11 +1,10 @@
-import type { StreamedBody } from '../http/answer.ts';
-import { type Answer, jsonAnswer } from '../http/answer.ts';
+import { type Answer, jsonAnswer, type StreamedBody } from '../http/answer.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { areaView } from './areaExamples.ts';
-import type { StoredArea } from './areaMeasures.ts';
-import { areaFeature } from './draft/geojsonOut.ts';
+import type { StoredArea } from './area.ts';
+import { areaView } from './areaView.ts';
+import { areaFeature } from './geojson.ts';
 
 /** A list of at most this estimated size is built as a whole. */
 const WHOLE_BYTES = 128 * 1024;

@@ -3,8 +3,7 @@ import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/bounds.ts';
 import { invariant } from '../lib/invariant.ts';
-import type { AreaType } from './area.ts';
-import type { StoredArea } from './areaMeasures.ts';
+import type { AreaType, StoredArea } from './area.ts';
 import type { Shape } from './shape.ts';
 
 /** The areas of one world, sorted by id: all of them, and those of each type for the filtered list. */

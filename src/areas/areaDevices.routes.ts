@@ -1,14 +1,14 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Occupant } from '../devices/device.ts';
 import { deviceNamesJson, statusOf } from '../devices/deviceJson.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, ref } from '../http/openapi/schema.ts';
+import { integer, list, nullable, number, ref, shapeOf, time } from '../http/openapi/schema.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameters/parameter.ts';
 import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
@@ -16,7 +16,7 @@ import { offsetOf } from '../http/parameters/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE, ONE_AREA } from './areaExamples.ts';
+import { EXAMPLE_CIRCLE, ONE_AREA } from './areaView.ts';
 
 const { dwellSeconds } = EXAMPLE_CIRCLE.definition;
 const STAY = { areaId: EXAMPLE_CIRCLE.id, device: EXAMPLE_VAN };
@@ -25,14 +25,29 @@ const ENTERED = { ...STAY, insideSinceMs: LAST_MS - 500_000, confirmedAtMs: LAST
 const PENDING = { ...STAY, insideSinceMs: LAST_MS - 45_000, confirmedAtMs: null };
 const PAGE_META = { pagination: { limit: LIST_LIMIT.fallback, offset: 0, count: 1 }, total: 1 };
 
-export const OCCUPANT_STATE = choiceParameter(
+type OccupantView = ReturnType<typeof occupantView>;
+
+export const AREA_DEVICE_SCHEMAS = {
+  AreaDevice: shapeOf<OccupantView>({
+    device: shapeOf<OccupantView['device']>(DEVICE_NAMES),
+    since: time('The GPS time of the first point inside.'),
+    entered_at: nullable(time('The GPS time of the point that made the entry; null while it is pending.')),
+    dwell_left_seconds: number(
+      'GPS time from the newest point until the entry is made, if the device stays; 0 once it is.',
+      { minimum: 0 },
+    ),
+    last_point_at: time('The GPS time of the newest point of the device.'),
+  }),
+};
+
+const OCCUPANT_STATE = choiceParameter(
   'state',
   OCCUPANT_STATES,
   '`inside`: only devices whose entry is made. `pending`: only those that have not stayed for `dwell_seconds` yet.',
   'all',
 );
 
-export const AREA_DEVICES: Operation = {
+const AREA_DEVICES: Operation = {
   id: 'listAreaDevices',
   tag: 'Areas',
   summary: 'List the devices that are in an area',
@@ -104,7 +119,7 @@ function occupantJson(occupant: Occupant, dwellSeconds: number, nowMs: number): 
 }
 
 /** A device in an area, whose minimum stay is `dwellSeconds`. */
-export function occupantView(occupant: Occupant, dwellSeconds: number, nowMs: number) {
+function occupantView(occupant: Occupant, dwellSeconds: number, nowMs: number) {
   const { device, insideSinceMs, confirmedAtMs } = occupant;
   const { imei, name, plate } = device.fields;
   return {

@@ -1,11 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
-import { isLatLng } from '../geo/latLng.ts';
+import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { list, patternOf, ref } from '../http/openapi/schema.ts';
+import { integer, list, patternOf, ref } from '../http/openapi/schema.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import {
   choiceParameter,
@@ -21,28 +21,43 @@ import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import { AREA_TYPES, type AreaType } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
-import { ALL_TYPES, areaView, CIRCLE, EXAMPLE_POLYGON, ONE_AREA, PAGE_META, TOTAL } from './areaExamples.ts';
-import { EXTERNAL_ID } from './draft/externalId.ts';
-import { areaFeature } from './draft/geojsonOut.ts';
+import { EXTERNAL_ID } from './areaFields.ts';
+import {
+  areaView,
+  EXAMPLE_CIRCLE,
+  EXAMPLE_POINT_AREA,
+  EXAMPLE_POLYGON,
+  EXAMPLE_POLYLINE,
+  ONE_AREA,
+} from './areaView.ts';
+import { areaFeature } from './geojson.ts';
+import { compileShape } from './shape.ts';
+
+const EXAMPLES = [EXAMPLE_CIRCLE, EXAMPLE_POLYGON, EXAMPLE_POLYLINE, EXAMPLE_POINT_AREA];
+const PAGE_META = {
+  pagination: { limit: LIST_LIMIT.fallback, offset: 0, count: EXAMPLES.length },
+  total: EXAMPLES.length,
+};
+const EXAMPLE_SHAPE = compileShape(EXAMPLE_CIRCLE.definition.geometry);
 
 export const AREA_TYPE = choiceParameter('type', AREA_TYPES, 'Only areas of this type.');
 
-export const AREA_FORMAT = choiceParameter(
+const AREA_FORMAT = choiceParameter(
   'format',
   ['json', 'geojson'],
   'The form of `data`: as below, or GeoJSON (RFC 7946).',
   'json',
 );
 
-export const EXTERNAL_ID_FILTER: Parameter = {
+const EXTERNAL_ID_FILTER: Parameter = {
   name: 'external_id',
   in: 'query',
   required: false,
-  description: 'The area with exactly this code: one or none.',
+  description: 'The area with exactly this external id: one or none.',
   schema: { type: 'string', pattern: patternOf(EXTERNAL_ID) },
 };
 
-export const LIST_AREAS: Operation = {
+const LIST_AREAS: Operation = {
   id: 'listAreas',
   tag: 'Areas',
   summary: 'List areas',
@@ -52,10 +67,13 @@ export const LIST_AREAS: Operation = {
     answered(
       200,
       'A page of areas, as a list or as a FeatureCollection.',
-      envelope({ oneOf: [list(ref('Area')), ref('AreaFeatureCollection')] }, pageMeta(TOTAL)),
+      envelope(
+        { oneOf: [list(ref('Area')), ref('AreaFeatureCollection')] },
+        pageMeta({ total: integer('How many areas the filters leave.', { minimum: 0 }) }),
+      ),
       {
-        json: dataBody(ALL_TYPES.map(areaView), PAGE_META),
-        geojson: dataBody({ type: 'FeatureCollection', features: ALL_TYPES.map(areaFeature) }, PAGE_META),
+        json: dataBody(EXAMPLES.map(areaView), PAGE_META),
+        geojson: dataBody({ type: 'FeatureCollection', features: EXAMPLES.map(areaFeature) }, PAGE_META),
       },
     ),
   ],
@@ -65,7 +83,7 @@ export const LIST_AREAS: Operation = {
   ],
 };
 
-export const GET_AREA: Operation = {
+const GET_AREA: Operation = {
   id: 'getArea',
   tag: 'Areas',
   summary: 'Read one area',
@@ -84,7 +102,7 @@ export const GET_AREA: Operation = {
   errors: [...ONE_AREA, ['BAD_REQUEST', AREA_FORMAT.errorMessage]],
 };
 
-export const AREA_CONTAINS: Operation = {
+const AREA_CONTAINS: Operation = {
   id: 'areaContains',
   tag: 'Areas',
   summary: 'Check whether a point is inside an area',
@@ -93,8 +111,8 @@ export const AREA_CONTAINS: Operation = {
   answers: [
     answered(200, 'Inside or not.', envelope(ref('Containment')), {
       inside: dataBody({
-        inside: CIRCLE.contains(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
-        distance_m: CIRCLE.signedDistanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
+        inside: EXAMPLE_SHAPE.contains(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
+        distance_m: EXAMPLE_SHAPE.signedDistanceM(EXAMPLE_POINT.lat, EXAMPLE_POINT.lng),
       }),
     }),
   ],

@@ -3,14 +3,32 @@ import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
 import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
-import { choice, list, patternOf, ref, type Schema, shapeOf } from '../http/openapi/schema.ts';
+import {
+  choice,
+  defaulting,
+  list,
+  nullable,
+  patternOf,
+  ref,
+  type Schema,
+  shapeOf,
+} from '../http/openapi/schema.ts';
 import { idOf, malformedId } from '../http/parameters/id.ts';
 import type { Parameter } from '../http/parameters/parameter.ts';
 import type { ChangePorts } from '../http/ports.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
-import { areaFrom, areaView, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaExamples.ts';
+import type { AreaType } from './area.ts';
+import { AREA_WARNINGS, type AreaDraft, parseDraft } from './areaDraft.ts';
+import {
+  AREA_ERRORS,
+  DEFAULT_COLOR,
+  FIELD_SCHEMAS as FIELDS,
+  isExternalId,
+  AREA_LIMITS as LIMITS,
+} from './areaFields.ts';
+import { areaFrom, areaView, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaView.ts';
 import {
   type CreateOnce,
   IDEMPOTENCY_KEY,
@@ -18,11 +36,6 @@ import {
   KEY_MISMATCH,
   TOO_MANY_KEYS,
 } from './createOnce.ts';
-import type { AreaDraft } from './draft/areaDraft.ts';
-import { AREA_ERRORS } from './draft/areaErrors.ts';
-import { AREA_WARNINGS } from './draft/areaWarning.ts';
-import { isExternalId } from './draft/externalId.ts';
-import { parseDraft } from './draft/parseDraft.ts';
 import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from './saveArea.ts';
 
 /** What the path of the upsert route answers to a code in another form. */
@@ -156,7 +169,7 @@ const AREA_BODY: Pick<RequestBodyDescription, 'fieldError' | 'contentTypes' | 'e
   },
 };
 
-export const { circle, place, polygon, track, geojson } = EXAMPLE_AREA_BODIES;
+const { circle, polygon } = EXAMPLE_AREA_BODIES;
 const CIRCLE_VIEW = areaView(EXAMPLE_CIRCLE);
 /** A few steps wide: it is saved with a warning. */
 const TINY_POINTS = [
@@ -176,7 +189,7 @@ const CREATE_AREA: Operation = {
   body: {
     ...AREA_BODY,
     schema: ref('AreaInput'),
-    examples: { circle, place, polygon, track, geojson },
+    examples: EXAMPLE_AREA_BODIES,
     errorExamples: {
       ...AREA_BODY.errorExamples,
       'Idempotency-Key used with another body': [KEY_MISMATCH],
@@ -257,4 +270,72 @@ const DELETE_AREA: Operation = {
   summary: 'Delete an area',
   answers: [{ status: 204, description: 'It is gone, on every pod.' }],
   errors: ONE_AREA,
+};
+
+/** What may be sent beside every geometry. null acts as not sent, except in external_id, where it removes the id. */
+const OPTIONAL = {
+  color: defaulting(nullable(FIELDS.color), DEFAULT_COLOR),
+  external_id: nullable(FIELDS.external_id),
+  dwell_seconds: defaulting(nullable(FIELDS.dwell_seconds), 0),
+};
+
+/** A new area of this type: `required` must be there and the rest may. */
+function inputOf(
+  type: AreaType,
+  required: Readonly<Record<string, Schema>>,
+  optional: Readonly<Record<string, Schema>> = {},
+): Schema {
+  const own = { name: FIELDS.name, type: choice([type]), ...required };
+  return { type: 'object', required: Object.keys(own), properties: { ...own, ...optional, ...OPTIONAL } };
+}
+
+const GEOJSON: Schema = { oneOf: [ref('GeoJsonFeature'), ref('GeoJsonGeometry')] };
+const INPUTS = {
+  CircleInput: inputOf('circle', { center: FIELDS.center, radius_m: FIELDS.circle_radius_m }),
+  PointInput: inputOf(
+    'point',
+    { center: FIELDS.center },
+    { radius_m: defaulting(nullable(FIELDS.radius_m), LIMITS.defaultPointRadiusM) },
+  ),
+  PolygonInput: inputOf('polygon', { points: FIELDS.polygon_points }),
+  PolylineInput: inputOf(
+    'polyline',
+    { points: FIELDS.polyline_points },
+    { buffer_m: defaulting(nullable(FIELDS.buffer_m), LIMITS.defaultBufferM) },
+  ),
+  GeoJsonInput: {
+    type: 'object',
+    description:
+      'A Point becomes a point (a circle when properties.radius is there), a LineString a polyline, a Polygon a polygon. Fields beside `geojson` win over its properties.',
+    required: ['geojson'],
+    properties: {
+      geojson: GEOJSON,
+      name: nullable(FIELDS.name),
+      type: nullable(FIELDS.type),
+      radius_m: nullable(FIELDS.radius_m),
+      buffer_m: nullable(FIELDS.buffer_m),
+      ...OPTIONAL,
+    },
+  },
+} as const satisfies Readonly<Record<string, Schema>>;
+
+/** Bodies that create or change one area. Fields of another type are ignored, so what was read may be sent back. */
+export const AREA_INPUT_SCHEMAS: Readonly<Record<string, Schema>> = {
+  ...INPUTS,
+  AreaInput: { oneOf: Object.keys(INPUTS).map(ref) },
+  AreaChange: {
+    type: 'object',
+    description:
+      'Only what is sent changes. Another type needs its whole geometry. `external_id: null` removes the external id; null elsewhere acts as not sent.',
+    properties: {
+      name: nullable(FIELDS.name),
+      type: nullable(FIELDS.type),
+      center: nullable(FIELDS.center),
+      radius_m: nullable(FIELDS.radius_m),
+      buffer_m: nullable(FIELDS.buffer_m),
+      points: nullable(FIELDS.points),
+      geojson: { ...GEOJSON, description: 'The geometry as GeoJSON, in place of center or points.' },
+      ...OPTIONAL,
+    },
+  },
 };

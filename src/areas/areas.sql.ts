@@ -1,13 +1,12 @@
-import type { LatLng } from '../geo/latLng.ts';
-import { numbers } from '../geo/numbers.ts';
+import { numbers } from '../geo/edgeIndex.ts';
+import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { CopiedRow } from '../postgres/copiedRow.ts';
 import { copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
 import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';
-import type { AreaDefinition, AreaGeometry, AreaType } from './area.ts';
-import type { AreaMeasures, StoredArea } from './areaMeasures.ts';
+import type { AreaDefinition, AreaGeometry, AreaMeasures, AreaType, StoredArea } from './area.ts';
 
 /** The columns of a geometry. */
 export interface RawGeometry {

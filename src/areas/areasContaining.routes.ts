@@ -1,11 +1,13 @@
 import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
-import { isLatLng } from '../geo/latLng.ts';
+import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import {
   BATCH_BODY,
   BATCH_LIMITS,
   type BatchPoint,
+  batchInput,
+  batchItem,
   errorJson,
   OUT_OF_RANGE,
   READ_PROMPTLY,
@@ -15,9 +17,9 @@ import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
 import { CONTAINING_MAX } from '../http/bulk/bulkLimits.ts';
 import type { TextPieces } from '../http/bulk/textPieces.ts';
 import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope } from '../http/openapi/commonSchemas.ts';
+import { envelope, ID } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, ref, shapeOf } from '../http/openapi/schema.ts';
+import { integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
 import { parameterError, readChoice } from '../http/parameters/parameter.ts';
 import { COORDINATES_MESSAGE, LAT, LNG } from '../http/parameters/parameters.ts';
 import { parseDecimal } from '../http/parameters/query.ts';
@@ -27,10 +29,43 @@ import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
-import { DISTANCE_M, external_id, id, name, type } from './areaExamples.ts';
+import { AREA_FACTS } from './areaFields.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
+import { AREA_NAME, areaName, EXAMPLE_CIRCLE } from './areaView.ts';
+import { compileShape } from './shape.ts';
 
-export const AREAS_CONTAINING: Operation = {
+const EXAMPLE_DISTANCE_M = compileShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(
+  EXAMPLE_POINT.lat,
+  EXAMPLE_POINT.lng,
+);
+const EXAMPLE = { area: areaName(EXAMPLE_CIRCLE), distance_m: EXAMPLE_DISTANCE_M };
+const EXAMPLE_ITEM = {
+  id: EXAMPLE.area.id,
+  external_id: EXAMPLE.area.external_id,
+  distance_m: EXAMPLE_DISTANCE_M,
+};
+const DISTANCE_M = number('Metres to the boundary: negative inside, 0 on it.', { maximum: 0 });
+
+export const CONTAINING_SCHEMAS = {
+  ContainingArea: shapeOf<typeof EXAMPLE>({ area: AREA_NAME, distance_m: DISTANCE_M }),
+  ContainingBatchInput: batchInput(),
+  ContainingBatchItem: batchItem(
+    'areas',
+    list(
+      shapeOf<{ id: number; external_id: string | null; distance_m: number }>({
+        id: ID,
+        external_id: AREA_FACTS.external_id,
+        distance_m: DISTANCE_M,
+      }),
+      {
+        description: `Deepest inside first. Where there are more than ${CONTAINING_MAX}, \`total\` counts them.`,
+      },
+    ),
+    ['BAD_REQUEST'],
+  ),
+};
+
+const AREAS_CONTAINING: Operation = {
   id: 'areasContaining',
   tag: 'Areas',
   summary: 'Find the areas that contain a point',
@@ -45,7 +80,7 @@ export const AREAS_CONTAINING: Operation = {
         shapeOf<{ total: number }>({ total: integer('How many areas contain the point.', { minimum: 0 }) }),
       ),
       {
-        one: dataBody([{ area: { id, name, type, external_id }, distance_m: DISTANCE_M }], { total: 1 }),
+        one: dataBody([EXAMPLE], { total: 1 }),
         none: dataBody([], { total: 0 }),
       },
     ),
@@ -53,7 +88,7 @@ export const AREAS_CONTAINING: Operation = {
   errors: [['BAD_REQUEST', COORDINATES_MESSAGE], ['BAD_REQUEST', AREA_TYPE.errorMessage], 'TOO_COMPLEX'],
 };
 
-export const AREAS_CONTAINING_BATCH: Operation = {
+const AREAS_CONTAINING_BATCH: Operation = {
   id: 'areasContainingBatch',
   tag: 'Areas',
   summary: 'Find the areas that contain each of many points',
@@ -66,7 +101,7 @@ export const AREAS_CONTAINING_BATCH: Operation = {
   answers: [
     answered(200, 'One item for each point, in the order sent.', envelope(list(ref('ContainingBatchItem'))), {
       positions: dataBody([
-        { ref: 'van 12', areas: [{ id, external_id, distance_m: DISTANCE_M }] },
+        { ref: 'van 12', areas: [EXAMPLE_ITEM] },
         { ref: OUT_OF_RANGE.ref, error: { code: 'BAD_REQUEST', message: COORDINATES_MESSAGE } },
       ]),
     }),
@@ -132,9 +167,7 @@ function containing(
 
 function foundAnswer(found: ContainingAreas): Answer {
   const items = Array.from({ length: found.count }, (_, place) => {
-    const { id, definition } = found.area(place);
-    const { name, geometry, externalId } = definition;
-    const area = JSON.stringify({ id, name, type: geometry.type, external_id: externalId });
+    const area = JSON.stringify(areaName(found.area(place)));
     return `{"area":${area},"distance_m":${found.distanceM(place)}}`;
   });
   return jsonAnswer(`[${items.join(',')}]`, `{"total":${found.total}}`);

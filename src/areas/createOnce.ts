@@ -3,8 +3,7 @@ import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writ
 import type { FieldError } from '../lib/fieldError.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import type { AreaDraft } from './draft/areaDraft.ts';
-import { completeDraft } from './draft/mergeDraft.ts';
+import { type AreaDraft, completeDraft } from './areaDraft.ts';
 import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from './idempotentAnswers.sql.ts';
 import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 

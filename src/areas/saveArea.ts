@@ -1,25 +1,23 @@
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import type { FieldError } from '../lib/fieldError.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import { type AreaDefinition, type AreaGeometry, toVertices } from './area.ts';
-import type { StoredArea } from './areaMeasures.ts';
-import { growthOf, quotaErrorOf } from './areaQuota.ts';
+import { type AreaDefinition, type AreaGeometry, type StoredArea, toVertices } from './area.ts';
+import { type AreaDraft, type AreaWarning, completeDraft, mergeDraft } from './areaDraft.ts';
+import { AREA_ERRORS, DEFAULT_COLOR } from './areaFields.ts';
+import { growthOf, lockAreaQuota, quotaErrorOf } from './areaQuota.sql.ts';
 import {
   deleteArea,
   insertArea,
   isExternalIdTaken,
   lockArea,
   lockAreasByExternalId,
+  lockAreaWorlds,
   lockExternalIds,
+  moveArea,
   selectAreaMaker,
   updateArea,
 } from './areas.sql.ts';
-import { lockAreaQuota } from './areaUsage.sql.ts';
-import type { AreaDraft } from './draft/areaDraft.ts';
-import { DEFAULT_COLOR } from './draft/areaLimits.ts';
-import type { AreaWarning } from './draft/areaWarning.ts';
-import { completeDraft, mergeDraft } from './draft/mergeDraft.ts';
-import { addressDraft } from './draft/parseDraft.ts';
 
 /** Who writes: its account, and the worlds it sees, its own first. */
 export interface AreaWriter {
@@ -105,6 +103,17 @@ export async function upsertArea(
   });
 }
 
+/**
+ * The draft of an upsert: it has the external id of the path, and the one of the body must be the same. null differs
+ * too: a call that names its area by an external id cannot remove it.
+ */
+export function addressDraft(draft: AreaDraft, externalId: string): AreaDraft {
+  const sent = draft.externalId;
+  if (sent && !sent.ok) return draft;
+  const isSame = sent === undefined || sent.value === externalId;
+  return { ...draft, externalId: isSame ? ok(externalId) : fail(AREA_ERRORS.externalIdMismatch) };
+}
+
 /** True when there was such an area. */
 export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number): Promise<boolean> {
   return writeWorlds(ports, async ({ tx, changed }) => {
@@ -179,3 +188,27 @@ const ONE_OF_EACH_TYPE = GEOMETRIES.map(
     dwellSeconds: 0,
   }),
 );
+
+export type ShareAreaError = 'unknown_area' | 'no_organization';
+
+/**
+ * Makes an area its organization's (`shared`), or its account's again. Both worlds change: one gains the area, the
+ * other loses it. An area that is there already is written once more, so that every pod reads it.
+ */
+export function shareArea(
+  ports: WritePorts,
+  areaId: number,
+  shared: boolean,
+): Promise<Result<null, ShareAreaError>> {
+  return writeWorlds(ports, async ({ tx, changed }): Promise<Result<null, ShareAreaError>> => {
+    const area = await lockAreaWorlds(tx, areaId);
+    if (area === undefined) return fail('unknown_area');
+    const worldId = shared ? area.organizationWorldId : area.accountWorldId;
+    if (worldId === null) return fail('no_organization');
+    await moveArea(tx, areaId, worldId);
+    for (const changedWorldId of new Set([area.worldId, worldId])) {
+      changed({ kind: 'area', worldId: changedWorldId, entityIds: [areaId] });
+    }
+    return ok(null);
+  });
+}

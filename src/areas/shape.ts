@@ -1,25 +1,18 @@
-import { circleBounds, corridorBounds, type IndexBox, indexBoxes, ringBounds } from '../geo/bounds.ts';
-import { corridorParts } from '../geo/corridorParts.ts';
+import {
+  circleBounds,
+  corridorBounds,
+  corridorParts,
+  type IndexBox,
+  indexBoxes,
+  ringBounds,
+} from '../geo/bounds.ts';
+import { distanceM } from '../geo/distance.ts';
 import { buildEdgeIndex } from '../geo/edgeIndex.ts';
-import { unwrapLine } from '../geo/path.ts';
-import { unwrapRing } from '../geo/ring.ts';
+import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
+import { unwrapLine, unwrapRing } from '../geo/path.ts';
 import { buildRingIndex, ringSide } from '../geo/ringSide.ts';
-import {
-  circleDistanceM,
-  corridorDistanceM,
-  corridorInsideDistanceM,
-  ringDistanceM,
-  ringInsideDistanceM,
-} from '../geo/signedDistance.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
-import {
-  type AreaDefinition,
-  type AreaGeometry,
-  type Disc,
-  type Polygon,
-  type Track,
-  toLatLngs,
-} from './area.ts';
+import { type AreaGeometry, type Circle, type Polygon, type Polyline, toLatLngs } from './area.ts';
 
 /**
  * THE geometric rule: what an area contains and how far its boundary is, for the contains route, the engine and the
@@ -30,21 +23,16 @@ export interface Shape {
   contains(lat: number, lng: number): boolean;
   /** Metres to the boundary: negative inside, 0 on it, positive outside. */
   signedDistanceM(lat: number, lng: number): number;
-  /** The same where the position is inside. Outside it is Infinity, which nothing has to be measured for. */
+  /** The signed distance of a position inside; Infinity outside, which takes less time than the distance. */
   insideDistanceM(lat: number, lng: number): number;
   /** One or two, which together hold every position inside, under each of its names, and a little more. */
   readonly boxes: readonly IndexBox[];
-  /** The same for an index of many areas: a long track is divided into more and smaller ones, at most sixteen. */
+  /** The same for an index of many areas: a long polyline has more and smaller ones, at most sixteen. */
   readonly parts: readonly IndexBox[];
 }
 
 /** Once for each version of an area: some tenths of a microsecond per vertex. */
-export function compileShape({ geometry }: AreaDefinition): Shape {
-  return shapeOf(geometry);
-}
-
-/** The same, of what its shape depends on. */
-export function shapeOf(geometry: AreaGeometry): Shape {
+export function compileShape(geometry: AreaGeometry): Shape {
   return inOneGo(shapeInSteps(geometry));
 }
 
@@ -53,54 +41,78 @@ export function* shapeInSteps(geometry: AreaGeometry): Steps<Shape> {
   switch (geometry.type) {
     case 'circle':
     case 'point':
-      return discShape(geometry);
+      return circleShape(geometry);
     case 'polygon':
       return yield* polygonShape(geometry);
     case 'polyline':
-      return yield* trackShape(geometry);
+      return yield* polylineShape(geometry);
   }
 }
 
-function discShape({ center, radiusM }: Disc): Shape {
+/** All positions within the radius of the centre. */
+function circleShape({ center, radiusM }: Circle): Shape {
   const boxes = indexBoxes(circleBounds(center, radiusM));
-  const signedDistanceM = (lat: number, lng: number) => circleDistanceM(center, radiusM, lat, lng);
+  const signedDistanceM = (lat: number, lng: number) => distanceM(center.lat, center.lng, lat, lng) - radiusM;
   return {
     contains: (lat, lng) => signedDistanceM(lat, lng) <= 0,
     signedDistanceM,
     insideDistanceM: (lat, lng) => {
-      const distanceM = signedDistanceM(lat, lng);
-      return distanceM <= 0 ? distanceM : Number.POSITIVE_INFINITY;
+      const signedM = signedDistanceM(lat, lng);
+      return signedM <= 0 ? signedM : Number.POSITIVE_INFINITY;
     },
     boxes,
     parts: boxes,
   };
 }
 
+/** The exact test of ringSide gives the sign, the nearest edge the amount. */
 function* polygonShape({ points }: Polygon): Steps<Shape> {
   const ring = unwrapRing(toLatLngs(points));
   const boxes = indexBoxes(ringBounds(ring));
   yield;
   const index = buildRingIndex(ring);
+  // An amount that rounds to 0 beside the boundary must not turn outside into inside.
+  const boundaryM = (lat: number, lng: number) => Math.max(nearestEdgeM(index.edges, lat, lng), SMALLEST_M);
+  const signedDistanceM = (lat: number, lng: number) => {
+    const side = ringSide(index, lat, lng);
+    if (side === 'on') return 0;
+    return side === 'out' ? boundaryM(lat, lng) : -boundaryM(lat, lng);
+  };
   return {
     contains: (lat, lng) => ringSide(index, lat, lng) !== 'out',
-    signedDistanceM: (lat, lng) => ringDistanceM(index, lat, lng),
-    insideDistanceM: (lat, lng) => ringInsideDistanceM(index, lat, lng),
+    signedDistanceM,
+    insideDistanceM: (lat, lng) => {
+      const side = ringSide(index, lat, lng);
+      if (side === 'on') return 0;
+      return side === 'out' ? Number.POSITIVE_INFINITY : -boundaryM(lat, lng);
+    },
     boxes,
     parts: boxes,
   };
 }
 
-function* trackShape({ points, bufferM }: Track): Steps<Shape> {
+/** All positions within the buffer of the edges. */
+function* polylineShape({ points, bufferM }: Polyline): Steps<Shape> {
   const path = unwrapLine(toLatLngs(points));
   const parts = corridorParts(path, bufferM);
   const boxes = indexBoxes(parts.length === 1 ? parts[0]! : corridorBounds(path, bufferM));
   yield;
   const edges = buildEdgeIndex(path);
+  const insideDistanceM = (lat: number, lng: number) => {
+    const signedM = nearestEdgeWithinM(edges, lat, lng, bufferM) - bufferM;
+    return signedM <= 0 ? signedM : Number.POSITIVE_INFINITY;
+  };
   return {
-    contains: (lat, lng) => corridorInsideDistanceM(edges, bufferM, lat, lng) <= 0,
-    signedDistanceM: (lat, lng) => corridorDistanceM(edges, bufferM, lat, lng),
-    insideDistanceM: (lat, lng) => corridorInsideDistanceM(edges, bufferM, lat, lng),
+    contains: (lat, lng) => insideDistanceM(lat, lng) <= 0,
+    signedDistanceM: (lat, lng) => {
+      const insideM = insideDistanceM(lat, lng);
+      // Both searches are exact to 1e-5, and outside must stay outside.
+      return insideM <= 0 ? insideM : Math.max(nearestEdgeM(edges, lat, lng) - bufferM, SMALLEST_M);
+    },
+    insideDistanceM,
     boxes,
     parts: parts.length > 1 ? parts.flatMap(indexBoxes) : boxes,
   };
 }
+
+const SMALLEST_M = 1e-9;

@@ -7,9 +7,7 @@ import type { Operation } from '../http/openapi/operation.ts';
 import { integer, type Schema, shapeOf } from '../http/openapi/schema.ts';
 import type { ReadPorts } from '../http/ports.ts';
 import type { Call, Route } from '../http/route.ts';
-
-import type { AreaQuota } from './areaQuota.ts';
-import { selectAreaQuota } from './areaUsage.sql.ts';
+import { type AreaQuota, selectAreaQuota } from './areaQuota.sql.ts';
 
 export const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
 export const usedOf = (description: string): Schema => ({

@@ -1,6 +1,6 @@
 import { Keyring } from '../access/keyring.memory.ts';
+import type { StoredArea } from '../areas/area.ts';
 import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import type { StoredArea } from '../areas/areaMeasures.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { shapeInSteps } from '../areas/shape.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';

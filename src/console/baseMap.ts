@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { feature, mesh } from 'topojson-client';
 import type { GeometryCollection, Topology } from 'topojson-specification';
-import { cutRing } from '../geo/antimeridian/cutRing.ts';
-import type { LatLng } from '../geo/latLng.ts';
-import { unwrapRing } from '../geo/ring.ts';
+import { cutRing } from '../geo/antimeridianCut.ts';
+import { unwrapRing } from '../geo/path.ts';
+import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/invariant.ts';
 
 const LAND = import.meta.resolve('world-atlas/land-110m.json');

@@ -1,10 +1,13 @@
 import { scopeMask } from '../access/scopes.ts';
-import { isLatLng } from '../geo/latLng.ts';
+import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../http/answer.ts';
 import {
   BATCH_BODY,
+  BATCH_FIELD_ERROR,
   BATCH_LIMITS,
   type BatchPoint,
+  batchInput,
+  batchItem,
   errorJson,
   OUT_OF_RANGE,
   READ_PROMPTLY,
@@ -161,6 +164,19 @@ function maxKmOf(text: string | undefined): number | null | 'invalid' {
   const value = parseDecimal(text);
   return value !== null && value > 0 && Number.isFinite(value) ? value : 'invalid';
 }
+
+export const NEAREST_BATCH_SCHEMAS = {
+  NearestBatchInput: batchInput({
+    limit: integer(`As in the single route: ${NEAREST_LIMIT.min} to ${NEAREST_LIMIT.max}, 1 without it.`),
+    max_km: nullable(number('Only devices within so many kilometres.', { minimum: 0 })),
+  }),
+  NearestBatchItem: batchItem('devices', list(ref('NearDevice')), [
+    'COORDINATES_REQUIRED',
+    'INVALID_COORDINATES',
+    'BAD_REQUEST',
+  ]),
+  BatchFieldError: BATCH_FIELD_ERROR,
+};
 
 const NEAREST_BATCH: Operation = {
   id: 'nearestDevicesBatch',

@@ -1,4 +1,4 @@
-import type { LatLng } from '../geo/latLng.ts';
+import type { LatLng } from '../geo/wgs84.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
 import type { EventCuts } from './eventParts.sql.ts';

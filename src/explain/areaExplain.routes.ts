@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { ONE_AREA } from '../areas/areaExamples.ts';
+import { ONE_AREA } from '../areas/areaView.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';

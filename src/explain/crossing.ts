@@ -1,7 +1,6 @@
 import type { Shape } from '../areas/shape.ts';
-import type { LatLng } from '../geo/latLng.ts';
-import type { Steps } from '../lib/workTurns.ts';
-import { Pace } from '../lib/workTurns.ts';
+import type { LatLng } from '../geo/wgs84.ts';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 
 /** A place outside an area, and how far outside in metres. */
 export interface Outside extends LatLng {

@@ -1,5 +1,5 @@
-import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
-import { shapeOf } from '../areas/shape.ts';
+import { EXAMPLE_CIRCLE } from '../areas/areaView.ts';
+import { compileShape } from '../areas/shape.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { inOneGo } from '../lib/workTurns.ts';
 import { explanationOf } from './explain.ts';
@@ -11,7 +11,7 @@ import type { Situation } from './situations.ts';
 
 const { id: areaId, definition, createdAtMs } = EXAMPLE_CIRCLE;
 const { geometry, dwellSeconds } = definition;
-const SHAPE = shapeOf(geometry);
+const SHAPE = compileShape(geometry);
 const CENTER = 'center' in geometry ? geometry.center : { lat: 0, lng: 0 };
 const FROM_MS = Date.UTC(2026, 2, 2, 8);
 const TO_MS = FROM_MS + 3_600_000;

@@ -1,4 +1,4 @@
-import { type Shape, shapeOf } from '../areas/shape.ts';
+import { compileShape, type Shape } from '../areas/shape.ts';
 import type { Stay } from '../devices/stays/stays.ts';
 import type { PointRange } from '../history/packedPoints.sql.ts';
 import { type StoredPast, selectPast } from '../history/past.sql.ts';
@@ -15,8 +15,7 @@ import { type RefusedTime, selectRefused } from '../ingest/deviceStates.sql.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import type { WorkTurns } from '../lib/workTurns.ts';
-import { ProcessorBudget, TooMuchWork } from '../lib/workTurns.ts';
+import { ProcessorBudget, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import {
   type CrossingSource,
@@ -190,7 +189,7 @@ function worldsOf({ revisions, deviceWorlds }: StoredPast): number[] {
 function withShapes({ revisions }: StoredPast) {
   const shapes = new Map<number, PastShape>();
   return revisions.map(({ sinceMs, worldId, dwellSeconds, geometry, form }) => {
-    const shape = shapes.get(form) ?? lazyShape(() => shapeOf(geometry));
+    const shape = shapes.get(form) ?? lazyShape(() => compileShape(geometry));
     shapes.set(form, shape);
     return { sinceMs, worldId, dwellSeconds, shape };
   });

@@ -1,7 +1,5 @@
-import { numbers } from './numbers.ts';
 import type { Path } from './path.ts';
-import { chordDistanceSq, writeSurfacePoint } from './surfacePoint.ts';
-import { RADIANS_PER_DEGREE } from './wgs84.ts';
+import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';
 
 /**
  * The edges of a path, prepared for many queries: a hierarchy of bounding volumes over runs of consecutive edges.
@@ -14,8 +12,8 @@ import { RADIANS_PER_DEGREE } from './wgs84.ts';
 export interface EdgeIndex {
   readonly edgeCount: number;
   /**
-   * edgeCount + 1 vertices: lng, lat, x, y, z (surfacePoint.ts) and the tolerance in metres of the edge that starts
-   * here.
+   * edgeCount + 1 vertices: lng, lat, x, y, z (writeSurfacePoint) and the tolerance in metres of the edge that starts
+   * there.
    */
   readonly vertices: Float64Array;
   /** Whether an edge is longer than some hundred kilometres. */
@@ -23,9 +21,9 @@ export interface EdgeIndex {
   /** Per run west, south, east, north, capsule radius in metres, and both ends of its axis (x, y, z, x, y, z). */
   readonly runs: Float64Array;
   /**
-   * Of an index that is long: a strip in degrees that holds each run, as the east and north part of a unit normal and
-   * the least and largest multiple of it. A capsule through space is wide where edges are long, however close together
-   * they are, since they are no straight lines there. Else empty.
+   * Only of a long index, otherwise empty: a strip in degrees that holds each run, as the east and north part of a unit
+   * normal and the least and largest multiple of it. Long edges bend in space, so their capsules are wide even where
+   * they are close together.
    */
   readonly strips: Float64Array;
   /** levels[l - 1] is the first run of level l, whose runs have FANOUT ** l edges; the last level is searched whole. */
@@ -184,6 +182,61 @@ function farthestFrom(vertices: Float64Array, from: number, to: number, origin: 
   }
   return farthest;
 }
+
+/** A query point in space. Its z is multiplied by zScale already, the z of what it is compared with is not. */
+export interface SpacePoint {
+  x: number;
+  y: number;
+  z: number;
+  zScale: number;
+}
+
+/**
+ * The squared distance from a point to the straight segment between two points of an array, given by the offsets of
+ * their x.
+ */
+export function chordDistanceSq(points: Float64Array, a: number, b: number, point: SpacePoint): number {
+  const { x, y, z, zScale } = point;
+  const ex = points[b]! - points[a]!;
+  const ey = points[b + 1]! - points[a + 1]!;
+  const ez = (points[b + 2]! - points[a + 2]!) * zScale;
+  const rx = x - points[a]!;
+  const ry = y - points[a + 1]!;
+  const rz = z - points[a + 2]! * zScale;
+  const ratio = (rx * ex + ry * ey + rz * ez) / (ex * ex + ey * ey + ez * ez + NOT_ZERO);
+  // Clamps to 0..1 without a branch, which the processor would predict wrong half of the time.
+  const t = (Math.abs(ratio) - Math.abs(ratio - 1) + 1) / 2;
+  const dx = rx - t * ex;
+  const dy = ry - t * ey;
+  const dz = rz - t * ez;
+  return dx * dx + dy * dy + dz * dz;
+}
+
+/** Makes the ratio 0 on a segment without length. */
+const NOT_ZERO = 1e-300;
+
+/**
+ * A zeroed array of `length` numbers that is kept for long. Small arrays are cut from common pages, because V8 tracks
+ * every ArrayBuffer by itself: with a few hundred thousand of them, a garbage collection stopped the process for more
+ * than half a second. A page is kept as long as any array in it, so an array must never be transferred.
+ */
+export function numbers(length: number): Float64Array {
+  if (length > MAX_PIECE) return new Float64Array(length);
+  if (used + length > PAGE) {
+    page = new ArrayBuffer(PAGE * Float64Array.BYTES_PER_ELEMENT);
+    used = 0;
+  }
+  const piece = new Float64Array(page, used * Float64Array.BYTES_PER_ELEMENT, length);
+  used += length;
+  return piece;
+}
+
+/** In numbers: 32 KB. The last array of a page keeps no more alive than some seventeen areas of twenty vertices. */
+const PAGE = 2 ** 12;
+const MAX_PIECE = PAGE / 4;
+
+let page = new ArrayBuffer(0);
+let used = PAGE;
 
 /** More than the ellipsoid's largest radius of curvature (6 399 594 m), scaled as below. */
 const LARGEST_RADIUS_M = 6.43e6;

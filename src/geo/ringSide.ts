@@ -8,7 +8,7 @@ import {
   STRIP_STRIDE,
   VERTEX_STRIDE,
 } from './edgeIndex.ts';
-import type { Pole, Ring } from './ring.ts';
+import type { Pole, Ring } from './path.ts';
 
 /** A polygon's exterior ring, prepared for queries. */
 export interface RingIndex {

@@ -1,5 +1,5 @@
 import { orient2d } from 'robust-predicates';
-import type { Ring } from './ring.ts';
+import type { Ring } from './path.ts';
 
 /**
  * True when the ring is not a valid exterior ring by OGC Simple Features (06-103r4, 6.1.11.1) and PostGIS' ST_IsValid:

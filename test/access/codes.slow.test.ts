@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { AREA_ERRORS } from '../../src/areas/draft/areaErrors.ts';
-import { AREA_WARNINGS } from '../../src/areas/draft/areaWarning.ts';
-import type { READING_CODES } from '../../src/areas/import/importError.ts';
+import { AREA_WARNINGS } from '../../src/areas/areaDraft.ts';
+import { AREA_ERRORS } from '../../src/areas/areaFields.ts';
+import type { READING_CODES } from '../../src/areas/import/importPlan.ts';
 import { ERRORS } from '../../src/http/errors.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { KEY_ERRORS } from '../../src/tenants/keyBody.ts';
@@ -180,7 +180,7 @@ const AREA_CALLS: Readonly<Record<keyof typeof AREA_ERRORS, Call>> = {
   centerInvalid: area({ ...CIRCLE, center: { lat: 91, lng: 0 } }),
   radiusRequired: area({ ...CIRCLE, radius_m: null }),
   circleRadiusOutOfRange: area({ ...CIRCLE, radius_m: 24 }),
-  placeRadiusOutOfRange: area({ ...PLACE, radius_m: 100_001 }),
+  pointRadiusOutOfRange: area({ ...PLACE, radius_m: 100_001 }),
   bufferOutOfRange: area({ ...TRACK, buffer_m: 4 }),
   pointsInvalid: area({ ...POLYGON, points: [{ lat: 'x' }] }),
   pointsTooFew: area({ ...POLYGON, points: POLYGON.points.slice(0, 2) }),

@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import type { Area } from '../../src/areas/areaCatalog.memory.ts';
-import { AreaIndex } from '../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../src/areas/areaMeasures.ts';
+import { type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
+import { type Area, AreaIndex } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { wrapLng } from '../geo/shapes.ts';
 import { runs } from '../support/torture.ts';
@@ -179,7 +177,7 @@ function eastOf(lng: number, byDegrees: number): number {
 function areaOf(areaId: number, inWorldId: number, drawn: AreaGeometry): Area {
   const definition = { name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry: drawn };
   const stored = { id: areaId, worldId: inWorldId, accountId: 1, definition, measures: areaMeasures(drawn) };
-  return { ...stored, createdAtMs: 0, revision: 1, shape: compileShape(definition) };
+  return { ...stored, createdAtMs: 0, revision: 1, shape: compileShape(definition.geometry) };
 }
 
 /** Compares with a look at every area; returns how many were found. */

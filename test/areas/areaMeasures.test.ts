@@ -2,10 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
-import { type AreaMeasures, areaMeasures } from '../../src/areas/areaMeasures.ts';
+import {
+  type AreaGeometry,
+  type AreaMeasures,
+  areaMeasures,
+  toLatLngs,
+  toVertices,
+} from '../../src/areas/area.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { anySoundGeometry, round, wrapLng } from './definitions.ts';
 
@@ -91,13 +96,7 @@ describe('bounds hold all that is inside', () => {
       anySoundGeometry,
       fc.array(fc.tuple(fc.nat(), nudge, nudge), { minLength: 20, maxLength: 20 }),
       (geometry, nudges) => {
-        const shape = compileShape({
-          name: 'A',
-          color: '#000000',
-          externalId: null,
-          dwellSeconds: 0,
-          geometry,
-        });
+        const shape = compileShape(geometry);
         const { bounds, center } = areaMeasures(geometry);
         const vertices = 'points' in geometry ? toLatLngs(geometry.points) : [geometry.center];
         const near = nudges.map(([k, north, east], i) => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { StoredArea } from '../../src/areas/areaMeasures.ts';
+import type { StoredArea } from '../../src/areas/area.ts';
 import {
   copyAreas,
   insertArea,

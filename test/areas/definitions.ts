@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { validatePoints } from '../../src/areas/draft/mergeDraft.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import { validatePoints } from '../../src/areas/areaFields.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 
 /** The same meridian's name within [-180, 180]. */
 export function wrapLng(lng: number): number {

@@ -4,13 +4,11 @@ import fc from 'fast-check';
 import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
 import { compileShape, type Shape, shapeInSteps } from '../../src/areas/shape.ts';
 import { distanceM } from '../../src/geo/distance.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { anySoundGeometry, round, wrapLng } from './definitions.ts';
 
 const at = (lat: number, lng: number): LatLng => ({ lat, lng });
-const shapeOf = (geometry: AreaGeometry): Shape =>
-  compileShape({ name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry });
 const polygon = (...points: LatLng[]): AreaGeometry => ({ type: 'polygon', points: toVertices(points) });
 const circle = (center: LatLng, radiusM: number): AreaGeometry => ({ type: 'circle', center, radiusM });
 const track = (bufferM: number, ...points: LatLng[]): AreaGeometry => ({
@@ -81,7 +79,7 @@ describe('what an area contains, by its rule', () => {
   ];
   for (const [title, geometry, inside, outside] of rows) {
     test(title, () => {
-      const shape = shapeOf(geometry);
+      const shape = compileShape(geometry);
       for (const { lat, lng } of inside) {
         assert.ok(shape.contains(lat, lng), `${lat} ${lng} is inside`);
         assert.ok(shape.signedDistanceM(lat, lng) <= 0, `${lat} ${lng} has no distance`);
@@ -97,20 +95,20 @@ describe('what an area contains, by its rule', () => {
 
 describe('a distance is that to the boundary', () => {
   test('of a circle: to the centre, less the radius', () => {
-    const shape = shapeOf(circle(at(41.9, 12.5), 100));
+    const shape = compileShape(circle(at(41.9, 12.5), 100));
     assert.equal(shape.signedDistanceM(41.9, 12.5), -100);
     assert.equal(shape.signedDistanceM(42, 12.6), distanceM(41.9, 12.5, 42, 12.6) - 100);
   });
 
   test('of a polygon: exactly 0 on a vertex and on a side', () => {
-    const shape = shapeOf(FIJI);
+    const shape = compileShape(FIJI);
     for (const { lat, lng } of [at(-16, 177), at(-19, -178), at(-17, 177), at(-16, 180), at(-16, -180)]) {
       assert.equal(shape.signedDistanceM(lat, lng), 0);
     }
   });
 
   test('of a track: to its nearest edge, less the margin', () => {
-    const shape = shapeOf(CHUKOTKA);
+    const shape = compileShape(CHUKOTKA);
     assert.equal(shape.signedDistanceM(66, 170), -5_000);
     assert.equal(shape.signedDistanceM(66, 169), distanceM(66, 170, 66, 169) - 5_000);
   });
@@ -151,7 +149,7 @@ const shapeAndPositions = fc
 test('inside means a distance of 0 or less, and in a box, wherever', () => {
   let inside = 0;
   const property = fc.property(shapeAndPositions, ({ geometry, positions }) => {
-    const shape = shapeOf(geometry);
+    const shape = compileShape(geometry);
     assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
     assert.ok(shape.parts.length >= 1 && shape.parts.length <= 16);
     for (const { lat, lng } of positions) {
@@ -177,9 +175,9 @@ test('where a polygon starts, its winding and the name of a meridian change noth
     const k = shift % vertices.length;
     const rotated = [...vertices.slice(k), ...vertices.slice(0, k)];
     const renamed = rotated.map(({ lat, lng }) => at(lat, Math.abs(lng) === 180 ? -lng : lng));
-    const shape = shapeOf(geometry);
+    const shape = compileShape(geometry);
     for (const same of [rotated, rotated.toReversed(), renamed]) {
-      const other = shapeOf(polygon(...same));
+      const other = compileShape(polygon(...same));
       for (const { lat, lng } of positions) {
         const names = Math.abs(lng) === 180 ? [lng, -lng] : [lng];
         for (const name of names) assert.equal(other.contains(lat, name), shape.contains(lat, lng));
@@ -200,7 +198,7 @@ test('a large area is compiled in more than one step, to the same shape', () => 
     let step = steps.next();
     for (; step.done !== true; step = steps.next()) count++;
     assert.ok(count > 1);
-    const whole = shapeOf(geometry);
+    const whole = compileShape(geometry);
     for (const { lat, lng } of [at(40, 10), at(41, 10.2), at(45, 11), at(-80, 100)])
       assert.equal(step.value.signedDistanceM(lat, lng), whole.signedDistanceM(lat, lng));
   }

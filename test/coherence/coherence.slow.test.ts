@@ -6,8 +6,8 @@ import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { selectKeyState } from '../../src/access/keyStates.sql.ts';
 import { insertKey, revokeKey } from '../../src/access/keys.sql.ts';
+import { parseDraft } from '../../src/areas/areaDraft.ts';
 import { lockAreaWorlds, moveArea } from '../../src/areas/areas.sql.ts';
-import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
 import { createArea, patchArea, removeArea } from '../../src/areas/saveArea.ts';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../../src/changelog/writeWorlds.ts';

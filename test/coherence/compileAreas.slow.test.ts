@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { Area } from '../../src/areas/areaCatalog.memory.ts';
-import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import type { StoredArea } from '../../src/areas/areaMeasures.ts';
+import type { StoredArea } from '../../src/areas/area.ts';
+import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileAreas } from '../../src/coherence/applyChanges.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { CIRCLE, POLYGON, validArea } from '../support/http/areas.ts';

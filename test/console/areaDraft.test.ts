@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { completeDraft } from '../../src/areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
+import { completeDraft, parseDraft } from '../../src/areas/areaDraft.ts';
 import {
   type AreaDraft,
   areaDraft,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { baseMap, landOf } from '../../src/console/baseMap.ts';
-import { northwardAreaM2 } from '../../src/geo/authalic.ts';
 import { ringAreaM2 } from '../../src/geo/measure.ts';
-import { unwrapRing } from '../../src/geo/ring.ts';
+import { unwrapRing } from '../../src/geo/path.ts';
+import { northwardAreaM2 } from '../../src/geo/wgs84.ts';
 
 type Ring = readonly (readonly [lng: number, lat: number])[];
 
@@ -17,9 +17,7 @@ const borders = coordinatesOf('border') as Ring[];
 
 /** The area on the plane of longitude and latitude, as the map draws it: positive for a ring in either direction. */
 const drawnM2 = (ring: Ring): number =>
-  Math.abs(
-    northwardAreaM2({ lngs: ring.map(([lng]) => lng), lats: ring.map(([, lat]) => lat), points: [] }, 0),
-  );
+  Math.abs(northwardAreaM2({ lngs: ring.map(([lng]) => lng), lats: ring.map(([, lat]) => lat) }, 0));
 const polygonM2 = (rings: readonly number[]): number =>
   rings.reduce((sum, areaM2, n) => sum + (n === 0 ? areaM2 : -areaM2), 0);
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
+import { type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
@@ -100,7 +99,7 @@ function filledCatalog(): AreaCatalog {
       createdAtMs: 0,
       revision: 1,
     };
-    areas.put({ ...stored, id, shape: compileShape(definition) });
+    areas.put({ ...stored, id, shape: compileShape(definition.geometry) });
   }
   return areas;
 }

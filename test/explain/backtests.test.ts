@@ -26,7 +26,7 @@ const EMPTY = Array.from({ length: 50 }, (_, n) => imeiOf(3_000 + n));
 let pod: MemoryPod;
 let request: BacktestRequest;
 const { definition } = validArea(TRIP_AREA);
-const shape = compileShape(definition);
+const shape = compileShape(definition.geometry);
 
 before(async () => {
   const { url } = await createDatabase();

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { toVertices } from '../../src/areas/area.ts';
-import { type Shape, shapeOf } from '../../src/areas/shape.ts';
+import { compileShape, type Shape } from '../../src/areas/shape.ts';
 import { crosses } from '../../src/explain/crossing.ts';
 import { distanceM } from '../../src/geo/distance.ts';
-import type { LatLng } from '../../src/geo/latLng.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { runs } from '../support/torture.ts';
 
 const circle = (lat: number, lng: number, radiusM: number): Shape =>
-  shapeOf({ type: 'circle', center: { lat, lng }, radiusM });
+  compileShape({ type: 'circle', center: { lat, lng }, radiusM });
 
 function crossesArea(shape: Shape, a: LatLng, b: LatLng): boolean {
   const outside = (place: LatLng) => ({ ...place, distanceM: shape.signedDistanceM(place.lat, place.lng) });
@@ -18,7 +18,7 @@ function crossesArea(shape: Shape, a: LatLng, b: LatLng): boolean {
 }
 
 describe('the way between two points', () => {
-  const track = shapeOf({
+  const track = compileShape({
     type: 'polyline',
     bufferM: 20,
     points: toVertices([

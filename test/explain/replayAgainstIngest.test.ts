@@ -94,7 +94,7 @@ async function ingested(
       measures: validArea(AREAS[0] as object).measures,
       createdAtMs: 0,
       revision: 1,
-      shape: compileShape(own),
+      shape: compileShape(own.geometry),
     });
   });
   const locked = new Map<number, LockedState>(
@@ -146,7 +146,7 @@ test(`a replay of stored points is what ingest made of them, by page, window and
   await fc.assert(
     fc.asyncProperty(fleet, async ({ area, dwells, batches: drawn, from, page }) => {
       const { definition } = validArea(AREAS[area] as object);
-      const shape = compileShape(definition);
+      const shape = compileShape(definition.geometry);
       const clocks = [FIRST_MS, FIRST_MS, FIRST_MS];
       const batches = drawn.map((batch) =>
         batch

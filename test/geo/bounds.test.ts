@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
+import { toVertices } from '../../src/areas/area.ts';
+import { compileShape } from '../../src/areas/shape.ts';
 import {
   type Bounds,
   circleBounds,
@@ -10,11 +12,9 @@ import {
   indexBoxes,
   ringBounds,
 } from '../../src/geo/bounds.ts';
-import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
-import { unwrapLine } from '../../src/geo/path.ts';
-import { unwrapRing } from '../../src/geo/ring.ts';
+import { distanceM } from '../../src/geo/distance.ts';
+import { unwrapLine, unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
-import { circleDistanceM, corridorDistanceM } from '../../src/geo/signedDistance.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, starRings, wrapLng } from './shapes.ts';
 
@@ -80,7 +80,7 @@ describe('circleBounds', () => {
           const bounds = circleBounds({ lat, lng }, radiusM);
           for (const [azimuth, share] of [...rays, ...CARDINAL]) {
             const { lat2, lon2 } = geodesic.Geodesic.WGS84.Direct(lat, lng, azimuth, radiusM * share);
-            if (circleDistanceM({ lat, lng }, radiusM, lat2 as number, lon2 as number) > 0) continue;
+            if (distanceM(lat, lng, lat2 as number, lon2 as number) > radiusM) continue;
             assertHolds(bounds, lat2 as number, wrapLng(lon2 as number));
           }
         },
@@ -140,7 +140,7 @@ describe('corridorBounds', () => {
             lng: wrapLng(at.lng + at.size * x),
           }));
           const path = unwrapLine(points);
-          const edges = buildEdgeIndex(path);
+          const shape = compileShape({ type: 'polyline', points: toVertices(points), bufferM });
           const bounds = corridorBounds(path, bufferM);
           for (let i = 1; i < path.lngs.length; i++) {
             for (let k = 0; k <= 36; k++) {
@@ -149,7 +149,7 @@ describe('corridorBounds', () => {
               const lng = path.lngs[i - 1]! + t * (path.lngs[i]! - path.lngs[i - 1]!);
               const { lat2, lon2 } = geodesic.Geodesic.WGS84.Direct(lat, lng, k * 10, bufferM * 0.9999999);
               const position = [lat2 as number, wrapLng(lon2 as number)] as const;
-              if (corridorDistanceM(edges, bufferM, ...position) <= 0) assertHolds(bounds, ...position);
+              if (shape.contains(...position)) assertHolds(bounds, ...position);
             }
           }
         },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import type { LatLng } from '../../src/geo/latLng.ts';
 import { ringMeasures } from '../../src/geo/measure.ts';
-import { doublePlanarArea, unwrapRing } from '../../src/geo/ring.ts';
+import { doublePlanarArea, unwrapRing } from '../../src/geo/path.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 
 type Rings = readonly (readonly LatLng[])[];
 

@@ -2,10 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
-import type { LatLng } from '../../src/geo/latLng.ts';
-import { unwrapRing } from '../../src/geo/ring.ts';
+import { simplify, unwrapRing } from '../../src/geo/path.ts';
 import { isSelfIntersecting } from '../../src/geo/selfIntersection.ts';
-import { simplify } from '../../src/geo/simplify.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 
 // Shapes for the tests of this folder: written down, random, and real.
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import type { StoredArea } from '../../src/areas/areaMeasures.ts';
+import type { StoredArea } from '../../src/areas/area.ts';
 import { deleteArea, insertArea, moveArea, updateArea } from '../../src/areas/areas.sql.ts';
 import { prunePast, trimPastShapes } from '../../src/history/past.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';

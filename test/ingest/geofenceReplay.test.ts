@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
+import { type AreaDefinition, type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { decodeStays, encodeStays } from '../../src/devices/stays/stays.ts';
 import { stepGeofences, watchedAreas } from '../../src/ingest/geofences/geofences.ts';
@@ -186,7 +185,7 @@ class ReplayPair {
   #put(id: number, worldId: number, drawn: DrawnGeometry, dwellSeconds: number): void {
     const definition = { name: `${id}`, color: '#3b82f6', externalId: null, dwellSeconds };
     const geometry = geometryOf(drawn);
-    const shape = compileShape({ ...definition, geometry });
+    const shape = compileShape(geometry);
     this.#areas.put({ ...areaOf(id, worldId, { ...definition, geometry }), shape });
     const contains = drawn.kind === 'circle' ? shape.contains : boxContains(drawn);
     this.#naive.areas.set(id, { id, worldId, dwellSeconds, contains });

@@ -25,7 +25,7 @@ async function startSetup(t: TestContext, areas: number, dwellSeconds: number, b
   const circle = { name: 'Yard', type: 'circle', center: HERE, radius_m: 500, dwell_seconds: dwellSeconds };
   const { definition, measures } = validArea({ ...('type' in body ? {} : circle), ...body });
   let asked = 0;
-  const compiled = compileShape(definition);
+  const compiled = compileShape(definition.geometry);
   const contains = (lat: number, lng: number) => {
     asked++;
     return compiled.contains(lat, lng);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { completeDraft } from '../../src/areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../src/areas/draft/parseDraft.ts';
+import { completeDraft, parseDraft } from '../../src/areas/areaDraft.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { invariant } from '../../src/lib/invariant.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
@@ -27,7 +26,7 @@ async function startSetup(t: TestContext, { devices = 1, areas = 0 }) {
   const complete = completeDraft(draft.value);
   invariant(complete.ok, 'it is complete');
   const { definition, measures } = complete.value;
-  const shape = compileShape(definition);
+  const shape = compileShape(definition.geometry);
   const put = (id: number, accountId: number, imei: string): void => {
     const worldId = side.fleet.anyDevice(imei)?.fields.worldId ?? 0;
     side.memory.areas.put({

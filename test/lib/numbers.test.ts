@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { numbers } from '../../src/geo/numbers.ts';
+import { numbers } from '../../src/geo/edgeIndex.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 test('every piece is empty at first, as long as was asked for, and shares no number with another', () => {

@@ -98,7 +98,7 @@ export const bench: BenchCase = {
 /** The step of the engine on points in memory. */
 function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
   const definition = polygonArea('Bench', RING);
-  const shape = compileShape(definition);
+  const shape = compileShape(definition.geometry);
   const count = smoke ? ENGINE_POINTS / 16 : ENGINE_POINTS;
   const columns = {
     count,

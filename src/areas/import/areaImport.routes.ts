@@ -2,26 +2,40 @@ import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
 import { ERRORS } from '../../http/errors.ts';
 import { answered, bodyOf } from '../../http/openapi/body.ts';
-import { envelope } from '../../http/openapi/commonSchemas.ts';
+import { envelope, ID } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { ref } from '../../http/openapi/schema.ts';
+import { choice, integer, list, ref, type Schema, shapeOf, text } from '../../http/openapi/schema.ts';
 import { choiceParameter, parameterError, readChoice } from '../../http/parameters/parameter.ts';
 import type { ChangePorts } from '../../http/ports.ts';
 import { notJsonAnswer } from '../../http/requestBody.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { geojson } from '../areaWrites.routes.ts';
-import { AREA_ERRORS } from '../draft/areaErrors.ts';
-
-import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
-import { IMPORT_LIMITS } from './importPlan.ts';
+import { AREA_ERRORS } from '../areaFields.ts';
+import { AREA_ERROR_CODES, EXAMPLE_AREA_BODIES } from '../areaView.ts';
+import {
+  dryRunImport,
+  IMPORT_WARNINGS,
+  type ImportReport,
+  type ImportWarning,
+  importAreas,
+} from './importAreas.ts';
+import {
+  IMPORT_LIMITS,
+  type ImportError,
+  MAX_IMPORT_VALUES,
+  type PlanReply,
+  READING_CODES,
+} from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
-import { MAX_IMPORT_VALUES, type PlanReply } from './planBody.ts';
 
 export const COLLECTION = {
   type: 'FeatureCollection',
   features: [
-    { type: 'Feature', geometry: geojson.geojson.geometry, properties: { name: 'Depot Rome', radius: 250 } },
+    {
+      type: 'Feature',
+      geometry: EXAMPLE_AREA_BODIES.geojson.geojson.geometry,
+      properties: { name: 'Depot Rome', radius: 250 },
+    },
     { type: 'Feature', geometry: { type: 'Point', coordinates: [12.5, 95] }, properties: { name: 'Typo' } },
   ],
 };
@@ -141,3 +155,60 @@ function importAnswer(report: ImportReport, dryRun: boolean): TextAnswer {
   const error = { code: 'VALIDATION_ERROR', message: 'no feature made a valid area', details: [] };
   return { status, body: JSON.stringify({ error, data }) };
 }
+
+const INDEX = integer('Of the feature, from 0.', { minimum: 0 });
+
+type Entry<Name extends 'created' | 'updated'> = ImportReport[Name][number];
+
+export const IMPORT_SCHEMAS = {
+  ImportInput: {
+    oneOf: [
+      ref('GeoJsonFeatureCollection'),
+      ref('GeoJsonFeature'),
+      ref('GeoJsonGeometry'),
+      {
+        type: 'object',
+        required: ['geojson'],
+        properties: {
+          geojson: {
+            oneOf: [ref('GeoJsonFeatureCollection'), ref('GeoJsonFeature'), ref('GeoJsonGeometry')],
+          },
+          dry_run: { type: 'boolean' },
+        },
+      },
+    ],
+  },
+  ImportReport: shapeOf<ImportReport & { dry_run: boolean; valid: number }>(
+    {
+      dry_run: { type: 'boolean' },
+      valid: integer('How many areas were made or would be.', { minimum: 0 }),
+      created: list(
+        shapeOf<Entry<'created'>>(
+          { index: INDEX, id: ID },
+          { optional: ['id'], description: 'id: not in a dry run.' },
+        ),
+      ),
+      updated: list(
+        shapeOf<Entry<'updated'>>({ index: INDEX, id: ID, external_id: text() }, { optional: ['id'] }),
+      ),
+      errors: list(ref('ImportError')),
+      warnings: list(shapeOf<ImportWarning>({ index: INDEX, code: choice([...IMPORT_WARNINGS]) })),
+      left_out: integer(
+        `How many features came after the first ${IMPORT_LIMITS.features} and were not looked at; missing when there were none.`,
+        { minimum: 1 },
+      ),
+    },
+    { optional: ['left_out'] },
+  ),
+  ImportError: shapeOf<ImportError>(
+    {
+      index: integer(
+        `Of the feature, from 0; -1 for the call as a whole (more than ${IMPORT_LIMITS.features} features).`,
+        { minimum: -1 },
+      ),
+      code: choice([...READING_CODES, ...AREA_ERROR_CODES, 'MULTI_GEOMETRY_EXTERNAL_ID']),
+      message: text('Of validation codes; codes of reading GeoJSON have none.'),
+    },
+    { optional: ['message'] },
+  ),
+} as const satisfies Readonly<Record<string, Schema>>;

@@ -1,15 +1,18 @@
-import type { FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing } from '../../lib/parseJson.ts';
+import type { FieldCode, FieldError } from '../../lib/fieldError.ts';
+import { isJsonObject, isMissing, parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { AreaDraft } from '../draft/areaDraft.ts';
-import { AREA_ERRORS } from '../draft/areaErrors.ts';
-import { completeDraft, type ValidArea } from '../draft/mergeDraft.ts';
-import { type OwnFields, readProperties } from '../draft/ownFields.ts';
-import { sentName } from '../draft/sentFields.ts';
-import { featureDraft } from './featureDraft.ts';
-import { type GeometryPart, isGeometryType, readGeometry } from './geojsonIn.ts';
-import { fieldImportError, type ImportError, readingImportError } from './importError.ts';
+import type { AreaType } from '../area.ts';
+import {
+  type AreaDraft,
+  completeDraft,
+  featureDraft,
+  type OwnFields,
+  readProperties,
+  type ValidArea,
+} from '../areaDraft.ts';
+import { AREA_ERRORS, readName } from '../areaFields.ts';
+import { GEOMETRY_ERRORS, type GeometryPart, isGeometryType, readGeometry } from '../geojson.ts';
 
 /**
  * What an import body asks for, as far as it is known without the stored areas; resolveImport does the rest. Plain
@@ -112,7 +115,7 @@ const MULTI_WITH_CODE = {
 /** The properties of one part of several: "name (1)", "name (2)", … */
 function numbered(properties: OwnFields, number: number): OwnFields {
   const { name } = properties;
-  return name?.ok ? { ...properties, name: sentName(`${name.value} (${number})`) } : properties;
+  return name?.ok ? { ...properties, name: readName(`${name.value} (${number})`) } : properties;
 }
 
 function* planParts(
@@ -147,4 +150,66 @@ function reportOnce(errors: readonly FieldError[], reported: Set<FieldError>): F
   const fresh = errors.filter((error) => error.field === 'points' || !reported.has(error));
   for (const error of errors) reported.add(error);
   return fresh;
+}
+
+/**
+ * Why a feature, or one part of it, makes no area: an element of an import's errors[]. Two families, which differ by
+ * `message`: codes of reading GeoJSON have none, validation codes of the resulting area and
+ * MULTI_GEOMETRY_EXTERNAL_ID have one.
+ */
+export interface ImportError {
+  /** The index of the feature, from 0; -1 for the call as a whole. */
+  readonly index: number;
+  readonly code: ReadingCode | FieldCode | 'MULTI_GEOMETRY_EXTERNAL_ID';
+  readonly message?: string;
+}
+
+export const READING_CODES = [
+  ...GEOMETRY_ERRORS,
+  'errCoordinates',
+  'errTooManyPoints',
+  'errPolygonMin',
+  'errPolylineMin',
+  'errTooManyFeatures',
+] as const;
+
+type ReadingCode = (typeof READING_CODES)[number];
+
+/** The validation code of a resulting area. */
+export function fieldImportError(index: number, { code, message }: FieldError): ImportError {
+  return { index, code, message };
+}
+
+/** What is wrong with the positions of a part, in the codes of reading; null when an area results. */
+function readingImportError(part: GeometryPart): ReadingCode | null {
+  const positions = part.type === 'point' ? part.center : part.points;
+  return positions.ok ? null : readingCode(part.type, positions.error.code);
+}
+
+/** Where a code of the first family says the same as one of the second, import uses the first. */
+function readingCode(type: AreaType, code: FieldCode): ReadingCode | null {
+  switch (code) {
+    case 'INVALID_COORDINATES':
+      return 'errCoordinates';
+    case 'TOO_MANY_POINTS':
+      return 'errTooManyPoints';
+    case 'TOO_FEW_POINTS':
+      return type === 'polygon' ? 'errPolygonMin' : 'errPolylineMin';
+    default:
+      return null;
+  }
+}
+
+/** What an import body asks for, what is wrong with it, or that it holds too much. Plain data: it crosses between processes. */
+export type PlanReply = Result<ImportPlan, readonly FieldError[] | 'too_many_values'>;
+
+/** Four times the values of 200 areas of 2000 points. */
+export const MAX_IMPORT_VALUES = 5_000_000;
+
+/** The plan of a body of at most `maxValues` values. Parsing it is one step, whatever its size. */
+export function* planBody(bytes: Uint8Array, maxValues: number): Steps<PlanReply> {
+  const json = parseJson(bytes, maxValues);
+  if (!json.ok) return fail(json.error === 'too_many_values' ? json.error : [AREA_ERRORS.bodyInvalid]);
+  yield;
+  return yield* planImport(json.value);
 }

@@ -4,9 +4,8 @@ import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { ok } from '../../lib/result.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
-import type { ImportItem } from './importPlan.ts';
+import { type ImportItem, type PlanReply, planBody } from './importPlan.ts';
 import type { ProcessReply } from './importProcess.ts';
-import { type PlanReply, planBody } from './planBody.ts';
 
 /** Bodies up to this size need no process, unless they hold more values than this. */
 const SMALL_BYTES = 256 * 1024;

@@ -1,7 +1,6 @@
 import { invariant } from '../../lib/invariant.ts';
 import { ok } from '../../lib/result.ts';
-import type { ImportItem } from './importPlan.ts';
-import { MAX_IMPORT_VALUES, type PlanReply, planBody } from './planBody.ts';
+import { type ImportItem, MAX_IMPORT_VALUES, type PlanReply, planBody } from './importPlan.ts';
 
 /**
  * What the process answers to a body: items of the plan in several messages, then the plan without them; or the error

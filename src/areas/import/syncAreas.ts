@@ -2,15 +2,18 @@ import { isDeepStrictEqual } from 'node:util';
 import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
 import { invariant } from '../../lib/invariant.ts';
-import { type AreaSize, growthOf } from '../areaQuota.ts';
+import { isExternalId } from '../areaFields.ts';
+import { type AreaSize, growthOf, lockAreaQuota } from '../areaQuota.sql.ts';
 import { deleteArea, lockArea, selectAreasByExternalId, selectExternalIds } from '../areas.sql.ts';
-import { lockAreaQuota } from '../areaUsage.sql.ts';
-import { isExternalId } from '../draft/externalId.ts';
 import type { AreaWriter } from '../saveArea.ts';
-import { dryRunImport, type ImportReport, importAreas } from './importAreas.ts';
-import { fieldImportError, type ImportError } from './importError.ts';
-import { type ImportItem, type ImportPlan, planImport } from './importPlan.ts';
-import { resolveImport } from './resolveImport.ts';
+import { dryRunImport, type ImportReport, importAreas, resolveImport } from './importAreas.ts';
+import {
+  fieldImportError,
+  type ImportError,
+  type ImportItem,
+  type ImportPlan,
+  planImport,
+} from './importPlan.ts';
 
 /** A feature of a file, and its place among all of them, from 0. */
 export interface FileFeature {

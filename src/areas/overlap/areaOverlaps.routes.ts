@@ -4,15 +4,24 @@ import type { BulkCalls } from '../../http/bulk/bulkCalls.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { integer, list, ref, shapeOf } from '../../http/openapi/schema.ts';
+import { integer, list, number, ref, shapeOf } from '../../http/openapi/schema.ts';
 import { idOf, malformedId } from '../../http/parameters/id.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';
-import { ONE_AREA } from '../areaExamples.ts';
+import { AREA_NAME, areaName, ONE_AREA } from '../areaView.ts';
 import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
 
-export const AREA_OVERLAPS: Operation = {
+export const OVERLAP_SCHEMAS = {
+  AreaOverlap: shapeOf<ReturnType<typeof overlapView>>({
+    area: AREA_NAME,
+    overlap_m2: number('Square metres that both have in common.', { minimum: 0 }),
+    share: number('Of the area that was asked about.', { minimum: 0, maximum: 1 }),
+    share_of_other: number('Of the other area.', { minimum: 0, maximum: 1 }),
+  }),
+};
+
+const AREA_OVERLAPS: Operation = {
   id: 'areaOverlaps',
   tag: 'Areas',
   summary: 'Find the areas that overlap an area',
@@ -99,10 +108,9 @@ function* answerOverlaps({ total, overlaps }: FoundOverlaps): Steps<Answer> {
 }
 
 /** Wire form. */
-export function overlapView({ other: { id, definition }, commonM2, share, shareOfOther }: Overlap) {
-  const { name, geometry, externalId } = definition;
+function overlapView({ other, commonM2, share, shareOfOther }: Overlap) {
   return {
-    area: { id, name, type: geometry.type, external_id: externalId },
+    area: areaName(other),
     overlap_m2: commonM2,
     share,
     share_of_other: shareOfOther,

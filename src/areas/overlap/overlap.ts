@@ -1,18 +1,20 @@
 import { type Bounds, circleBounds, corridorBounds } from '../../geo/bounds.ts';
 import { distanceM } from '../../geo/distance.ts';
 import { circleMeasures, ringAreaM2 } from '../../geo/measure.ts';
-import { unwrapLine } from '../../geo/path.ts';
-import { parallelRadiusM } from '../../geo/radii.ts';
-import { type Ring, unwrapRing } from '../../geo/ring.ts';
-import { RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import { type Ring, unwrapLine, unwrapRing } from '../../geo/path.ts';
+import { parallelRadiusM, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { type AreaGeometry, type Disc, type Track, toLatLngs } from '../area.ts';
-import { clipOverlapM2 } from './clipOverlap.ts';
-import type { Slices } from './intervals.ts';
-import { type PlanarRing, planarRing, type RingEdges, ringEdges, ringOverlapM2 } from './ringOverlap.ts';
-import { sliceOverlapM2 } from './sliceOverlap.ts';
-import { trackBands } from './trackBands.ts';
-import { trackSlices } from './trackSlices.ts';
+import { type AreaGeometry, type Circle, type Polyline, toLatLngs } from '../area.ts';
+import {
+  clipOverlapM2,
+  type PlanarRing,
+  planarRing,
+  type RingEdges,
+  ringEdges,
+  ringOverlapM2,
+} from './polygonOverlap.ts';
+import { trackBands, trackSlices } from './polylineOverlap.ts';
+import { type Slices, sliceOverlapM2 } from './sliceOverlap.ts';
 
 /** Vertices of two polygons that polygon-clipping usually intersects within a few milliseconds. */
 const CLIPPED_VERTICES_MAX = 1_000;
@@ -22,8 +24,8 @@ export interface Outline {
   readonly areaM2: number;
   readonly box: Box;
   /** Set for circles and places. */
-  readonly disc: Disc | null;
-  readonly track: Track | null;
+  readonly disc: Circle | null;
+  readonly track: Polyline | null;
   /** Set for polygons. */
   readonly polygon: PolygonOutline | null;
   /** New at each call: slices are read from south to north, once. */
@@ -158,7 +160,7 @@ const TOLERANCE_SHARE = 1e-7;
 const MAX_STEPS = 60;
 
 /** A circle or place: all positions within its radius by geodesic distance. */
-function discSlices({ center, radiusM }: Disc): Slices {
+function discSlices({ center, radiusM }: Circle): Slices {
   const { south, north } = circleBounds(center, radiusM);
   return {
     south,
@@ -251,7 +253,7 @@ function isBoxInside(
  * True when everything within a box is in a circle. Along a parallel and along a meridian the distance from a centre is
  * greatest at an end, so the corners decide. Not around a pole, where a circle has all longitudes.
  */
-function isBoxInDisc({ south, west, north, east }: Box, { center, radiusM }: Disc): boolean {
+function isBoxInDisc({ south, west, north, east }: Box, { center, radiusM }: Circle): boolean {
   if (north > STEADY_LAT || south < -STEADY_LAT) return false;
   return [south, north].every((lat) =>
     [west, east].every((lng) => distanceM(center.lat, center.lng, lat, lng) <= radiusM),
@@ -259,7 +261,7 @@ function isBoxInDisc({ south, west, north, east }: Box, { center, radiusM }: Dis
 }
 
 /** Where a circle is: in another one, apart from it, or null where it is partly inside, or around it. */
-function placeInDisc(disc: Disc, other: Disc): 'inside' | 'apart' | null {
+function placeInDisc(disc: Circle, other: Circle): 'inside' | 'apart' | null {
   const gapM = distanceM(disc.center.lat, disc.center.lng, other.center.lat, other.center.lng);
   if (gapM >= disc.radiusM + other.radiusM) return 'apart';
   return gapM + disc.radiusM <= other.radiusM ? 'inside' : null;

@@ -1,4 +1,4 @@
-import { type ShareAreaError, shareArea } from '../../areas/shareArea.ts';
+import { type ShareAreaError, shareArea } from '../../areas/saveArea.ts';
 import { fail, ok } from '../../lib/result.ts';
 import { defineCommand, type FleetCommand } from '../command.ts';
 import { required } from '../option.ts';

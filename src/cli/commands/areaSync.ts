@@ -2,9 +2,8 @@ import { Readable } from 'node:stream';
 import { parser } from 'stream-json';
 import { pick } from 'stream-json/filters/pick.js';
 import { streamArray } from 'stream-json/streamers/stream-array.js';
-import type { AreaSize } from '../../areas/areaQuota.ts';
-import type { ImportError } from '../../areas/import/importError.ts';
-import { IMPORT_LIMITS } from '../../areas/import/importPlan.ts';
+import type { AreaSize } from '../../areas/areaQuota.sql.ts';
+import { IMPORT_LIMITS, type ImportError } from '../../areas/import/importPlan.ts';
 import {
   type FileFeature,
   findSurplus,
@@ -15,8 +14,7 @@ import {
 import type { AreaWriter } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
-import type { CommandContext } from '../command.ts';
-import { type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
+import { type CommandContext, type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
 import { flag, operand, required } from '../option.ts';
 import { parseEmail } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';

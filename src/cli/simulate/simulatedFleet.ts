@@ -1,4 +1,4 @@
-import type { LatLng } from '../../geo/latLng.ts';
+import type { LatLng } from '../../geo/wgs84.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { formatIso } from '../../lib/isoTime.ts';
 import {

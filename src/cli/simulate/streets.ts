@@ -1,4 +1,4 @@
-import type { LatLng } from '../../geo/latLng.ts';
+import type { LatLng } from '../../geo/wgs84.ts';
 
 /**
  * A town of straight streets crossing at right angles, turned by a seeded angle around its centre. Streets run

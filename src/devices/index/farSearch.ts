@@ -1,6 +1,10 @@
 import { distanceM } from '../../geo/distance.ts';
-import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
-import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import {
+  EQUATORIAL_RADIUS_M,
+  POLAR_RADIUS_M,
+  RADIANS_PER_DEGREE,
+  writeSurfacePoint,
+} from '../../geo/wgs84.ts';
 import { type NearestHits, workOfDistance } from './nearestHits.ts';
 import { EMPTY, gapSq, HALF_DIAGONALS, HALVES, LATTICE_CENTRE, STEPS_PER_M } from './trie.ts';
 

@@ -1,5 +1,4 @@
-import { isLatLng } from '../../geo/latLng.ts';
-import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
+import { isLatLng, writeSurfacePoint } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';

@@ -1,4 +1,4 @@
-import { writeSurfacePoint } from '../../geo/surfacePoint.ts';
+import { writeSurfacePoint } from '../../geo/wgs84.ts';
 import { FarSearch } from './farSearch.ts';
 import { NearestHits, type NearHit, type Precedes } from './nearestHits.ts';
 import type { ColocatedDevices } from './overflowBucket.ts';

@@ -2,11 +2,9 @@ import type { KeyState } from '../../access/keyState.ts';
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaDefinition } from '../../areas/area.ts';
 import type { Area, AreaCatalog } from '../../areas/areaCatalog.memory.ts';
-import { EXAMPLE_AREA_BODIES } from '../../areas/areaExamples.ts';
-import { AREA_ERRORS } from '../../areas/draft/areaErrors.ts';
-import type { AreaWarning } from '../../areas/draft/areaWarning.ts';
-import { completeDraft } from '../../areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../areas/draft/parseDraft.ts';
+import { type AreaWarning, completeDraft, parseDraft } from '../../areas/areaDraft.ts';
+import { AREA_ERRORS } from '../../areas/areaFields.ts';
+import { EXAMPLE_AREA_BODIES } from '../../areas/areaView.ts';
 import { compileShape, type Shape } from '../../areas/shape.ts';
 import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../../http/answer.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
@@ -152,7 +150,7 @@ async function draftSubject(
   const valid = await turns.once(accountId, () => completeDraft(draft.value));
   if (!valid.ok) return fail(valid.error);
   const { definition, warnings } = valid.value;
-  const shape = await turns.once(accountId, () => compileShape(definition));
+  const shape = await turns.once(accountId, () => compileShape(definition.geometry));
   return ok({ definition, shape, warnings, area: null });
 }
 

@@ -1,5 +1,4 @@
-import { AREA_ERRORS } from '../../areas/draft/areaErrors.ts';
-import { AREA_LIMITS } from '../../areas/draft/areaLimits.ts';
+import { AREA_ERRORS, AREA_LIMITS } from '../../areas/areaFields.ts';
 import { IMEI } from '../../devices/imei.ts';
 import { AREA_EVENT } from '../../events/events.routes.ts';
 import { ID } from '../../http/openapi/commonSchemas.ts';

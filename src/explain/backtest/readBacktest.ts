@@ -1,4 +1,4 @@
-import { AREA_LIMITS } from '../../areas/draft/areaLimits.ts';
+import { AREA_LIMITS } from '../../areas/areaFields.ts';
 import { isImei } from '../../devices/imei.ts';
 import { DAY_MS, formatDuration } from '../../lib/durations.ts';
 import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';

@@ -1,9 +1,9 @@
 import { scopeMask } from '../../access/scopes.ts';
 import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
-import { shapeOf } from '../../areas/shape.ts';
+import { compileShape } from '../../areas/shape.ts';
 import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceViews.ts';
 import { distanceM } from '../../geo/distance.ts';
-import { isLatLng } from '../../geo/latLng.ts';
+import { isLatLng } from '../../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
@@ -139,7 +139,7 @@ function readPlace(query: Query): Result<Place | { readonly areaId: number }, An
 
 /** The closest point is the one nearest to the centre. */
 function circle(lat: number, lng: number, radiusM: number): Place {
-  const { contains, boxes } = shapeOf({ type: 'circle', center: { lat, lng }, radiusM });
+  const { contains, boxes } = compileShape({ type: 'circle', center: { lat, lng }, radiusM });
   return { contains, boxes, closenessM: (pointLat, pointLng) => distanceM(lat, lng, pointLat, pointLng) };
 }
 

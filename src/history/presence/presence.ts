@@ -1,6 +1,5 @@
 import type { IndexBox } from '../../geo/bounds.ts';
-import type { Steps } from '../../lib/workTurns.ts';
-import { Pace } from '../../lib/workTurns.ts';
+import { Pace, type Steps } from '../../lib/workTurns.ts';
 
 /** The place that is asked about. */
 export interface Place {

@@ -4,7 +4,7 @@ import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Answer, validationAnswer } from '../answer.ts';
 import { ERRORS, type ErrorCode } from '../errors.ts';
 import type { RequestBodyDescription } from '../openapi/operation.ts';
-import { ref } from '../openapi/schema.ts';
+import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from '../openapi/schema.ts';
 import { jsonBody } from '../requestBody.ts';
 import type { RequestBody } from '../route.ts';
 import { TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
@@ -29,6 +29,43 @@ export const BATCH_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamp
     'too much work': [TOO_MUCH_BULK_WORK],
   },
 };
+
+const REF_SENT: Schema = {
+  oneOf: [text(undefined, { maxLength: BATCH_LIMITS.refMaxChars }), number()],
+  description: 'Your own name of the point; its item repeats it.',
+};
+const REF: Schema = { oneOf: [nullable(text()), number()], description: 'As it was sent; null without one.' };
+
+/** A batch whose points have these optional fields. A point that is out of range is an error of its own item. */
+export function batchInput(optional: Readonly<Record<string, Schema>> = {}): Schema {
+  const point = { ref: REF_SENT, lat: number('Degrees north.'), lng: number('Degrees east.'), ...optional };
+  const points = shapeOf<Record<string, unknown>>(point, { optional: ['ref', ...Object.keys(optional)] });
+  return shapeOf<{ points: unknown }>({
+    points: list(points, { minItems: 1, maxItems: BATCH_LIMITS.points }),
+  });
+}
+
+/** What a batch answers for one point. */
+export function batchItem(result: string, schema: Schema, codes: readonly ErrorCode[]): Schema {
+  const error = shapeOf<{ code: string; message: string }>({ code: choice(codes), message: text() });
+  return {
+    ...shapeOf<Record<string, unknown>>(
+      { ref: REF, [result]: schema, error },
+      { optional: [result, 'error'] },
+    ),
+    description: `Has \`${result}\`, or \`error\` when this point cannot be answered.`,
+  };
+}
+
+/** What is wrong with a batch as a whole. */
+export const BATCH_FIELD_ERROR = shapeOf<FieldError>(
+  {
+    field: nullable(choice(['points'], 'null: the body as a whole.')),
+    code: choice(['REQUIRED', 'INVALID', 'LIMIT_REACHED', 'INVALID_BODY']),
+    message: text(),
+  },
+  { description: 'What is wrong with a batch as a whole.' },
+);
 
 export const OUT_OF_RANGE = { ref: 'stop 18', lat: 95, lng: 12.5 };
 

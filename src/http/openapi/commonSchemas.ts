@@ -1,4 +1,4 @@
-import type { LatLng } from '../../geo/latLng.ts';
+import type { LatLng } from '../../geo/wgs84.ts';
 import { integer, number, type Schema, shapeOf } from './schema.ts';
 
 export const LATITUDE: Schema = { type: 'number', minimum: -90, maximum: 90 };

@@ -1,5 +1,5 @@
 import { isImei } from '../../devices/imei.ts';
-import { isLatLng } from '../../geo/latLng.ts';
+import { isLatLng } from '../../geo/wgs84.ts';
 import { MINUTE_MS } from '../../lib/durations.ts';
 import { formatIso, parseIsoMs } from '../../lib/isoTime.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';

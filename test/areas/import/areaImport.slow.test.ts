@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { areaPod, CIRCLE, gist } from '../../support/http/areas.ts';
 import type { Reply } from '../../support/pod.ts';
-import { multiPolygon, polygon } from '../geojson.ts';
+import { multiPolygon, polygon } from '../reads/geojson.ts';
 import { BOW_TIE, collection, FAR_RING, feature, HOLE, LINE, POLYGON, RING } from './importBodies.ts';
 
 // Which bodies make which areas, and every error and warning, are tables in test/areas/import; each code is the answer

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AreaGeometry } from '../../../src/areas/area.ts';
-import { multiLineString, multiPoint, multiPolygon, polygon } from '../geojson.ts';
+import { multiLineString, multiPoint, multiPolygon, polygon } from '../reads/geojson.ts';
 import {
   circleOf,
   create,
@@ -14,7 +14,7 @@ import {
   SQUARE,
   trackOf,
   wrapped,
-} from '../newArea.ts';
+} from '../writes/newArea.ts';
 
 describe('a GeoJSON wrapper makes the area that the conversion table says', () => {
   const point = { type: 'Point', coordinates: [12.5, 41.9, 37] };

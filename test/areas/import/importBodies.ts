@@ -1,4 +1,4 @@
-import { lineString, path, polygon } from '../geojson.ts';
+import { lineString, path, polygon } from '../reads/geojson.ts';
 // GeoJSON of every kind that an import may hold.
 
 export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { IMPORT_LIMITS, planImport } from '../../../src/areas/import/importPlan.ts';
-import { resolveImport } from '../../../src/areas/import/resolveImport.ts';
 import { runs } from '../../support/torture.ts';
-import { anyImport } from '../arbitraries.ts';
-import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from '../geojson.ts';
+import { anyImport } from '../draft/arbitraries.ts';
+import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
 import {
   BOW_TIE,
   coded,
@@ -22,7 +22,7 @@ import {
   RING,
   resolve,
   run,
-} from '../importing.ts';
+} from './importing.ts';
 
 describe('a body that is no GeoJSON at all is refused as a whole', () => {
   const rows: readonly (readonly [title: string, body: unknown, error: string])[] = [

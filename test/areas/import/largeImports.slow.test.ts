@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { areaPod, gist } from '../../support/http/areas.ts';
 import { OWNER } from '../../support/ownerPod.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
-import { polygon } from '../geojson.ts';
+import { polygon } from '../reads/geojson.ts';
 import { collection, feature } from './importBodies.ts';
 
 const MB = 1024 * 1024;

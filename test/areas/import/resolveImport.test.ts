@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lineString, multiPolygon, path, polygon } from '../geojson.ts';
-import { coded, collection, errorsOf, FAR_RING, feature, POINT, RING, resolve } from '../importing.ts';
+import { lineString, multiPolygon, path, polygon } from '../reads/geojson.ts';
+import { coded, collection, errorsOf, FAR_RING, feature, POINT, RING, resolve } from './importing.ts';
 
 describe('a feature with a code updates the area that has it', () => {
   const stored = new Map(

@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
-import { clipOverlapM2 } from '../../../src/areas/overlap/clipOverlap.ts';
 import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
-import { ringOverlapM2 } from '../../../src/areas/overlap/ringOverlap.ts';
+import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygonOverlap.ts';
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
-import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/radii.ts';
+import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/wgs84.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { readData, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
@@ -251,9 +250,7 @@ describe('the ways to measure an overlap', () => {
         () => track(between(300, 2_000), ...anyStar(lat, lng, 0.05).slice(0, 4)),
       ];
       const [a, b] = [0, 1].map((n) => kinds[(run + n * 2) % 3]?.()) as [AreaGeometry, AreaGeometry];
-      const [shapeA, shapeB] = [a, b].map((geometry) =>
-        compileShape({ name: '', color: '', externalId: null, dwellSeconds: 0, geometry }),
-      ) as [ReturnType<typeof compileShape>, ReturnType<typeof compileShape>];
+      const [shapeA, shapeB] = [compileShape(a), compileShape(b)];
       // Nearly a rectangle: the parallels are weighed by their length in its middle.
       const half = 0.12;
       let hits = 0;

@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
 import { clipRing } from '../../../bench/contenders/clipRing.ts';
-import { cutRing } from '../../../src/geo/antimeridian/cutRing.ts';
-import type { LatLng } from '../../../src/geo/latLng.ts';
-import { doublePlanarArea, unwrapRing } from '../../../src/geo/ring.ts';
+import { cutRing } from '../../../src/geo/antimeridianCut.ts';
+import { doublePlanarArea, unwrapRing } from '../../../src/geo/path.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import { hardRings, starRings } from '../shapes.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { cutLine } from '../../../src/geo/antimeridian/cutLine.ts';
-import { rejoinLines } from '../../../src/geo/antimeridian/rejoinLines.ts';
+import { cutLine } from '../../../src/geo/antimeridianCut.ts';
+import { rejoinLines } from '../../../src/geo/antimeridianRejoin.ts';
 import { pathLengthM } from '../../../src/geo/measure.ts';
 import { unwrapLine } from '../../../src/geo/path.ts';
 import { runs } from '../../support/torture.ts';

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { crossingLat } from '../../../src/geo/antimeridian/antimeridian.ts';
-import { cutRing } from '../../../src/geo/antimeridian/cutRing.ts';
-import { rejoinRings } from '../../../src/geo/antimeridian/rejoinRings.ts';
+import { crossingLat, cutRing } from '../../../src/geo/antimeridianCut.ts';
+import { rejoinRings } from '../../../src/geo/antimeridianRejoin.ts';
 import { ringBounds } from '../../../src/geo/bounds.ts';
 import { ringMeasures } from '../../../src/geo/measure.ts';
-import { doublePlanarArea, unwrapRing } from '../../../src/geo/ring.ts';
+import { doublePlanarArea, unwrapRing } from '../../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
 import { isSelfIntersecting, isSimpleChain } from '../../../src/geo/selfIntersection.ts';
 import { runs } from '../../support/torture.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { rejoinRings } from '../../../src/geo/antimeridian/rejoinRings.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { rejoinRings } from '../../../src/geo/antimeridianRejoin.ts';
+import { unwrapRing } from '../../../src/geo/path.ts';
 import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
 import { assertClose, assertSameRings, oneName, sumOfAreas } from '../sameRings.ts';
 import { parsePoints } from '../shapes.ts';

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
-import { type Shape, shapeOf } from '../../../src/areas/shape.ts';
+import { compileShape, type Shape } from '../../../src/areas/shape.ts';
 import { buildEdgeIndex, type EdgeIndex, VERTEX_STRIDE } from '../../../src/geo/edgeIndex.ts';
-import type { LatLng } from '../../../src/geo/latLng.ts';
+import { ReachBox } from '../../../src/geo/edgeProjection.ts';
+import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/nearestEdge.ts';
 import { type Path, unwrapLine } from '../../../src/geo/path.ts';
-import { ReachBox } from '../../../src/geo/reachBox.ts';
-import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/signedDistance.ts';
-import { writeSurfacePoint } from '../../../src/geo/surfacePoint.ts';
+import { type LatLng, writeSurfacePoint } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import { nearestBySampling } from '../nearestBySampling.ts';
 import { wrapLng } from '../shapes.ts';
@@ -220,7 +219,7 @@ function assertNear(actualM: number, expectedM: number, { lat, lng }: LatLng): v
 
 function trackOf(points: readonly LatLng[], bufferM: number): Shape {
   const geometry: AreaGeometry = { type: 'polyline', points: toVertices(points), bufferM };
-  return shapeOf(geometry);
+  return compileShape(geometry);
 }
 
 function isIn(boxes: Shape['boxes'], lat: number, lng: number): boolean {

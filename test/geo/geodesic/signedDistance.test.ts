@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { toVertices } from '../../../src/areas/area.ts';
+import { compileShape, type Shape } from '../../../src/areas/shape.ts';
 import { buildEdgeIndex } from '../../../src/geo/edgeIndex.ts';
-import type { LatLng } from '../../../src/geo/latLng.ts';
-import { unwrapLine } from '../../../src/geo/path.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
+import { unwrapLine, unwrapRing } from '../../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
-import {
-  circleDistanceM,
-  corridorDistanceM,
-  nearestEdgeM,
-  ringDistanceM,
-} from '../../../src/geo/signedDistance.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import { assertPromise, geodesicM, nearestBySampling } from '../nearestBySampling.ts';
 import {
@@ -145,12 +141,13 @@ describe('the signed distance', () => {
         (points, queries) => {
           const ring = unwrapRing(points);
           const index = buildRingIndex(ring);
+          const shape = polygonOf(points);
           const near = queries.map(([y, x]) => ({
             lat: Math.max(-90, Math.min(90, points[0]!.lat + y)),
             lng: wrapLng(points[0]!.lng + x),
           }));
           for (const { lat, lng } of [...points, ...near]) {
-            const distance = ringDistanceM(index, lat, lng);
+            const distance = shape.signedDistanceM(lat, lng);
             const side = ringSide(index, lat, lng);
             assert.equal(Math.sign(distance), side === 'in' ? -1 : side === 'on' ? 0 : 1);
             assert.ok(Math.abs(Math.abs(distance) - nearestEdgeM(index.edges, lat, lng)) < 1e-6);
@@ -163,43 +160,50 @@ describe('the signed distance', () => {
 
   test('the distance of a polygon does not depend on the first vertex, the winding or the place on the globe', () => {
     const points = parsePoints('0 10, 5 10, 6 14, 3 12, 0 15');
-    const expected = ringDistanceM(buildRingIndex(unwrapRing(points)), 11.5, 2.25);
+    const expected = polygonOf(points).signedDistanceM(11.5, 2.25);
     for (const degrees of [0, 90, 177, -178, 180]) {
       for (const variant of [points, points.toReversed(), [...points.slice(3), ...points.slice(0, 3)]]) {
-        const index = buildRingIndex(unwrapRing(shifted(variant, degrees)));
-        const actual = ringDistanceM(index, 11.5, wrapLng(2.25 + degrees));
+        const actual = polygonOf(shifted(variant, degrees)).signedDistanceM(11.5, wrapLng(2.25 + degrees));
         assert.ok(expected < 0 && Math.abs(actual / expected - 1) < 1e-9, `${degrees}`);
       }
     }
   });
 
   test('the distance of a polygon keeps its sign next to the boundary, where it rounds to 0', () => {
-    const index = buildRingIndex(unwrapRing(parsePoints('0 0, 4 0, 4 4, 0 4')));
+    const shape = polygonOf(parsePoints('0 0, 4 0, 4 4, 0 4'));
     const [insideM, outsideM] = [
-      ringDistanceM(index, Number.MIN_VALUE, 2),
-      ringDistanceM(index, -Number.MIN_VALUE, 2),
+      shape.signedDistanceM(Number.MIN_VALUE, 2),
+      shape.signedDistanceM(-Number.MIN_VALUE, 2),
     ];
     assert.ok(insideM < 0 && insideM > -1e-6, `${insideM}`);
     assert.ok(outsideM > 0 && outsideM < 1e-6, `${outsideM}`);
-    assert.ok(Object.is(ringDistanceM(index, 0, 2), 0));
+    assert.ok(Object.is(shape.signedDistanceM(0, 2), 0));
   });
 
-  test('the distance of a track counts from its margin', () => {
-    const edges = buildEdgeIndex(unwrapLine(parsePoints('179.9 65, -179.9 65.1')));
+  test('the distance of a polyline counts from its buffer', () => {
+    const line = parsePoints('179.9 65, -179.9 65.1');
+    const edges = buildEdgeIndex(unwrapLine(line));
+    const distanceM = (bufferM: number, lat: number, lng: number) =>
+      compileShape({ type: 'polyline', points: toVertices(line), bufferM }).signedDistanceM(lat, lng);
     const offM = nearestEdgeM(edges, 65.2, 180);
     assert.ok(offM > 10_000);
-    assert.equal(corridorDistanceM(edges, 50, 65.2, 180), offM - 50);
-    assert.equal(corridorDistanceM(edges, offM, 65.2, 180), 0);
-    assert.equal(corridorDistanceM(edges, 50, 65.1, -179.9), -50);
+    assert.equal(distanceM(50, 65.2, 180), offM - 50);
+    assert.equal(distanceM(offM, 65.2, 180), 0);
+    assert.equal(distanceM(50, 65.1, -179.9), -50);
   });
 
   test('the distance of a circle counts from its radius', () => {
     const center = { lat: -17, lng: 179.999 };
+    const shape = compileShape({ type: 'circle', center, radiusM: 100 });
     const offM = geodesicM(-17, 179.999, -17.01, -179.99);
-    assert.ok(Math.abs(circleDistanceM(center, 100, -17.01, -179.99) - (offM - 100)) < 1e-6);
-    assert.equal(circleDistanceM(center, 100, -17, 179.999), -100);
+    assert.ok(Math.abs(shape.signedDistanceM(-17.01, -179.99) - (offM - 100)) < 1e-6);
+    assert.equal(shape.signedDistanceM(-17, 179.999), -100);
   });
 });
+
+function polygonOf(points: readonly LatLng[]): Shape {
+  return compileShape({ type: 'polygon', points: toVertices(points) });
+}
 
 describe('real boundaries', { skip: missingRealData('lazio-municipalities.geojson') }, () => {
   test('the distance of a real boundary is that to its nearest point, inside and outside', () => {

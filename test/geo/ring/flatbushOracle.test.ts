@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FlatbushEdges } from '../../../bench/contenders/flatbushEdges.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
+import { unwrapRing } from '../../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
-import { nearestEdgeM } from '../../../src/geo/signedDistance.ts';
 import { runs } from '../../support/torture.ts';
 import { starRings, wrapLng } from '../shapes.ts';
 

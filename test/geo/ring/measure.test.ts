@@ -2,11 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { ringCentroid } from '../../../src/geo/centroid.ts';
-import type { LatLng } from '../../../src/geo/latLng.ts';
-import { circleMeasures, pathLengthM, ringMeasures } from '../../../src/geo/measure.ts';
-import { unwrapLine } from '../../../src/geo/path.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { circleMeasures, pathLengthM, ringCentroid, ringMeasures } from '../../../src/geo/measure.ts';
+import { unwrapLine, unwrapRing } from '../../../src/geo/path.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import {
   missingRealData,

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { unwrapLine } from '../../../src/geo/path.ts';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { unwrapLine, unwrapRing } from '../../../src/geo/path.ts';
 import { parsePoints } from '../shapes.ts';
 
 type Expected = { lngs: number[]; lats?: number[]; pole?: 'north' | 'south'; turns?: number };

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { orient2d } from 'robust-predicates';
-import { unwrapRing } from '../../../src/geo/ring.ts';
+import { unwrapRing } from '../../../src/geo/path.ts';
 import { isSelfIntersecting } from '../../../src/geo/selfIntersection.ts';
 import { runs } from '../../support/torture.ts';
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { openRing, simplify } from '../../../src/geo/simplify.ts';
+import { openRing, simplify } from '../../../src/geo/path.ts';
 import { parsePoints } from '../shapes.ts';
 
 /** Latitudes in units of about 1.1 cm, on the equator. */

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CidrSet } from '../../../src/access/cidrSet.ts';
+import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
+import { isExternalId } from '../../../src/areas/areaFields.ts';
 import { isIdempotencyKey } from '../../../src/areas/createOnce.ts';
-import { isExternalId } from '../../../src/areas/draft/externalId.ts';
-import { completeDraft, mergeDraft } from '../../../src/areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
 import { isImei } from '../../../src/devices/imei.ts';
 import { parseEventTypeFilter } from '../../../src/events/fleetEvent.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../../src/webhooks/endpoint.ts';

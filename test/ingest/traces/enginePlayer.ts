@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import type { AreaDefinition } from '../../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
-import { completeDraft, mergeDraft } from '../../../src/areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
+import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { decodeStays, encodeStays } from '../../../src/devices/stays/stays.ts';
 import { geofenceEventData } from '../../../src/events/fleetEvent.ts';
@@ -126,7 +125,7 @@ export class EnginePlayer {
 
   #put(id: number, worldId: number, { definition, measures }: Defined): void {
     const stored = { id, worldId, accountId: 1, definition, measures, createdAtMs: 0, revision: 1 };
-    this.#areas.put({ ...stored, shape: compileShape(definition) });
+    this.#areas.put({ ...stored, shape: compileShape(definition.geometry) });
   }
 
   #area(name: string): Area {

@@ -6,8 +6,8 @@ import type { AccessDecision, Authorizer } from '../../../src/access/authorizer.
 import { CidrSet, type Network, parseNetwork } from '../../../src/access/cidrSet.ts';
 import type { ClientAddress } from '../../../src/access/clientAddress.ts';
 import { scopeMask } from '../../../src/access/scopes.ts';
+import { areaMeasures } from '../../../src/areas/area.ts';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { areaReadRoutes } from '../../../src/areas/areaReads.routes.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 import { deviceRoutes } from '../../../src/devices/devices.routes.ts';
@@ -139,7 +139,7 @@ function smallMemory(): SideMemory {
     definition,
     measures: areaMeasures(circle),
   };
-  areas.put({ ...stored, shape: compileShape(definition) });
+  areas.put({ ...stored, shape: compileShape(definition.geometry) });
   return { fleet, areas };
 }
 

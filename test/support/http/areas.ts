@@ -1,5 +1,4 @@
-import { completeDraft, type ValidArea } from '../../../src/areas/draft/mergeDraft.ts';
-import { parseDraft } from '../../../src/areas/draft/parseDraft.ts';
+import { completeDraft, parseDraft, type ValidArea } from '../../../src/areas/areaDraft.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { type OwnerPod, ownerPod } from '../ownerPod.ts';
 import { type PodAddress, type Reply, request } from '../pod.ts';

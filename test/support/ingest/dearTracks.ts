@@ -1,4 +1,4 @@
-import type { LatLng } from '../../../src/geo/latLng.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
 
 /** Metres of a degree of latitude, and of longitude on the equator. */
 const LAT_DEGREE_M = 110_574;

@@ -1,5 +1,5 @@
+import { areaMeasures } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
-import { areaMeasures } from '../../../src/areas/areaMeasures.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
 
 /** A polygon around a place that follows from its id. */
@@ -19,5 +19,5 @@ export function smallPolygon(id: number, worldId: number, vertices: number): Are
   } as const;
   const measures = areaMeasures(definition.geometry);
   const stored = { id, worldId, accountId: worldId, definition, measures, createdAtMs: 0, revision: 1 };
-  return { ...stored, shape: compileShape(definition) };
+  return { ...stored, shape: compileShape(definition.geometry) };
 }

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import type { AreaDefinition } from '../../../src/areas/area.ts';
+import type { AreaQuota } from '../../../src/areas/areaQuota.sql.ts';
+import { type ImportOutcome, resolveImport } from '../../../src/areas/import/importAreas.ts';
+import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
+import { lineString, path, polygon } from '../reads/geojson.ts';
+
+export const RING = path([12.4, 41.9], [12.5, 41.9], [12.5, 42], [12.4, 42], [12.4, 41.9]);
+export const FAR_RING = RING.map(([lng, lat]) => [lng! + 1, lat!]);
+export const BOW_TIE = path([0, 0], [1, 1], [1, 0], [0, 1], [0, 0]);
+export const POLYGON = polygon(RING);
+export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
+export const LINE = lineString([12.4, 41.9], [12.5, 42]);
+
+export const feature = (geometry: unknown, properties: unknown = { name: 'A' }) => ({
+  type: 'Feature',
+  geometry,
+  properties,
+});
+export const collection = (...features: unknown[]) => ({ type: 'FeatureCollection', features });
+export const coded = (external_id: string, properties: object = {}, geometry: object = POINT) =>
+  feature(geometry, { name: 'A', external_id, ...properties });
+
+export function run<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+export function plan(body: unknown): ImportPlan {
+  const planned = run(planImport(body));
+  assert.ok(planned.ok, JSON.stringify(planned));
+  return planned.value;
+}
+
+/** Room for everything. */
+export const NO_QUOTA: AreaQuota = { areas: 0, vertices: 0, maxAreas: Infinity, maxVertices: Infinity };
+
+const NOTHING_STORED = new Map<string, AreaDefinition>();
+
+export function resolve(
+  body: unknown,
+  stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED,
+  quota = NO_QUOTA,
+): ImportOutcome {
+  return run(resolveImport(plan(body), (externalId) => stored.get(externalId), quota));
+}
+
+export const errorsOf = (outcome: ImportOutcome) =>
+  outcome.errors.map(({ index, code }) => `${index} ${code}`);
+export const namesOf = (outcome: ImportOutcome) => outcome.writes.map(({ area }) => area.definition.name);

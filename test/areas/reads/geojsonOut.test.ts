@@ -1,0 +1,292 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  areaMeasures,
+  toLatLngs,
+  toVertices,
+} from '../../../src/areas/area.ts';
+import { completeDraft, mergeDraft, parseDraft, type ValidArea } from '../../../src/areas/areaDraft.ts';
+import { type AreaFeature, areaFeature } from '../../../src/areas/geojson.ts';
+import { resolveImport } from '../../../src/areas/import/importAreas.ts';
+import { planImport } from '../../../src/areas/import/importPlan.ts';
+import { unwrapRing } from '../../../src/geo/path.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
+import { runs } from '../../support/torture.ts';
+import { anyDefinition } from '../definitions.ts';
+import { NO_QUOTA } from '../import/importing.ts';
+
+const at = (lat: number, lng: number): LatLng => ({ lat, lng });
+const define = (geometry: AreaGeometry): AreaDefinition => ({
+  name: 'A',
+  color: '#102030',
+  geometry,
+  externalId: 'x:1',
+  dwellSeconds: 60,
+});
+const polygon = (...points: LatLng[]) => define({ type: 'polygon', points: toVertices(points) });
+const track = (...points: LatLng[]) => define({ type: 'polyline', points: toVertices(points), bufferM: 70 });
+const disc = (type: 'circle' | 'point', center: LatLng, radiusM: number) => define({ type, center, radiusM });
+
+/** As it arrives at the other end. */
+function exported(definition: AreaDefinition): AreaFeature {
+  const measures = areaMeasures(definition.geometry);
+  return JSON.parse(JSON.stringify(areaFeature({ id: 7, definition, measures, createdAtMs: 0 })));
+}
+
+function imported(body: unknown): ValidArea {
+  const plan = run(planImport(body));
+  assert.ok(plan.ok);
+  const outcome = run(resolveImport(plan.value, () => undefined, NO_QUOTA));
+  assert.deepEqual(outcome.errors, []);
+  assert.deepEqual(outcome.warnings, []);
+  const [write] = outcome.writes;
+  assert.ok(write && outcome.writes.length === 1, 'one area comes back');
+  return write.area;
+}
+
+function run<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const step = steps.next();
+    if (step.done) return step.value;
+  }
+}
+
+test('a feature has what the API document lists', () => {
+  const definition = disc('circle', at(41.9, 12.5), 200);
+  const { areaM2, perimeterM } = areaMeasures(definition.geometry);
+  assert.deepEqual(exported(definition), {
+    type: 'Feature',
+    id: 7,
+    geometry: { type: 'Point', coordinates: [12.5, 41.9] },
+    properties: {
+      id: 7,
+      name: 'A',
+      color: '#102030',
+      type: 'circle',
+      radius: 200,
+      bufferDistance: null,
+      external_id: 'x:1',
+      dwell_seconds: 60,
+      metrics: { area_m2: areaM2, perimeter_m: perimeterM, length_m: null },
+      created_at: '1970-01-01T00:00:00.000Z',
+    },
+  });
+  const { properties } = exported(track(at(1, 2), at(3, 4)));
+  assert.deepEqual([properties.type, properties.radius, properties.bufferDistance], ['polyline', null, 70]);
+});
+
+describe('the geometry of a feature is', () => {
+  const rows: readonly (readonly [
+    title: string,
+    definition: AreaDefinition,
+    type: string,
+    coordinates: unknown,
+  ])[] = [
+    ['a Point for a place', disc('point', at(1, 2), 5), 'Point', [2, 1]],
+    [
+      'a LineString for a track',
+      track(at(1, 2), at(3, 4)),
+      'LineString',
+      [
+        [2, 1],
+        [4, 3],
+      ],
+    ],
+    [
+      'a closed ring for a polygon',
+      polygon(at(0, 0), at(0, 10), at(10, 10)),
+      'Polygon',
+      [
+        [
+          [0, 0],
+          [10, 0],
+          [10, 10],
+          [0, 0],
+        ],
+      ],
+    ],
+    [
+      'two lines for a track over the antimeridian',
+      track(at(66, 170), at(68, -170)),
+      'MultiLineString',
+      [
+        [
+          [170, 66],
+          [180, 67],
+        ],
+        [
+          [-180, 67],
+          [-170, 68],
+        ],
+      ],
+    ],
+  ];
+  for (const [title, definition, type, coordinates] of rows) {
+    test(title, () => assert.deepEqual(exported(definition).geometry, { type, coordinates }));
+  }
+
+  test('closed counter-clockwise rings for a polygon, none longer than the map is wide', () => {
+    const isPolygon = anyDefinition.filter(({ geometry }) => geometry.type === 'polygon');
+    const property = fc.property(isPolygon, (definition) => {
+      const { geometry } = exported(definition);
+      assert.ok(geometry.type === 'Polygon' || geometry.type === 'MultiPolygon');
+      const polygons = geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates;
+      assert.ok(polygons.length > (geometry.type === 'Polygon' ? 0 : 1));
+      for (const [ring, ...holes] of polygons) {
+        assert.ok(ring && holes.length === 0 && ring.length >= 4);
+        assert.deepEqual(ring[0], ring.at(-1));
+        assert.ok(signedArea(ring) > 0);
+        for (const [i, [lng, lat]] of ring.slice(1).entries()) {
+          const alongPole = Math.abs(lat) === 90 && ring[i]![1] === lat;
+          assert.ok(
+            alongPole || Math.abs(lng - ring[i]![0]) <= 180,
+            'a reader that knows no antimeridian sees the same',
+          );
+        }
+      }
+    });
+    fc.assert(property, { seed: 20_260_315, numRuns: runs(75) });
+  });
+});
+
+describe('what was exported can be imported', () => {
+  const rows: readonly (readonly [title: string, definition: AreaDefinition])[] = [
+    ['a circle', disc('circle', at(41.9, 12.5), 200)],
+    ['a circle of 25 m', disc('circle', at(41.9, 12.5), 25)],
+    ['a place', disc('point', at(41.9, 12.5), 50)],
+    ['a place of half a metre', disc('point', at(41.9, 12.5), 0.5)],
+    ['a place larger than any other circle', disc('point', at(41.9, 12.5), 100_000)],
+    ['a circle on the date line', disc('circle', at(0, 180), 100_000)],
+    ['a circle on the pole', disc('circle', at(-90, -180), 100_000)],
+    ['a track', track(at(1, 2), at(3, 4), at(1, 4))],
+    ['a track through Chukotka', track(at(66, 170), at(66.5, -175), at(66, -170))],
+    [
+      'a track to and fro over the antimeridian',
+      track(at(0, 179), at(1, -179), at(2, 179), at(3, -179), at(4, 179)),
+    ],
+    ['a track with a vertex on the antimeridian', track(at(0, 179), at(1.5, 180), at(2, -179))],
+    ['a track along the antimeridian', track(at(0, 180), at(1, 180), at(2, -179))],
+    ['a track that closes', track(at(0, 179), at(1, -179), at(2, 179), at(0, 179))],
+    ['a polygon', polygon(at(0, 0), at(0, 10), at(10, 10))],
+    ['a polygon the other way around', polygon(at(0, 0), at(10, 10), at(0, 10))],
+    ['Fiji', polygon(at(-16, 177), at(-19, 177), at(-19, -178), at(-16, -178))],
+    ['Fiji with slanting sides', polygon(at(-16, 177), at(-19, 177.3), at(-19.4, -178), at(-15.2, -178.7))],
+    [
+      'a comb over the antimeridian',
+      polygon(
+        at(0, 178),
+        at(0, -178),
+        at(1, -178),
+        at(1, 179),
+        at(2, 179),
+        at(2, -178),
+        at(3, -178),
+        at(3, 178),
+      ),
+    ],
+    [
+      'a polygon with vertices on the antimeridian',
+      polygon(at(0, 178), at(0, 180), at(1, -178), at(2, 180), at(2, 178)),
+    ],
+    ['a polygon with a side on the antimeridian', polygon(at(0, 170), at(0, 180), at(10, 180), at(10, 170))],
+    ['a polygon east of the antimeridian', polygon(at(0, -180), at(0, -170), at(10, -170), at(10, -180))],
+    ['a triangle that ends on the pole', polygon(at(80, 0), at(80, 40), at(90, 20))],
+    ['a ring around the pole', polygon(at(70, 0), at(70, 120), at(70, -120))],
+    ['a ring around the south pole', polygon(at(-60, 10), at(-70, -120), at(-65, 120))],
+    ['a ring with a vertex on the antimeridian', polygon(at(70, 0), at(70, 120), at(75, 180), at(70, -120))],
+    [
+      'Antarctica with a seam',
+      polygon(
+        at(-90, -180),
+        at(-70, -180),
+        at(-65, -90),
+        at(-72, 0),
+        at(-65, 90),
+        at(-70, 180),
+        at(-90, 180),
+      ),
+    ],
+    ['the world', polygon(at(-90, -180), at(-90, 180), at(90, 180), at(90, -180))],
+    [
+      'a belt around the Earth',
+      polygon(at(-10, -180), at(-10, 0), at(-10, 180), at(10, 180), at(10, 0), at(10, -180)),
+    ],
+  ];
+  for (const [title, definition] of rows) {
+    test(title, () => assertReturns(definition));
+  }
+
+  test('a vertex on the straight way over the antimeridian cannot be told from a cut, nor is it missed', () => {
+    const { definition, measures } = imported(exported(track(at(0, 179), at(1, 180), at(2, -179))));
+    assert.deepEqual(definition, track(at(0, 179), at(2, -179)));
+    const { lengthM } = areaMeasures(track(at(0, 179), at(1, 180), at(2, -179)).geometry);
+    assert.ok(Math.abs((measures.lengthM ?? 0) / (lengthM ?? 1) - 1) < 1e-12);
+  });
+
+  test('whatever it is', () => {
+    fc.assert(fc.property(anyDefinition, assertReturns), { seed: 20_260_315, numRuns: runs(150) });
+  });
+});
+
+/** By import, by POST and by PATCH of itself, the same area comes back. */
+function assertReturns(definition: AreaDefinition): void {
+  const feature = exported(definition);
+  const body = { type: 'FeatureCollection', features: [feature] };
+  assertSame(imported(body), definition);
+  const draft = parseDraft({ geojson: feature });
+  assert.ok(draft.ok);
+  for (const result of [completeDraft(draft.value), mergeDraft(definition, draft.value)]) {
+    assert.ok(result.ok, JSON.stringify(result));
+    assertSame(result.value, definition);
+  }
+}
+
+function assertSame({ definition, measures }: ValidArea, expected: AreaDefinition): void {
+  assert.deepEqual({ ...definition, geometry: null }, { ...expected, geometry: null });
+  assert.deepEqual(canonical(definition.geometry), canonical(expected.geometry));
+  const expectedMeasures = areaMeasures(expected.geometry);
+  for (const metric of ['areaM2', 'perimeterM', 'lengthM'] as const) {
+    const [actualM, expectedM] = [measures[metric], expectedMeasures[metric]];
+    if (expectedM === null) assert.equal(actualM, null);
+    else
+      assert.ok(
+        Math.abs((actualM ?? Number.NaN) - expectedM) <= 1e-9 * expectedM,
+        `${metric} ${actualM} ${expectedM}`,
+      );
+  }
+  assert.deepEqual(measures.bounds, expectedMeasures.bounds);
+}
+
+/** A polygon may start anywhere and turn either way, a seam is no side, and the antimeridian has two names. */
+function canonical(geometry: AreaGeometry): unknown {
+  if (!('points' in geometry)) return geometry;
+  const given = toLatLngs(geometry.points);
+  const isPolygon = geometry.type === 'polygon';
+  const bends = withoutStraightSeams(isPolygon ? unwrapRing(given).points : given, isPolygon);
+  const points = bends.map(({ lat, lng }) => `${lat} ${lng === -180 ? 180 : lng}`);
+  if (!isPolygon) return { ...geometry, points };
+  const turned = [points, points.toReversed()].flatMap((list) =>
+    list.map((_, k) => [...list.slice(k), ...list.slice(0, k)].join(', ')),
+  );
+  return turned.sort()[0];
+}
+
+/** Without the vertices on the antimeridian where the straight way from neighbour to neighbour crosses it anyway. */
+function withoutStraightSeams(points: readonly LatLng[], closed: boolean): LatLng[] {
+  return points.filter(({ lat, lng }, i) => {
+    const before = points[closed ? (i + points.length - 1) % points.length : i - 1];
+    const after = points[closed ? (i + 1) % points.length : i + 1];
+    if (Math.abs(lng) < 180 || !before || !after || Math.sign(before.lng) === Math.sign(after.lng))
+      return true;
+    const [gap, rest] = [180 - Math.abs(before.lng), 180 - Math.abs(after.lng)];
+    if (gap + rest === 0) return true;
+    return Math.abs(before.lat + (gap / (gap + rest)) * (after.lat - before.lat) - lat) > 1e-9;
+  });
+}
+
+function signedArea(ring: readonly (readonly [number, number])[]): number {
+  return ring.slice(1).reduce((sum, [x, y], i) => sum + (ring[i]![0] * y - x * ring[i]![1]) / 2, 0);
+}

@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type AreaDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
+import { lockAreaWorlds, moveArea } from '../../../src/areas/areas.sql.ts';
+import {
+  type AreaWriter,
+  createArea,
+  patchArea,
+  removeArea,
+  type SaveOutcome,
+  upsertArea,
+} from '../../../src/areas/saveArea.ts';
+import { type WritePorts, writeWorlds } from '../../../src/changelog/writeWorlds.ts';
+import { watchFeed } from '../../cli/feed.ts';
+import { CIRCLE, POLYGON } from '../../support/http/areas.ts';
+import { seededRandom } from '../../support/seededRandom.ts';
+import { type AreaHouse, openAreaHouse } from '../areaPorts.ts';
+
+let house: AreaHouse;
+before(async () => {
+  house = await openAreaHouse();
+});
+after(() => house.close());
+
+function draft(body: object): AreaDraft {
+  const parsed = parseDraft(body);
+  assert.ok(parsed.ok);
+  return parsed.value;
+}
+
+const create = (ports: WritePorts, writer: AreaWriter, body: object): Promise<SaveOutcome> =>
+  writeWorlds(ports, (scope) => createArea(scope, writer, draft(body)));
+
+async function made(writer: AreaWriter, body: object): Promise<number> {
+  const outcome = await create(house.pods[0], writer, body);
+  assert.ok(outcome.kind === 'created');
+  return outcome.area.id;
+}
+
+async function share(areaId: number): Promise<void> {
+  await house.sql.begin(async (tx) => {
+    const homes = await lockAreaWorlds(tx, areaId);
+    assert.ok(homes?.organizationWorldId);
+    await moveArea(tx, areaId, homes.organizationWorldId);
+  });
+}
+
+const kinds = (outcomes: readonly SaveOutcome[]): string[] => outcomes.map(({ kind }) => kind).toSorted();
+const UNKNOWN_ID = Number.MAX_SAFE_INTEGER;
+
+describe('what a write notifies the pods', () => {
+  test('create, change, upsert and delete name the area and raise its world, once', async () => {
+    const [ports] = house.pods;
+    const writer = await house.writer();
+    const [worldId] = writer.worldIds;
+    const reported = async (work: () => Promise<unknown>) => {
+      const { rows, raised } = await watchFeed(house.sql, work);
+      return { rows, raised };
+    };
+    const id = await made(writer, { ...CIRCLE, external_id: 'x' });
+    const expected = { rows: [{ kind: 'area', worldId, entityId: id }], raised: [worldId] };
+    assert.deepEqual(await reported(() => patchArea(ports, writer, id, draft({ name: 'B' }))), expected);
+    assert.deepEqual(await reported(() => upsertArea(ports, writer, 'x', draft({ name: 'C' }))), expected);
+    assert.deepEqual(await reported(() => removeArea(ports, writer, id)), expected);
+  });
+
+  test('a write of a shared area raises the world of the organization, not that of the account', async () => {
+    const writer = await house.writer('Told');
+    const id = await made(writer, CIRCLE);
+    await share(id);
+    const { rows, raised } = await watchFeed(house.sql, () =>
+      patchArea(house.pods[0], writer, id, draft({ name: 'B' })),
+    );
+    const worldId = writer.worldIds[1];
+    assert.deepEqual(
+      { rows, raised },
+      { rows: [{ kind: 'area', worldId, entityId: id }], raised: [worldId] },
+    );
+  });
+
+  test('a write that comes to nothing notifies nobody and leaves nothing', async () => {
+    const [ports] = house.pods;
+    const [writer, stranger] = [await house.writer(), await house.writer()];
+    const id = await made(writer, { ...CIRCLE, external_id: 'x' });
+    const other = await made(writer, CIRCLE);
+    const before = await house.areasOf(writer);
+    const { result, rows, raised } = await watchFeed(house.sql, async () => [
+      await create(ports, writer, { ...CIRCLE, external_id: 'x' }),
+      await create(ports, writer, { ...CIRCLE, radius_m: 1 }),
+      await patchArea(ports, writer, id, draft({ name: '' })),
+      await patchArea(ports, writer, other, draft({ external_id: 'x' })),
+      await patchArea(ports, stranger, id, draft({ name: 'B' })),
+      await patchArea(ports, writer, UNKNOWN_ID, draft({ name: 'B' })),
+      await patchArea(ports, writer, UNKNOWN_ID, draft({ name: '' })),
+      await upsertArea(ports, writer, 'y', draft({ name: 'no geometry' })),
+      await upsertArea(ports, writer, 'x', draft({ radius_m: 1 })),
+      await removeArea(ports, stranger, id),
+      await removeArea(ports, writer, UNKNOWN_ID),
+    ]);
+    assert.deepEqual(
+      result.map((outcome) => (typeof outcome === 'boolean' ? outcome : outcome.kind)),
+      [
+        'external_id_taken',
+        'invalid',
+        'invalid',
+        'external_id_taken',
+        'not_found',
+        'not_found',
+        'invalid',
+        'invalid',
+        'invalid',
+        false,
+        false,
+      ],
+    );
+    assert.deepEqual([rows, raised], [[], []]);
+    assert.deepEqual(await house.areasOf(writer), before);
+  });
+});
+
+describe('races for one code over two pods end with exactly one area', () => {
+  const all = <T>(count: number, one: (ports: WritePorts, n: number) => Promise<T>): Promise<T[]> =>
+    Promise.all(Array.from({ length: count }, (_, n) => one(house.pods[n % 2] as WritePorts, n)));
+
+  test('creations: one succeeds, the others get the error that the code is taken', async () => {
+    for (let round = 0; round < 10; round++) {
+      const writer = await house.writer();
+      const outcomes = await all(8, (ports) => create(ports, writer, { ...CIRCLE, external_id: 'x' }));
+      assert.deepEqual(kinds(outcomes), ['created', ...Array(7).fill('external_id_taken')]);
+      assert.equal((await house.areasOf(writer)).length, 1);
+    }
+  });
+
+  test('upserts: one creates, the others update', async () => {
+    for (let round = 0; round < 10; round++) {
+      const writer = await house.writer();
+      const outcomes = await all(8, (ports, n) =>
+        upsertArea(ports, writer, 'x', draft({ ...CIRCLE, name: `${n}` })),
+      );
+      assert.deepEqual(kinds(outcomes), ['created', ...Array(7).fill('updated')]);
+      assert.equal((await house.areasOf(writer)).length, 1);
+    }
+  });
+
+  test('everything at once, deletions too, in seeded mixtures: only documented outcomes', async () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const random = seededRandom(seed);
+      const writer = await house.writer();
+      const codes = ['a', 'b', 'c'];
+      const pick = <T>(of: readonly T[]): T => of[Math.floor(random() * of.length)] as T;
+      const ids = [await made(writer, CIRCLE), await made(writer, { ...POLYGON, external_id: 'a' })];
+      await all(24, async (ports) => {
+        const dice = random();
+        const code = pick(codes);
+        if (dice < 0.25) {
+          const outcome = await create(ports, writer, { ...CIRCLE, external_id: code });
+          assert.ok(['created', 'external_id_taken'].includes(outcome.kind), outcome.kind);
+        } else if (dice < 0.55) {
+          const outcome = await upsertArea(ports, writer, code, draft(CIRCLE));
+          assert.ok(['created', 'updated'].includes(outcome.kind), outcome.kind);
+        } else if (dice < 0.85) {
+          const body = { external_id: pick([...codes, null]) };
+          const outcome = await patchArea(ports, writer, pick(ids), draft(body));
+          assert.ok(['updated', 'external_id_taken', 'not_found'].includes(outcome.kind), outcome.kind);
+        } else {
+          await removeArea(ports, writer, pick(ids));
+        }
+      });
+      const taken = (await house.areasOf(writer)).flatMap(({ code }) => code ?? []);
+      assert.equal(new Set(taken).size, taken.length, `seed ${seed}`);
+    }
+  });
+
+  test('two areas that take each other’s code at once: no failure, and no code twice', async () => {
+    for (let round = 0; round < 6; round++) {
+      const writer = await house.writer();
+      const [first, second] = [
+        await made(writer, { ...CIRCLE, external_id: 'a' }),
+        await made(writer, { ...CIRCLE, external_id: 'b' }),
+      ];
+      const outcomes = await Promise.all([
+        patchArea(house.pods[0], writer, first, draft({ external_id: 'b' })),
+        patchArea(house.pods[1], writer, second, draft({ external_id: 'a' })),
+      ]);
+      for (const { kind } of outcomes) assert.ok(['updated', 'external_id_taken'].includes(kind), kind);
+      const codes = (await house.areasOf(writer)).map(({ code }) => code);
+      assert.equal(new Set(codes).size, 2);
+    }
+  });
+});
