@@ -21,10 +21,10 @@ import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { patternOf, text } from './http/openapi/schema.ts';
 import type { Route } from './http/route.ts';
 import { VERSION } from './version.ts';
-import { DELIVERY_SCHEMAS } from './webhooks/deliverySchemas.ts';
+import { DELIVERY_BODY_SCHEMAS } from './webhooks/deliveryCallback.ts';
+import { DELIVERY_SCHEMAS, EXAMPLE_EXHAUSTED } from './webhooks/deliveryView.ts';
 import { DELIVERY_ID } from './webhooks/message.ts';
-import { EXAMPLE_EXHAUSTED } from './webhooks/webhookExamples.ts';
-import { WEBHOOK_SCHEMAS } from './webhooks/webhookSchemas.ts';
+import { WEBHOOK_SCHEMAS } from './webhooks/webhookView.ts';
 
 const SCHEMAS = {
   ...AREA_INPUT_SCHEMAS,
@@ -43,8 +43,9 @@ const SCHEMAS = {
   ...FEED_SCHEMAS,
   ...HISTORY_SCHEMAS,
   ...PRESENCE_SCHEMAS,
-  ...DELIVERY_SCHEMAS,
+  ...DELIVERY_BODY_SCHEMAS,
   ...WEBHOOK_SCHEMAS,
+  ...DELIVERY_SCHEMAS,
 };
 
 const PATH_PARAMETERS = {

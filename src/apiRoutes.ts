@@ -42,10 +42,9 @@ import { v1KeyRoutes } from './tenants/keys.routes.ts';
 import type { LogInPorts } from './tenants/logIn.ts';
 import { LoginTurns } from './tenants/logIn.ts';
 import { v1SessionRoutes } from './tenants/sessions.routes.ts';
-import { bulkReplayRoute } from './webhooks/bulkReplay.routes.ts';
+import { webhookDeliveryRoutes } from './webhooks/deliveries.routes.ts';
 import { SummaryCache } from './webhooks/deliverySummary.ts';
-import { webhookPauseRoutes } from './webhooks/pauses/webhookPauses.routes.ts';
-import { webhookDeliveryRoutes } from './webhooks/webhookDeliveries.routes.ts';
+import { webhookPauseRoutes } from './webhooks/pauses/pauses.routes.ts';
 import { webhookRoutes } from './webhooks/webhooks.routes.ts';
 
 export interface RoutePorts extends EventPorts, ChangePorts {
@@ -96,7 +95,6 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
     ...webhookRoutes(ports),
     ...webhookPauseRoutes(ports),
-    bulkReplayRoute(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
   ];
   return [

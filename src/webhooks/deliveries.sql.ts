@@ -2,7 +2,6 @@ import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
 import type { DeliveryStatus } from './delivery/transition.ts';
 import type { WebhookType } from './message.ts';
-import type { ReplayRequest } from './replayRequest.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
 
 /** A delivery about to be queued. */
@@ -203,6 +202,16 @@ function deliveryOf(row: RawDelivery): Delivery {
     createdAtMs: row.created_at.getTime(),
     deliveredAtMs: row.delivered_at?.getTime() ?? null,
   };
+}
+
+/** The states from which deliveries are replayed. */
+export const REPLAYABLE = ['failed', 'exhausted'] as const;
+
+/** Which deliveries of an endpoint are sent again; the window is of created_at, both ends included. */
+export interface ReplayRequest {
+  readonly statuses: readonly (typeof REPLAYABLE)[number][];
+  readonly fromMs: number | null;
+  readonly toMs: number | null;
 }
 
 /** Deliveries of one statement: so few that nobody waits for their locks. */

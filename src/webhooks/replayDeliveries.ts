@@ -1,32 +1,134 @@
-import { type ReplayPlace, requeueChunk } from './deliveries.sql.ts';
-import type { ReplayRequest } from './replayRequest.ts';
-import type { WebhookOwner, WebhookWritePorts } from './saveWebhook.ts';
+import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
+import { parseIsoMs } from '../lib/isoTime.ts';
+import { isJsonObject, isMissing } from '../lib/parseJson.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import type { Sql } from '../postgres/sql.ts';
+import {
+  type Delivery,
+  insertDeliveries,
+  lockDelivery,
+  REPLAYABLE,
+  type ReplayPlace,
+  type ReplayRequest,
+  requeueChunk,
+  requeueDelivery,
+} from './deliveries.sql.ts';
+import { transition } from './delivery/transition.ts';
+import { newDeliveryIds, newEventId, pingBody } from './message.ts';
 import { selectWebhook } from './webhooks.sql.ts';
+
+/** Wakes the delivery workers of these endpoints. */
+export type Wake = (webhookIds: readonly number[]) => void;
+
+/**
+ * Queues an ordinary delivery of type ping to this endpoint only, also while it is inactive. Undefined when the account
+ * has no such endpoint.
+ */
+export async function requestPing(
+  sql: Sql,
+  wake: Wake,
+  accountId: number,
+  webhookId: number,
+  nowMs: number,
+): Promise<Delivery | undefined> {
+  if ((await selectWebhook(sql, accountId, webhookId)) === undefined) return undefined;
+  const eventId = newEventId();
+  const body = pingBody(eventId, webhookId, nowMs);
+  const [id = ''] = newDeliveryIds(1);
+  const ping = { id, webhookId, eventId, eventType: 'ping' as const, body };
+  const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], 'test'));
+  if (delivery !== undefined) wake([webhookId]);
+  return delivery;
+}
+
+/** A replay starts at once, whatever the retry rule of the endpoint. */
+const NO_RETRY = { policy: 'none', maxRetries: 1 } as const;
+
+/**
+ * Queues a failed or exhausted delivery once more, with all of its retries. Undefined when the account has no such
+ * delivery; 'not_replayable' in every other state, and while an attempt is in flight.
+ */
+export async function replayDelivery(
+  sql: Sql,
+  wake: Wake,
+  accountId: number,
+  deliveryId: string,
+): Promise<Delivery | 'not_replayable' | undefined> {
+  const outcome = await sql.begin(async (tx) => {
+    const locked = await lockDelivery(tx, accountId, deliveryId);
+    if (locked === undefined) return undefined;
+    const { delivery, inFlight } = locked;
+    const next = transition(delivery.status, { kind: 'replay', inFlight }, NO_RETRY, 0);
+    return next === null ? 'not_replayable' : requeueDelivery(tx, deliveryId);
+  });
+  if (typeof outcome === 'object') wake([outcome.webhookId]);
+  return outcome;
+}
 
 /**
  * Queues everything once more that single replays would take, oldest first, a chunk in a transaction: deliveries are sent
- * from the first chunk on, and what is queued stays queued when this is cut off. Returns how many; undefined when the owner
- * has no such endpoint.
+ * from the first chunk on, and what is queued stays queued when this is cut off. Returns how many; undefined when the
+ * account has no such endpoint.
  */
 export async function replayDeliveries(
-  { write: { sql }, wake }: Pick<WebhookWritePorts, 'write' | 'wake'>,
-  owner: WebhookOwner,
+  sql: Sql,
+  wake: Wake,
+  accountId: number,
   webhookId: number,
   request: ReplayRequest,
 ): Promise<number | undefined> {
-  if ((await selectWebhook(sql, owner.accountId, webhookId)) === undefined) return undefined;
+  if ((await selectWebhook(sql, accountId, webhookId)) === undefined) return undefined;
   let count = 0;
-  let place: ReplayPlace | null = null;
+  let after: ReplayPlace | null = null;
   do {
-    const { requeued, next }: Awaited<ReturnType<typeof requeueChunk>> = await requeueChunk(
+    const chunk: Awaited<ReturnType<typeof requeueChunk>> = await requeueChunk(
       sql,
       webhookId,
       request,
-      place,
+      after,
     );
-    if (requeued > 0) wake([webhookId]);
-    count += requeued;
-    place = next;
-  } while (place !== null);
+    if (chunk.requeued > 0) wake([webhookId]);
+    count += chunk.requeued;
+    after = chunk.next;
+  } while (after !== null);
   return count;
+}
+
+export const REPLAY_ERRORS = {
+  bodyInvalid: BODY_INVALID,
+  statusInvalid: {
+    field: 'status',
+    code: 'INVALID',
+    message: `status must be a list of ${REPLAYABLE.join(', ')}, at least one`,
+  },
+  fromInvalid: { field: 'from', code: 'INVALID', message: 'from must be an ISO 8601 time' },
+  toInvalid: { field: 'to', code: 'INVALID', message: 'to must be an ISO 8601 time' },
+} as const satisfies Readonly<Record<string, FieldError>>;
+
+/** The body of a bulk replay, or every invalid field of it. */
+export function parseReplayRequest(body: unknown): Result<ReplayRequest, FieldError[]> {
+  if (!isJsonObject(body)) return fail([REPLAY_ERRORS.bodyInvalid]);
+  const { status, from, to } = body;
+  const errors: FieldError[] = [];
+  const statuses = Array.isArray(status) ? REPLAYABLE.filter((each) => status.includes(each)) : [];
+  const isKnown = Array.isArray(status) && status.every((each) => REPLAYABLE.includes(each));
+  if (statuses.length === 0 || !isKnown) errors.push(REPLAY_ERRORS.statusInvalid);
+  const fromMs = timeOf(from);
+  const toMs = timeOf(to);
+  if (fromMs === 'invalid') errors.push(REPLAY_ERRORS.fromInvalid);
+  if (toMs === 'invalid') errors.push(REPLAY_ERRORS.toInvalid);
+  if (errors.length > 0 || fromMs === 'invalid' || toMs === 'invalid') return fail(errors);
+  return ok({ statuses, fromMs, toMs });
+}
+
+/** The body that ends a pause: from when on deliveries that were left out are made; null: from the first. */
+export function parseResumeRequest(body: unknown): Result<{ fromMs: number | null }, FieldError[]> {
+  if (!isJsonObject(body)) return fail([REPLAY_ERRORS.bodyInvalid]);
+  const fromMs = timeOf(body['from']);
+  return fromMs === 'invalid' ? fail([REPLAY_ERRORS.fromInvalid]) : ok({ fromMs });
+}
+
+function timeOf(value: unknown): number | null | 'invalid' {
+  if (isMissing(value)) return null;
+  return (typeof value === 'string' ? parseIsoMs(value) : null) ?? 'invalid';
 }

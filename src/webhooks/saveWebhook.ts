@@ -4,6 +4,7 @@ import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writ
 import { newSecret, seal } from './delivery/signature.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft } from './endpoint.ts';
 import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
+import type { Wake } from './replayDeliveries.ts';
 import {
   deleteWebhook,
   insertWebhook,
@@ -16,17 +17,6 @@ import {
 /** How long a replaced secret continues to sign beside the new one. */
 const SECRET_OVERLAP_HOURS = 24;
 
-/** The account whose endpoints are managed. */
-export type WebhookOwner = Pick<KeyState, 'accountId' | 'worldIds'>;
-
-export interface WebhookWritePorts {
-  readonly write: WritePorts;
-  /** Encrypts signing secrets at rest. */
-  readonly secretsKey: KeyObject;
-  /** Wakes the delivery workers of these endpoints. */
-  readonly wake: (webhookIds: readonly number[]) => void;
-}
-
 /** An endpoint with its signing secret in clear text, which is shown this one time. */
 export interface WebhookWithSecret {
   readonly webhook: Webhook;
@@ -35,8 +25,9 @@ export interface WebhookWithSecret {
 
 /** Undefined when the owner has as many endpoints as allowed. Nothing is sent to the url. */
 export async function createWebhook(
-  { write, secretsKey }: WebhookWritePorts,
-  owner: WebhookOwner,
+  write: WritePorts,
+  secretsKey: KeyObject,
+  owner: KeyState,
   draft: EndpointDraft,
 ): Promise<WebhookWithSecret | undefined> {
   const secret = newSecret();
@@ -53,8 +44,9 @@ export async function createWebhook(
  * Undefined when the owner has no such endpoint. Deliveries that wait are sent by the new settings. Activation ends a pause.
  */
 export async function changeWebhook(
-  { write, wake }: WebhookWritePorts,
-  owner: WebhookOwner,
+  write: WritePorts,
+  wake: Wake,
+  owner: KeyState,
   id: number,
   change: EndpointChange,
 ): Promise<Webhook | undefined> {
@@ -75,8 +67,8 @@ export async function changeWebhook(
  * null. Undefined when the owner has no such endpoint; nothing changes when it is not paused.
  */
 export async function resumeWebhook(
-  { write }: Pick<WebhookWritePorts, 'write'>,
-  owner: WebhookOwner,
+  write: WritePorts,
+  owner: KeyState,
   id: number,
   fromMs: number | null,
 ): Promise<Webhook | undefined> {
@@ -87,11 +79,7 @@ export async function resumeWebhook(
 }
 
 /** Removes an endpoint and its deliveries. False when the owner has no such endpoint. */
-export function removeWebhook(
-  { write }: WebhookWritePorts,
-  owner: WebhookOwner,
-  id: number,
-): Promise<boolean> {
+export function removeWebhook(write: WritePorts, owner: KeyState, id: number): Promise<boolean> {
   return writeWorlds(write, async (scope) => {
     const isDeleted = await deleteWebhook(scope.tx, owner.accountId, id);
     if (isDeleted) recordWebhookChange(scope, owner, id);
@@ -101,8 +89,9 @@ export function removeWebhook(
 
 /** Replaces the signing secret; the old one also signs for a day. Undefined when the owner has no such endpoint. */
 export async function rotateWebhookSecret(
-  { write, secretsKey }: WebhookWritePorts,
-  owner: WebhookOwner,
+  write: WritePorts,
+  secretsKey: KeyObject,
+  owner: KeyState,
   id: number,
 ): Promise<WebhookWithSecret | undefined> {
   const secret = newSecret();
@@ -112,6 +101,6 @@ export async function rotateWebhookSecret(
   return webhook && { webhook, secret };
 }
 
-function recordWebhookChange({ changed }: WriteScope, owner: WebhookOwner, id: number): void {
+function recordWebhookChange({ changed }: WriteScope, owner: KeyState, id: number): void {
   changed({ kind: 'webhook', worldId: owner.worldIds[0] as number, entityIds: [id] });
 }

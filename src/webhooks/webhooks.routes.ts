@@ -1,34 +1,65 @@
+import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from '../access/cidrSet.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
+import { envelope, page } from '../http/openapi/commonSchemas.ts';
+import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
+import { ref } from '../http/openapi/schema.ts';
+import { ID_MESSAGE, idOf, malformedId } from '../http/parameters/id.ts';
 import { readLimit } from '../http/parameters/parameter.ts';
-import { LIST_LIMIT } from '../http/parameters/parameters.ts';
+import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
 import { offsetOf } from '../http/parameters/query.ts';
 import type { ChangePorts, ReadPorts } from '../http/ports.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
-import { ENDPOINT_ERRORS, type EndpointError, parseEndpointCreate, parseEndpointUpdate } from './endpoint.ts';
+import { urlErrorMessage } from './delivery/urlSafety.ts';
+import { DELIVERY_CALLBACK } from './deliveryCallback.ts';
+import {
+  ENDPOINT_ERRORS,
+  ENDPOINT_LIMITS,
+  type EndpointError,
+  parseEndpointCreate,
+  parseEndpointUpdate,
+} from './endpoint.ts';
+import type { Wake } from './replayDeliveries.ts';
 import {
   changeWebhook,
   createWebhook,
   removeWebhook,
   rotateWebhookSecret,
   type WebhookWithSecret,
-  type WebhookWritePorts,
 } from './saveWebhook.ts';
-import {
-  CREATE_WEBHOOK,
-  DELETE_WEBHOOK,
-  GET_WEBHOOK,
-  LIST_WEBHOOKS,
-  ROTATE_SECRET,
-  UPDATE_WEBHOOK,
-} from './webhookOperations.ts';
 import { selectWebhook, selectWebhooks, type Webhook } from './webhooks.sql.ts';
-import { webhookView } from './webhookViews.ts';
+import {
+  EXAMPLE_PAUSED,
+  EXAMPLE_SECRET,
+  EXAMPLE_VIEW,
+  EXAMPLE_WEBHOOK,
+  EXAMPLE_WEBHOOK_BODY,
+  webhookView,
+} from './webhookView.ts';
 
-export interface WebhookPorts extends ReadPorts, ChangePorts, Pick<WebhookWritePorts, 'secretsKey' | 'wake'> {
+/** The errors of a route about one endpoint. */
+export const ONE_WEBHOOK: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
+
+const URL_ERRORS: readonly DescribedError[] = [
+  ['WEBHOOK_URL_INVALID', urlErrorMessage('not_https')],
+  ['WEBHOOK_URL_INVALID', urlErrorMessage('address_not_public')],
+];
+
+const WEBHOOK_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> = {
+  fieldError: ref('WebhookFieldError'),
+  errorExamples: {
+    'every invalid field at once': [ENDPOINT_ERRORS.eventsInvalid, ENDPOINT_ERRORS.maxRetriesOutOfRange],
+    'not a JSON object': [ENDPOINT_ERRORS.bodyInvalid],
+  },
+};
+
+interface WebhookPorts extends ReadPorts, ChangePorts {
+  /** Encrypts signing secrets at rest. */
+  readonly secretsKey: KeyObject;
+  readonly wake: Wake;
   readonly allowNets: CidrSet;
 }
 
@@ -45,16 +76,58 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
   ];
 }
 
+const CREATE_WEBHOOK: Operation = {
+  id: 'createWebhook',
+  tag: 'Webhooks',
+  summary: 'Create an endpoint',
+  description: `At most ${ENDPOINT_LIMITS.perOwner} per account. The signing secret is shown in this answer and never again. Nothing is sent to the url before the first event or test.`,
+  body: {
+    ...WEBHOOK_BODY,
+    schema: ref('WebhookInput'),
+    examples: {
+      'some events': EXAMPLE_WEBHOOK_BODY,
+      everything: { url: EXAMPLE_WEBHOOK_BODY.url, events: ['*'] },
+    },
+    errorExamples: {
+      ...WEBHOOK_BODY.errorExamples,
+      'one endpoint too many': [ENDPOINT_ERRORS.limitReached],
+    },
+  },
+  answers: [
+    answered(
+      201,
+      'The endpoint with its secret.',
+      envelope(ref('WebhookWithSecret')),
+      { created: dataBody({ ...EXAMPLE_VIEW, secret: EXAMPLE_SECRET }) },
+      ['Location'],
+    ),
+  ],
+  errors: URL_ERRORS,
+  callbacks: { delivery: DELIVERY_CALLBACK },
+};
+
 async function create(ports: WebhookPorts, { caller, body }: Call): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const draft = parseEndpointCreate(json.value, ports.allowNets);
   if (!draft.ok) return endpointErrorAnswer(draft.error);
-  const created = await createWebhook(writePorts(ports, caller), caller, draft.value);
+  const created = await createWebhook(ports.writes(caller.accountId), ports.secretsKey, caller, draft.value);
   if (created === undefined) return validationAnswer([ENDPOINT_ERRORS.limitReached]);
   const headers = { Location: `/api/webhooks/${created.webhook.id}` };
   return { ...secretAnswer(created), status: 201, headers };
 }
+
+const LIST_WEBHOOKS: Operation = {
+  id: 'listWebhooks',
+  tag: 'Webhooks',
+  summary: 'List endpoints',
+  parameters: [LIST_LIMIT, OFFSET],
+  answers: [
+    answered(200, 'A page of endpoints, by id.', page(ref('Webhook')), {
+      endpoints: bodyOf(listAnswer([EXAMPLE_VIEW], { limit: LIST_LIMIT.fallback, offset: 0 })),
+    }),
+  ],
+};
 
 async function list({ reads }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
   const page = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
@@ -62,11 +135,43 @@ async function list({ reads }: WebhookPorts, { caller, query }: Call): Promise<A
   return listAnswer(webhooks.map(webhookView), page);
 }
 
+const GET_WEBHOOK: Operation = {
+  id: 'getWebhook',
+  tag: 'Webhooks',
+  summary: 'Read one endpoint',
+  answers: [
+    answered(200, 'The endpoint, without its secret.', envelope(ref('Webhook')), {
+      endpoint: dataBody(EXAMPLE_VIEW),
+      'paused by the service': dataBody(webhookView(EXAMPLE_PAUSED)),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
 async function detail({ reads }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
   return found(await selectWebhook(reads(caller.accountId), caller.accountId, id));
 }
+
+const UPDATE_WEBHOOK: Operation = {
+  id: 'updateWebhook',
+  tag: 'Webhooks',
+  summary: 'Change an endpoint',
+  description:
+    'A url that is sent is checked again, and waiting deliveries go to the new one. `active: true` also resumes an endpoint that the service has paused.',
+  body: {
+    ...WEBHOOK_BODY,
+    schema: ref('WebhookChange'),
+    examples: { pause: { active: false }, 'other events': { events: ['*'] } },
+  },
+  answers: [
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), {
+      paused: dataBody(webhookView({ ...EXAMPLE_WEBHOOK, active: false })),
+    }),
+  ],
+  errors: [...ONE_WEBHOOK, ...URL_ERRORS],
+};
 
 async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
@@ -75,25 +180,43 @@ async function update(ports: WebhookPorts, { caller, params, body }: Call): Prom
   if (!json.ok) return json.error;
   const change = parseEndpointUpdate(json.value, ports.allowNets);
   if (!change.ok) return endpointErrorAnswer(change.error);
-  return found(await changeWebhook(writePorts(ports, caller), caller, id, change.value));
+  return found(await changeWebhook(ports.writes(caller.accountId), ports.wake, caller, id, change.value));
 }
+
+const DELETE_WEBHOOK: Operation = {
+  id: 'deleteWebhook',
+  tag: 'Webhooks',
+  summary: 'Delete an endpoint',
+  answers: [{ status: 204, description: 'It is gone, and its deliveries with it.' }],
+  errors: ONE_WEBHOOK,
+};
 
 async function remove(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const isRemoved = await removeWebhook(writePorts(ports, caller), caller, id);
+  const isRemoved = await removeWebhook(ports.writes(caller.accountId), caller, id);
   return isRemoved ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
 }
+
+const ROTATE_SECRET: Operation = {
+  id: 'rotateWebhookSecret',
+  tag: 'Webhooks',
+  summary: 'Replace the signing secret',
+  description:
+    'The new secret signs at once. For 24 hours the old one signs beside it, in the header webhook-signature only.',
+  answers: [
+    answered(200, 'The endpoint with its new secret.', envelope(ref('WebhookWithSecret')), {
+      rotated: dataBody({ ...EXAMPLE_VIEW, secret: EXAMPLE_SECRET }),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
 
 async function rotate(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const rotated = await rotateWebhookSecret(writePorts(ports, caller), caller, id);
+  const rotated = await rotateWebhookSecret(ports.writes(caller.accountId), ports.secretsKey, caller, id);
   return rotated === undefined ? errorAnswer('NOT_FOUND') : secretAnswer(rotated);
-}
-
-function writePorts({ writes, secretsKey, wake }: WebhookPorts, caller: Call['caller']): WebhookWritePorts {
-  return { write: writes(caller.accountId), secretsKey, wake };
 }
 
 function found(webhook: Webhook | undefined): Answer {

@@ -1,3 +1,4 @@
+import { CidrSet } from '../access/cidrSet.ts';
 import { ID } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
@@ -5,30 +6,101 @@ import {
   integer,
   list,
   nullable,
-  number,
   type Schema,
   shapeOf,
   text,
   time,
 } from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
-import { SIGNATURE_VERSION } from './delivery/signature.ts';
-import { DELIVERY_STATUSES, RETRY_POLICIES } from './delivery/transition.ts';
+import { invariant } from '../lib/invariant.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
+import { RETRY_POLICIES } from './delivery/transition.ts';
 import { URL_MAX_CHARS } from './delivery/urlSafety.ts';
-import { SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
-import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS } from './endpoint.ts';
+import { ENDPOINT_ERRORS, ENDPOINT_LIMITS as LIMITS, parseEndpointCreate } from './endpoint.ts';
 import { ALL_TYPES, PAUSE_REASONS, WEBHOOK_TYPES } from './message.ts';
-import type { deliveryView, leftOutView, summaryView, webhookView } from './webhookViews.ts';
+import type { LeftOutCounts } from './pauses/leftOut.sql.ts';
+import type { Webhook } from './webhooks.sql.ts';
+
+/** An endpoint on the wire; its secret is added only where it is shown. */
+export function webhookView(webhook: Webhook) {
+  return {
+    id: webhook.id,
+    url: webhook.url,
+    description: webhook.description,
+    events: webhook.events,
+    retry_policy: webhook.retryPolicy,
+    max_retries: webhook.maxRetries,
+    active: webhook.active,
+    paused:
+      webhook.paused === null
+        ? null
+        : { reason: webhook.paused.reason, since: formatIso(webhook.paused.sinceMs) },
+    signature_version: webhook.signatureVersion,
+    created_at: formatIso(webhook.createdAtMs),
+    updated_at: formatIso(webhook.updatedAtMs),
+  };
+}
+
+export function leftOutView({ events, isComplete, hours }: LeftOutCounts) {
+  return {
+    events,
+    is_complete: isComplete,
+    hours: hours.map((hour) => ({ from: formatIso(hour.fromMs), events: hour.events })),
+  };
+}
+
+export const EXAMPLE_WEBHOOK_BODY = {
+  url: 'https://hooks.example.com/fleet',
+  description: 'Dispatch desk',
+  events: ['geofence_enter', 'geofence_exit', 'alarm'],
+};
+
+const draft = parseEndpointCreate(EXAMPLE_WEBHOOK_BODY, new CidrSet([]));
+invariant(draft.ok, 'the body of the example is valid');
+
+export const EXAMPLE_WEBHOOK: Webhook = {
+  id: 7,
+  ...draft.value,
+  paused: null,
+  signatureVersion: SIGNATURE_VERSION,
+  createdAtMs: Date.UTC(2026, 0, 15, 10),
+  updatedAtMs: Date.UTC(2026, 0, 15, 10),
+};
+
+/** As an answer shows it. */
+export const EXAMPLE_VIEW = webhookView(EXAMPLE_WEBHOOK);
+
+/** The same once too many of its deliveries wait. */
+export const EXAMPLE_PAUSED: Webhook = {
+  ...EXAMPLE_WEBHOOK,
+  paused: { reason: 'endpoint_quota', sinceMs: Date.UTC(2026, 2, 2, 8, 40) },
+};
+
+export const EXAMPLE_LEFT_OUT: LeftOutCounts = {
+  events: 21_730,
+  isComplete: true,
+  hours: [
+    { fromMs: Date.UTC(2026, 2, 2, 8), events: 6_112 },
+    { fromMs: Date.UTC(2026, 2, 2, 9), events: 15_618 },
+  ],
+};
+
+/** The bytes 0 to 31; no endpoint has this secret. */
+export const EXAMPLE_SECRET =
+  SECRET_PREFIX + Buffer.from(Uint8Array.from({ length: 32 }, (_, n) => n)).toString('base64');
 
 type WebhookView = ReturnType<typeof webhookView>;
-type SummaryView = ReturnType<typeof summaryView>;
 
 const DESCRIPTION = nullable(text(undefined, { maxLength: LIMITS.descriptionMaxCodePoints }));
+
 const EVENTS = list(choice([ALL_TYPES, ...WEBHOOK_TYPES]), {
   minItems: 1,
   description: `${ALL_TYPES}: every type, present and future.`,
 });
+
 const URL_TEXT = text('https, and reachable from the internet.', { format: 'uri', maxLength: URL_MAX_CHARS });
+
 const MAX_RETRIES = integer('The total number of attempts; 0 acts like 1.', {
   minimum: 0,
   maximum: LIMITS.maxRetries,
@@ -76,10 +148,8 @@ const OPTIONAL_INPUT = {
 };
 
 const ERRORS: readonly FieldError[] = Object.values(ENDPOINT_ERRORS);
-const ERROR_FIELDS = new Set(ERRORS.flatMap(({ field }) => (field === null ? [] : [field])));
 
-const SUMMARY_COUNT = integer(undefined, { minimum: 0 });
-const DURATION = nullable(number('Milliseconds.', { minimum: 0 }));
+const ERROR_FIELDS = new Set(ERRORS.flatMap(({ field }) => (field === null ? [] : [field])));
 
 export const WEBHOOK_SCHEMAS = {
   Webhook: shapeOf<WebhookView>(WEBHOOK),
@@ -126,35 +196,5 @@ export const WEBHOOK_SCHEMAS = {
       }),
       { description: 'The earliest first; hours without events are missing.' },
     ),
-  }),
-  Delivery: shapeOf<ReturnType<typeof deliveryView>>({
-    id: text(undefined, { pattern: '^dlv_[0-9a-f]{32}$' }),
-    webhook_id: ID,
-    event_id: text('The `id` in the body that was sent.', { pattern: '^evt_[0-9a-f]{32}$' }),
-    event_type: choice(WEBHOOK_TYPES),
-    status: choice(
-      DELIVERY_STATUSES,
-      'exhausted: in the dead letter; requeued: replayed and waiting for its attempt.',
-    ),
-    attempts: integer('Made so far.', { minimum: 0 }),
-    next_attempt_at: nullable(time()),
-    last_status_code: nullable(integer('What the endpoint answered.')),
-    last_error: nullable(text('What went wrong where there was no answer, such as url_unsafe.')),
-    last_duration_ms: nullable(integer(undefined, { minimum: 0 })),
-    created_at: time(),
-    delivered_at: nullable(time()),
-  }),
-  DeliverySummary: shapeOf<SummaryView>({
-    window_hours: integer(undefined, { enum: [SUMMARY_WINDOW_HOURS] }),
-    total: SUMMARY_COUNT,
-    delivered: SUMMARY_COUNT,
-    failed: SUMMARY_COUNT,
-    exhausted: SUMMARY_COUNT,
-    pending: SUMMARY_COUNT,
-    success_rate: nullable(
-      number('delivered / (delivered + exhausted); null when there are none.', { minimum: 0, maximum: 1 }),
-    ),
-    attempts: SUMMARY_COUNT,
-    duration_ms: shapeOf<SummaryView['duration_ms']>({ p50: DURATION, p95: DURATION, p99: DURATION }),
   }),
 } as const satisfies Readonly<Record<string, Schema>>;

@@ -3,20 +3,30 @@ import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../../ht
 import { answered, dataBody } from '../../http/openapi/body.ts';
 import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { nullable, ref, shapeOf, time } from '../../http/openapi/schema.ts';
+import { choice, nullable, ref, shapeOf, text, time } from '../../http/openapi/schema.ts';
 import { idOf, malformedId } from '../../http/parameters/id.ts';
 import type { ChangePorts, ReadPorts } from '../../http/ports.ts';
 import { jsonBody } from '../../http/requestBody.ts';
 import { type Call, type Route, routeFactory } from '../../http/route.ts';
-import { parseResumeRequest, REPLAY_ERRORS } from '../replayRequest.ts';
+import { parseResumeRequest, REPLAY_ERRORS } from '../replayDeliveries.ts';
 import { resumeWebhook } from '../saveWebhook.ts';
-import { EXAMPLE_LEFT_OUT } from '../webhookExamples.ts';
-import { ONE_WEBHOOK, RESUME_ERROR, VIEW } from '../webhookOperations.ts';
+import { ONE_WEBHOOK } from '../webhooks.routes.ts';
 import { selectWebhook } from '../webhooks.sql.ts';
-import { leftOutView, webhookView } from '../webhookViews.ts';
+import { EXAMPLE_LEFT_OUT, EXAMPLE_VIEW, leftOutView, webhookView } from '../webhookView.ts';
 import { countLeftOut } from './leftOut.sql.ts';
 
-export const COUNT_LEFT_OUT: Operation = {
+type PausePorts = ReadPorts & ChangePorts;
+
+/** Endpoints that the service has paused: what they lack, and the end of the pause. */
+export function webhookPauseRoutes(ports: PausePorts): Route[] {
+  const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
+  return [
+    route('GET', '/:id/left-out', COUNT_LEFT_OUT, (call) => leftOut(ports, call)),
+    route('POST', '/:id/resume', RESUME_WEBHOOK, (call) => resume(ports, call)),
+  ];
+}
+
+const COUNT_LEFT_OUT: Operation = {
   id: 'countLeftOut',
   tag: 'Webhooks',
   summary: 'Count what a paused endpoint lacks',
@@ -30,7 +40,21 @@ export const COUNT_LEFT_OUT: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-export const RESUME_WEBHOOK: Operation = {
+async function leftOut({ reads }: PausePorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const sql = reads(caller.accountId);
+  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
+  return dataAnswer(leftOutView(await countLeftOut(sql, caller.accountId, id)));
+}
+
+const RESUME_ERROR = shapeOf<{ field: string | null; code: string; message: string }>({
+  field: { ...choice(['from']), nullable: true, enum: ['from', null] },
+  code: choice(['INVALID', 'INVALID_BODY']),
+  message: text(),
+});
+
+const RESUME_WEBHOOK: Operation = {
   id: 'resumeWebhook',
   tag: 'Webhooks',
   summary: 'Resume a paused endpoint',
@@ -52,29 +76,12 @@ export const RESUME_WEBHOOK: Operation = {
     },
   },
   answers: [
-    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), { resumed: dataBody(VIEW) }),
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), {
+      resumed: dataBody(EXAMPLE_VIEW),
+    }),
   ],
   errors: ONE_WEBHOOK,
 };
-
-type PausePorts = ReadPorts & ChangePorts;
-
-/** Endpoints that the service has paused: what they lack, and the end of the pause. */
-export function webhookPauseRoutes(ports: PausePorts): Route[] {
-  const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
-  return [
-    route('GET', '/:id/left-out', COUNT_LEFT_OUT, (call) => leftOut(ports, call)),
-    route('POST', '/:id/resume', RESUME_WEBHOOK, (call) => resume(ports, call)),
-  ];
-}
-
-async function leftOut({ reads }: PausePorts, { caller, params }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
-  const sql = reads(caller.accountId);
-  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
-  return dataAnswer(leftOutView(await countLeftOut(sql, caller.accountId, id)));
-}
 
 async function resume({ writes }: PausePorts, { caller, params, body }: Call): Promise<Answer> {
   const id = idOf(params);
@@ -83,6 +90,6 @@ async function resume({ writes }: PausePorts, { caller, params, body }: Call): P
   if (!json.ok) return json.error;
   const request = parseResumeRequest(json.value);
   if (!request.ok) return validationAnswer(request.error);
-  const webhook = await resumeWebhook({ write: writes(caller.accountId) }, caller, id, request.value.fromMs);
+  const webhook = await resumeWebhook(writes(caller.accountId), caller, id, request.value.fromMs);
   return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(webhookView(webhook));
 }
