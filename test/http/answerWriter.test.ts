@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, test } from 'node:test';
-import { AnswerWriter } from '../../src/http/answerWriter.ts';
+import { AnswerWriter, StandingHeaders } from '../../src/http/answerWriter.ts';
+import { bareExchange } from '../support/http/http.ts';
 import { waitFor } from '../support/waitFor.ts';
 
 const LARGE = Buffer.alloc(16 * 1024 * 1024, 'x');
@@ -80,4 +81,44 @@ test(`an answer to somebody who has left is done before its turn, which does no 
   socket.destroy();
   await waitFor(() => done() === 1);
   turns[0]?.();
+});
+
+/** What a server sends to each of some requests on one connection. */
+async function sentBy(write: (response: ServerResponse) => void, requests: string): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.sendDate = false;
+    write(response);
+    response.end('{"a":1}');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const sent = await bareExchange(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, [requests]);
+  server.close();
+  return sent;
+}
+
+test('Node still has the step that takes headers as text, and sends the same bytes by it', async () => {
+  assert.equal(typeof (ServerResponse.prototype as { _storeHeader?: unknown })._storeHeader, 'function');
+  const standing = new StandingHeaders(['X-One', '1', 'X-Two', "default-src 'self'"]);
+  const get = (more = '') => `GET / HTTP/1.1\r\nHost: x\r\n${more}\r\n`;
+  for (const own of [
+    ['Content-Length', '7'],
+    [],
+    ['X-Own', 'yes', 'Content-Type', 'text/plain', 'Content-Length', '7'],
+  ]) {
+    for (const status of [200, 201, 404, 503]) {
+      for (const requests of [
+        get() + get('Connection: close\r\n'),
+        get('Connection: close\r\n').replace('GET', 'HEAD'),
+        get().replace('HTTP/1.1', 'HTTP/1.0'),
+      ]) {
+        const [slow, fast] = await Promise.all([
+          sentBy((response) => standing.write(response, status, own), requests),
+          sentBy((response) => standing.writeFast(response, status, own), requests),
+        ]);
+        assert.match(slow, new RegExp(`^HTTP/1.1 ${status} .*\\r\\nX-One: 1\\r\\nX-Two: `));
+        assert.equal(fast, slow);
+      }
+    }
+  }
 });
