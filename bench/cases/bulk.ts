@@ -2,7 +2,7 @@ import { areaDevicesRoute } from '../../src/areas/areaDevices.routes.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
 import { areaOverlapsRoute } from '../../src/areas/overlap/areaOverlaps.routes.ts';
 import { Overlaps } from '../../src/areas/overlap/overlaps.ts';
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestBatchRoute } from '../../src/devices/nearest.routes.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';

@@ -1,4 +1,4 @@
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../src/geo/distance.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

@@ -1,5 +1,5 @@
 import { Snapshot } from '../../src/changelog/snapshot.ts';
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
 import { MotionTable } from '../../src/devices/changes/slotColumns.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';

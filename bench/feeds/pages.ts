@@ -1,4 +1,4 @@
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { CaseContext } from '../benchCase.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
 import { type MeasuredServer, measureInTurn, ownUsage, ratioOf, rowOf } from '../setup/measuredServer.ts';

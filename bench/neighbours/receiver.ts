@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 
 /** Starts a webhook receiver on a free port of the loopback. It runs until the process ends. Returns its address. */
 export function openReceiver(

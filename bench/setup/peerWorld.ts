@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis';
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
+
 import { openSql } from '../../src/postgres/sql.ts';
 import { placeSource } from './places.ts';
 

@@ -1,8 +1,8 @@
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
 import {
   createFleet,
   type SimulatedFleet,
   type SimulatedPoint,
+  simulatedImei,
 } from '../../src/cli/simulate/simulatedFleet.ts';
 
 export interface PointSourceOptions {

@@ -1,4 +1,4 @@
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { consoleRoutes } from '../../src/console/consolePage.ts';
 import { answerQuestions } from '../worker.ts';
 

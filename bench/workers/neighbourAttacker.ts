@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import type { AttackCall, AttackSetup } from '../neighbours/attack.ts';
 import { ATTACKS } from '../neighbours/attacks.ts';
 import { openReceiver } from '../neighbours/receiver.ts';

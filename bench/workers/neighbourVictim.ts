@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http';
-import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { openReceiver } from '../neighbours/receiver.ts';
 import { answerQuestions } from '../worker.ts';

@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { simulatedImei } from '../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { INGEST_TOKEN } from '../setup/service.ts';
 import { answerQuestions } from '../worker.ts';
 

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { SelfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';

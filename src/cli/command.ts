@@ -1,9 +1,9 @@
 import { type Command as Parser, Option as ParserOption } from 'commander';
+import { type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { type Account, selectAccount, selectPlanNames } from '../tenants/accounts.sql.ts';
-import type { Option, Options, OptionValues } from './option.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { type Account, selectAccount } from '../tenants/accounts.sql.ts';
 import type { Session } from './session.ts';
 
 /** What a command prints on success, as JSON; undefined when it has printed all. The error says what to do next. */
@@ -138,24 +138,72 @@ export async function printPages<Row>(
   }
 }
 
-/** The account of an address; null without an address. */
-export async function findAccount(
-  sql: Sql,
+/** Runs `work` with the account of an address, or with null without an address. */
+export function withAccount(
+  context: CommandContext,
   email: string | undefined,
-): Promise<Result<Account | null, string>> {
-  if (email === undefined) return ok(null);
-  const account = await sql.begin((tx) => selectAccount(tx, email, 'share'));
-  return account === undefined ? unknownAccount(email) : ok(account);
+  work: (sql: Sql, account: Account | null) => Promise<CommandOutcome>,
+): Promise<CommandOutcome> {
+  return context.withSession(async ({ sql }) => {
+    if (email === undefined) return work(sql, null);
+    const account = await sql.begin((tx) => selectAccount(tx, email, 'share'));
+    return account === undefined ? unknownAccount(email) : work(sql, account);
+  });
+}
+
+/** Runs `work` in a transaction. When this returns, what it changed holds on every pod. */
+export function write(
+  context: CommandContext,
+  work: (scope: WriteScope) => Promise<CommandOutcome>,
+): Promise<CommandOutcome> {
+  return context.withSession((session) => writeWorlds(session, work));
 }
 
 export function unknownAccount(email: string): Result<never, string> {
   return fail(`there is no account ${email}; add it with account:create`);
 }
 
-/** Why there can be no account on this plan; null when there can. */
-export async function planError(tx: Tx, plan: string): Promise<string | null> {
-  const names = await selectPlanNames(tx);
-  return names.includes(plan)
-    ? null
-    : `there is no plan ${JSON.stringify(plan)}; choose one of ${names.join(', ')}`;
+/** One option, flag or operand of a command, and how its text becomes a value. */
+interface Option<T> {
+  readonly kind: 'option' | 'flag' | 'operand';
+  /** Names the value in the usage line: "E", "a,b"; empty for a flag. */
+  readonly placeholder: string;
+  readonly isOptional: boolean;
+  readonly help: string;
+  /** Takes undefined when it was not given. The error completes the sentence "--name …". */
+  parse(text: string | undefined): Result<T, string>;
+}
+
+type Options = Readonly<Record<string, Option<unknown>>>;
+
+/** The values that a set of options gives, by their names. */
+type OptionValues<O> = { readonly [K in keyof O]: O[K] extends Option<infer T> ? T : never };
+
+type ParseText<T> = (text: string) => Result<T, string>;
+
+export function required<T>(placeholder: string, help: string, parse: ParseText<T>): Option<T> {
+  return { kind: 'option', placeholder, isOptional: false, help, parse: unlessMissing(parse) };
+}
+
+export function optional<T>(placeholder: string, help: string, parse: ParseText<T>): Option<T | undefined> {
+  return {
+    kind: 'option',
+    placeholder,
+    isOptional: true,
+    help,
+    parse: (text) => (text === undefined ? ok(undefined) : parse(text)),
+  };
+}
+
+export function flag(help: string): Option<boolean> {
+  return { kind: 'flag', placeholder: '', isOptional: true, help, parse: (text) => ok(text !== undefined) };
+}
+
+/** The one argument without a name. */
+export function operand<T>(placeholder: string, help: string, parse: ParseText<T>): Option<T> {
+  return { kind: 'operand', placeholder, isOptional: false, help, parse: unlessMissing(parse) };
+}
+
+function unlessMissing<T>(parse: ParseText<T>): Option<T>['parse'] {
+  return (text) => (text === undefined ? fail('is missing') : parse(text));
 }

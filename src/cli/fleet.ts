@@ -5,9 +5,8 @@ import { isatty } from 'node:tty';
 import { readAdminConfig } from '../config.ts';
 import { systemClock } from '../lib/clock.ts';
 import type { CommandContext } from './command.ts';
-import { COMMANDS } from './commandTable.ts';
-import { interruption } from './interruption.ts';
-import { runCommand } from './runCommand.ts';
+import { interruption } from './input.ts';
+import { COMMANDS, runCommand } from './runCommand.ts';
 import { withSession } from './session.ts';
 
 const STDIN = 0;

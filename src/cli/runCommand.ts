@@ -2,6 +2,13 @@ import { CommanderError, Command as Parser } from 'commander';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { VERSION } from '../version.ts';
 import type { CommandContext, FleetCommand, PreparedCommand } from './command.ts';
+import { accountCommands } from './commands/account.ts';
+import { areaCommands } from './commands/area.ts';
+import { deviceCommands } from './commands/device.ts';
+import { keyCommands } from './commands/key.ts';
+import { historyPack, migrateCommand } from './commands/maintenance.ts';
+import { webhookCommands } from './commands/webhook.ts';
+import { simulate } from './simulate/simulate.ts';
 
 const DONE = 0;
 const FAILED = 1;
@@ -89,3 +96,15 @@ function explain(error: unknown): string {
   }
   return `unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`;
 }
+
+/** Every command, in the order of the overview. */
+export const COMMANDS: readonly FleetCommand[] = [
+  migrateCommand,
+  ...accountCommands,
+  ...areaCommands,
+  ...keyCommands,
+  ...deviceCommands,
+  historyPack,
+  simulate,
+  ...webhookCommands,
+];

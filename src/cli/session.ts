@@ -1,5 +1,4 @@
-import type { VersionPublisher, WritePorts } from '../changelog/writeWorlds.ts';
-import { awaitPods } from '../changelog/writeWorlds.ts';
+import { awaitPods, type VersionPublisher, type WritePorts } from '../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
 import { WorkTurns } from '../lib/workTurns.ts';

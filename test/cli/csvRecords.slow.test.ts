@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type CsvRecord, CsvRecords } from '../../src/cli/commands/deviceImport.ts';
-import { readLines } from '../../src/cli/textLines.ts';
+import { readLines } from '../../src/cli/input.ts';
 import { runs } from '../support/torture.ts';
 
 /** Reads a text in pieces of the given number of bytes. */

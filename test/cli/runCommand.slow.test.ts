@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CommandContext } from '../../src/cli/command.ts';
-import { type CommandOutcome, defineCommand, type FleetCommand } from '../../src/cli/command.ts';
-import { COMMANDS } from '../../src/cli/commandTable.ts';
-import { flag, operand, optional, required } from '../../src/cli/option.ts';
-import { runCommand } from '../../src/cli/runCommand.ts';
+import {
+  type CommandContext,
+  type CommandOutcome,
+  defineCommand,
+  type FleetCommand,
+  flag,
+  operand,
+  optional,
+  required,
+} from '../../src/cli/command.ts';
+import { COMMANDS, runCommand } from '../../src/cli/runCommand.ts';
 import { fail, ok } from '../../src/lib/result.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 

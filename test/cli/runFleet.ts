@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream';
-import { COMMANDS } from '../../src/cli/commandTable.ts';
-import { runCommand } from '../../src/cli/runCommand.ts';
+import { COMMANDS, runCommand } from '../../src/cli/runCommand.ts';
 import { withSession } from '../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../src/config.ts';
 

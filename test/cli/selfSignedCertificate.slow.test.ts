@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { before, describe, test } from 'node:test';
-import { selfSignedCertificate } from '../../src/cli/receive/selfSignedCertificate.ts';
+import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 
 const FROM_MS = Date.UTC(2026, 2, 1, 12, 30, 45);
 const TO_MS = Date.UTC(2051, 0, 2, 3, 4, 5);

@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
-import { COMMANDS } from '../../src/cli/commandTable.ts';
+import { COMMANDS } from '../../src/cli/runCommand.ts';
 import { readConfig, VARIABLES } from '../../src/config.ts';
 import { ERRORS } from '../../src/http/errors.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';

@@ -5,14 +5,11 @@ import { after, describe, type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
 import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import {
-  type SelfSignedCertificate,
-  selfSignedCertificate,
-} from '../../src/cli/receive/selfSignedCertificate.ts';
+import { type SelfSignedCertificate, selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
 import {
+  type Resolve,
   type SendResult,
   sendWebhook,
   type WebhookRequest,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { simulatedImei } from '../../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
 import type { Service } from '../../../src/wiring.ts';
 import type { BenchCase, Row } from '../../benchCase.ts';
 import { Latencies } from '../../measure/latencies.ts';

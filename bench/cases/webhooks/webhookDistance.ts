@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../../src/cli/receive/selfSignedCertificate.ts';
+import { selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../../src/lib/durations.ts';
 import { migrate } from '../../../src/postgres/migrate.ts';
 import { openSql } from '../../../src/postgres/sql.ts';

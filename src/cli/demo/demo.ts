@@ -3,11 +3,9 @@ import type { Config } from '../../config.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
 import { type Service, startService } from '../../wiring.ts';
-import { interruption } from '../interruption.ts';
-import { saveDemoAreas } from './demoAreas.ts';
-import { demoConfig } from './demoConfig.ts';
-import { registerDemo } from './demoTenant.ts';
-import { apiUrl, endText, startText, welcomeText } from './demoText.ts';
+import { interruption } from '../input.ts';
+import { apiUrl, demoConfig, endText, startText, welcomeText } from './demoConfig.ts';
+import { registerDemo, saveDemoAreas } from './demoTenant.ts';
 import { type DemoTown, openTown, VEHICLES } from './demoTown.ts';
 
 const PROGRESS_MS = 1_000;

@@ -4,8 +4,7 @@ import { invariant } from '../../lib/invariant.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { reachableHost } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
-import { drive, SENDERS } from '../simulate/drive.ts';
-import { openIngestClient, type SendOutcome } from '../simulate/ingestClient.ts';
+import { drive, openIngestClient, SENDERS, type SendOutcome } from '../simulate/drive.ts';
 import { createFleet, type SimulatedPoint } from '../simulate/simulatedFleet.ts';
 
 /** How many vehicles drive, and how often each reports. */

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { simulatedImei } from '../../../src/cli/simulate/registerSimulation.ts';
+import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';
 import { watchFeed } from '../feed.ts';

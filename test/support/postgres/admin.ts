@@ -1,8 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { COMMANDS } from '../../../src/cli/commandTable.ts';
-import { runCommand } from '../../../src/cli/runCommand.ts';
+import { COMMANDS, runCommand } from '../../../src/cli/runCommand.ts';
 import { withSession } from '../../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../../src/config.ts';
 import { invariant } from '../../../src/lib/invariant.ts';

@@ -4,10 +4,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import {
-  type SelfSignedCertificate,
-  selfSignedCertificate,
-} from '../../../src/cli/receive/selfSignedCertificate.ts';
+import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../../src/lib/durations.ts';
 import { checkDelivery } from './describedDelivery.ts';
 

@@ -2,10 +2,7 @@ import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
-import {
-  type SelfSignedCertificate,
-  selfSignedCertificate,
-} from '../../../src/cli/receive/selfSignedCertificate.ts';
+import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../../src/lib/durations.ts';
 
 export const RECEIVER_NAME = 'hook.example.com';

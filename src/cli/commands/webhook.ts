@@ -3,20 +3,27 @@ import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIP } from 'node:net';
 import { join, resolve } from 'node:path';
 import { DAY_MS } from '../../lib/durations.ts';
 import { parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { SECRET_PREFIX } from '../../webhooks/delivery/signature.ts';
-import { defineCommand } from '../command.ts';
-import { optional, required } from '../option.ts';
-import { parseWhole } from '../optionParsers.ts';
-import { type SelfSignedCertificate, selfSignedCertificate } from '../receive/selfSignedCertificate.ts';
+import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
+import {
+  defineCommand,
+  type FleetCommand,
+  optional,
+  PAGE_ROWS,
+  printPages,
+  required,
+  withAccount,
+} from '../command.ts';
+import { parseEmail, parseWhole } from '../optionParsers.ts';
 
 const PORT_MAX = 65_535;
 
-export const webhookReceive = defineCommand({
+const receive = defineCommand({
   name: 'webhook:receive',
   summary: 'Receives webhooks on this machine over https and shows them, to try them out.',
   options: {
@@ -49,6 +56,20 @@ export const webhookReceive = defineCommand({
     return ok(counts);
   },
 });
+
+const list = defineCommand({
+  name: 'webhook:list',
+  summary: 'Prints every webhook endpoint, one JSON line each.',
+  options: { email: optional('E', 'only those of this account', parseEmail) },
+  run: (context, { email }) =>
+    withAccount(context, email, (sql, account) =>
+      printPages(context, (last: ListedWebhook | null) =>
+        selectWebhookPage(sql, account?.id ?? null, last?.id ?? 0, PAGE_ROWS),
+      ),
+    ),
+});
+
+export const webhookCommands: readonly FleetCommand[] = [receive, list];
 
 function instructions(url: string, certificateFile: string, isVerifying: boolean): string[] {
   return [
@@ -201,4 +222,37 @@ function check(signature: string, body: Buffer, secret: string): 'valid' | 'inva
   const expected = Buffer.from(`sha256=${createHmac('sha256', secret).update(body).digest('hex')}`);
   const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, expected) ? 'valid' : 'invalid';
+}
+
+export interface SelfSignedCertificate {
+  readonly certificatePem: string;
+  readonly privateKeyPem: string;
+}
+
+/**
+ * A fresh P-256 key and a certificate that it signs itself, for a TLS server under all of `names`: host names and IP
+ * addresses, at least one. It may sign no other certificate, so a client that trusts it trusts this server alone.
+ */
+export async function selfSignedCertificate(
+  names: readonly string[],
+  validFromMs: number,
+  validToMs: number,
+): Promise<SelfSignedCertificate> {
+  // Loaded only here: it takes as long as all the other commands together.
+  const { generate } = await import('selfsigned');
+  const made = await generate([{ name: 'commonName', value: names[0] ?? '' }], {
+    keyType: 'ec',
+    curve: 'P-256',
+    algorithm: 'sha256',
+    notBeforeDate: new Date(validFromMs),
+    notAfterDate: new Date(validToMs),
+    extensions: [
+      { name: 'basicConstraints', cA: false, critical: true },
+      {
+        name: 'subjectAltName',
+        altNames: names.map((name) => (isIP(name) === 0 ? { type: 2, value: name } : { type: 7, ip: name })),
+      },
+    ],
+  });
+  return { certificatePem: made.cert, privateKeyPem: made.private };
 }

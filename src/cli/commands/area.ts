@@ -11,14 +11,22 @@ import {
   syncFeatures,
   withoutRepeated,
 } from '../../areas/import/syncAreas.ts';
-import type { AreaWriter } from '../../areas/saveArea.ts';
+import { type AreaWriter, type ShareAreaError, shareArea } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
-import { type CommandContext, type CommandOutcome, defineCommand, unknownAccount } from '../command.ts';
-import { flag, operand, required } from '../option.ts';
-import { parseEmail } from '../optionParsers.ts';
+import {
+  type CommandContext,
+  type CommandOutcome,
+  defineCommand,
+  type FleetCommand,
+  flag,
+  operand,
+  required,
+  unknownAccount,
+} from '../command.ts';
+import { openFile } from '../input.ts';
+import { parseEmail, parseId } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { openFile } from '../textLines.ts';
 
 /** A file with more errors than this is not the file that the caller meant. */
 const ERRORS_MAX = 100_000;
@@ -28,7 +36,34 @@ const EXTERNAL_IDS_MAX = 1_000_000;
 /** Features that are kept until areas are pruned to make room for them. An account could not have more either. */
 const POSTPONED_MAX = { features: 20_000, chars: 256 * 1024 * 1024 };
 
-export const areaSync = defineCommand({
+function shareCommand(name: string, shared: boolean, summary: string): FleetCommand {
+  return defineCommand({
+    name,
+    summary,
+    options: { id: required('N', 'the id of the area', parseId) },
+    notes: ['Its external_id stays in the namespace of the account that made it.'],
+    run: (context, { id }) =>
+      context.withSession(async (session) => {
+        const outcome = await shareArea(session, id, shared);
+        return outcome.ok ? ok({ id, shared }) : fail(messages(id)[outcome.error]);
+      }),
+  });
+}
+
+const messages = (id: number): Readonly<Record<ShareAreaError, string>> => ({
+  unknown_area: `there is no area ${id}`,
+  no_organization: `the account of area ${id} belongs to no organization`,
+});
+
+const share = shareCommand(
+  'area:share',
+  true,
+  'Makes an area belong to its organization: every member sees it.',
+);
+
+const unshare = shareCommand('area:unshare', false, 'Makes an area private to its account again.');
+
+const sync = defineCommand({
   name: 'area:sync',
   summary: "Makes an account's areas match a GeoJSON FeatureCollection, by the external_id of each feature.",
   options: {
@@ -55,6 +90,8 @@ export const areaSync = defineCommand({
       return sync.run(source.value, prune);
     }),
 });
+
+export const areaCommands: readonly FleetCommand[] = [share, unshare, sync];
 
 function writerOf({ id, worldId, organizationWorldId }: Account): AreaWriter {
   const worldIds = organizationWorldId === null ? [worldId] : [worldId, organizationWorldId];

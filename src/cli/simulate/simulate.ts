@@ -1,15 +1,21 @@
+import { writeWorlds } from '../../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../../config.ts';
+import { IMPORT_CHUNK, importChunk } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { loadSecrets } from '../../secrets.ts';
-import type { CommandContext } from '../command.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
-import { optional, required } from '../option.ts';
+import { insertAccount, lockForNewTenants, selectAccount } from '../../tenants/accounts.sql.ts';
+import {
+  type CommandContext,
+  type CommandOutcome,
+  defineCommand,
+  optional,
+  required,
+  unknownAccount,
+} from '../command.ts';
 import { parseEmail, parseWhole } from '../optionParsers.ts';
-import { paced } from '../session.ts';
-import { drive, SENDERS } from '../simulate/drive.ts';
-import { type IngestClient, openIngestClient } from '../simulate/ingestClient.ts';
-import { registerSimulation, SIMULATED_MAX } from '../simulate/registerSimulation.ts';
-import { createFleet } from '../simulate/simulatedFleet.ts';
+import { paced, type Session } from '../session.ts';
+import { drive, type IngestClient, openIngestClient, SENDERS } from './drive.ts';
+import { createFleet, SIMULATED_MAX, simulatedImei } from './simulatedFleet.ts';
 
 const DEFAULT_EMAIL = 'simulation@example.com';
 const RATE_MAX = 1_000_000;
@@ -96,4 +102,34 @@ function parsePositive(text: string, max: number): Result<number, string> {
   const value = Number(text);
   if (/^[0-9]{1,9}(\.[0-9]{1,6})?$/.test(text) && value > 0 && value <= max) return ok(value);
   return fail(`must be a number above 0, at most ${max}`);
+}
+
+/** Makes the account, unless it is there, and those of the first `count` made-up devices that are missing. */
+export async function registerSimulation(
+  session: Session,
+  email: string,
+  count: number,
+): Promise<Result<readonly string[], string>> {
+  const imeis = Array.from({ length: count }, (_, index) => simulatedImei(index));
+  await ensureAccount(session, email);
+  for (let at = 0; at < imeis.length; at += IMPORT_CHUNK) {
+    const lines = imeis
+      .slice(at, at + IMPORT_CHUNK)
+      .map((imei, index) => ({ line: at + index + 1, patch: { imei } }));
+    const outcome = await importChunk(session, email, lines);
+    if (!outcome.ok) return unknownAccount(email);
+    const [rejected] = outcome.value.rejected;
+    if (rejected !== undefined) return fail(`${rejected.message}; use the --email of the earlier simulation`);
+  }
+  return ok(imeis);
+}
+
+async function ensureAccount(session: Session, email: string): Promise<void> {
+  await writeWorlds(session, async ({ tx, changed }) => {
+    await lockForNewTenants(tx);
+    if ((await selectAccount(tx, email, 'share')) !== undefined) return;
+    const draft = { email, name: 'Simulation', organizationId: null, plan: 'pro', passwordHash: null };
+    const { id, worldId } = await insertAccount(tx, draft);
+    changed({ kind: 'account', worldId, entityIds: [id] });
+  });
 }

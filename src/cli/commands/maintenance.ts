@@ -1,9 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HistoryPacker } from '../../history/packHistory.ts';
 import { fail, ok } from '../../lib/result.ts';
-import type { CommandContext } from '../command.ts';
-import { type CommandOutcome, defineCommand } from '../command.ts';
+import { type CommandContext, type CommandOutcome, defineCommand } from '../command.ts';
 import type { Session } from '../session.ts';
+
+export const migrateCommand = defineCommand({
+  name: 'migrate',
+  summary: 'Brings the schema of the database up to date (every start and every command does so too).',
+  options: {},
+  run: (context) => context.withSession(async ({ applied }) => ok({ applied })),
+});
 
 /** Between two lines of progress. */
 const PROGRESS_MS = 2_000;

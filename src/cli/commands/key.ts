@@ -1,0 +1,102 @@
+import { randomBytes } from 'node:crypto';
+import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/allowlist.ts';
+import { fingerprint, newKey, prefix } from '../../access/apiKey.ts';
+import { insertKey, revokeKey } from '../../access/keys.sql.ts';
+import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
+import { selectAccount } from '../../tenants/accounts.sql.ts';
+import { type ListedKey, selectKeyPage } from '../../tenants/keySettings.sql.ts';
+import {
+  defineCommand,
+  type FleetCommand,
+  optional,
+  PAGE_ROWS,
+  printPages,
+  required,
+  unknownAccount,
+  withAccount,
+  write,
+} from '../command.ts';
+import { parseEmail, parseId, parseName } from '../optionParsers.ts';
+
+const create = defineCommand({
+  name: 'key:create',
+  summary: 'Makes an API key of an account and shows it, this one time.',
+  options: {
+    email: required('E', 'the address of the account', parseEmail),
+    scopes: required('all|a,b', 'what it may do', readScopes),
+    allow: optional('ip,cidr', 'where it may be used from; anywhere when not given', readAllowlist),
+    name: optional('N', 'a name to know it by', parseName),
+  },
+  notes: [
+    `Scopes: ${SCOPES.join(', ')}.`,
+    `Allowed addresses: up to ${ALLOWLIST_MAX_ENTRIES} IPv4 addresses, IPv4 networks (10.0.0.0/8) and IPv6 addresses.`,
+  ],
+  run: (context, { email, scopes, allow: allowlist = [], name = null }) =>
+    write(context, async ({ tx, changed }) => {
+      const account = await selectAccount(tx, email, 'share');
+      if (account === undefined) return unknownAccount(email);
+      const key = newKey(randomBytes);
+      const names = { name, fingerprint: fingerprint(key), prefix: prefix(key) };
+      const id = await insertKey(tx, account.id, { ...names, scopes, allowlist });
+      changed({ kind: 'key', worldId: account.worldId, entityIds: [id] });
+      return ok({ id, key, prefix: prefix(key), scopes });
+    }),
+});
+
+const revoke = defineCommand({
+  name: 'key:revoke',
+  summary: 'Ends an API key for ever, from its next call on.',
+  options: { id: required('N', 'the id that key:create printed', parseId) },
+  notes: ['A key that is revoked already keeps its time of revocation.'],
+  run: (context, { id }) =>
+    write(context, async ({ tx, changed }) => {
+      const key = await revokeKey(tx, id);
+      if (key === undefined) return fail(`there is no key ${id}`);
+      changed({ kind: 'key', worldId: key.worldId, entityIds: [id] });
+      return ok({ id, revoked_at: key.revokedAt.toISOString() });
+    }),
+});
+
+const list = defineCommand({
+  name: 'key:list',
+  summary: 'Prints every API key, revoked ones too, one JSON line each.',
+  options: { email: optional('E', 'only those of this account', parseEmail) },
+  notes: ['A key itself is not stored: only its first six characters can be shown (prefix).'],
+  run: (context, { email }) =>
+    withAccount(context, email, (sql, account) =>
+      printPages(context, (last: ListedKey | null) =>
+        selectKeyPage(sql, account?.id ?? null, last?.id ?? 0, PAGE_ROWS),
+      ),
+    ),
+});
+
+export const keyCommands: readonly FleetCommand[] = [create, revoke, list];
+
+function readScopes(text: string): Result<readonly Scope[], string> {
+  const names = splitList(text);
+  if (names.length === 0) return fail('is empty');
+  const mask = parseScopes(names.length === 1 && names[0] === 'all' ? 'all' : names);
+  if (mask.ok) return ok(scopeNames(mask.value));
+  return fail(`names no scope: ${mask.error.join(', ')}; it may be all, or some of ${SCOPES.join(', ')}`);
+}
+
+function readAllowlist(text: string): Result<readonly string[], string> {
+  const entries = splitList(text);
+  if (entries.length === 0) return fail('is empty; leave it out to allow every address');
+  const parsed = parseAllowlist(entries);
+  if (parsed.ok) return ok(entries);
+  const errors = parsed.error.map((error) =>
+    error.kind === 'too_many'
+      ? `has ${error.count} entries, ${ALLOWLIST_MAX_ENTRIES} at most`
+      : `has ${JSON.stringify(entries[error.index])}, which is no IPv4 address or network and no IPv6 address`,
+  );
+  return fail(errors.join('; '));
+}
+
+function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '');
+}
