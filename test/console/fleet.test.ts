@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { changeOf, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
-import type { ChangedDevice, Device } from '../../src/console/page/types.ts';
+import {
+  changeOf,
+  type Device,
+  type DeviceChange,
+  Fleet,
+  knownDevice,
+  statusAt,
+} from '../../src/console/page/fleet.ts';
 import { statusOf } from '../../src/devices/deviceJson.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
@@ -24,7 +30,7 @@ const device: fc.Arbitrary<Device> = fc.record({
   ),
   ignition: fc.constantFrom(null, true, false),
 });
-const change: fc.Arbitrary<ChangedDevice> = fc.oneof(
+const change: fc.Arbitrary<DeviceChange> = fc.oneof(
   { weight: 4, arbitrary: device },
   device.map(({ imei }) => ({ imei, removed: true as const })),
 );

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
 import { curlOf } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
-import type { Delivery, FleetEvent } from '../../src/console/page/types.ts';
+import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
 import { reasonOf } from '../../src/console/page/views/webhooks.ts';
 
@@ -113,14 +113,25 @@ test('an event of an area is explained from before its device came in; others ar
     type: 'geofence',
     message: '',
     device_imei: '35',
-    data: { position: { lat: 0, lng: 0 }, areaId: 7, enteredAt: '2026-03-02T08:10:00.000Z' },
+    data: {
+      position: { lat: 0, lng: 0 },
+      areaId: 7,
+      areaName: 'Depot',
+      event: 'entry',
+      enteredAt: '2026-03-02T08:10:00.000Z',
+      dwellSeconds: 0,
+    },
+    read: false,
     occurred_at: '2026-03-02T09:00:00.000Z',
   };
   assert.equal(
     explainPath(event),
     '/api/v1/areas/7/explain?device=35&from=2026-03-02T08%3A00%3A00.000Z&to=2026-03-02T09%3A01%3A00.000Z',
   );
-  assert.equal(explainPath({ ...event, data: { position: { lat: 0, lng: 0 } } }), null);
+  assert.equal(
+    explainPath({ ...event, type: 'alarm', data: { position: { lat: 0, lng: 0 }, alarm: 'sos' } }),
+    null,
+  );
 });
 
 test('a delivery says what came of its attempts', () => {
@@ -136,15 +147,21 @@ test('a delivery says what came of its attempts', () => {
 
 test('the picture of an explanation shows stays, gaps and the minimum stay where they were, cut to the window', () => {
   const at = (minute: number): string => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
-  const visit = (from: number, to: number, outcome: string) => ({
+  const visit = (from: number, to: number, outcome: Explanation['visits'][number]['outcome']) => ({
     first_inside_at: at(from),
     last_inside_at: at(to),
     points: 2,
     seconds: (to - from) * 60,
+    deepest_m: null,
     outcome,
+    event_ids: [],
   });
   const visits = [visit(-10, 10, 'entry_and_exit'), visit(50, 60, 'too_short'), visit(90, 120, 'pending')];
-  const line = timeLine({ visits, gaps: [{ from: at(20), to: at(45) }] }, { from: at(0), to: at(100) }, 900);
+  const line = timeLine(
+    { visits, gaps: [{ from: at(20), to: at(45), seconds: 1_500 }] },
+    { from: at(0), to: at(100) },
+    900,
+  );
   assert.deepEqual(line.visits, [
     { x: 0, width: 10, outcome: 'entry_and_exit', threshold: 5 },
     { x: 50, width: 10, outcome: 'too_short', threshold: 65 },

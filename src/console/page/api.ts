@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { FieldError, Note } from './types.ts';
+import type { AreaFieldError, AreaWarning, BacktestNote, WebhookFieldError } from './types.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
@@ -30,6 +30,12 @@ export interface ApiCall {
   readonly idempotencyKey?: string;
 }
 
+/** What is wrong with a field, as the API says it, or as the page found before it asked. */
+export type FieldError =
+  | AreaFieldError
+  | WebhookFieldError
+  | { readonly field: string | null; readonly code: ''; readonly message: string };
+
 export type Reply<T> =
   | {
       readonly ok: true;
@@ -38,8 +44,8 @@ export type Reply<T> =
         readonly total?: number;
         readonly points?: number;
         readonly window?: { readonly from: string; readonly to: string };
-        readonly notes?: readonly Note[];
-        readonly warnings?: readonly Note[];
+        readonly notes?: readonly BacktestNote[];
+        readonly warnings?: readonly AreaWarning[];
       };
     }
   | {

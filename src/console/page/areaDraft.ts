@@ -1,6 +1,8 @@
 import { signal } from '@preact/signals';
 import type { ApiCall } from './api.ts';
-import type { Area, AreaType, LatLng } from './types.ts';
+import type { Area, LatLng } from './types.ts';
+
+export type AreaType = Area['type'];
 
 /** The body of POST /areas and PATCH /areas/{id}. The API leaves out what is null or belongs to another type. */
 export interface AreaBody {

@@ -1,8 +1,20 @@
 import { signal } from '@preact/signals';
-import type { ChangedDevice, Device, RemovedDevice } from './types.ts';
+import type { ChangedDevice, RemovedDevice } from './types.ts';
+
+type Place = Pick<
+  NonNullable<ChangedDevice['location']>,
+  'latitude' | 'longitude' | 'speed_kmh' | 'recorded_at' | 'heading'
+>;
+/** What the page reads of a device in the stream. */
+export interface Device extends Pick<ChangedDevice, 'imei' | 'name' | 'plate' | 'status' | 'ignition'> {
+  readonly location: Place | null;
+}
+/** A device that the account does not see any more. */
+export type Removed = Pick<RemovedDevice, 'imei' | 'removed'>;
+export type DeviceChange = Device | Removed;
 
 /** Called with what has changed, in the order in which it was told. */
-export type FleetListener = (changed: readonly (KnownDevice | RemovedDevice)[]) => void;
+export type FleetListener = (changed: readonly (KnownDevice | Removed)[]) => void;
 
 /** Lists are drawn again at most this often: a fleet of 100 000 changes 10 000 times a second. */
 const LISTS_EVERY_MS = 500;
@@ -32,7 +44,7 @@ export class Fleet {
     return this.#devices.values();
   }
 
-  apply(changed: readonly ChangedDevice[]): void {
+  apply(changed: readonly DeviceChange[]): void {
     this.#tell(changed.map((device) => ('removed' in device ? this.#remove(device) : this.#keep(device))));
   }
 
@@ -62,13 +74,13 @@ export class Fleet {
     this.#tell(aged);
   }
 
-  #tell(changed: readonly (KnownDevice | RemovedDevice)[]): void {
+  #tell(changed: readonly (KnownDevice | Removed)[]): void {
     if (changed.length === 0) return;
     for (const listener of this.#listeners) listener(changed);
     this.#timer ??= setTimeout(this.#next, this.#waitMs());
   }
 
-  #remove(device: RemovedDevice): RemovedDevice {
+  #remove(device: Removed): Removed {
     this.#devices.delete(device.imei);
     return device;
   }
@@ -237,7 +249,7 @@ export function changeOf({ location, ...device }: KnownDevice): Device {
   return { ...device, location: { latitude, longitude, speed_kmh: speedKmh, recorded_at, heading } };
 }
 
-function knownLocation(location: NonNullable<Device['location']>): KnownLocation {
+function knownLocation(location: Place): KnownLocation {
   const { latitude, longitude, speed_kmh: speedKmh, recorded_at, heading } = location;
   return { latitude, longitude, speedKmh, recordedAtMs: Date.parse(recorded_at), heading };
 }

@@ -1,9 +1,9 @@
 import { signal } from '@preact/signals';
 import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
-import { changeOf, Fleet, nameOf } from './fleet.ts';
+import { changeOf, type DeviceChange, Fleet, nameOf } from './fleet.ts';
 import { SharedStream, type Told } from './sharedStream.ts';
 import { readStream, type StreamEnd, type StreamMessage } from './stream.ts';
-import type { ChangedDevice, FleetEvent } from './types.ts';
+import type { FleetEvent } from './types.ts';
 
 /** Whether what is shown is what happens. Unless it is live, it is tried again and again. */
 export type Line =
@@ -127,7 +127,7 @@ class LiveFleet {
   }
 
   async #take(messages: Iterable<StreamMessage>): Promise<void> {
-    let changed: ChangedDevice[] = [];
+    let changed: DeviceChange[] = [];
     let happened: FleetEvent[] = [];
     const apply = (): void => {
       if (changed.length > 0) fleet.apply(changed);
@@ -162,7 +162,7 @@ class LiveFleet {
   }
 
   #tellAll(tell: (told: Told) => void): void {
-    let devices: ChangedDevice[] = [];
+    let devices: DeviceChange[] = [];
     tell({ isFirst: true, devices, events: events.value, cursor: '' });
     for (const device of fleet.values()) {
       devices.push(changeOf(device));

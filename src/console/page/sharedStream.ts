@@ -1,10 +1,11 @@
-import type { ChangedDevice, FleetEvent } from './types.ts';
+import type { DeviceChange } from './fleet.ts';
+import type { FleetEvent } from './types.ts';
 
 /** What the stream has told, as one tab of a session gives it to another. */
 export interface Told {
   /** The first part of what a tab is given: what it knew before is to be forgotten. */
   readonly isFirst: boolean;
-  readonly devices: readonly ChangedDevice[];
+  readonly devices: readonly DeviceChange[];
   readonly events: readonly FleetEvent[];
   /** Behind what was told; '' within the parts of the beginning. */
   readonly cursor: string;
@@ -64,7 +65,7 @@ export class SharedStream {
   }
 
   /** Hands on what the stream has told, if another tab listens. */
-  tell(devices: readonly ChangedDevice[], events: readonly FleetEvent[], cursor: string): void {
+  tell(devices: readonly DeviceChange[], events: readonly FleetEvent[], cursor: string): void {
     this.#mark();
     if (this.#followers.size === 0) return;
     this.#say({ kind: 'told', to: [...this.#followers], told: { isFirst: false, devices, events, cursor } });

@@ -20,7 +20,7 @@ interface Orval {
 }
 
 /** The types of a description, as openapi-typescript makes them. */
-export async function typesOf(description: string): Promise<string> {
+async function typesOf(description: string): Promise<string> {
   const { default: openapiTypes, astToString } = await importTool<OpenapiTypescript>('openapi-typescript');
   return astToString(await openapiTypes(description));
 }

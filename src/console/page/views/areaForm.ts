@@ -1,12 +1,20 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type ApiCall, call, type Reply } from '../api.ts';
-import { type AreaBody, type AreaDraft, areaDraft, changeDraft, endDraft, saveCall } from '../areaDraft.ts';
+import {
+  type AreaBody,
+  type AreaDraft,
+  type AreaType,
+  areaDraft,
+  changeDraft,
+  endDraft,
+  saveCall,
+} from '../areaDraft.ts';
 import { formatCoordinates, parseCoordinates } from '../coordinates.ts';
 import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
 import { Curl, counted, html, Time } from '../parts.ts';
-import type { Area, AreaType, Backtest, LatLng } from '../types.ts';
+import type { Area, BacktestResult, LatLng } from '../types.ts';
 
 const TYPES: Readonly<Record<AreaType, string>> = {
   circle: 'Circle',
@@ -129,7 +137,7 @@ function changeOf(
 
 const EVENTS_SHOWN = 20;
 
-type Answer = Extract<Reply<readonly Backtest[]>, { ok: true }>;
+type Answer = Extract<Reply<readonly BacktestResult[]>, { ok: true }>;
 
 interface Trial {
   readonly of: AreaBody;
@@ -149,12 +157,12 @@ function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean 
     setRunning(true);
     setTrial(null);
     const atMs = Date.now();
-    const tried = await sending.send<readonly Backtest[]>(() => call(trialCall(draft, atMs)));
+    const tried = await sending.send<readonly BacktestResult[]>(() => call(trialCall(draft, atMs)));
     const { id } = draft;
     const saved =
       tried === null || id === null
         ? null
-        : await sending.send<readonly Backtest[]>(() => call(savedTrialCall(id, atMs)));
+        : await sending.send<readonly BacktestResult[]>(() => call(savedTrialCall(id, atMs)));
     if (tried !== null && (id === null || saved !== null))
       setTrial({ of: draft.body, atMs, draft: tried, saved });
     setRunning(false);
@@ -171,7 +179,7 @@ function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean 
 }
 
 function Outcome({ trial }: { trial: Trial }): VNode {
-  const tried = trial.draft.data[0] as Backtest;
+  const tried = trial.draft.data[0] as BacktestResult;
   const saved = trial.saved?.data[0];
   const changes = saved && compareTrials(tried, saved);
   const { points = 0, notes = [], warnings = [] } = trial.draft.meta;
@@ -191,7 +199,7 @@ function Outcome({ trial }: { trial: Trial }): VNode {
     }`;
 }
 
-function sumOf({ entries, exits, devices }: Backtest): string {
+function sumOf({ entries, exits, devices }: BacktestResult): string {
   return `${counted(entries, 'entry', 'entries')} and ${counted(exits, 'exit')} of ${counted(devices, 'device')}`;
 }
 
@@ -214,8 +222,8 @@ function backtest(subject: object, nowMs: number): ApiCall {
 
 /** Events of the draft that the saved area has, too, and those that only one of them has; null: not all are listed. */
 function compareTrials(
-  draft: Backtest,
-  saved: Backtest,
+  draft: BacktestResult,
+  saved: BacktestResult,
 ): { readonly same: number; readonly new: number; readonly gone: number } | null {
   if (!isComplete(draft) || !isComplete(saved)) return null;
   const known = new Set(saved.events.map(eventKey));
@@ -223,10 +231,10 @@ function compareTrials(
   return { same, new: draft.events.length - same, gone: saved.events.length - same };
 }
 
-function isComplete({ entries, exits, events }: Backtest): boolean {
+function isComplete({ entries, exits, events }: BacktestResult): boolean {
   return events.length === entries + exits;
 }
 
-function eventKey({ device, event, timestamp }: Backtest['events'][number]): string {
+function eventKey({ device, event, timestamp }: BacktestResult['events'][number]): string {
   return `${device} ${event} ${timestamp}`;
 }

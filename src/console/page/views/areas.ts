@@ -7,7 +7,7 @@ import { Panel } from '../forms.ts';
 import { events } from '../liveFleet.ts';
 import { chosenArea, drawnAreas } from '../map/mapState.ts';
 import { Curl, duration, html, List, Time } from '../parts.ts';
-import type { Area, DeviceInArea } from '../types.ts';
+import type { Area, AreaDevice } from '../types.ts';
 import { AreaForm } from './areaForm.ts';
 import { AskWhy } from './explanation.ts';
 
@@ -57,7 +57,7 @@ const INSIDE_EVERY_MS = 5_000;
 /** Who is in an area, asked again after entries and exits there, and what can be done with it. */
 function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close: () => void }): VNode {
   const [isAsking, setAsking] = useState(false);
-  const last = events.value.find(({ data }) => data.areaId === area.id)?.id ?? 0;
+  const last = events.value.find(({ data }) => 'areaId' in data && data.areaId === area.id)?.id ?? 0;
   const round = usePaced(last, INSIDE_EVERY_MS);
   const path = `/api/v1/areas/${area.id}/devices?limit=200`;
   return html`<${Panel} label=${`Who is in ${area.name}`} close=${close}>
@@ -70,9 +70,9 @@ function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close
 }
 
 function InsideList({ path, round }: { path: string; round: number }): VNode {
-  const { reply, reload } = useLoaded<readonly DeviceInArea[]>(path, round);
+  const { reply, reload } = useLoaded<readonly AreaDevice[]>(path, round);
   return html`<${List} reply=${reply} reload=${reload} empty="Nobody is inside. Whoever comes in is listed here."
-    show=${(inside: readonly DeviceInArea[]) =>
+    show=${(inside: readonly AreaDevice[]) =>
       html`<ul class="rows">${inside.map(
         ({ device, since, entered_at, dwell_left_seconds }) => html`<li key=${device.imei}>
         ${nameOf(device)} <small>since <${Time} at=${since} />${entered_at === null && `, ${duration(dwell_left_seconds)} more until it counts as entered`}</small>

@@ -24,7 +24,7 @@ export function Events(): VNode {
         isAsked &&
         path !== null &&
         html`<${Panel} label=${`Why: ${event.message}`} close=${() => setAsked(null)}>
-          <${Explained} path=${path} dwellSeconds=${event.data.dwellSeconds ?? 0} />
+          <${Explained} path=${path} dwellSeconds=${'dwellSeconds' in event.data ? event.data.dwellSeconds : 0} />
         <//>`
       }
     </li>`;

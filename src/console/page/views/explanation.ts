@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { useLoaded } from '../api.ts';
+import { type FieldError, useLoaded } from '../api.ts';
 import { findDevices, nameOf } from '../fleet.ts';
 import { Field, Form, Panel, useSending } from '../forms.ts';
 import { fleet } from '../liveFleet.ts';
@@ -62,9 +62,9 @@ const AFTER_MS = 60_000;
 
 /** Where to ask why an event of an area happened: from before the device came in. Null for other events. */
 export function explainPath({ data, device_imei, occurred_at }: FleetEvent): string | null {
-  if (data.areaId === undefined) return null;
+  if (!('areaId' in data)) return null;
   const atMs = Date.parse(occurred_at);
-  const fromMs = Math.min(atMs, Date.parse(data.enteredAt ?? occurred_at)) - BEFORE_MS;
+  const fromMs = Math.min(atMs, Date.parse(data.enteredAt)) - BEFORE_MS;
   return explainPathOf(data.areaId, device_imei, fromMs, atMs + AFTER_MS);
 }
 
@@ -172,7 +172,7 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
   <//>`;
 }
 
-function fieldError(field: string, message: string) {
+function fieldError(field: string, message: string): FieldError {
   return { field, code: '', message };
 }
 

@@ -3,7 +3,17 @@ import { useState } from 'preact/hooks';
 import { call, useLoaded } from '../api.ts';
 import { Choices, Confirm, Field, Form, Panel, type Sending, useSending, wordsOf } from '../forms.ts';
 import { Curl, html, keyCurl, List, Secret } from '../parts.ts';
-import type { Key } from '../types.ts';
+
+/** Of v1, which the description leaves out. */
+interface Key {
+  readonly id: number;
+  readonly name: string;
+  readonly prefix: string;
+  readonly scopes: readonly string[];
+  readonly allowlist: readonly string[];
+  readonly last_used_at: string | null;
+  readonly revoked_at: string | null;
+}
 
 const SCOPES = [
   'read_devices',

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import { type Reply, useLoaded } from '../api.ts';
 import { fleet } from '../liveFleet.ts';
 import { Curl, html } from '../parts.ts';
-import type { AccountUsage, DeliverySummary, Webhook } from '../types.ts';
+import type { DeliverySummary, Webhook } from '../types.ts';
 import { Keys } from './keys.ts';
 import { Webhooks } from './webhooks.ts';
 
@@ -12,6 +12,11 @@ export function Settings(): VNode {
   const changed = (): void => setRound((before) => before + 1);
   return html`<${Keys} /><${Webhooks} changed=${changed} /><${Usage} round=${round} />`;
 }
+
+/** Of v1, which the description leaves out. */
+type AccountUsage = Readonly<
+  Record<'areas' | 'vertices' | 'stays', { readonly used: number; readonly limit: number }>
+>;
 
 const USAGE = '/api/v1/usage';
 const WEBHOOKS = '/api/v1/webhooks?limit=100';
