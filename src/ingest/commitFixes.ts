@@ -12,7 +12,7 @@ import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
-import type { DeviceState } from './deviceEvents.ts';
+import { type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
 import {
   type LockedState,
   lockDeviceStates,
@@ -27,13 +27,17 @@ import {
   evaluateFixes,
   type IngestMemory,
 } from './evaluateFixes.ts';
-import type { BatchPoint, FixOutcome, RateExceeded } from './fix.ts';
+import type { BatchPoint, FixOutcome } from './fix.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 import type { KnownInside } from './geofences/geofences.ts';
-import { owedAfter, roomAtMs, roomOf } from './pointRate.ts';
-import { findStored, insertNewPositions } from './positions.sql.ts';
+import { beyondRate, owedBy } from './pointRate.ts';
+import {
+  insertLatePositions,
+  insertNewPositions,
+  type StoredFix,
+  selectPredecessors,
+} from './positions.sql.ts';
 import { fixEvents, storeEvents } from './storeEvents.ts';
-import { storedFix, storeLate } from './storeLate.ts';
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {
@@ -167,18 +171,59 @@ function devicesAwaitingMemory(
   return new Set([...locked].flatMap(([deviceId, { worldId }]) => (isChanged(worldId) ? [deviceId] : [])));
 }
 
-/** What the devices of these points owe for them, and for those before. */
-function owedBy(
-  stored: readonly BatchPoint[],
-  locked: ReadonlyMap<number, LockedState>,
-): ReadonlyMap<number, number> {
-  const owedMs = new Map<number, number>();
-  for (const { deviceId } of stored) {
-    const before = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
-    owedMs.set(deviceId, owedAfter(before, 1));
-  }
-  return owedMs;
+/**
+ * Stores late points, sorted by device and time, and returns for each whether it is new. A missing speed is derived
+ * from the point before it, which is stored or in the same batch.
+ */
+export async function storeLate(
+  tx: Tx,
+  late: readonly BatchPoint[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
+  const withoutSpeed = late.flatMap((point, n) =>
+    point.fix.speedKmh === null ? [{ point, previous: late[n - 1] }] : [],
+  );
+  const predecessors = await selectPredecessors(
+    tx,
+    withoutSpeed.map(({ point }) => ({
+      deviceId: point.deviceId,
+      recordedAtMs: point.fix.recordedAtMs,
+    })),
+    nowMs,
+    onDamaged,
+  );
+  const speeds = new Map(
+    withoutSpeed.map(({ point, previous }, n) => {
+      const inBatch = previous?.deviceId === point.deviceId ? previous.fix : null;
+      const inStore = predecessors[n] ?? null;
+      const nearer =
+        inBatch !== null && (inStore === null || inBatch.recordedAtMs > inStore.recordedAtMs)
+          ? inBatch
+          : inStore;
+      return [point, nearer === null ? 0 : derivedSpeedKmh(nearer, point.fix)];
+    }),
+  );
+  return insertLatePositions(
+    tx,
+    late.map((point) => storedFix(point, point.fix.speedKmh ?? speeds.get(point) ?? 0)),
+    nowMs,
+    onDamaged,
+  );
 }
+
+/** A point with its device and its speed, as it is stored. */
+const storedFix = ({ deviceId, fix }: BatchPoint, speedKmh: number): StoredFix => ({
+  deviceId,
+  recordedAtMs: fix.recordedAtMs,
+  lat: fix.lat,
+  lng: fix.lng,
+  altitudeM: fix.altitudeM,
+  speedKmh,
+  heading: fix.heading,
+  satellites: fix.satellites,
+  odometerKm: fix.odometerKm,
+});
 
 /** A repeat that changes the ignition makes an entry in the change log as well: its device stays where it is, and did not move. */
 function positionUpdatesOf(
@@ -219,48 +264,4 @@ function positionUpdateOf(
     motion: { headingDeg: heading, ignition, revision, xid: 0 },
     stays: stays === null ? null : packStays(stays),
   };
-}
-
-/**
- * The points of locked devices that are too many for their rate, with when to send them again. Points are counted in the
- * order in which they were sent. One that is stored already, or that repeats another, stores nothing and does not count.
- */
-async function beyondRate<Point extends BatchPoint>(
-  tx: Tx,
-  points: readonly Point[],
-  locked: ReadonlyMap<number, LockedState>,
-  nowMs: number,
-  onDamaged: OnDamaged,
-): Promise<ReadonlyMap<Point, RateExceeded>> {
-  const beyond = new Map<Point, RateExceeded>();
-  const roomOfDevice = (deviceId: number): number => roomOf(locked.get(deviceId)?.owedMs ?? 0);
-  if ([...locked.keys()].every((deviceId) => roomOfDevice(deviceId) >= points.length)) return beyond;
-  const crowded = [...Map.groupBy(points, ({ deviceId }) => deviceId)].filter(
-    ([deviceId, sent]) => sent.length > roomOfDevice(deviceId),
-  );
-  const late = crowded.flatMap(([deviceId, sent]) => {
-    const newestMs = locked.get(deviceId)?.state.recordedAtMs ?? Number.NEGATIVE_INFINITY;
-    return sent.filter(({ fix }) => fix.recordedAtMs <= newestMs);
-  });
-  const keys = late.map(({ deviceId, fix }) => ({ deviceId, recordedAtMs: fix.recordedAtMs }));
-  const isStored = await findStored(tx, keys, nowMs, onDamaged);
-  const stored = new Set(late.filter((_, n) => isStored[n]));
-  for (const [deviceId, sent] of crowded) {
-    const owedMs = locked.get(deviceId)?.owedMs ?? 0;
-    const decided = new Map<number, RateExceeded | null>();
-    let place = 0;
-    for (const point of sent) {
-      if (stored.has(point)) continue;
-      const { recordedAtMs } = point.fix;
-      // What repeats a point is stored no more than the point itself.
-      let exceeded = decided.get(recordedAtMs);
-      if (exceeded === undefined) {
-        place++;
-        exceeded = place > roomOf(owedMs) ? { retryAtMs: roomAtMs(owedMs, place, nowMs) } : null;
-        decided.set(recordedAtMs, exceeded);
-      }
-      if (exceeded !== null) beyond.set(point, exceeded);
-    }
-  }
-  return beyond;
 }

@@ -1,9 +1,73 @@
+import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { HOUR_MS } from '../lib/durations.ts';
+import type { Tx } from '../postgres/sql.ts';
+import type { LockedState } from './deviceStates.sql.ts';
+import type { BatchPoint, RateExceeded } from './fix.ts';
+import { findStored } from './positions.sql.ts';
 
 /** Points that a device may store in a second, on average over an hour: those of an hour may come at once. */
 export const POINTS_PER_SECOND = 10;
+
 const POINT_MS = 1_000 / POINTS_PER_SECOND;
+
 export const BURST_POINTS = HOUR_MS / POINT_MS;
+
+/**
+ * The points of locked devices that are too many for their rate, with when to send them again. Points are counted in the
+ * order in which they were sent. One that is stored already, or that repeats another, stores nothing and does not count.
+ */
+export async function beyondRate<Point extends BatchPoint>(
+  tx: Tx,
+  points: readonly Point[],
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<ReadonlyMap<Point, RateExceeded>> {
+  const beyond = new Map<Point, RateExceeded>();
+  const roomOfDevice = (deviceId: number): number => roomOf(locked.get(deviceId)?.owedMs ?? 0);
+  if ([...locked.keys()].every((deviceId) => roomOfDevice(deviceId) >= points.length)) return beyond;
+  const crowded = [...Map.groupBy(points, ({ deviceId }) => deviceId)].filter(
+    ([deviceId, sent]) => sent.length > roomOfDevice(deviceId),
+  );
+  const late = crowded.flatMap(([deviceId, sent]) => {
+    const newestMs = locked.get(deviceId)?.state.recordedAtMs ?? Number.NEGATIVE_INFINITY;
+    return sent.filter(({ fix }) => fix.recordedAtMs <= newestMs);
+  });
+  const keys = late.map(({ deviceId, fix }) => ({ deviceId, recordedAtMs: fix.recordedAtMs }));
+  const isStored = await findStored(tx, keys, nowMs, onDamaged);
+  const stored = new Set(late.filter((_, n) => isStored[n]));
+  for (const [deviceId, sent] of crowded) {
+    const owedMs = locked.get(deviceId)?.owedMs ?? 0;
+    const decided = new Map<number, RateExceeded | null>();
+    let place = 0;
+    for (const point of sent) {
+      if (stored.has(point)) continue;
+      const { recordedAtMs } = point.fix;
+      // What repeats a point is stored no more than the point itself.
+      let exceeded = decided.get(recordedAtMs);
+      if (exceeded === undefined) {
+        place++;
+        exceeded = place > roomOf(owedMs) ? { retryAtMs: roomAtMs(owedMs, place, nowMs) } : null;
+        decided.set(recordedAtMs, exceeded);
+      }
+      if (exceeded !== null) beyond.set(point, exceeded);
+    }
+  }
+  return beyond;
+}
+
+/** What the devices of these points owe for them, and for those before. */
+export function owedBy(
+  stored: readonly BatchPoint[],
+  locked: ReadonlyMap<number, LockedState>,
+): ReadonlyMap<number, number> {
+  const owedMs = new Map<number, number>();
+  for (const { deviceId } of stored) {
+    const before = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
+    owedMs.set(deviceId, owedAfter(before, 1));
+  }
+  return owedMs;
+}
 
 /**
  * What a device owes after storing points: the time that they would have taken at the highest rate, less the time that

@@ -20,10 +20,45 @@ import { parseTraccar } from './formats/parseTraccar.ts';
 import { type Ingest, IngestOverload } from './ingest.ts';
 import { type IngestBodies, parsePositionJson } from './ingestBodies.ts';
 
-export type PositionPorts = StorePorts & TokenPorts;
+type PositionPorts = StorePorts & TokenPorts;
+
+interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
+  /** Absent in pods without the role: then only the probes and metrics are served. */
+  readonly ingest: Ingest | null;
+  readonly probes: Probes;
+  readonly metrics: PositionPorts['metrics'] & {
+    readonly observeRequest: Observe;
+    exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
+  };
+  readonly log: ErrorLog;
+  readonly onDamaged: ErrorPorts['onDamaged'];
+}
+
+/** The listener for positions, on a port of its own, with the probes and metrics of the pod. */
+export function ingestApp(ports: IngestAppPorts): Express {
+  return expressApp(
+    ports.metrics.observeRequest,
+    (app) => {
+      app.all('/metrics', onlyMethods('GET', 'HEAD'), async (_request, response) => {
+        const { contentType, text } = await ports.metrics.exposition();
+        response.set('Content-Type', contentType).end(text);
+      });
+      probeRoutes(app, ports.probes, true);
+      if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
+    },
+    (error, request) => overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY'),
+  );
+}
+
+function overloadAnswer(error: unknown): Answer | null {
+  const isCrowded = error instanceof Overloaded;
+  if (!isCrowded && !(error instanceof IngestOverload)) return null;
+  const reason = isCrowded ? 'too many bodies wait to be read' : error.message;
+  return errorAnswer('SERVICE_UNAVAILABLE', `${reason}; send again shortly`);
+}
 
 /** The routes that take positions. */
-export function positionRoutes(app: Express, ports: PositionPorts): void {
+function positionRoutes(app: Express, ports: PositionPorts): void {
   const guard = requireToken(ports, () => undefined);
   app.all('/positions', named('/positions'), guard, onlyMethods('POST'), async (request, response) => {
     send(response, await positions(ports, request), request.method);
@@ -55,13 +90,11 @@ async function traccar(ports: PositionPorts, request: Request): Promise<Answer> 
   return storedAnswer(ports, network, await storePoint(ports, parseTraccar(body.value, nowMs, oldestMs)));
 }
 
-type PhonePorts = StorePorts & TokenPorts;
-
 /**
  * The route of phones, which cannot send headers: it takes the token as a parameter too, so the body, a form, is read
  * before the token is known.
  */
-function osmandRoute(app: Express, ports: PhonePorts): void {
+function osmandRoute(app: Express, ports: PositionPorts): void {
   app.all(
     '/osmand',
     named('/osmand'),
@@ -77,7 +110,7 @@ function osmandRoute(app: Express, ports: PhonePorts): void {
   );
 }
 
-async function osmand(ports: PhonePorts, request: Request): Promise<Answer> {
+async function osmand(ports: PositionPorts, request: Request): Promise<Answer> {
   const { nowMs, oldestMs } = windowOf(ports);
   if (isJson(request)) {
     const body = parsePositionJson(request.body as Buffer);
@@ -91,7 +124,7 @@ async function osmand(ports: PhonePorts, request: Request): Promise<Answer> {
 }
 
 async function stored(
-  ports: PhonePorts,
+  ports: PositionPorts,
   request: Request,
   point: Result<ParsedPoint, Rejection>,
 ): Promise<Answer> {
@@ -106,6 +139,7 @@ function isJson({ headers, body }: Request): boolean {
 }
 
 const queryOf = ({ originalUrl }: Request): string => originalUrl.split(/\?(.*)/s, 2)[1] ?? '';
+
 const formOf = (request: Request): string =>
   isJson(request) ? '' : (request.body as Buffer).toString('utf8');
 
@@ -196,6 +230,7 @@ async function storedAnswer({ bodies }: StorePorts, network: string, summary: Su
 }
 
 const NOT_JSON = errorAnswer('INVALID_BODY', 'the body is not JSON; nothing was stored');
+
 const TOO_MANY_VALUES = errorAnswer(
   'PAYLOAD_TOO_LARGE',
   'the body has more values than any position; nothing was stored',
@@ -253,39 +288,4 @@ function* listJson(items: readonly object[], parts: string[]): Steps<void> {
     parts.push(at === 0 ? '' : ',', json.slice(1, -1));
     yield;
   }
-}
-
-interface IngestAppPorts extends Omit<PositionPorts, 'ingest'> {
-  /** Absent in pods without the role: then only the probes and metrics are served. */
-  readonly ingest: Ingest | null;
-  readonly probes: Probes;
-  readonly metrics: PositionPorts['metrics'] & {
-    readonly observeRequest: Observe;
-    exposition(): Promise<{ readonly contentType: string; readonly text: string }>;
-  };
-  readonly log: ErrorLog;
-  readonly onDamaged: ErrorPorts['onDamaged'];
-}
-
-/** The listener for positions, on a port of its own, with the probes and metrics of the pod. */
-export function ingestApp(ports: IngestAppPorts): Express {
-  return expressApp(
-    ports.metrics.observeRequest,
-    (app) => {
-      app.all('/metrics', onlyMethods('GET', 'HEAD'), async (_request, response) => {
-        const { contentType, text } = await ports.metrics.exposition();
-        response.set('Content-Type', contentType).end(text);
-      });
-      probeRoutes(app, ports.probes, true);
-      if (ports.ingest !== null) positionRoutes(app, { ...ports, ingest: ports.ingest });
-    },
-    (error, request) => overloadAnswer(error) ?? unexpectedErrorAnswer(error, request, ports, 'INVALID_BODY'),
-  );
-}
-
-function overloadAnswer(error: unknown): Answer | null {
-  const isCrowded = error instanceof Overloaded;
-  if (!isCrowded && !(error instanceof IngestOverload)) return null;
-  const reason = isCrowded ? 'too many bodies wait to be read' : error.message;
-  return errorAnswer('SERVICE_UNAVAILABLE', `${reason}; send again shortly`);
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { storeLate } from '../../src/ingest/commitFixes.ts';
 import type { BatchPoint, Fix } from '../../src/ingest/fix.ts';
-import { storeLate } from '../../src/ingest/storeLate.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
