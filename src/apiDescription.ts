@@ -13,7 +13,7 @@ import { NEAREST_BATCH_SCHEMAS } from './devices/nearest.routes.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
 import { EXPLAIN_SCHEMAS } from './explain/explainSchemas.ts';
-import { FEED_SCHEMAS } from './feeds/feedSchemas.ts';
+import { FEED_SCHEMAS } from './feeds/feeds.routes.ts';
 import { HISTORY_SCHEMAS } from './history/historySchemas.ts';
 import { PRESENCE_SCHEMAS } from './history/presence/presenceSchemas.ts';
 import { ID } from './http/openapi/commonSchemas.ts';

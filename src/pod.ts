@@ -138,7 +138,7 @@ function gaugesOf(
       keys: keyring.size,
       stays: fleet.stays.total,
     }),
-    feedLagMs: () => follower.lagMs(),
+    feedLagMs: () => follower.applied.lagMs(),
     loadMs: () => follower.loadMs,
     waitingPoints,
   };

@@ -1,13 +1,10 @@
-import { ChangedJson } from './feeds/changedJson.ts';
 import { Cursors } from './feeds/cursors.ts';
 import { DeviceFeed } from './feeds/deviceFeed.ts';
 import { EventFeed } from './feeds/eventFeed.ts';
-import { feedFormat } from './feeds/feedPages.ts';
-import type { HeldFleet } from './feeds/readDevices.ts';
-import { streamFormat } from './feeds/streams/streamFormat.ts';
-import { Streams } from './feeds/streams/streams.ts';
-import { UnreadAnswers } from './feeds/unreadAnswers.ts';
-import { WaitRoom } from './feeds/waitRoom.ts';
+import { LongPolls } from './feeds/longPolls.ts';
+import { ItemTexts, UnreadAnswers } from './feeds/pages.ts';
+import { EventReader } from './feeds/readEvents.ts';
+import { Streams } from './feeds/streams.ts';
 import type { Pod } from './pod.ts';
 
 /** What answers those who follow the fleet with a cursor. */
@@ -22,44 +19,21 @@ export interface Readers {
 export function createReaders(pod: Pod): Readers {
   const { connections, memory, follower, secretsKey, turns, clock, log } = pod;
   const { fleet, keyring } = memory;
-  const held: HeldFleet = {
-    fleet,
-    get followed() {
-      return follower.applied.followed;
-    },
-    get own() {
-      return follower.applied.own;
-    },
-  };
-  const cursors = new Cursors({ secretsKey, clock, follower });
-  const room = new WaitRoom({ fleet, keyring, follower, turns, clock });
+  const { applied } = follower;
+  const cursors = new Cursors(secretsKey, applied, clock);
   const unread = new UnreadAnswers(turns);
+  const polls = new LongPolls({ watch: fleet.watch, keyring, applied, unread, turns, clock });
   const reads = (accountId: number) => connections.reads.of(accountId);
-  const changedJson = new ChangedJson();
-  const format = feedFormat(changedJson);
-  const shared = { cursors, room, unread, format, turns, clock, follower };
-  const eventFeed = new EventFeed({ ...shared, reads, cuts: pod.eventCuts });
-  const streams = new Streams({
-    held,
-    cursors,
-    eventFeed,
-    reads,
-    server: () => follower.applied.server,
-    format: streamFormat(changedJson),
-    room,
-    clock,
-    keyring,
-    follower,
-    turns,
-    catchUp: () => follower.catchUp(),
-    log,
-  });
+  const reader = new EventReader({ reads, cuts: pod.eventCuts, cursors, follower });
+  const texts = new ItemTexts();
+  const shared = { fleet, follower, cursors, polls, unread, reader, texts, turns, clock };
+  const streams = new Streams({ ...shared, keyring, log });
   return {
-    eventFeed,
+    deviceFeed: new DeviceFeed(shared),
+    eventFeed: new EventFeed(shared),
     streams,
-    deviceFeed: new DeviceFeed({ ...shared, held }),
     close: () => {
-      room.close();
+      polls.close();
       streams.close();
     },
   };

@@ -76,7 +76,7 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
 function probesOf({ follower, writeTrial, coordination }: Pod): Probes {
   return {
     loaded: () => follower.loaded,
-    canAnswer: () => follower.heldLagMs() <= TRUST_MEMORY_MS,
+    canAnswer: () => follower.applied.heldLagMs() <= TRUST_MEMORY_MS,
     degradations: () => [
       ...follower.degradations(),
       ...(coordination.isReachable() ? [] : ['redis_unreachable']),

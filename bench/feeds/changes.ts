@@ -1,9 +1,9 @@
-import { Snapshot } from '../../src/changelog/snapshot.ts';
+import { Snapshot } from '../../src/changelog/logCursor.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
 import { MotionTable } from '../../src/devices/changes/slotColumns.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { type HeldFleet, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
+import { type FleetView, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { collectGarbage } from '../measure/collectGarbage.ts';
@@ -31,12 +31,12 @@ export function measureChanges({ smoke }: CaseContext): Part {
     if (n % BATCH === 0) xid++;
     move(fleet, Math.floor(random() * devices), NOW_MS + n + 1, xid);
   }
-  const held: HeldFleet = { fleet, followed: new Snapshot(xid + 1, xid + 1, []), own: new Set() };
+  const view: FleetView = { fleet, followed: new Snapshot(xid + 1, xid + 1, []), own: new Set() };
   const before = readUpTo(new Snapshot(loadedXid + 1, loadedXid + 1, []));
   const times = new Latencies();
   for (let round = 0; round < ROUNDS; round++) {
     const startMs = performance.now();
-    const { items } = readDevices(held, [WORLD], before, PAGE);
+    const { items } = readDevices(view, [WORLD], before, PAGE);
     times.add(performance.now() - startMs);
     if (items.length !== PAGE) throw new Error(`a page of ${items.length}`);
   }

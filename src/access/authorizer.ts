@@ -1,3 +1,4 @@
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { FRESH_MS } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
@@ -27,12 +28,7 @@ export interface AuthorizerPorts {
   readonly fleet: { worldVersion(worldId: number): number };
   readonly keyring: Keyring;
   readonly rateLimiter: RateLimiter;
-  readonly follower: {
-    catchUp(): Promise<void>;
-    heldLagMs(): number;
-    writesLagMs(): number;
-    readonly isUnresponsive: boolean;
-  };
+  readonly follower: LogFollower & { readonly isUnresponsive: boolean };
   /** Gives Redis back a version that it lost. */
   readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
   /** Called for every authorized call of a key. */
@@ -83,7 +79,7 @@ export class Authorizer {
       worldIds,
       versions: this.#versionsOf(worldIds),
     });
-    const isFresh = follower.writesLagMs() <= FRESH_MS;
+    const isFresh = follower.applied.writesLagMs() <= FRESH_MS;
     const first = isFresh ? await rateLimiter.check({ ...charge(), verified: false }, nowMs) : UNVERIFIED;
     if (first.kind === 'limited') return first;
     if (first.kind === 'pass') return { kind: 'granted', caller };
@@ -112,7 +108,7 @@ export class Authorizer {
     ip: string | null,
     refundIp: string | null,
   ): AccessDecision | Promise<AccessDecision> {
-    const isFresh = this.#ports.follower.writesLagMs() <= FRESH_MS;
+    const isFresh = this.#ports.follower.applied.writesLagMs() <= FRESH_MS;
     const denial = denialOf(key, call.client);
     const keyId = isFresh && denial === null ? key.id : null;
     const { worldIds } = key;
@@ -158,7 +154,7 @@ export class Authorizer {
       await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change log');
       return true;
     } catch (error) {
-      if (newerExists || !isUnavailable(error) || follower.heldLagMs() > TRUST_MEMORY_MS) throw error;
+      if (newerExists || !isUnavailable(error) || follower.applied.heldLagMs() > TRUST_MEMORY_MS) throw error;
       return false;
     }
   }

@@ -1,19 +1,37 @@
-import { type Server, ServerStarts } from './servers.ts';
-import { type LogEnd, SNAPSHOT_MAX_BYTES, Snapshot } from './snapshot.ts';
+import type { Clock } from '../lib/clock.ts';
+import { type LogEnd, type Server, ServerStarts, SNAPSHOT_MAX_BYTES, Snapshot } from './logCursor.ts';
 
 /** How a change came into memory: through the change log, or with a commit of this pod. */
 export type AppliedBy = 'log' | 'own commit';
 
-const NONE = new Snapshot(0, 0, []);
+/** A reader of feeds is expected again within this time. */
+const READER_MS = 60_000;
+const NOTHING = new Snapshot(0, 0, []);
 
-/** Which transactions the memory of this pod holds, and of which server. Cursors of customers are compared with it. */
+/**
+ * Which transactions the memory of this pod holds, of which server, and when that was last known to be all. Cursors of
+ * customers are compared with it, and so is the age up to which callers are answered from memory.
+ */
 export class AppliedTransactions {
-  #writes: LogEnd = { seen: NONE, server: { history: '', lineage: '', start: 0, walBytes: 0, xmax: 0 } };
-  #positions = NONE;
-  #followed = NONE;
+  readonly #clock: Clock;
+  #writes: LogEnd = { seen: NOTHING, server: { history: '', lineage: '', start: 0, walBytes: 0, xmax: 0 } };
+  #positions = NOTHING;
+  #followed = NOTHING;
   readonly #own = new Set<number>();
-  #starts = new ServerStarts([]);
   readonly #listeners = new Set<(by: AppliedBy) => void>();
+  #readerAtMs = Number.NEGATIVE_INFINITY;
+  /** The starts of the server, up to this one. */
+  starts = new ServerStarts([]);
+  /** When memory was last known to hold all writes; null before it is filled. */
+  heldAtMs: number | null = null;
+  /** The same, with a report to the list of pods before: from then on writers wait for this pod. */
+  writesAtMs: number | null = null;
+  /** When memory was last known to hold all writes and all positions. */
+  positionsAtMs: number | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
 
   /** Memory holds every write that was committed up to here. */
   get writes(): LogEnd {
@@ -23,11 +41,6 @@ export class AppliedTransactions {
   /** The server to which all transactions here belong. */
   get server(): Server {
     return this.#writes.server;
-  }
-
-  /** The starts of the server, up to this one. */
-  get starts(): ServerStarts {
-    return this.#starts;
   }
 
   /** Memory holds everything of these transactions. Shortened so that it fits into a cursor. */
@@ -56,10 +69,6 @@ export class AppliedTransactions {
     for (const xid of this.#own) if (this.#followed.sees(xid)) this.#own.delete(xid);
   }
 
-  noteStarts(starts: ServerStarts): void {
-    this.#starts = starts;
-  }
-
   /** Memory holds the position updates of a transaction that this pod has committed. False if it was followed before. */
   addOwn(xid: number): boolean {
     if (this.#followed.sees(xid)) return false;
@@ -76,6 +85,38 @@ export class AppliedTransactions {
   announce(by: AppliedBy): void {
     for (const listener of this.#listeners) listener(by);
   }
+
+  /** Must be called when a reader of feeds calls: then this pod follows its own commits at once. */
+  noteReader(): void {
+    this.#readerAtMs = this.#clock();
+  }
+
+  get hasReaders(): boolean {
+    return this.age(this.#readerAtMs) < READER_MS;
+  }
+
+  /** Milliseconds since memory was last known to equal Postgres; Infinity before the first load. */
+  lagMs(): number {
+    return this.age(this.positionsAtMs);
+  }
+
+  /** The same without positions, which authorize nobody. */
+  heldLagMs(): number {
+    return this.age(this.heldAtMs);
+  }
+
+  /**
+   * The same, as far as writers knew of this pod: for as long as this is short, no write is acknowledged that memory
+   * lacks. Grows while Postgres can be read and not written.
+   */
+  writesLagMs(): number {
+    return this.age(this.writesAtMs);
+  }
+
+  /** A clock that was set back makes memory look old, never young. */
+  age(atMs: number | null): number {
+    return atMs === null ? Number.POSITIVE_INFINITY : Math.abs(this.#clock() - atMs);
+  }
 }
 
 /** What keeps memory in step with the change log (coherence/follower.ts), for those who answer from memory. */
@@ -83,8 +124,4 @@ export interface LogFollower {
   readonly applied: AppliedTransactions;
   /** Resolves when memory holds every write acknowledged before this call. Rejects when Postgres cannot be read. */
   catchUp(): Promise<void>;
-  /** Must be called when a reader of feeds calls: then this pod follows its own commits at once. */
-  noteReader(): void;
-  /** Milliseconds for which this pod may lack an acknowledged write. */
-  writesLagMs(): number;
 }

@@ -2,7 +2,7 @@ import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
-import { type LogCursor, type LogEnd, Snapshot } from './snapshot.ts';
+import { type LogCursor, type LogEnd, Snapshot } from './logCursor.ts';
 
 /**
  * What a row of the change log is about. 'positions' carries position updates, 'events' names a world that has new fleet

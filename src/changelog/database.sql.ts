@@ -1,8 +1,7 @@
 import { invariant } from '../lib/invariant.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
-import { type Server, type ServerStart, ServerStarts, serverOf } from './servers.ts';
-import { type LogEnd, Snapshot } from './snapshot.ts';
+import { type LogEnd, type Server, type ServerStart, ServerStarts, Snapshot, serverOf } from './logCursor.ts';
 
 /** What a statement says of the server that answers it (sql/0010, sql/0028). */
 export interface ServerRow {

@@ -4,8 +4,7 @@ import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
 import { shapeInSteps } from '../areas/shape.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
-import { isSameServer, type Server } from '../changelog/servers.ts';
-import type { LogCursor, LogEnd } from '../changelog/snapshot.ts';
+import { isSameServer, type LogCursor, type LogEnd, type Server } from '../changelog/logCursor.ts';
 import {
   applyPositionUpdates,
   decodePositionUpdates,

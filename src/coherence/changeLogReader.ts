@@ -1,9 +1,8 @@
 import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { RETENTION_MINUTES } from '../changelog/changes.sql.ts';
 import { selectServerStarts } from '../changelog/database.sql.ts';
+import { isSameServer, type LogCursor, type LogEnd } from '../changelog/logCursor.ts';
 import { FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';
-import { isSameServer } from '../changelog/servers.ts';
-import type { LogCursor, LogEnd } from '../changelog/snapshot.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
@@ -49,8 +48,7 @@ interface Pending {
  * each read of writes. So there are two cursors:
  * - The one of writes (`AppliedTransactions.writes`). Points are evaluated against what writes change, and writers wait
  *   for this cursor in the list of pods.
- * - The one of position updates. `lagMs` shows how old they are. When they are pruned before they are applied, everything
- *   is reloaded.
+ * - The one of position updates. When they are pruned before they are applied, everything is reloaded.
  *
  * Their order does not matter. A device is loaded with its newest position, an older position changes nothing, and a
  * position of an unknown device makes that device load.
@@ -63,12 +61,6 @@ export class ChangeLogReader {
   /** When the read began that led to the present cursor of writes. */
   #readAtMs = 0;
   #pending: Pending | null = null;
-  /** When memory was last known to hold all writes. */
-  #heldAtMs: number | null = null;
-  /** The same, with a report to the list of pods before: from then on writers wait for this pod. */
-  #writesAtMs: number | null = null;
-  /** When memory was last known to hold all writes and all positions. */
-  #positionsAtMs: number | null = null;
   #reportedAtMs = Number.NEGATIVE_INFINITY;
   #reportTrouble: Unavailability | null = null;
   #loadMs = 0;
@@ -90,11 +82,6 @@ export class ChangeLogReader {
     this.#loadMs = clock() - startedAtMs;
   }
 
-  /** True once memory was filled and has followed what came meanwhile. */
-  get loaded(): boolean {
-    return this.#positionsAtMs !== null;
-  }
-
   /** True while there are position updates that memory does not hold yet. */
   get isPending(): boolean {
     return this.#pending !== null;
@@ -103,24 +90,6 @@ export class ChangeLogReader {
   /** How long the last full load took. */
   get loadMs(): number {
     return this.#loadMs;
-  }
-
-  /** Milliseconds since memory was last known to equal Postgres; Infinity before the first load. */
-  lagMs(): number {
-    return this.#age(this.#positionsAtMs);
-  }
-
-  /** The same without positions, which authorize nobody. */
-  heldLagMs(): number {
-    return this.#age(this.#heldAtMs);
-  }
-
-  /**
-   * The same, as far as writers knew of this pod: for as long as this is short, no write is acknowledged that memory
-   * lacks. Grows while Postgres can be read and not written.
-   */
-  writesLagMs(): number {
-    return this.#age(this.#writesAtMs);
   }
 
   /** Why the last report to the list of pods failed; null when it did not. */
@@ -136,12 +105,13 @@ export class ChangeLogReader {
   /**
    * Applies all new writes and, unless some are pending, the first page of position updates. Resolves too when the report
    * to the list of pods fails, because memory holds what was committed before the call; for later calls it does not
-   * count as current then (`writesLagMs`).
+   * count as current then (AppliedTransactions.writesLagMs).
    */
   async read(): Promise<void> {
     const startedAtMs = this.#ports.clock();
     // After a pause of this pod, writers may not wait for it. Then it must report and read once more.
-    const isListed = Math.max(this.#age(this.#reportedAtMs), this.writesLagMs()) <= LISTED_MS;
+    const isListed =
+      Math.max(this.#applied.age(this.#reportedAtMs), this.#applied.writesLagMs()) <= LISTED_MS;
     const { outcome, end } = await this.#follow();
     if (outcome === 'lost') await this.#reload(end);
     if (outcome === 'lost' || !isListed) {
@@ -151,15 +121,15 @@ export class ChangeLogReader {
         throw new DeadlineExceeded('the change log was lost again');
     }
     this.#noteHeld(startedAtMs);
-    this.#writesAtMs = startedAtMs;
-    const isReportDue = this.#age(this.#reportedAtMs) >= HEARTBEAT_MS;
+    this.#applied.writesAtMs = startedAtMs;
+    const isReportDue = this.#applied.age(this.#reportedAtMs) >= HEARTBEAT_MS;
     if (outcome !== 'positions' || !isListed || isReportDue) await this.#report();
   }
 
   /** Memory holds what was committed by then. */
   #noteHeld(atMs: number): void {
-    this.#heldAtMs = atMs;
-    if (this.#pending === null) this.#positionsAtMs = atMs;
+    this.#applied.heldAtMs = atMs;
+    if (this.#pending === null) this.#applied.positionsAtMs = atMs;
   }
 
   /** Applies a page of pending position updates. After their last page, also one of those committed since. */
@@ -170,14 +140,14 @@ export class ChangeLogReader {
       const rest = await followPositions(this.#pages, this.#ports.memory, cursor, writes.server);
       if (rest === 'lost' || this.#wasAway(this.#ports.clock())) {
         // The next read reloads everything.
-        this.#positionsAtMs = Number.NEGATIVE_INFINITY;
+        this.#applied.positionsAtMs = Number.NEGATIVE_INFINITY;
         return;
       }
       if (rest !== null) {
         this.#pending = { cursor: rest, readAtMs };
         return;
       }
-      this.#positionsAtMs = readAtMs;
+      this.#applied.positionsAtMs = readAtMs;
       const from = cursor.open?.upTo ?? cursor.seen;
       const isAll = from.equals(writes.seen);
       const open = { upTo: writes.seen, after: { xid: from.xmin, id: 0 } };
@@ -205,7 +175,8 @@ export class ChangeLogReader {
    * running in the cursor's snapshot while a later write, which became the horizon, was already committed in it.
    */
   #wasAway(nowMs: number): boolean {
-    return this.#positionsAtMs !== null && nowMs - this.#positionsAtMs > AWAY_MS;
+    const { positionsAtMs } = this.#applied;
+    return positionsAtMs !== null && nowMs - positionsAtMs > AWAY_MS;
   }
 
   /** Reloads everything. `found` is what the log showed when it was found to be lost. */
@@ -218,13 +189,13 @@ export class ChangeLogReader {
     const startedAtMs = clock();
     await refillMemory(this.#pages, memory, (end) => {
       this.#advance(end, null);
-      this.#positionsAtMs = startedAtMs;
+      this.#applied.positionsAtMs = startedAtMs;
     });
     this.#loadMs = clock() - startedAtMs;
   }
 
   async #readStarts(): Promise<void> {
-    this.#applied.noteStarts(await this.#replies.awaitReply(selectServerStarts(this.#ports.sql)));
+    this.#applied.starts = await this.#replies.awaitReply(selectServerStarts(this.#ports.sql));
   }
 
   #advance(writes: LogEnd, pending: Pending | null): void {
@@ -251,10 +222,5 @@ export class ChangeLogReader {
     this.#reportedAtMs = atMs;
     this.#reportTrouble = null;
     return true;
-  }
-
-  /** A clock that was set back makes memory look old, never young. */
-  #age(atMs: number | null): number {
-    return atMs === null ? Number.POSITIVE_INFINITY : Math.abs(this.#ports.clock() - atMs);
   }
 }

@@ -11,15 +11,13 @@ const DEGRADED_LAG_MS = 5_000;
 /** The same for positions, of which one customer may send very many at a time. */
 const DEGRADED_POSITIONS_LAG_MS = 30_000;
 const STOP_DEADLINE_MS = 2_000;
-/** A reader of feeds is expected again within this time. */
-const READER_MS = 60_000;
 
 /**
  * Keeps memory in step with Postgres by following the change log. Concurrent calls of `catchUp` share a read.
  * Notifications and a timer call it, and so does a request that learns of a newer version of its world.
  */
 export class Follower implements LogFollower {
-  readonly applied = new AppliedTransactions();
+  readonly applied: AppliedTransactions;
   readonly #ports: FollowPorts;
   readonly #reader: ChangeLogReader;
   /** The read in progress, and the one that begins after it. */
@@ -30,11 +28,10 @@ export class Follower implements LogFollower {
   /** Why the last read failed. */
   #trouble: Unavailability | null = null;
   #isStopped = false;
-  /** When a reader of feeds last called. */
-  #readerAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(ports: FollowPorts) {
     this.#ports = ports;
+    this.applied = new AppliedTransactions(ports.clock);
     this.#reader = new ChangeLogReader(ports, this.applied);
   }
 
@@ -60,7 +57,7 @@ export class Follower implements LogFollower {
 
   /** True once memory was filled. Before that nothing may be answered from it. */
   get loaded(): boolean {
-    return this.#reader.loaded;
+    return this.applied.positionsAtMs !== null;
   }
 
   get loadMs(): number {
@@ -71,36 +68,21 @@ export class Follower implements LogFollower {
     return this.#reader.isUnresponsive;
   }
 
-  lagMs(): number {
-    return this.#reader.lagMs();
-  }
-
-  heldLagMs(): number {
-    return this.#reader.heldLagMs();
-  }
-
-  writesLagMs(): number {
-    return this.#reader.writesLagMs();
-  }
-
   /** Why answers from memory are slower or older than usual. */
   degradations(): string[] {
+    const { applied } = this;
     const reasons: string[] = [];
     const trouble = this.#trouble ?? this.#reader.reportTrouble;
-    if (this.writesLagMs() > DEGRADED_LAG_MS) reasons.push(`database_${trouble ?? 'no_answer'}`);
-    if (this.lagMs() > Math.max(DEGRADED_POSITIONS_LAG_MS, this.heldLagMs())) reasons.push('positions_late');
+    if (applied.writesLagMs() > DEGRADED_LAG_MS) reasons.push(`database_${trouble ?? 'no_answer'}`);
+    if (applied.lagMs() > Math.max(DEGRADED_POSITIONS_LAG_MS, applied.heldLagMs()))
+      reasons.push('positions_late');
     return reasons;
   }
 
   /** Must be called when memory holds the position updates of a transaction that this pod has committed. */
   noteOwn(xid: number): void {
     // Readers get changes of an own transaction again when it is followed, so it is followed at once.
-    const isAwaited = Math.abs(this.#ports.clock() - this.#readerAtMs) < READER_MS;
-    if (this.applied.addOwn(xid) && isAwaited) this.catchUpSoon();
-  }
-
-  noteReader(): void {
-    this.#readerAtMs = this.#ports.clock();
+    if (this.applied.addOwn(xid) && this.applied.hasReaders) this.catchUpSoon();
   }
 
   /** Catches up in the background. An error is logged once and shows in the lag. */

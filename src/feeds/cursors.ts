@@ -7,118 +7,126 @@ import {
   randomBytes,
 } from 'node:crypto';
 import type { KeyState } from '../access/keyState.ts';
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
-import type { ServerState } from '../changelog/servers.ts';
+import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
+import { type LogCursor, type ServerState, Snapshot } from '../changelog/logCursor.ts';
 import type { Clock } from '../lib/clock.ts';
-import {
-  type DevicesRead,
-  decodeCursor,
-  type EventsRead,
-  encodeCursor,
-  type ReaderCursor,
-} from './readerCursor.ts';
+import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
-/** Cursors are good for at least a day: longer, so that one of yesterday's call at this time is. Removals outlive them. */
+/** How far a reader of devices has come. */
+export interface DevicesRead extends LogCursor {
+  /** In the first listing: the last IMEI that was sent. Devices behind it were not sent yet, whatever `seen` says. */
+  readonly listedTo: string | null;
+  /**
+   * Later transactions of which something was sent, ALSO_MAX at most, ascending: a pod that has not applied them would
+   * answer with something older.
+   */
+  readonly also: readonly number[];
+}
+
+/** How far a reader of events has come. */
+export interface EventsRead extends LogCursor {
+  /** Events produced earlier are left out. */
+  readonly fromMs: number | null;
+}
+
+/** What a cursor says, once it is opened. A cursor of the stream has both reads. */
+export interface FeedCursor {
+  readonly issuedAtMs: number;
+  readonly accountId: number;
+  /** The worlds that the key saw. Another list means that the account has changed its organization. */
+  readonly worldIds: readonly number[];
+  readonly server: ServerState;
+  readonly devices: DevicesRead | null;
+  readonly events: EventsRead | null;
+}
+
+export const ALSO_MAX = 8;
+/** The longest text that is taken for a cursor, and is given out as one. */
+export const CURSOR_MAX_CHARS = 500;
+/** Cursors are good for more than a day, so that a call at the same time on the next day can use one. */
 const CURSOR_LIFE_MS = 36 * 3_600_000;
-/** A cursor that says the same goes on until it is this old. */
+/** A cursor that would say the same is given out again until it is this old. */
 const RENEW_MS = 600_000;
 
 type Caller = Pick<KeyState, 'accountId' | 'worldIds'>;
 
-/** `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. */
-export type OpenedCursor = ReaderCursor | 'malformed' | 'expired';
-
-export interface CursorPorts {
-  readonly secretsKey: KeyObject;
-  readonly clock: Clock;
-  readonly follower: Pick<LogFollower, 'applied'>;
-}
-
-/** Opens the cursors that callers bring and seals those that they take along. */
+/** Opens the cursors that callers send, and seals those that they are given. */
 export class Cursors {
-  readonly #ports: CursorPorts;
   readonly #box: CursorBox;
+  readonly #applied: AppliedTransactions;
+  readonly #clock: Clock;
 
-  constructor(ports: CursorPorts) {
-    this.#ports = ports;
-    this.#box = new CursorBox(ports.secretsKey);
+  constructor(secretsKey: KeyObject, applied: AppliedTransactions, clock: Clock) {
+    this.#box = new CursorBox(secretsKey);
+    this.#applied = applied;
+    this.#clock = clock;
   }
 
-  open(text: string, { accountId, worldIds }: Caller): OpenedCursor {
+  /** `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. */
+  open(text: string, { accountId, worldIds }: Caller): FeedCursor | 'malformed' | 'expired' {
     const cursor = this.#box.open(text);
     if (cursor === null || cursor.accountId !== accountId) return 'malformed';
-    const isOld = this.#ports.clock() - cursor.issuedAtMs > CURSOR_LIFE_MS;
+    const isOld = this.#clock() - cursor.issuedAtMs > CURSOR_LIFE_MS;
     const isElsewhere = worldIds.join() !== cursor.worldIds.join();
     return isOld || isElsewhere || !this.isKept(cursor.server) ? 'expired' : cursor;
   }
 
-  /** Whether the server that memory follows holds everything that was seen on the one of the mark. */
-  isKept(mark: ServerState): boolean {
-    const { follower } = this.#ports;
-    return follower.applied.starts.holdAll(follower.applied.server, mark);
+  /** Whether the server that memory follows holds everything that was seen on another. */
+  isKept(seenOn: ServerState): boolean {
+    return this.#applied.starts.holdAll(this.#applied.server, seenOn);
   }
 
-  /**
-   * A cursor for the caller with these reads. `server`: where they were made, with a position behind all that they have
-   * seen; that of memory unless another is given.
-   */
+  /** A cursor for the caller. `server`: where the reads were made, with a position behind all that they have seen. */
   seal(
     { accountId, worldIds }: Caller,
     devices: DevicesRead | null,
     events: EventsRead | null,
-    { lineage, start, walBytes, xmax }: ServerState = this.#ports.follower.applied.server,
+    { lineage, start, walBytes, xmax }: ServerState = this.#applied.server,
   ): string {
     const server = { lineage, start, walBytes, xmax };
-    return this.#box.seal({ issuedAtMs: this.#ports.clock(), accountId, worldIds, server, devices, events });
+    return this.#box.seal({ issuedAtMs: this.#clock(), accountId, worldIds, server, devices, events });
   }
 
-  isFresh({ issuedAtMs }: ReaderCursor): boolean {
-    return this.#ports.clock() - issuedAtMs < RENEW_MS;
+  isFresh({ issuedAtMs }: FeedCursor): boolean {
+    return this.#clock() - issuedAtMs < RENEW_MS;
   }
 }
 
 const CIPHER = 'aes-256-gcm';
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
-/** The longest text that is taken for a cursor, and is given out as one. */
-export const CURSOR_MAX_CHARS = 500;
 const TEXT = /^[A-Za-z0-9_-]+$/;
 /** Cursors that were sealed or opened lately: most come back to the pod that gave them out. */
 const KEPT_MAX = 10_000;
 
 /**
  * Seals cursors into text that only this service can read or make (AES-256-GCM under a key derived from SECRETS_KEY).
- * Everything a reader's place consists of is in the text, so nothing is kept for a reader.
+ * The text says all that is known of a reader, so nothing is stored for one.
  */
 export class CursorBox {
   readonly #key: KeyObject;
-  readonly #kept = new Map<string, ReaderCursor>();
+  readonly #kept = new Map<string, FeedCursor>();
 
   constructor(secretsKey: KeyObject) {
     this.#key = createSecretKey(createHmac('sha256', secretsKey).update('feed cursors').digest());
   }
 
-  seal(cursor: ReaderCursor): string {
+  seal(cursor: FeedCursor): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES });
-    const sealed = Buffer.concat([
-      iv,
-      cipher.update(encodeCursor(cursor)),
-      cipher.final(),
-      cipher.getAuthTag(),
-    ]);
-    const text = sealed.toString('base64url');
+    const sealed = [iv, cipher.update(encodeCursor(cursor)), cipher.final(), cipher.getAuthTag()];
+    const text = Buffer.concat(sealed).toString('base64url');
     this.#keep(text, cursor);
     return text;
   }
 
   /** What `seal` was given, or null when the text was not sealed by this service. */
-  open(text: string): ReaderCursor | null {
+  open(text: string): FeedCursor | null {
     const kept = this.#kept.get(text);
     if (kept !== undefined) return kept;
     if (text.length > CURSOR_MAX_CHARS || !TEXT.test(text)) return null;
     const sealed = Buffer.from(text, 'base64url');
-    // Of one cursor there is one spelling.
+    // A cursor has one spelling.
     if (sealed.length < IV_BYTES + TAG_BYTES || sealed.toString('base64url') !== text) return null;
     const decipher = createDecipheriv(CIPHER, this.#key, sealed.subarray(0, IV_BYTES), {
       authTagLength: TAG_BYTES,
@@ -135,11 +143,110 @@ export class CursorBox {
     return cursor;
   }
 
-  #keep(text: string, cursor: ReaderCursor): void {
+  #keep(text: string, cursor: FeedCursor): void {
     if (this.#kept.size >= KEPT_MAX) {
       const oldest = this.#kept.keys().next().value;
       if (oldest !== undefined) this.#kept.delete(oldest);
     }
     this.#kept.set(text, cursor);
   }
+}
+
+const VERSION = 3;
+const HAS_DEVICES = 1;
+const HAS_EVENTS = 2;
+
+/** A cursor as bytes. Its snapshots must be `within` SNAPSHOT_MAX_BYTES. */
+export function encodeCursor(cursor: FeedCursor): Buffer {
+  const { devices, events, server } = cursor;
+  const to = new VarintWriter();
+  to.number(VERSION);
+  to.number((devices === null ? 0 : HAS_DEVICES) + (events === null ? 0 : HAS_EVENTS));
+  to.number(Math.floor(cursor.issuedAtMs / 1000));
+  to.number(cursor.accountId);
+  to.number(cursor.worldIds.length);
+  for (const id of cursor.worldIds) to.number(id);
+  to.text(server.lineage);
+  to.number(server.start);
+  to.number(server.walBytes);
+  to.number(server.xmax);
+  // A snapshot that several reads name is written once.
+  const snapshots: Snapshot[] = [];
+  const numberOf = (wanted: Snapshot): number => snapshots.findIndex((snapshot) => snapshot.equals(wanted));
+  for (const read of [devices, events]) {
+    for (const snapshot of [read?.seen, read?.open?.upTo])
+      if (snapshot !== undefined && numberOf(snapshot) === -1) snapshots.push(snapshot);
+  }
+  to.number(snapshots.length);
+  for (const snapshot of snapshots) snapshot.write(to);
+  const put = ({ seen, open }: LogCursor): void => {
+    to.number(numberOf(seen));
+    to.number(open === null ? 0 : 1 + numberOf(open.upTo));
+    if (open === null) return;
+    to.number(open.after.xid);
+    to.number(open.after.id);
+  };
+  if (devices !== null) {
+    put(devices);
+    to.text(devices.listedTo ?? '');
+    to.number(devices.also.length);
+    for (const xid of devices.also) to.number(xid - devices.seen.xmin);
+  }
+  if (events !== null) {
+    put(events);
+    to.number(events.fromMs === null ? 0 : Math.max(0, events.fromMs) + 1);
+  }
+  return to.bytes();
+}
+
+/** The inverse of `encodeCursor`; null when the bytes are not a cursor of this version. */
+export function decodeCursor(bytes: Uint8Array): FeedCursor | null {
+  try {
+    return readCursor(new VarintReader(bytes));
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+}
+
+function readCursor(from: VarintReader): FeedCursor | null {
+  if (from.number() !== VERSION) return null;
+  const parts = from.number();
+  const issuedAtMs = from.number() * 1000;
+  const accountId = from.number();
+  const worldIds = times(from.number(), () => from.number());
+  const server = { lineage: from.text(), start: from.number(), walBytes: from.number(), xmax: from.number() };
+  const snapshots = times(from.number(), () => Snapshot.read(from));
+  const snapshotAt = (n: number): Snapshot => {
+    const snapshot = snapshots[n];
+    if (snapshot === undefined) throw new RangeError('a cursor names a snapshot that it lacks');
+    return snapshot;
+  };
+  const take = (): LogCursor => {
+    const seen = snapshotAt(from.number());
+    const opened = from.number();
+    if (opened === 0) return { seen, open: null };
+    return { seen, open: { upTo: snapshotAt(opened - 1), after: { xid: from.number(), id: from.number() } } };
+  };
+  let devices: DevicesRead | null = null;
+  if ((parts & HAS_DEVICES) !== 0) {
+    const { seen, open } = take();
+    const listedTo = from.text() || null;
+    devices = { seen, open, listedTo, also: times(from.number(), () => seen.xmin + from.number()) };
+  }
+  let events: EventsRead | null = null;
+  if ((parts & HAS_EVENTS) !== 0) {
+    const read = take();
+    const fromMsPlus1 = from.number();
+    events = { ...read, fromMs: fromMsPlus1 === 0 ? null : fromMsPlus1 - 1 };
+  }
+  return from.isAtEnd ? { issuedAtMs, accountId, worldIds, server, devices, events } : null;
+}
+
+/** Lists in cursors are short. A longer one was not written by this service. */
+const LIST_MAX = 16;
+
+function times<T>(count: number, make: () => T): T[] {
+  if (count > LIST_MAX) throw new RangeError('a cursor lists too much');
+  return Array.from({ length: count }, make);
 }

@@ -1,19 +1,32 @@
 import type { KeyState } from '../access/keyState.ts';
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
-import type { Server } from '../changelog/servers.ts';
+import { isSameServer, type Server } from '../changelog/logCursor.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { invariant } from '../lib/invariant.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
-import type { Cursors } from './cursors.ts';
-import { type DeviceGroup, DeviceWaits } from './deviceWaits.ts';
-import { type FeedAnswer, type FeedFormat, type FeedPage, type PageEnd, SharedPage } from './feedPage.ts';
-import { type DevicesPage, firstRead, type HeldFleet, isCurrent, readDevices } from './readDevices.ts';
-import type { DevicesRead, ReaderCursor } from './readerCursor.ts';
-import type { UnreadAnswers } from './unreadAnswers.ts';
-import type { WaitRoom } from './waitRoom.ts';
+import type { Cursors, DevicesRead, FeedCursor } from './cursors.ts';
+import { LongPoll, type LongPolls, PollGroup } from './longPolls.ts';
+import {
+  type FeedAnswer,
+  type FeedPage,
+  type ItemTexts,
+  type PageEnd,
+  pageBytes,
+  type SharedPage,
+  type UnreadAnswers,
+} from './pages.ts';
+import {
+  type DevicesPage,
+  type FleetView,
+  firstRead,
+  hasChanges,
+  isCurrent,
+  readDevices,
+} from './readDevices.ts';
 
 /** How long memory may take to hold what a cursor of another pod has seen. */
 const CATCH_UP_LIMIT_MS = 2_000;
@@ -21,14 +34,14 @@ const CATCH_UP_LIMIT_MS = 2_000;
 const ITEMS_AT_ONCE = 500;
 
 export interface DeviceFeedPorts {
-  readonly held: HeldFleet;
+  readonly fleet: Fleet;
+  readonly follower: LogFollower;
   readonly cursors: Cursors;
-  readonly room: WaitRoom;
+  readonly polls: LongPolls;
   readonly unread: UnreadAnswers;
-  readonly format: Pick<FeedFormat, 'changes'>;
+  readonly texts: ItemTexts;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
   readonly clock: Clock;
-  readonly follower: LogFollower;
 }
 
 export interface ChangesQuery {
@@ -41,20 +54,29 @@ export interface ChangesQuery {
 
 type Caller = Pick<KeyState, 'id' | 'accountId' | 'worldIds'>;
 
-/** Where a call stands: its cursor, opened, and what that has seen. */
-interface Place {
-  readonly cursor: ReaderCursor | null;
+/** A page that is asked for, by one call or by a group of them. */
+interface PageRequest {
+  readonly caller: Pick<Caller, 'accountId' | 'worldIds'>;
+  readonly limit: number;
   readonly read: DevicesRead;
+  /** The cursor that was sent, as text and opened. */
+  readonly sent: { readonly text: string; readonly cursor: FeedCursor } | null;
+}
+
+/** One call, which may wait. */
+interface CallRequest extends PageRequest {
+  readonly caller: Caller;
+  readonly query: ChangesQuery;
 }
 
 /** Devices that have changed since a cursor, from memory. */
 export class DeviceFeed {
   readonly #ports: DeviceFeedPorts;
-  readonly #waits: DeviceWaits;
+  /** The groups that a call may join, by name. */
+  readonly #groups = new Map<string, DeviceGroup>();
 
   constructor(ports: DeviceFeedPorts) {
     this.#ports = ports;
-    this.#waits = new DeviceWaits({ ...ports, makePage: (group) => this.#sharedPage(group) });
   }
 
   /**
@@ -62,160 +84,95 @@ export class DeviceFeed {
    * seen elsewhere. Rejects when Postgres is needed for that and cannot be asked.
    */
   next(caller: Caller, query: ChangesQuery): FeedAnswer | Promise<FeedAnswer> {
-    const { held, cursors, follower } = this.#ports;
-    follower.noteReader();
-    if (query.cursor === null) return this.#page(caller, query, { cursor: null, read: firstRead(held) });
+    const { cursors, follower } = this.#ports;
+    const { limit } = query;
+    follower.applied.noteReader();
+    if (query.cursor === null)
+      return this.#page({ caller, query, limit, sent: null, read: firstRead(follower.applied.followed) });
     const cursor = cursors.open(query.cursor, caller);
     if (cursor === 'malformed' || cursor === 'expired') return cursor;
-    const { devices } = cursor;
-    if (devices === null) return 'malformed';
-    const place = { cursor, read: devices };
-    return isCurrent(held, devices)
-      ? this.#page(caller, query, place)
-      : this.#pageLater(caller, query, place);
+    if (cursor.devices === null) return 'malformed';
+    const sent = { text: query.cursor, cursor };
+    const request = { caller, query, limit, sent, read: cursor.devices };
+    return isCurrent(this.#view, request.read) ? this.#page(request) : this.#pageOnceCurrent(request);
   }
 
-  async #pageLater(caller: Caller, query: ChangesQuery, place: Place): Promise<FeedAnswer> {
-    const { follower, cursors, held } = this.#ports;
+  get #view(): FleetView {
+    const { fleet, follower } = this.#ports;
+    return { fleet, followed: follower.applied.followed, own: follower.applied.own };
+  }
+
+  async #pageOnceCurrent(request: CallRequest): Promise<FeedAnswer> {
+    const { follower, cursors } = this.#ports;
     const untilMs = performance.now() + CATCH_UP_LIMIT_MS;
     do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
-    while (!isCurrent(held, place.read) && performance.now() < untilMs);
+    while (!isCurrent(this.#view, request.read) && performance.now() < untilMs);
     // Another server may have taken over, or another database was put in its place.
-    if (cursors.open(query.cursor ?? '', caller) === 'expired') return 'expired';
-    if (isCurrent(held, place.read)) return this.#page(caller, query, place);
+    if (cursors.open(request.query.cursor ?? '', request.caller) === 'expired') return 'expired';
+    if (isCurrent(this.#view, request.read)) return this.#page(request);
     if (follower.applied.isComplete) return 'expired';
     throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');
   }
 
-  #page(
-    caller: Caller,
-    query: ChangesQuery,
-    place: Place,
-    isFollowing = false,
-  ): FeedAnswer | Promise<FeedAnswer> {
-    const { held, unread } = this.#ports;
-    const { read } = place;
-    if (!this.#canFollow(caller, read)) return 'expired';
-    const page = readDevices(held, caller.worldIds, read, Math.min(query.limit, ITEMS_AT_ONCE));
-    if (page.hasMore && query.limit > ITEMS_AT_ONCE)
-      return this.#largePage(caller, query, place, isFollowing);
-    if (page.isCut && !isFollowing) return this.#pageFollowed(caller, query, place);
-    const isEmpty = page.items.length === 0 && !page.hasMore;
-    if (isEmpty && query.waitMs > 0 && page.read.listedTo === null)
-      return this.#wait(caller, query, { cursor: place.cursor, read: page.read });
-    if (isEmpty) return this.#emptyPage(caller, query, place, page);
-    if (!unread.hasRoom(caller.accountId)) return 'unread';
-    const bytes = inOneGo(this.#bytesOf(page, this.#endOf(caller, query, place, page)));
-    return new SharedPage(unread, caller.accountId, bytes).takeLast();
-  }
-
-  #emptyPage(caller: Caller, query: ChangesQuery, place: Place, page: DevicesPage): FeedPage {
-    // Too small to be counted.
-    return { bytes: inOneGo(this.#bytesOf(page, this.#endOf(caller, query, place, page))), handover: null };
+  #page(request: CallRequest, isFollowed = false): FeedAnswer | Promise<FeedAnswer> {
+    const { unread } = this.#ports;
+    const { caller, query, read } = request;
+    if (!this.#canFollow(request)) return 'expired';
+    const page = readDevices(this.#view, caller.worldIds, read, Math.min(query.limit, ITEMS_AT_ONCE));
+    if (page.hasMore && query.limit > ITEMS_AT_ONCE) return this.#largePage(request, isFollowed);
+    if (page.isCut && !isFollowed) return this.#pageOnceFollowed(request);
+    if (page.items.length > 0 || page.hasMore)
+      return unread.hasRoom(caller.accountId)
+        ? unread.page(caller.accountId, inOneGo(this.#bytes(page.items, this.#end(request, page))))
+        : 'unread';
+    return query.waitMs > 0 && page.read.listedTo === null
+      ? this.#wait({ ...request, read: page.read })
+      : this.#emptyPage(request, page.read);
   }
 
   /** Removals that a reader has not seen are remembered for a while only. */
-  #canFollow({ worldIds }: Pick<Caller, 'worldIds'>, { seen }: DevicesRead): boolean {
-    return seen.sees(this.#ports.held.fleet.removalHorizonXid(worldIds));
+  #canFollow({ caller, read }: PageRequest): boolean {
+    return read.seen.sees(this.#ports.fleet.removalHorizonXid(caller.worldIds));
   }
 
-  /** The cursor behind a page; one that says the same is given back as it came. */
-  #endOf(caller: Caller, query: ChangesQuery, { cursor, read }: Place, page: DevicesPage): PageEnd {
+  /** Too small to be counted as unread. */
+  #emptyPage(request: CallRequest, read: DevicesRead): FeedPage {
+    const end = this.#end(request, { items: [], read, hasMore: false });
+    return { bytes: inOneGo(this.#bytes([], end)), handover: null };
+  }
+
+  /** The end of a page. A cursor that would say the same is given back as it came. */
+  #end({ caller, read, sent }: PageRequest, page: Pick<DevicesPage, 'items' | 'read' | 'hasMore'>): PageEnd {
     const { cursors } = this.#ports;
-    const isSame = page.items.length === 0 && !page.hasMore && read.open === null && read.listedTo === null;
-    const text =
-      isSame && query.cursor !== null && cursor !== null && cursors.isFresh(cursor)
-        ? query.cursor
-        : cursors.seal(caller, page.read, null);
-    return { cursor: text, hasMore: page.hasMore };
+    const { items, hasMore } = page;
+    const isSame = items.length === 0 && !hasMore && read.open === null && read.listedTo === null;
+    if (isSame && sent !== null && cursors.isFresh(sent.cursor)) return { cursor: sent.text, hasMore };
+    return { cursor: cursors.seal(caller, page.read, null), hasMore };
   }
 
-  #bytesOf({ items }: DevicesPage, end: PageEnd): Steps<Buffer> {
-    const { format, clock } = this.#ports;
-    return format.changes(items, end, clock());
+  #bytes(items: readonly Changed[], end: PageEnd): Steps<Buffer> {
+    const { texts, clock } = this.#ports;
+    const nowMs = clock();
+    return pageBytes(items, (item) => texts.device(item, nowMs), end);
   }
 
-  /** What is made in turns is read in the first of them, so nothing is held for a call until it is its turn. */
-  async #largePage(
-    caller: Caller,
-    query: ChangesQuery,
-    place: Place,
-    isFollowing: boolean,
-  ): Promise<FeedAnswer> {
-    const { turns, follower } = this.#ports;
-    const { server } = follower.applied;
-    const endOf = (page: DevicesPage) => this.#endOf(caller, query, place, page);
-    const steps = this.#largeSteps(caller, query.limit, place.read, server, isFollowing, endOf);
-    const made = await turns.run(turnsOf(caller), steps);
-    if (made === 'cut') return this.#pageFollowed(caller, query, place);
-    return typeof made === 'string' ? made : made.takeLast();
+  async #largePage(request: CallRequest, isFollowed: boolean): Promise<FeedAnswer> {
+    const made = await this.#pageInTurns(request, this.#ports.follower.applied.server, isFollowed);
+    if (typeof made === 'string') return made;
+    const page = made.take();
+    made.release();
+    return page;
   }
 
-  *#largeSteps(
-    caller: Pick<Caller, 'accountId' | 'worldIds'>,
-    limit: number,
-    read: DevicesRead,
+  async #pageInTurns(
+    request: PageRequest,
     server: Server,
-    isFollowing: boolean,
-    endOf: (page: DevicesPage) => PageEnd,
-  ): Steps<SharedPage | 'cut' | 'expired' | 'unread'> {
-    const { cursors, held, unread } = this.#ports;
-    if (!cursors.isKept(server) || !this.#canFollow(caller, read)) return 'expired';
-    if (!unread.hasRoom(caller.accountId)) return 'unread';
-    const page = readDevices(held, caller.worldIds, read, limit);
-    if (page.isCut && !isFollowing) return 'cut';
-    const end = endOf(page);
-    // Memory goes on while the page is made, and an answer must not be newer than its cursor says.
-    const items = page.items.map(asNow);
-    const bytes = yield* this.#bytesOf({ ...page, items }, end);
-    return new SharedPage(unread, caller.accountId, bytes);
-  }
-
-  /** So much was committed by this pod just now that a cursor has no room for it: it is followed first. */
-  async #pageFollowed(caller: Caller, query: ChangesQuery, place: Place): Promise<FeedAnswer> {
-    const { server } = this.#ports.follower.applied;
-    await this.#follow();
-    return this.#ports.cursors.isKept(server) ? this.#page(caller, query, place, true) : 'expired';
-  }
-
-  /** Without Postgres a page is sent without what a cursor has no room for. */
-  async #follow(): Promise<void> {
-    const { follower } = this.#ports;
-    await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log').catch((error) => {
-      if (!isUnavailable(error)) throw error;
-    });
-  }
-
-  #wait(caller: Caller, query: ChangesQuery, place: Place): FeedAnswer | Promise<FeedAnswer> {
-    const nothing = (): FeedAnswer => {
-      const page = { items: [], read: place.read, begun: place.read, hasMore: false, isCut: false };
-      return this.#emptyPage(caller, query, place, page);
-    };
-    const waiting = this.#waits.wait(caller, query.limit, place.read, query.waitMs);
-    if (waiting === 'full') return 'crowded';
-    if (waiting === 'none') return nothing();
-    query.whenLeft?.(waiting.cancel);
-    const { server } = this.#ports.follower.applied;
-    return waiting.outcome.then((outcome) => {
-      if (outcome !== 'over') return outcome;
-      // Meanwhile a replica that lacks something may have taken over.
-      return this.#ports.cursors.isKept(server) ? nothing() : 'expired';
-    });
-  }
-
-  /** The page of all who have waited at a place. */
-  async #sharedPage(group: DeviceGroup): Promise<SharedPage | 'expired' | 'unread'> {
-    const { turns, cursors } = this.#ports;
-    const endOf = ({ read, hasMore }: DevicesPage): PageEnd => ({
-      cursor: cursors.seal(group, read, null),
-      hasMore,
-    });
-    const make = (isFollowing: boolean) =>
-      turns.run(
-        turnsOf(group),
-        this.#largeSteps(group, group.limit, group.read, group.server, isFollowing, endOf),
-      );
-    let made = await make(false);
+    isFollowed = false,
+  ): Promise<SharedPage | 'expired' | 'unread'> {
+    const key = `changes of ${request.caller.accountId}`;
+    const make = (isFollowed: boolean) =>
+      this.#ports.turns.run(key, this.#pageSteps(request, server, isFollowed));
+    let made = await make(isFollowed);
     if (made === 'cut') {
       await this.#follow();
       made = await make(true);
@@ -223,11 +180,131 @@ export class DeviceFeed {
     invariant(made !== 'cut', 'what was followed is not followed again');
     return made;
   }
+
+  /** Memory is read in the first step, so nothing is held for a call until it is its turn. */
+  *#pageSteps(
+    request: PageRequest,
+    server: Server,
+    isFollowed: boolean,
+  ): Steps<SharedPage | 'cut' | 'expired' | 'unread'> {
+    const { cursors, unread } = this.#ports;
+    const { caller, limit, read } = request;
+    if (!cursors.isKept(server) || !this.#canFollow(request)) return 'expired';
+    if (!unread.hasRoom(caller.accountId)) return 'unread';
+    const page = readDevices(this.#view, caller.worldIds, read, limit);
+    if (page.isCut && !isFollowed) return 'cut';
+    const end = this.#end(request, page);
+    // Memory goes on while the page is made, and an answer must not be newer than its cursor says.
+    const bytes = yield* this.#bytes(page.items.map(asNow), end);
+    return unread.share(caller.accountId, bytes);
+  }
+
+  /** So much was committed by this pod just now that a cursor has no room for it: it is followed first. */
+  async #pageOnceFollowed(request: CallRequest): Promise<FeedAnswer> {
+    const { cursors, follower } = this.#ports;
+    const { server } = follower.applied;
+    await this.#follow();
+    return cursors.isKept(server) ? this.#page(request, true) : 'expired';
+  }
+
+  /** Without Postgres a page is sent without what a cursor has no room for. */
+  async #follow(): Promise<void> {
+    const following = this.#ports.follower.catchUp();
+    await withDeadline(following, CATCH_UP_LIMIT_MS, 'reading the change log').catch((error) => {
+      if (!isUnavailable(error)) throw error;
+    });
+  }
+
+  #wait(request: CallRequest): FeedAnswer | Promise<FeedAnswer> {
+    const { polls, clock, cursors, follower } = this.#ports;
+    const { caller, query, read } = request;
+    const poll = new LongPoll(this.#groupOf(request), caller.id, clock() + query.waitMs);
+    const joined = polls.join(poll);
+    if (joined === 'full') return 'crowded';
+    if (joined === 'none') return this.#emptyPage(request, read);
+    query.whenLeft?.(() => polls.leave(poll));
+    const { server } = follower.applied;
+    return poll.outcome.then((outcome) => {
+      invariant(outcome !== 'again', 'a group of devices looks for its calls');
+      if (outcome !== 'over') return outcome;
+      // Meanwhile a replica that lacks something may have taken over.
+      return cursors.isKept(server) ? this.#emptyPage(request, read) : 'expired';
+    });
+  }
+
+  /** Calls with nothing new between their cursors, and with pages of one size, share a group. */
+  #groupOf({ caller, limit, read }: CallRequest): DeviceGroup {
+    const { server } = this.#ports.follower.applied;
+    const name = `${caller.accountId} ${caller.worldIds.join()} ${limit} ${read.also.join()}`;
+    const present = this.#groups.get(name);
+    if (present !== undefined && isSameServer(present.server, server) && this.#moveOn(present, read))
+      return present;
+    const request = { caller, limit, read, sent: null };
+    return new DeviceGroup(this.#groups, name, request, server, (group) => this.#serve(group));
+  }
+
+  /** Moves a group on to the cursor of another caller if nothing lies between them. */
+  #moveOn(group: DeviceGroup, read: DevicesRead): boolean {
+    const { seen } = group.request.read;
+    if (seen.equals(read.seen)) return true;
+    if (!read.seen.contains(seen) || hasChanges(this.#view, group.worldIds, group.request.read)) return false;
+    group.request = { ...group.request, read };
+    return true;
+  }
+
+  #serve(group: DeviceGroup): void {
+    const { polls, unread } = this.#ports;
+    if (group.polls.size === 0) return;
+    // A cursor that can no longer be followed is news too.
+    const { request } = group;
+    if (this.#canFollow(request) && !hasChanges(this.#view, group.worldIds, request.read)) return;
+    if (unread.hasRoom(group.accountId)) void this.#answer(group);
+    else polls.block(group);
+  }
+
+  /** Answers all calls of a group with one page. */
+  async #answer(group: DeviceGroup): Promise<void> {
+    const { polls } = this.#ports;
+    const taken = group.takeAll();
+    try {
+      const page = await this.#pageInTurns(group.request, group.server);
+      if (page === 'unread') {
+        // Other pages of the account have taken its room meanwhile.
+        polls.block(group, taken);
+        return;
+      }
+      await polls.answer(taken, (poll) => poll.resolve(typeof page === 'string' ? page : page.take()));
+      if (typeof page !== 'string') page.release();
+    } catch (error) {
+      await polls.answer(taken, (poll) => poll.reject(error));
+    }
+  }
 }
 
-const turnsOf = ({ accountId }: { readonly accountId: number }): string => `changes of ${accountId}`;
+class DeviceGroup extends PollGroup {
+  request: PageRequest;
+  readonly server: Server;
+  readonly #serve: (group: DeviceGroup) => void;
 
-/** A device as it is now: memory replaces what it consists of and changes nothing in it. */
+  constructor(
+    joinable: Map<string, DeviceGroup>,
+    name: string,
+    request: PageRequest,
+    server: Server,
+    serve: (group: DeviceGroup) => void,
+  ) {
+    super(joinable, name, request.caller, 'devices');
+    this.request = request;
+    this.server = server;
+    this.#serve = serve;
+  }
+
+  override serve(): void {
+    this.#serve(this);
+  }
+}
+
+/** A device as it is now: memory replaces the objects that it consists of, and changes nothing in them. */
 function asNow(item: Changed): Changed {
   if (item.device === null) return item;
   const { fields, position } = item.device;

@@ -1,27 +1,29 @@
 import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
-import type { Server } from '../changelog/servers.ts';
-import { type LogPosition, Snapshot } from '../changelog/snapshot.ts';
+import { type LogPosition, type Server, Snapshot } from '../changelog/logCursor.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';
 import type { Direction, EventType } from '../events/fleetEvent.ts';
 import type { FleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { integers, shapeName, unionAll } from '../postgres/sqlText.ts';
 
-/** An event with the time at which it was produced and its place in the feed. */
+/** An event with the time at which it was produced and its position in the feed. */
 export interface RecordedEvent extends FleetEvent, LogPosition {
   readonly recordedAtMs: number;
 }
 
-export interface EventFeedQuery {
+export interface EventFilters {
+  readonly type: EventType | null;
+  readonly direction: Direction | null;
+  readonly imei: string | null;
+}
+
+export interface EventFeedQuery extends EventFilters {
   /** What the reader has seen. */
   readonly seen: Snapshot;
   /** Events of later transactions are left out; null: of those that are not committed now. */
   readonly upTo: Snapshot | null;
   readonly after: LogPosition | null;
   readonly fromMs: number | null;
-  readonly type: EventType | null;
-  readonly direction: Direction | null;
-  readonly imei: string | null;
   readonly limit: number;
 }
 

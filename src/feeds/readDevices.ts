@@ -1,14 +1,14 @@
-import type { Snapshot } from '../changelog/snapshot.ts';
+import type { LogPosition, Snapshot } from '../changelog/logCursor.ts';
 import type { ChangeXids } from '../devices/changes/changeOrder.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { ALSO_MAX, type DevicesRead } from './readerCursor.ts';
+import { ALSO_MAX, type DevicesRead } from './cursors.ts';
 
-/** Memory, and which transactions it holds. */
-export interface HeldFleet {
+/** The devices in memory, and which transactions of them a reader may be sent. */
+export interface FleetView {
   readonly fleet: Fleet;
   readonly followed: Snapshot;
-  /** Transactions of this pod that it holds as well. */
+  /** Transactions of this pod that memory holds as well. */
   readonly own: ReadonlySet<number>;
 }
 
@@ -16,7 +16,7 @@ export interface DevicesPage {
   readonly items: readonly Changed[];
   /** Where the next page begins. */
   readonly read: DevicesRead;
-  /** Where it begins again for who has been sent only a part of it. */
+  /** Where it begins again for a reader who has been sent only a part of it. */
   readonly begun: DevicesRead;
   readonly hasMore: boolean;
   /** Something was left out, because it is of more transactions than a cursor has room for: memory must follow first. */
@@ -27,7 +27,7 @@ export interface DevicesPage {
 const BEFORE_ALL = '0';
 
 /** A reader who knows nothing yet. */
-export function firstRead({ followed }: HeldFleet): DevicesRead {
+export function firstRead(followed: Snapshot): DevicesRead {
   return { seen: followed, listedTo: BEFORE_ALL, open: null, also: [] };
 }
 
@@ -37,12 +37,12 @@ export function readUpTo(seen: Snapshot): DevicesRead {
 }
 
 /** Whether memory is at least as new as what the reader was sent: an answer is never older than its cursor. */
-export function isCurrent(held: Omit<HeldFleet, 'fleet'>, { seen, open, also }: DevicesRead): boolean {
-  const { followed } = held;
+export function isCurrent(view: Omit<FleetView, 'fleet'>, { seen, open, also }: DevicesRead): boolean {
+  const { followed } = view;
   return (
     followed.contains(seen) &&
     (open === null || followed.contains(open.upTo)) &&
-    also.every((xid) => followed.sees(xid) || held.own.has(xid))
+    also.every((xid) => followed.sees(xid) || view.own.has(xid))
   );
 }
 
@@ -55,52 +55,52 @@ export function isCurrent(held: Omit<HeldFleet, 'fleet'>, { seen, open, also }: 
  * is missing in what the reader has seen, a change may come twice and is never left out.
  */
 export function readDevices(
-  held: HeldFleet,
+  view: FleetView,
   worldIds: readonly number[],
   read: DevicesRead,
   limit: number,
 ): DevicesPage {
   return read.listedTo === null
-    ? nextChanges(held, worldIds, read, limit)
-    : nextListed(held, worldIds, read, limit);
+    ? nextChanges(view, worldIds, read, limit)
+    : nextListed(view, worldIds, read, limit);
 }
 
 function nextListed(
-  held: HeldFleet,
+  view: FleetView,
   worldIds: readonly number[],
   read: DevicesRead,
   limit: number,
 ): DevicesPage {
-  const { followed } = held;
-  const found = held.fleet.listed(worldIds, read.listedTo ?? '', limit + 1);
+  const { followed } = view;
+  const found = view.fleet.listed(worldIds, read.listedTo ?? '', limit + 1);
   const later = new LaterXids(followed, read.also);
   const items = found.slice(0, limit);
   const cutAt = items.findIndex((item) => !later.take(item));
   if (cutAt !== -1) items.length = cutAt;
   // What was sent is as new as this, so what follows must be; the round that comes after the list begins with it.
-  const open = { upTo: followed, after: FIRST_PLACE };
+  const open = { upTo: followed, after: START };
   const isLast = cutAt === -1 && found.length <= limit;
   const listedTo = isLast ? null : (items.at(-1)?.device.fields.imei ?? read.listedTo);
   const also = later.all;
   const begun = { ...read, open, also };
   const next = { ...begun, listedTo };
   if (!isLast) return { items, read: next, begun, hasMore: true, isCut: cutAt !== -1 };
-  if (hasChanges(held, worldIds, next)) return { items, read: next, begun, hasMore: true, isCut: false };
+  if (hasChanges(view, worldIds, next)) return { items, read: next, begun, hasMore: true, isCut: false };
   return { items, read: { ...readUpTo(followed), also }, begun, hasMore: false, isCut: false };
 }
 
 function nextChanges(
-  held: HeldFleet,
+  view: FleetView,
   worldIds: readonly number[],
   read: DevicesRead,
   limit: number,
 ): DevicesPage {
-  const { fleet, followed } = held;
+  const { fleet, followed } = view;
   const { seen, open } = read;
   // Only where more transactions run than a cursor has room for.
   if (!followed.contains(seen)) return { items: [], read, begun: read, hasMore: false, isCut: false };
   const upTo = open?.upTo ?? followed;
-  const isHeld = (xid: number): boolean => upTo.sees(xid) || held.own.has(xid);
+  const isHeld = (xid: number): boolean => upTo.sees(xid) || view.own.has(xid);
   const found = fleet.changed(worldIds, {
     fromXid: seen.xmin,
     after: open?.after ?? null,
@@ -114,18 +114,19 @@ function nextChanges(
   const isCut = sent.length < page.length;
   const items = sentOnce(sent.filter((item) => item.device !== null || !isBack(fleet, worldIds, item.imei)));
   const also = later.all;
-  const begun = { ...read, open: { upTo, after: open?.after ?? FIRST_PLACE }, also };
+  const begun = { ...read, open: { upTo, after: open?.after ?? START }, also };
   const last = page.at(-1);
   if (found.length > limit && last !== undefined) {
-    const place = { xid: last.xid, id: last.id };
-    return { items, read: { ...begun, open: { upTo, after: place } }, begun, hasMore: true, isCut };
+    const after = { xid: last.xid, id: last.id };
+    return { items, read: { ...begun, open: { upTo, after } }, begun, hasMore: true, isCut };
   }
   const next = { ...readUpTo(upTo), also };
-  const hasMore = open !== null && hasChanges(held, worldIds, next);
+  const hasMore = open !== null && hasChanges(view, worldIds, next);
   return { items, read: next, begun, hasMore, isCut };
 }
 
-const FIRST_PLACE = { xid: 0, id: 0 };
+/** Before every position. */
+const START: LogPosition = { xid: 0, id: 0 };
 
 /** The transactions behind a snapshot of which something is sent. */
 class LaterXids {
@@ -153,11 +154,11 @@ class LaterXids {
 }
 
 /** Whether memory holds something that the reader has not seen. */
-export function hasChanges(held: HeldFleet, worldIds: readonly number[], { seen }: DevicesRead): boolean {
-  const isHeld = (xid: number): boolean => held.followed.sees(xid) || held.own.has(xid);
+export function hasChanges(view: FleetView, worldIds: readonly number[], { seen }: DevicesRead): boolean {
+  const isHeld = (xid: number): boolean => view.followed.sees(xid) || view.own.has(xid);
   const isWanted = (moved: number, edited: number) =>
     !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited);
-  return held.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted }).length > 0;
+  return view.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted }).length > 0;
 }
 
 /** Without what is removed twice: from one of the worlds, and then from the other. */

@@ -9,6 +9,7 @@ import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
 import { Keyring } from '../../src/access/keyring.memory.ts';
 import type { KeyState } from '../../src/access/keyState.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
+import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { MINUTE_MS } from '../../src/lib/durations.ts';
@@ -108,8 +109,7 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
     keyring,
     rateLimiter,
     follower: {
-      heldLagMs: () => feed.lagMs,
-      writesLagMs: () => feed.lagMs,
+      applied: appliedAgo(() => feed.lagMs),
       get isUnresponsive() {
         return feed.isUnresponsive;
       },
@@ -148,6 +148,14 @@ function describeDecision(decision: AccessDecision): string {
 const lost = (): never => {
   throw new DeadlineExceeded('Postgres is lost');
 };
+
+/** Memory that held everything so many milliseconds ago. */
+function appliedAgo(lagMs: () => number): AppliedTransactions {
+  const applied = new AppliedTransactions(lagMs);
+  applied.heldAtMs = 0;
+  applied.writesAtMs = 0;
+  return applied;
+}
 
 describe('limits', () => {
   const limits = { ipMinute: 120, keyMinute: 120, keyHour: 1000 };
@@ -210,8 +218,7 @@ describe('judgement', () => {
       keyring,
       rateLimiter: OPEN,
       follower: {
-        heldLagMs: () => 0,
-        writesLagMs: () => 0,
+        applied: appliedAgo(() => 0),
         isUnresponsive: false,
         catchUp: () => assert.fail(),
       },

@@ -9,7 +9,7 @@ import {
   selectUnapplied,
 } from '../../src/changelog/changes.sql.ts';
 import { selectLogEnd } from '../../src/changelog/database.sql.ts';
-import type { LogCursor, LogEnd, Snapshot } from '../../src/changelog/snapshot.ts';
+import type { LogCursor, LogEnd, Snapshot } from '../../src/changelog/logCursor.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';

@@ -121,7 +121,7 @@ async function readOnce({ pod }: Setup): Promise<void> {
 async function readAll(setup: Setup): Promise<number> {
   for (let rounds = 1; rounds < ROUNDS_MAX; rounds++) {
     await readOnce(setup);
-    if (setup.pod.follower.lagMs() === 0) return rounds;
+    if (setup.pod.follower.applied.lagMs() === 0) return rounds;
   }
   return assert.fail('positions are still pending');
 }
@@ -152,7 +152,7 @@ describe('after a long absence', () => {
     await readOnce(setup);
     const position = deviceOf(setup, 0)?.position;
     assert.ok(position && position.recordedAtMs < lastMs, 'positions are pending');
-    assert.deepEqual([follower.writesLagMs(), follower.lagMs()], [0, POSITIONS_LAG_MS]);
+    assert.deepEqual([follower.applied.writesLagMs(), follower.applied.lagMs()], [0, POSITIONS_LAG_MS]);
     assert.deepEqual(follower.degradations(), [], 'it works off a burst');
     setup.nowMs++;
     await readOnce(setup);
@@ -173,7 +173,7 @@ describe('after a long absence', () => {
     await readOnce(setup);
     const laterMs = await setup.moveDevice(1, 1);
     await readOnce(setup);
-    assert.notEqual(setup.pod.follower.lagMs(), 0, 'positions are pending, and this one after them');
+    assert.notEqual(setup.pod.follower.applied.lagMs(), 0, 'positions are pending, and this one after them');
     await readAll(setup);
     assert.equal(deviceOf(setup, 1)?.position?.recordedAtMs, laterMs);
     await proveFresh(setup);
@@ -252,14 +252,14 @@ test('a pod for which writers no longer wait is not fresh before it has reported
   const release = await holdTransaction(sql, (tx) => tx`lock table pod in share mode`);
   const caughtUp = pod.follower.catchUp();
   while ((await countLockWaiters(sql)) === 0);
-  assert.equal(pod.follower.writesLagMs(), 6_000);
+  assert.equal(pod.follower.applied.writesLagMs(), 6_000);
   // A writer that comes now finds no pod to wait for.
   assert.equal(await countPodsBehind(sql, await setup.rename(1, 'unseen')), 0);
   assert.notEqual(deviceOf(setup, 1)?.fields.name, 'unseen');
   await release();
   await caughtUp;
   assert.equal(deviceOf(setup, 1)?.fields.name, 'unseen');
-  assert.equal(pod.follower.writesLagMs(), 0);
+  assert.equal(pod.follower.applied.writesLagMs(), 0);
 });
 
 describe('stays', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/snapshot.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/logCursor.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { firstRead, isCurrent, readDevices } from '../../src/feeds/readDevices.ts';
 
@@ -129,7 +129,7 @@ test('whatever the order in which transactions commit, a reader who hops between
         return transaction;
       };
       const read = (pod: Pod, limit: number): boolean => {
-        const place = reader.read ?? firstRead(pod);
+        const place = reader.read ?? firstRead(pod.followed);
         if (!isCurrent(pod, place)) follow(pod);
         const page = readDevices(pod, WORLD_IDS, place, limit);
         assert.ok(page.items.length <= limit);

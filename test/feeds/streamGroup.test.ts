@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ServerState } from '../../src/changelog/servers.ts';
-import { Snapshot } from '../../src/changelog/snapshot.ts';
-import type { EventsRead } from '../../src/feeds/readerCursor.ts';
-import { type GroupPorts, StreamGroup } from '../../src/feeds/streams/streamGroup.ts';
+import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
+import type { EventsRead } from '../../src/feeds/cursors.ts';
+import { StreamGroup, type StreamGroupPorts } from '../../src/feeds/streamGroup.ts';
 
 const ALL = { devices: true, events: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
@@ -50,8 +49,8 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned
   const asked: unknown[] = [];
   const turned: unknown[] = [];
   const ports = {
-    server: () => server,
-    reads: () => null,
+    follower: { applied: { server, followed: upTo } },
+    clock: () => 0,
     turns: {
       run: async () => '',
       once: async (accountId: number, work: () => unknown) => {
@@ -59,15 +58,15 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned
         return work();
       },
     },
-    held: { fleet: { changed: () => [], removalHorizonXid: () => 0 }, followed: upTo },
+    fleet: { changed: () => [], removalHorizonXid: () => 0 },
     cursors: { seal: () => '' },
-    eventFeed: {
-      step: async (_sql: unknown, _worldIds: unknown, place: unknown) => {
-        asked.push(place);
+    reader: {
+      next: async (_caller: unknown, cursor: unknown) => {
+        asked.push(cursor);
         return { events: [], read: at(upTo), hasMore: false, server };
       },
     },
-  } as unknown as GroupPorts;
+  } as unknown as StreamGroupPorts;
   const group = new StreamGroup(ports, { accountId: 1, worldIds: [1] }, { devices: null, events: at(upTo) });
   return { group, asked, turned };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { heaviest, StreamReader } from '../../src/feeds/streams/streamReader.ts';
+import { heaviest, StreamReader } from '../../src/feeds/streamReader.ts';
 
 const MB = 1024 * 1024;
 const [ATTACKER, VICTIM] = [1, 2];
@@ -14,8 +14,8 @@ function readerWith(accountId: number, pendingBytes: number): StreamReader {
     end: () => undefined,
     destroy: () => undefined,
   };
-  const place = { devices: null, events: null };
-  return new StreamReader({ keyId: accountId, accountId, endsAtMs: undefined, place }, sink, 0);
+  const cursor = { devices: null, events: null };
+  return new StreamReader({ keyId: accountId, accountId, endsAtMs: undefined, cursor }, sink, 0);
 }
 
 const pendingOf = (readers: readonly StreamReader[]): number =>

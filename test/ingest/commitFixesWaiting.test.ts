@@ -45,7 +45,7 @@ async function setUp(t: TestContext): Promise<Setup> {
   await sql`update device set world_id = ${stranger} where imei = ${imeis[1] as string}`;
   memory.tenancy.putAccount(1, device.world_id, organization);
   let points = 0;
-  const applied = new AppliedTransactions();
+  const applied = new AppliedTransactions(Date.now);
   applied.advance(await sql.begin(selectLogEnd));
   const followerWith = (catchUp: () => Promise<void>) => ({ applied, catchUp });
   return {
@@ -122,7 +122,7 @@ describe('a point is evaluated', () => {
     const [device] = await side.sql<{ id: number }[]>`select id from device`;
     let reads = 0;
     const { writes } = side.follower.applied;
-    const lost = new AppliedTransactions();
+    const lost = new AppliedTransactions(Date.now);
     lost.advance({ ...writes, server: { ...writes.server, history: 'lost/1' } });
     const follower = {
       ...side.follower,

@@ -1,18 +1,13 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyState } from '../../../src/access/keyState.ts';
 import { AppliedTransactions, type LogFollower } from '../../../src/changelog/appliedTransactions.memory.ts';
-import { ServerStarts } from '../../../src/changelog/servers.ts';
-import { Snapshot } from '../../../src/changelog/snapshot.ts';
+import { ServerStarts, Snapshot } from '../../../src/changelog/logCursor.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import { ChangedJson } from '../../../src/feeds/changedJson.ts';
 import { Cursors } from '../../../src/feeds/cursors.ts';
 import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
-import type { FeedFormat } from '../../../src/feeds/feedPage.ts';
-import { feedFormat } from '../../../src/feeds/feedPages.ts';
-import type { HeldFleet } from '../../../src/feeds/readDevices.ts';
-import { UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/unreadAnswers.ts';
+import { ItemTexts, type SharedPage, UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/pages.ts';
 import type { WorkTurns } from '../../../src/lib/workTurns.ts';
-import { settle, stepTurns, testRoom } from './stepTurns.ts';
+import { settle, stepTurns, testPolls } from './stepTurns.ts';
 
 export const WORLD = 7;
 const NOW_MS = Date.UTC(2026, 10, 20);
@@ -21,52 +16,48 @@ const NOW_MS = Date.UTC(2026, 10, 20);
 export const callerOf = (accountId: number, keyId = accountId * 1_000) =>
   ({ id: keyId, accountId, worldIds: [WORLD] }) as unknown as KeyState;
 
+class CountedAnswers extends UnreadAnswers {
+  pagesMade = 0;
+
+  override share(accountId: number, bytes: Buffer): SharedPage {
+    this.pagesMade++;
+    return super.share(accountId, bytes);
+  }
+}
+
 /** The feed of devices over a memory that a test moves on, without Postgres. */
 export class MemoryFeed {
   readonly turns: WorkTurns<string | number> = stepTurns();
   readonly fleet = new Fleet();
   readonly unread: UnreadAnswers;
   readonly feed: DeviceFeed;
-  readonly #room: ReturnType<typeof testRoom>;
-  /** How often a page with devices was made. */
-  pagesMade = 0;
-  readonly #applied = new AppliedTransactions();
+  readonly #polls: ReturnType<typeof testPolls>;
+  readonly #counted: CountedAnswers;
+  readonly #applied = new AppliedTransactions(Date.now);
 
   constructor(devices: number, { unreadMaxBytes = UNREAD_MAX_BYTES } = {}) {
-    this.#applied.noteStarts(new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]));
+    this.#applied.starts = new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]);
     this.#follow(10);
     for (let id = 1; id <= devices; id++) {
       const fields = { id, imei: String(350_000_000_000_000 + id), worldId: WORLD, name: `Van ${id}` };
       this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, 5);
     }
-    this.#room = testRoom(this.turns, this.fleet.watch, this.#applied);
-    this.unread = new UnreadAnswers(this.turns, unreadMaxBytes);
-    const format = feedFormat(new ChangedJson());
-    const counted: Pick<FeedFormat, 'changes'> = {
-      changes: (items, end, nowMs) => {
-        if (items.length > 0) this.pagesMade++;
-        return format.changes(items, end, nowMs);
-      },
-    };
-    const follower: LogFollower = {
-      applied: this.#applied,
-      catchUp: () => Promise.resolve(),
-      noteReader: () => undefined,
-      writesLagMs: () => 0,
-    };
-    const { fleet } = this;
-    const held: HeldFleet = {
-      fleet,
-      get followed() {
-        return follower.applied.followed;
-      },
-      own: new Set(),
-    };
+    const counted = new CountedAnswers(this.turns, unreadMaxBytes);
+    this.unread = counted;
+    this.#counted = counted;
+    this.#polls = testPolls(this.turns, this.fleet.watch, this.#applied, counted);
+    const follower: LogFollower = { applied: this.#applied, catchUp: () => Promise.resolve() };
     const clock = () => NOW_MS;
-    const cursors = new Cursors({ secretsKey: createSecretKey(Buffer.alloc(32)), clock, follower });
-    const { room } = this.#room;
-    const { turns, unread } = this;
-    this.feed = new DeviceFeed({ held, cursors, room, unread, format: counted, turns, clock, follower });
+    const cursors = new Cursors(createSecretKey(Buffer.alloc(32)), this.#applied, clock);
+    const { polls } = this.#polls;
+    const { fleet, turns, unread } = this;
+    const texts = new ItemTexts();
+    this.feed = new DeviceFeed({ fleet, follower, cursors, polls, unread, texts, turns, clock });
+  }
+
+  /** How often a page with devices was made. */
+  get pagesMade(): number {
+    return this.#counted.pagesMade;
   }
 
   /** A transaction of another account moves on what is followed and changes nothing here. */
@@ -92,7 +83,7 @@ export class MemoryFeed {
       this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, xid);
     }
     this.followOthers();
-    this.#room.announce();
+    this.#polls.announce();
   }
 
   /** A cursor with everything seen that there is. */
@@ -122,7 +113,7 @@ export class MemoryFeed {
   }
 
   close(): void {
-    this.#room.room.close();
+    this.#polls.polls.close();
   }
 }
 

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { AppliedTransactions } from '../../../src/changelog/appliedTransactions.memory.ts';
 import { WorldWatch } from '../../../src/changelog/worldWatch.memory.ts';
-import { WaitRoom } from '../../../src/feeds/waitRoom.ts';
+import { LongPolls } from '../../../src/feeds/longPolls.ts';
+import { UnreadAnswers } from '../../../src/feeds/pages.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 
 /** Turns without a time budget: each runs one step, so that turns can be counted on any machine. */
@@ -19,24 +20,30 @@ export async function settle(turns: WorkTurns<string | number>): Promise<number>
   return count;
 }
 
-/** A room whose clock, news and dropped keys a test decides. */
-export function testRoom(turns = stepTurns(), watch = new WorldWatch(), applied = new AppliedTransactions()) {
+/** Long polls whose clock, news and dropped keys a test decides. */
+export function testPolls(
+  turns = stepTurns(),
+  watch = new WorldWatch(),
+  applied = new AppliedTransactions(Date.now),
+  unread = new UnreadAnswers(turns),
+) {
   const state = { nowMs: 0 };
   let drop: (isDropped: (keyId: number, accountId: number) => boolean) => void = () => undefined;
-  const room = new WaitRoom({
-    fleet: { watch },
+  const polls = new LongPolls({
+    watch,
     keyring: {
       onDropped: (listener) => {
         drop = listener;
-        return () => undefined;
       },
     },
-    follower: { applied },
+    applied,
+    unread,
     turns,
     clock: () => state.nowMs,
   });
   return {
-    room,
+    polls,
+    unread,
     turns,
     watch,
     state,

@@ -58,7 +58,7 @@ export async function ingestBench(t: TestContext, { devices = 1, pods = 1 } = {}
       subscriptions: new Subscriptions(),
     };
     // Goes on to the end of the change log and takes nothing from it: these pods learn nothing by following.
-    const applied = new AppliedTransactions();
+    const applied = new AppliedTransactions(Date.now);
     const catchUp = async () => applied.advance(await sql.begin(selectLogEnd));
     const follower = { applied, catchUp };
     await catchUp();

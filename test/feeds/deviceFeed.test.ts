@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { FeedAnswer, FeedPage } from '../../src/feeds/feedPage.ts';
+import type { FeedAnswer, FeedPage } from '../../src/feeds/pages.ts';
 import { callerOf, MemoryFeed, type Page, pageOf } from '../support/feeds/memoryFeed.ts';
 import { runs } from '../support/torture.ts';
 

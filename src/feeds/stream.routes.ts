@@ -1,18 +1,12 @@
-import { hasAny, scopeMask } from '../../access/scopes.ts';
-import { type Answer, errorAnswer } from '../../http/answer.ts';
-import type { Operation } from '../../http/openapi/operation.ts';
-import { text } from '../../http/openapi/schema.ts';
-import {
-  choiceParameter,
-  type Parameter,
-  parameterError,
-  readChoice,
-} from '../../http/parameters/parameter.ts';
-import { isBlank, type Query } from '../../http/parameters/query.ts';
-import type { Call, Route } from '../../http/route.ts';
-import { CURSOR, CURSOR_MESSAGE, readCursor } from '../feedParameters.ts';
-import { STREAMS_PER_KEY } from '../waitRoom.ts';
-import type { Streams } from './streams.ts';
+import { hasAny, scopeMask } from '../access/scopes.ts';
+import { type Answer, errorAnswer } from '../http/answer.ts';
+import type { Operation } from '../http/openapi/operation.ts';
+import { text } from '../http/openapi/schema.ts';
+import { choiceParameter, type Parameter, parameterError, readChoice } from '../http/parameters/parameter.ts';
+import { isBlank, type Query } from '../http/parameters/query.ts';
+import type { Call, Route } from '../http/route.ts';
+import { CURSOR, CURSOR_MESSAGE, readCursor } from './feeds.routes.ts';
+import { STREAMS_PER_KEY, type Streams } from './streams.ts';
 
 const PARTS = ['devices', 'events'] as const;
 

@@ -1,14 +1,14 @@
-import type { StreamSink } from '../../http/answer.ts';
-import type { DevicesRead, EventsRead } from '../readerCursor.ts';
+import type { StreamSink } from '../http/answer.ts';
+import type { DevicesRead, EventsRead } from './cursors.ts';
 
-/** What a reader has been sent; a part that they do not want is null. */
-export interface StreamPlace {
+/** What a reader has been sent; a part that it does not want is null. */
+export interface StreamCursor {
   readonly devices: DevicesRead | null;
   readonly events: EventsRead | null;
 }
 
 /** Beyond it a reader is left behind until it has taken what was written. With one piece more this stays under 1 MB. */
-export const PENDING_MAX_BYTES = 512 * 1024;
+const PENDING_MAX_BYTES = 512 * 1024;
 
 /** For whom a stream is opened, and where it begins. */
 interface StreamOwner {
@@ -16,7 +16,7 @@ interface StreamOwner {
   readonly accountId: number;
   /** A stream of a session ends with it. */
   readonly endsAtMs: number | undefined;
-  readonly place: StreamPlace;
+  readonly cursor: StreamCursor;
 }
 
 /** One open stream. */
@@ -25,8 +25,7 @@ export class StreamReader {
   readonly accountId: number;
   readonly #endsAtMs: number;
   readonly #sink: StreamSink;
-  /** Of a reader that is not at the place of its group. */
-  place: StreamPlace;
+  cursor: StreamCursor;
   lastBeatMs: number;
   /** Since when it takes nothing; null while it keeps up. */
   stalledSinceMs: number | null = null;
@@ -34,11 +33,11 @@ export class StreamReader {
   /** How often it was visited since then. */
   visitsSinceEnd = 0;
 
-  constructor({ keyId, accountId, endsAtMs, place }: StreamOwner, sink: StreamSink, nowMs: number) {
+  constructor({ keyId, accountId, endsAtMs, cursor }: StreamOwner, sink: StreamSink, nowMs: number) {
     this.#endsAtMs = endsAtMs ?? Number.POSITIVE_INFINITY;
     this.keyId = keyId;
     this.accountId = accountId;
-    this.place = place;
+    this.cursor = cursor;
     this.#sink = sink;
     this.lastBeatMs = nowMs;
   }
@@ -80,10 +79,10 @@ export class StreamReader {
   }
 }
 
-/** Of the readers of one account together; so that nobody's slow readers take the memory of all. */
+/** Of the readers of one account together, so that its slow readers do not take the memory of all. */
 const PENDING_OF_ACCOUNT_BYTES = 64 * 1024 * 1024;
 
-/** Those to be cut off so that no account has more pending than it may: the ones with the most. */
+/** The readers that must be cut off so that no account has more pending than it may: those with the most. */
 export function heaviest(readers: Iterable<StreamReader>): StreamReader[] {
   const slow = Map.groupBy(
     [...readers].filter(({ pendingBytes }) => pendingBytes > 0),

@@ -1,19 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Keyring } from '../../access/keyring.memory.ts';
-import type { KeyState } from '../../access/keyState.ts';
-import type { LogFollower } from '../../changelog/appliedTransactions.memory.ts';
-import { isSameServer, type Server } from '../../changelog/servers.ts';
-import type { Snapshot } from '../../changelog/snapshot.ts';
-import type { StreamSink } from '../../http/answer.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { Steps } from '../../lib/workTurns.ts';
-import { StreamCounts, type Touched, type WaitRoom } from '../waitRoom.ts';
-import { isBefore, type OpeningPorts, openingPlace, type StreamRequest } from './openingPlace.ts';
-import { type GroupPorts, placeAt, type StreamGroup } from './streamGroup.ts';
-import { StreamGroups } from './streamGroups.ts';
+import type { Keyring } from '../access/keyring.memory.ts';
+import type { KeyState } from '../access/keyState.ts';
+import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
+import type { StreamSink } from '../http/answer.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import { type LongPolls, OpenCounts, type Touched } from './longPolls.ts';
+import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
+import { cursorUpTo, type StreamGroup, type StreamGroupPorts, StreamGroups } from './streamGroup.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
-import { type StreamPlace, StreamReader } from './streamReader.ts';
+import { type StreamCursor, StreamReader } from './streamReader.ts';
 
+/** Open streams of one key on one pod, and of all keys of an account. */
+export const STREAMS_PER_KEY = 10;
+export const STREAMS_PER_ACCOUNT = 5_000;
 /** What comes within this time goes out together. */
 const GATHER_MS = 20;
 /** How long first pages are made at once: with many groups in one world, the others' are made in turns. */
@@ -25,13 +24,20 @@ const REST_MAX_MS = 500;
 const READERS_PER_STEP = 8;
 /** After Postgres could not be asked. */
 const RETRY_MS = 1_000;
+const ALL = { devices: true, events: true } as const;
 
-export interface StreamPorts extends Omit<GroupPorts, 'nowMs'>, OpeningPorts {
-  readonly room: WaitRoom;
-  readonly clock: Clock;
+export interface StreamPorts extends StreamGroupPorts {
+  readonly polls: LongPolls;
   readonly keyring: Pick<Keyring, 'onDropped'>;
-  readonly follower: LogFollower;
   readonly log: { warn(fields: object, message: string): void };
+}
+
+export interface StreamRequest {
+  readonly cursor: string | null;
+  /** Begin with the present state of every device; without a cursor only. */
+  readonly withSnapshot: boolean;
+  readonly devices: boolean;
+  readonly events: boolean;
 }
 
 /** Opened: `attach` begins to write. */
@@ -42,7 +48,7 @@ export type OpenedStream =
   | 'too_many';
 
 /**
- * All open streams of a pod. They hang on what the pod follows anyway: an idle stream costs a heartbeat every ten seconds,
+ * All open streams of a pod. They are sent what the pod follows anyway: an idle stream costs a heartbeat every ten seconds,
  * for which one timer serves all, and no query.
  */
 export class Streams {
@@ -50,7 +56,7 @@ export class Streams {
   readonly #groups: StreamGroups;
   readonly #readers = new Map<StreamReader, StreamGroup>();
   readonly #heartbeats: StreamHeartbeats;
-  readonly #counts = new StreamCounts();
+  readonly #counts = new OpenCounts(STREAMS_PER_KEY, STREAMS_PER_ACCOUNT);
   /** Groups that have something to send. */
   readonly #due = new Set<StreamGroup>();
   #gathering: NodeJS.Timeout | null = null;
@@ -58,9 +64,9 @@ export class Streams {
 
   constructor(ports: StreamPorts) {
     this.#ports = ports;
-    this.#groups = new StreamGroups({ ...ports, nowMs: ports.clock }, ports.held.fleet.watch);
+    this.#groups = new StreamGroups(ports);
     this.#heartbeats = new StreamHeartbeats(ports, this.#readers);
-    ports.room.onNews((touched, by) => {
+    ports.polls.onNews((touched, by) => {
       // What this pod has committed is sent when it is followed, in the order of all pods.
       if (by === 'log' && this.#readers.size > 0) this.#note(touched);
     });
@@ -76,13 +82,13 @@ export class Streams {
 
   /** Rejects when Postgres is needed and cannot be asked. */
   async open(caller: KeyState, request: StreamRequest): Promise<OpenedStream> {
-    const { follower } = this.#ports;
-    if (!this.#counts.hasRoom(caller)) return 'too_many';
-    follower.noteReader();
-    const { server } = follower.applied;
-    const place = await openingPlace(this.#ports, caller, request);
-    if (typeof place === 'string') return place;
-    return { attach: (sink) => this.#attach(caller, { ...place, server }, sink) };
+    const { applied } = this.#ports.follower;
+    if (this.#counts.full(caller.id, caller.accountId) !== null) return 'too_many';
+    applied.noteReader();
+    const { server } = applied;
+    const cursor = await this.#begin(caller, request);
+    if (typeof cursor === 'string') return cursor;
+    return { attach: (sink) => this.#attach(caller, cursor, server, sink) };
   }
 
   /** Ends all streams; their readers go on elsewhere. */
@@ -91,22 +97,42 @@ export class Streams {
     for (const reader of this.#readers.keys()) reader.end(COME_BACK);
   }
 
-  #attach(
+  /**
+   * Where a stream begins: at its cursor, with the present state of every device, or with what comes next. `expired`:
+   * something behind the cursor may be missing by now.
+   */
+  async #begin(
     caller: KeyState,
-    { server, ...place }: StreamPlace & { server: Server },
-    sink: StreamSink,
-  ): { close(): void } {
+    { cursor, withSnapshot, ...wanted }: StreamRequest,
+  ): Promise<StreamCursor | 'malformed' | 'expired'> {
+    const { cursors, fleet, follower, reader } = this.#ports;
+    const { applied } = follower;
+    const opened = cursor === null ? null : cursors.open(cursor, caller);
+    if (opened === 'malformed' || opened === 'expired') return opened;
+    const fresh = withSnapshot || opened !== null ? firstRead(applied.followed) : readUpTo(applied.followed);
+    const devices = wanted.devices ? (opened?.devices ?? fresh) : null;
+    const events = wanted.events ? (opened?.events ?? (await reader.begin(caller, null)).read) : null;
+    // An answer is never older than its cursor.
+    const isCaughtUp = () => isWithin({ devices, events }, applied.followed);
+    if (!isCaughtUp()) await follower.catchUp();
+    if (cursor !== null && cursors.open(cursor, caller) === 'expired') return 'expired';
+    if (!isCaughtUp() && applied.isComplete && opened !== null) return 'expired';
+    if (devices !== null && !devices.seen.sees(fleet.removalHorizonXid(caller.worldIds))) return 'expired';
+    return { devices, events };
+  }
+
+  #attach(caller: KeyState, cursor: StreamCursor, server: Server, sink: StreamSink): { close(): void } {
     const { follower, clock } = this.#ports;
-    const group = this.#groups.of(caller, place, follower.applied.followed);
+    const group = this.#groups.of(caller, cursor);
     const { id: keyId, accountId, endsAtMs } = caller;
-    const reader = new StreamReader({ keyId, accountId, endsAtMs, place }, sink, clock());
+    const reader = new StreamReader({ keyId, accountId, endsAtMs, cursor }, sink, clock());
     this.#readers.set(reader, group);
     group.readerCount++;
     this.#heartbeats.run();
-    // Several were opened at once, or something has changed since the place was looked up.
-    const isIn =
-      this.#counts.hasRoom(caller) && !this.#isClosed && isSameServer(server, follower.applied.server);
-    this.#counts.add(caller);
+    // Several were opened at once, or something has changed since the stream was opened.
+    const isFull = this.#counts.full(keyId, accountId) !== null;
+    const isIn = !isFull && !this.#isClosed && isSameServer(server, follower.applied.server);
+    this.#counts.add(keyId, accountId);
     if (!isIn) reader.end(COME_BACK);
     void this.#bringUp(reader, group);
     return { close: () => this.#leave(reader, group) };
@@ -115,7 +141,7 @@ export class Streams {
   #leave(reader: StreamReader, group: StreamGroup): void {
     if (!this.#readers.delete(reader)) return;
     reader.isClosed = true;
-    this.#counts.remove(reader);
+    this.#counts.remove(reader.keyId, reader.accountId);
     group.members.delete(reader);
     group.joiners.delete(reader);
     group.readerCount--;
@@ -127,11 +153,10 @@ export class Streams {
   async #bringUp(reader: StreamReader, group: StreamGroup): Promise<void> {
     while (!reader.isClosed) {
       try {
-        const all = { devices: true, events: true };
         const { followed } = this.#ports.follower.applied;
-        for await (const { bytes, place } of group.pieces(reader.place, followed, all)) {
+        for await (const { bytes, cursor } of group.pieces(reader.cursor, followed, ALL)) {
           reader.write(bytes);
-          reader.place = place;
+          reader.cursor = cursor;
           if (reader.isFull) await this.#drained(reader);
           if (reader.isClosed) return;
         }
@@ -173,13 +198,13 @@ export class Streams {
 
   /** Sends a group what is new up to what memory has now; `atOnce`: the first page is not made in turns. */
   async #flush(group: StreamGroup, atOnce: boolean): Promise<void> {
-    const { room, follower } = this.#ports;
-    // Memory may have more than the room was notified of.
-    group.note(room.touched);
+    const { polls, follower } = this.#ports;
+    // Memory may have more than the groups were told of.
+    group.note(polls.touched);
     const { followed } = follower.applied;
-    const joiners = [...group.joiners].filter((reader) => isBefore(reader.place, followed));
+    const joiners = [...group.joiners].filter((reader) => isWithin(reader.cursor, followed));
     if (group.isOver) return;
-    if (!isBefore(group.place, followed)) {
+    if (!isWithin(group.cursor, followed)) {
       this.#due.add(group);
       return;
     }
@@ -190,12 +215,12 @@ export class Streams {
     group.hasNewDevices = !follower.applied.isComplete;
     group.hasNewEvents = false;
     try {
-      for await (const { bytes, place } of group.pieces(group.place, followed, wants, atOnce)) {
-        await this.#writeAll(group, bytes, place);
-        group.place = place;
+      for await (const { bytes, cursor } of group.pieces(group.cursor, followed, wants, atOnce)) {
+        await this.#ports.turns.run(group.caller.accountId, this.#writeSteps(group, bytes, cursor));
+        group.cursor = cursor;
       }
-      group.place = placeAt(group.place, followed);
-      for (const reader of group.members) reader.place = group.place;
+      group.cursor = cursorUpTo(group.cursor, followed);
+      for (const reader of group.members) reader.cursor = group.cursor;
       for (const reader of joiners) await this.#join(reader, group, followed);
     } catch (error) {
       // A pod that stops has ended its streams, and its connections to Postgres after them.
@@ -226,33 +251,34 @@ export class Streams {
     }
   }
 
-  #writeAll(group: StreamGroup, bytes: Buffer, place: StreamPlace): Promise<void> {
-    return this.#ports.turns.run(group.caller.accountId, this.#writeSteps(group, bytes, place));
-  }
-
-  *#writeSteps(group: StreamGroup, bytes: Buffer, place: StreamPlace): Steps<void> {
+  *#writeSteps(group: StreamGroup, bytes: Buffer, cursor: StreamCursor): Steps<void> {
     let count = 0;
     for (const reader of group.members) {
       if (++count % READERS_PER_STEP === 0) yield;
       if (reader.isFull) {
-        // It was sent everything up to its place; the rest is made for it alone.
+        // It was sent everything up to its cursor; the rest is made for it alone.
         group.members.delete(reader);
         void this.#drained(reader).then(() => (reader.isClosed ? undefined : this.#bringUp(reader, group)));
         continue;
       }
       reader.write(bytes);
-      reader.place = place;
+      reader.cursor = cursor;
     }
   }
 
   async #join(reader: StreamReader, group: StreamGroup, followed: Snapshot): Promise<void> {
-    const all = { devices: true, events: true };
-    for await (const { bytes, place } of group.pieces(reader.place, followed, all)) {
+    for await (const { bytes, cursor } of group.pieces(reader.cursor, followed, ALL)) {
       reader.write(bytes);
-      reader.place = place;
+      reader.cursor = cursor;
     }
-    reader.place = group.place;
+    reader.cursor = group.cursor;
     group.joiners.delete(reader);
     if (!reader.isClosed) group.members.add(reader);
   }
+}
+
+/** Whether everything that was sent is within this snapshot. */
+function isWithin({ devices, events }: StreamCursor, followed: Snapshot): boolean {
+  const areDevices = devices === null || isCurrent({ followed, own: new Set() }, devices);
+  return areDevices && (events === null || followed.contains(events.open?.upTo ?? events.seen));
 }

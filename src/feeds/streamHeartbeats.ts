@@ -1,7 +1,7 @@
-import type { LogFollower } from '../../changelog/appliedTransactions.memory.ts';
-import type { Clock } from '../../lib/clock.ts';
-import type { WaitRoom } from '../waitRoom.ts';
-import type { StreamFormat, StreamGroup } from './streamGroup.ts';
+import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { LongPolls } from './longPolls.ts';
+import type { StreamGroup } from './streamGroup.ts';
 import { heaviest, type StreamReader } from './streamReader.ts';
 
 const TICK_MS = 25;
@@ -10,21 +10,20 @@ const TICKS_PER_ROUND = 10;
 const HEARTBEAT_MS = 10_000;
 /** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
 const STALL_LIMIT_MS = 15_000;
-/** Whoever has not taken the end of its stream by then is cut off. */
+/** A reader that has not taken the end of its stream after so many visits is cut off. */
 const LINGER_VISITS = 40;
 /** Without Postgres a key is believed for this long. */
 const TRUST_MS = 60_000;
-/** Sent when a pod stops or has lost its place: come back at once. */
+/** Sent when a pod stops or another server has taken over: come back at once. */
 export const COME_BACK = 'retry: 500\n\n';
 
 export interface HeartbeatPorts {
-  readonly room: Pick<WaitRoom, 'touched'>;
-  readonly clock: Clock;
-  readonly format: Pick<StreamFormat, 'heartbeat'>;
+  readonly polls: LongPolls;
   readonly follower: LogFollower;
+  readonly clock: Clock;
 }
 
-/** Visits all readers of streams, a few at a time: sends heartbeats, and ends what is over or stands still. */
+/** Visits all readers of streams, a few at a time: sends heartbeats, and ends streams that are over or stalled. */
 export class StreamHeartbeats {
   readonly #ports: HeartbeatPorts;
   /** In the order of their last visits. */
@@ -53,14 +52,15 @@ export class StreamHeartbeats {
   }
 
   #tick(): void {
-    const { clock, follower } = this.#ports;
+    const { clock, follower, polls } = this.#ports;
     const nowMs = clock();
-    const isLost = follower.writesLagMs() > TRUST_MS;
-    follower.noteReader();
+    const isLost = follower.applied.writesLagMs() > TRUST_MS;
+    follower.applied.noteReader();
     if (++this.#ticks % TICKS_PER_ROUND === 0) for (const reader of heaviest(this.#slow)) reader.cut();
     let visits = Math.ceil(this.#readers.size / TICKS_PER_ROUND);
-    // So that those who came together are not served together for ever.
+    // Readers that were opened together are not served together for ever.
     let beatsLeft = Math.ceil(this.#readers.size / 200) + 5;
+    // Made once for all of a group.
     const beats = new Map<StreamGroup, Buffer>();
     for (const [reader, group] of this.#readers) {
       if (visits-- === 0) break;
@@ -70,8 +70,14 @@ export class StreamHeartbeats {
       if (nowMs - reader.lastBeatMs < HEARTBEAT_MS || beatsLeft === 0) continue;
       beatsLeft--;
       reader.lastBeatMs = nowMs;
-      if (group.members.has(reader) && !reader.isFull && !group.isFlushing && !group.isOver)
-        reader.write(this.#beatOf(group, beats, nowMs));
+      if (!group.members.has(reader) || reader.isFull || group.isFlushing || group.isOver) continue;
+      let beat = beats.get(group);
+      if (beat === undefined) {
+        group.note(polls.touched);
+        beat = group.heartbeat();
+        beats.set(group, beat);
+      }
+      reader.write(beat);
     }
   }
 
@@ -82,17 +88,5 @@ export class StreamHeartbeats {
     if (isStalled || (reader.isClosed && ++reader.visitsSinceEnd > LINGER_VISITS)) reader.cut();
     else if (isLost || group.isOver) reader.end(COME_BACK);
     else if (reader.isOver(nowMs)) reader.end('');
-  }
-
-  /** Made once for all of a group; so an idle reader's cursor does not grow old. */
-  #beatOf(group: StreamGroup, beats: Map<StreamGroup, Buffer>, nowMs: number): Buffer {
-    let beat = beats.get(group);
-    if (beat === undefined) {
-      group.note(this.#ports.room.touched);
-      if (group.isIdle) group.moveOn(this.#ports.follower.applied.followed);
-      beat = Buffer.from(this.#ports.format.heartbeat(group.cursor(), nowMs));
-      beats.set(group, beat);
-    }
-    return beat;
   }
 }

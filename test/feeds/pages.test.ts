@@ -3,8 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Changed } from '../../src/devices/changes/worldChanges.ts';
 import type { Device } from '../../src/devices/device.ts';
-import { ChangedJson } from '../../src/feeds/changedJson.ts';
-import { feedFormat } from '../../src/feeds/feedPages.ts';
+import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 
@@ -24,11 +23,12 @@ test('a page of changes has the bytes of its items and its meta, whatever charac
   const names = fc.array(fc.option(fc.string({ unit: anyCharacter, maxLength: 20 })), { maxLength: 200 });
   fc.assert(
     fc.property(names, (names) => {
-      const json = new ChangedJson();
+      const texts = new ItemTexts();
+      const textOf = (each: Changed) => texts.device(each, NOW_MS);
       const items = names.map((name, n) => item(n, name));
-      const joined = items.map((each) => json.json(each, NOW_MS)).join(',');
+      const joined = items.map(textOf).join(',');
       const end = { cursor: 'x', hasMore: names.length > 3 };
-      const page = inOneGo(feedFormat(json).changes(items, end, NOW_MS)).toString();
+      const page = inOneGo(pageBytes(items, textOf, end)).toString();
       assert.equal(page, `{"data":[${joined}],"meta":{"cursor":"x","has_more":${end.hasMore}}}`);
       const { data } = JSON.parse(page) as { data: { name?: string }[] };
       assert.deepEqual(

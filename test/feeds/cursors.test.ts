@@ -2,10 +2,21 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { isSameServer, ServerStarts, serverOf } from '../../src/changelog/servers.ts';
-import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/snapshot.ts';
-import { CURSOR_MAX_CHARS, CursorBox } from '../../src/feeds/cursors.ts';
-import { ALSO_MAX, decodeCursor, encodeCursor, type ReaderCursor } from '../../src/feeds/readerCursor.ts';
+import {
+  isSameServer,
+  ServerStarts,
+  SNAPSHOT_MAX_BYTES,
+  Snapshot,
+  serverOf,
+} from '../../src/changelog/logCursor.ts';
+import {
+  ALSO_MAX,
+  CURSOR_MAX_CHARS,
+  CursorBox,
+  decodeCursor,
+  encodeCursor,
+  type FeedCursor,
+} from '../../src/feeds/cursors.ts';
 
 const BASE = 5_000_000_000;
 
@@ -67,7 +78,7 @@ describe('a snapshot', () => {
 
 const after = fc.record({ xid: fc.maxSafeNat(), id: fc.maxSafeNat() }, { noNullPrototype: true });
 const open = fc.option(fc.record({ upTo: cut, after }, { noNullPrototype: true }));
-const cursor: fc.Arbitrary<ReaderCursor> = fc.record(
+const cursor: fc.Arbitrary<FeedCursor> = fc.record(
   {
     issuedAtMs: fc.integer({ min: 0, max: 4_000_000_000 }).map((seconds) => seconds * 1000),
     accountId: fc.maxSafeNat(),
@@ -139,7 +150,7 @@ describe('a cursor', () => {
 
 test('of very many cursors ten thousand are kept, and the others are read from their text', () => {
   const box = new CursorBox(KEY);
-  const cursorOf = (accountId: number): ReaderCursor => ({
+  const cursorOf = (accountId: number): FeedCursor => ({
     issuedAtMs: 0,
     accountId,
     worldIds: [accountId],
