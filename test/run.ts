@@ -1,118 +1,125 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { pbkdf2Sync } from 'node:crypto';
+import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { HELP, parseOptions, type RunOptions } from './runner/options.ts';
-import { Report } from './runner/report.ts';
-import { measureSlowness } from './runner/slowness.ts';
-import { findTestFiles, selectTestFiles } from './runner/testFiles.ts';
-import { Workers } from './runner/workers.ts';
-import { startTestCluster, type TestCluster } from './support/postgres/cluster.ts';
-import { findRedisServer } from './support/redis.ts';
+import { join, relative, resolve } from 'node:path';
+import { run } from 'node:test';
+import { parseArgs } from 'node:util';
+import { report } from './runner/report.ts';
 
-// npm test [-- [options] [words]]; options.ts has the help.
-// Runs the tests against one embedded Postgres, started here: neither Postgres nor Redis need to be installed.
+// npm test [-- [options] [words]]: starts the test runner of Node.
 
-/**
- * What ends a test that hangs, and a file that leaves something open, on a quiet machine. A slow machine gets more time,
- * and the run as a whole has no limit.
- */
-const LIMITS = { testSeconds: 180, openLimitMs: 10_000 };
-const TORTURE_LIMITS = { testSeconds: 7_200, openLimitMs: 10_000 };
+const HELP = `npm test [-- [options] [words]]        the long form of random tests: npm run torture
+
+Runs the test files that have one of the words in their path, such as "nearest" or "test/pods"; without words all.
+
+  --name PATTERN   only tests whose names match this regular expression
+  --seed NUMBER    what random tests start from, to repeat a run
+  --quick          only what takes a moment: no processes, browsers or faults; about a minute
+  --torture        random tests go on for longer
+  --coverage       prints which lines of src have run
+  --help           prints this`;
+
+const PROJECT = join(import.meta.dirname, '..');
+const WORKER = join(PROJECT, 'test', 'runner', 'worker.ts');
 /** More than two cores: many tests wait for leases, time-outs and processes rather than for a processor. */
-const WORKERS = 4;
-/** From here on a run says how slow the machine is. */
-const WORTH_SAYING = 1.5;
+const PROCESSES = 4;
+/** What ends a test that hangs, on a quiet machine. A slow machine gets more time, and the run as a whole has no limit. */
+const TEST_SECONDS = { short: 180, torture: 7_200 };
+/** Files that take longest start first: a run must not end with a long file alone. */
+const FIRST = ['Browser.slow.', 'test/pods/', 'test/webhooks/', 'test/guide/', '.slow.'];
 const USAGE_ERROR = 2;
 
-async function main(): Promise<number> {
-  const options = parseOptions(process.argv.slice(2));
-  if (!options.ok) return complain(`${options.error}\n\n${HELP}`, USAGE_ERROR);
-  if (options.value.help) {
+async function main(): Promise<void> {
+  const { values, positionals: words } = parseOptions();
+  if (values.help) {
     console.log(HELP);
-    return 0;
+    return;
   }
-  const files = selectTestFiles(findTestFiles(options.value), options.value.words);
-  if (!files.ok) return complain(files.error, USAGE_ERROR);
-  if (process.env['CI'] === 'true' && !findRedisServer()) {
-    return complain('CI=true, and there is no redis-server in PATH: the Redis tests would not run.');
-  }
-  // `on`, not `once`: a second Ctrl-C must not keep the cluster from being removed.
-  const interrupted = new Promise<Ending>((resolve) => {
-    process.on('SIGINT', () => resolve({ code: 130, note: 'The tests were ended by SIGINT.' }));
-    process.on('SIGTERM', () => resolve({ code: 143, note: 'The tests were ended by SIGTERM.' }));
-  });
-  const cluster = await startTestCluster();
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-test-run-'));
-  try {
-    return await runTests(files.value, options.value, { cluster, folder }, interrupted);
-  } finally {
-    await cluster.stop();
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** Why a run ends before all files have run, with its exit code. */
-interface Ending {
-  readonly code: number;
-  readonly note: string;
-}
-
-/** What all processes of a run have in common. */
-interface Shared {
-  readonly cluster: TestCluster;
-  /** Of this run alone: for what Node has compiled, and for what the processes know of coverage. */
-  readonly folder: string;
-}
-
-/** Runs the files and prints the report. The exit code is that of the tests, unless something else ends them. */
-async function runTests(
-  files: readonly string[],
-  options: RunOptions,
-  { cluster, folder }: Shared,
-  interrupted: Promise<Ending>,
-): Promise<number> {
-  const startMs = performance.now();
+  const files = findFiles(words, values.quick);
+  const folder = mkdtempSync(join(tmpdir(), 'fleet-test-run-'));
   const slowness = measureSlowness();
-  if (slowness >= WORTH_SAYING)
-    console.log(`This machine is ${slowness.toFixed(1)} times as slow as a quiet one: tests get more time.`);
-  const { testSeconds, openLimitMs } = options.torture ? TORTURE_LIMITS : LIMITS;
-  const coverageFolder = options.coverage ? join(folder, 'coverage') : null;
-  if (coverageFolder !== null) await mkdir(coverageFolder);
-  const report = new Report(files.length, (text) => void process.stdout.write(text));
-  const env = {
-    ...process.env,
-    FLEET_TEST_POSTGRES: cluster.adminUrl,
-    FLEET_TEST_TEMPLATE: cluster.template,
+  Object.assign(process.env, {
+    FLEET_TEST_FILES: JSON.stringify([folder, ...files]),
     FLEET_TEST_SLOWNESS: String(slowness),
     NODE_COMPILE_CACHE: join(folder, 'compiled'),
-    ...(coverageFolder !== null && { NODE_V8_COVERAGE: coverageFolder }),
-    ...(options.torture && { FLEET_TORTURE: '1' }),
-    ...(options.seed !== null && { FLEET_SEED: options.seed }),
-  };
-  const workers = new Workers(
-    files,
-    {
-      workers: Math.min(WORKERS, files.length),
-      testSeconds: testSeconds * slowness,
-      openLimitMs: openLimitMs * slowness,
-      name: options.name,
-      env,
-    },
-    (result) => report.take(result),
-  );
-  const lost = cluster.exited.then((error): Ending => {
-    return { code: 1, note: `The tests were ended. ${error?.message ?? 'Postgres has stopped.'}` };
+    ...(values.torture && { FLEET_TORTURE: '1' }),
+    ...(values.seed !== undefined && { FLEET_SEED: values.seed }),
   });
-  const ending = await Promise.race([workers.run(), interrupted, lost]);
-  await workers.end();
-  report.end((performance.now() - startMs) / 1_000, ending?.note ?? null);
-  if (coverageFolder !== null) await (await import('./runner/coverage.ts')).printCoverage(coverageFolder);
-  return ending?.code ?? (report.isGreen ? 0 : 1);
+  const interrupted = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
+  const options = {
+    signal: interrupted.signal,
+    files: Array.from({ length: Math.min(PROCESSES, files.length) }, () => WORKER),
+    cwd: PROJECT,
+    concurrency: PROCESSES,
+    globalSetupPath: join(PROJECT, 'test', 'runner', 'cluster.ts'),
+    timeout: (values.torture ? TEST_SECONDS.torture : TEST_SECONDS.short) * 1_000 * slowness,
+    ...(values.name !== undefined && { testNamePatterns: new RegExp(values.name) }),
+    ...(values.coverage && { coverage: true, coverageIncludeGlobs: ['src/**'] }),
+  };
+  try {
+    process.exitCode = (await report(run(options), files)) ? 0 : 1;
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
-function complain(message: string, code = 1): number {
+function parseOptions() {
+  try {
+    const options = parseArgs({
+      allowPositionals: true,
+      options: {
+        name: { type: 'string' },
+        seed: { type: 'string' },
+        torture: { type: 'boolean', default: false },
+        quick: { type: 'boolean', default: false },
+        coverage: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    });
+    if (/^\d{1,9}$/.test(options.values.seed ?? '1')) return options;
+    return complain('--seed takes a whole number of at most 9 digits.');
+  } catch (error) {
+    return complain(`${(error as Error).message}\n\n${HELP}`);
+  }
+}
+
+/** The files with one of the words in their path, all without words, in the order in which they start. */
+function findFiles(words: readonly string[], quick: boolean): string[] {
+  const parts = words.map((word) => (existsSync(word) ? relative(PROJECT, resolve(word)) : word));
+  const rank = (file: string): number => {
+    const found = FIRST.findIndex((part) => file.includes(part));
+    return found === -1 ? FIRST.length : found;
+  };
+  const all = globSync('test/**/*.test.ts', { cwd: PROJECT, exclude: ['**/node_modules'] });
+  for (const part of parts) {
+    if (!all.some((file) => file.includes(part))) complain(`No test file has "${part}" in its path.`);
+  }
+  return all
+    .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
+    .filter((file) => !(quick && file.endsWith('.slow.test.ts')))
+    .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}
+
+/**
+ * How many times as long as on two quiet cores of 2023 a start of a process and some arithmetic take here, at least 1:
+ * the largest of a few samples, since a busy machine is not busy all the time.
+ */
+function measureSlowness(): number {
+  const quietMs = 100;
+  const samples = Array.from({ length: 3 }, () => {
+    const sinceMs = performance.now();
+    execFileSync(process.execPath, ['--eval', '0'], { stdio: 'ignore' });
+    pbkdf2Sync('password', 'salt', 500_000, 32, 'sha256');
+    return performance.now() - sinceMs;
+  });
+  return Math.max(1, Math.max(...samples) / quietMs);
+}
+
+function complain(message: string): never {
   console.error(message);
-  return code;
+  process.exit(USAGE_ERROR);
 }
 
-process.exitCode = await main();
+await main();

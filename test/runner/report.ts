@@ -1,89 +1,105 @@
-import type { Counts, FileResult } from './messages.ts';
+import { relative } from 'node:path';
+import { inspect, stripVTControlCharacters } from 'node:util';
+
+/** What is used of the events of node:test. */
+export interface RunEvent {
+  readonly type: string;
+  readonly data: {
+    readonly name: string;
+    /** 0 for the suite of a file and for a process of the runner, more for what is in a file. */
+    readonly nesting: number;
+    readonly file?: string;
+    readonly line?: number;
+    readonly skip?: string | boolean;
+    readonly message?: string;
+    readonly details?: {
+      readonly type?: string;
+      readonly duration_ms: number;
+      readonly error?: Error & { readonly failureType?: string };
+    };
+    readonly summary?: { readonly files: readonly FileCoverage[]; readonly totals: Coverage };
+  };
+}
+
+interface Coverage {
+  readonly coveredLinePercent: number;
+  readonly coveredBranchPercent: number;
+}
+
+interface FileCoverage extends Coverage {
+  readonly path: string;
+  readonly lines: readonly { readonly line: number; readonly count: number }[];
+}
 
 const LINE_WIDTH = 80;
 const SLOWEST = 5;
+const UNFINISHED = 10;
+/** Failures that follow from another one: a subtest of the test failed, or the suite around it ended early. */
+const CONSEQUENCES = ['subtestsFailed', 'cancelledByParent'];
 
-/** Prints a run: a sign per file while it runs, each failure in full, and at the end the totals. */
-export class Report {
-  readonly #files: number;
-  readonly #write: (text: string) => void;
-  readonly #results: FileResult[] = [];
-  #column = 0;
+const print = (text: string): void => void process.stdout.write(text);
 
-  constructor(files: number, write: (text: string) => void) {
-    this.#files = files;
-    this.#write = write;
+/**
+ * Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. Returns
+ * whether every file has run and nothing has failed.
+ */
+export async function report(events: AsyncIterable<RunEvent>, files: readonly string[]): Promise<boolean> {
+  const sinceMs = performance.now();
+  const seconds = new Map<string, number>();
+  const failed = new Set<string>();
+  const skipped = new Map<string, number>();
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  for await (const { type, data } of events) {
+    const { name, nesting, file = '', line, skip, details, message = '', summary } = data;
+    if (type === 'test:stdout' || type === 'test:stderr') process.stderr.write(message);
+    if (type === 'test:diagnostic' && message.startsWith('Error: ')) print(`\n${message}\n`);
+    if (summary !== undefined) printCoverage(summary.files, summary.totals);
+    if (type !== 'test:complete') continue;
+    const path = relative(process.cwd(), file);
+    const error = details?.error;
+    if (file === name) {
+      // The end of a process. It fails for itself when it was killed, or when an error reached no test.
+      if (error?.failureType === 'testCodeFailure') failed.add(`${path}: one of its processes failed`);
+    } else if (skip !== undefined && skip !== false) {
+      counts.skipped += 1;
+      const text = skip === true ? path : `${path}: ${skip}`;
+      skipped.set(text, (skipped.get(text) ?? 0) + 1);
+    } else if (error !== undefined) {
+      failed.add(nesting === 0 ? name : path);
+      if (CONSEQUENCES.includes(error.failureType ?? '')) continue;
+      counts.failed += 1;
+      const text = stripVTControlCharacters(inspect(error.cause ?? error)).replaceAll(/^(?=.)/gm, '  ');
+      print(`\n\nFAILED ${nesting === 0 ? name : `${path}:${line} ${name}`}\n${text}\n\n`);
+    } else if (details?.type !== 'suite') counts.passed += 1;
+    if (nesting > 0 || !files.includes(name)) continue;
+    seconds.set(name, (details?.duration_ms ?? 0) / 1_000);
+    print(error === undefined ? '.' : 'F');
+    if (seconds.size % LINE_WIDTH === 0) print(` ${seconds.size} of ${files.length}\n`);
   }
+  print('\n\n');
+  for (const [text, tests] of skipped) print(`skipped ${tests} of ${text}\n`);
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
+  print(`slowest: ${slowest.map(([file, s]) => `${file} ${s.toFixed(0)} s`).join(', ')}\n`);
+  for (const text of failed) print(`FAILED ${text}\n`);
+  const unfinished = files.filter((file) => !seconds.has(file));
+  for (const file of unfinished.slice(0, UNFINISHED)) print(`NOT FINISHED ${file}\n`);
+  const tests = counts.passed + counts.failed + counts.skipped;
+  print(
+    `${seconds.size} of ${files.length} files, ${tests} tests: ${counts.passed} passed, ${counts.failed} failed, ` +
+      `${counts.skipped} skipped, in ${((performance.now() - sinceMs) / 1_000).toFixed(0)} s\n`,
+  );
+  return failed.size === 0 && unfinished.length === 0;
+}
 
-  /** Whether every file has run, and none of its tests has failed. */
-  get isGreen(): boolean {
-    return this.#count === this.#files && this.#results.every(({ failures }) => failures.length === 0);
+function printCoverage(files: readonly FileCoverage[], totals: Coverage): void {
+  const percents = (of: Coverage): string =>
+    [of.coveredLinePercent, of.coveredBranchPercent]
+      .map((percent) => percent.toFixed(1).padStart(6))
+      .join('');
+  print('\n\n lines branches\n');
+  for (const file of files) {
+    const missed = file.lines.filter(({ count }) => count === 0).map(({ line }) => line);
+    print(`${percents(file)}  ${relative(process.cwd(), file.path)}  ${missed.join(' ')}\n`);
   }
-
-  /** Files that have run; one may have a second result, if its process fails when it ends. */
-  get #count(): number {
-    return new Set(this.#results.map(({ file }) => file)).size;
-  }
-
-  take(result: FileResult): void {
-    this.#results.push(result);
-    const isGreen = result.failures.length === 0;
-    this.#sign(isGreen ? '.' : 'F');
-    if (isGreen) return;
-    this.#endLine();
-    this.#write(`\n${result.failures.map((failure) => `FAILED ${failure}\n`).join('\n')}\n`);
-  }
-
-  /** The totals, with what was skipped and why; `note` says why the run ended early. */
-  end(seconds: number, note: string | null): void {
-    this.#endLine();
-    this.#write(
-      `\n${[...this.#skipped(), ...this.#slowest(), ...this.#failed(), this.#totals(seconds)].join('\n')}\n`,
-    );
-    if (note !== null) this.#write(`${note}\n`);
-  }
-
-  #sign(sign: string): void {
-    this.#write(sign);
-    this.#column += 1;
-    if (this.#column < LINE_WIDTH) return;
-    this.#write(` ${this.#count} of ${this.#files}`);
-    this.#endLine();
-  }
-
-  #endLine(): void {
-    if (this.#column > 0) this.#write('\n');
-    this.#column = 0;
-  }
-
-  #skipped(): string[] {
-    const byReason = Map.groupBy(
-      this.#results.flatMap(({ file, skipped }) => skipped.map(({ reason }) => ({ file, reason }))),
-      ({ file, reason }) => `${file}${reason === '' ? '' : `: ${reason}`}`,
-    );
-    return [...byReason].map(([text, tests]) => `skipped ${tests.length} of ${text}`);
-  }
-
-  #slowest(): string[] {
-    const slowest = [...this.#results].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
-    if (this.#results.length <= SLOWEST) return [];
-    return [`slowest: ${slowest.map(({ file, seconds }) => `${file} ${seconds.toFixed(0)} s`).join(', ')}`];
-  }
-
-  #failed(): string[] {
-    return this.#results.filter(({ failures }) => failures.length > 0).map(({ file }) => `FAILED ${file}`);
-  }
-
-  #totals(seconds: number): string {
-    const total: Counts = { passed: 0, failed: 0, skipped: 0 };
-    for (const { counts } of this.#results) {
-      total.passed += counts.passed;
-      total.failed += counts.failed;
-      total.skipped += counts.skipped;
-    }
-    const { passed, failed, skipped } = total;
-    const files = this.#count === this.#files ? `${this.#files}` : `${this.#count} of ${this.#files}`;
-    const tests = passed + failed + skipped;
-    return `${files} files, ${tests} tests: ${passed} passed, ${failed} failed, ${skipped} skipped, in ${seconds.toFixed(0)} s`;
-  }
+  print(`${percents(totals)}  all files\n`);
 }

@@ -1,23 +1,60 @@
-import { suite } from 'node:test';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, suite } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import type { FileOrder } from './messages.ts';
-import { beginFile } from './reporter.ts';
+import { patienceMs } from '../support/patience.ts';
 
-// A process of a test run. It takes one file after the other, so that what they share is loaded and compiled once. The
-// tests, hooks and errors of a file belong to a suite with its name; reporter.ts sends what became of them.
+// The runner of Node starts this in a few processes. Each takes test files until none is left, so that what the files
+// share is loaded and compiled once. The tests, hooks and errors of a file belong to a suite with its name.
 
+const [folder, ...files] = JSON.parse(process.env['FLEET_TEST_FILES'] ?? '[""]') as [string, ...string[]];
 const environment = { ...process.env };
+const OPEN_LIMIT_MS = patienceMs(10_000);
+const POLL_MS = 10;
 
-process.on('message', (order: FileOrder) => {
-  restoreEnvironment();
-  beginFile(order);
-  void suite(order.file, async () => {
-    await import(pathToFileURL(order.file).href);
-  });
-});
-
-/** A variable that the file before has set would reach the processes that this file starts. */
-function restoreEnvironment(): void {
+// What a failed test has left open does not keep this process running.
+after(() => void setTimeout(() => process.exit(), OPEN_LIMIT_MS).unref());
+for (const [index, file] of files.entries()) {
+  if (isTaken(index)) continue;
+  // A variable that the file before has set would reach the processes that this file starts.
   for (const name of Object.keys(process.env)) if (!(name in environment)) delete process.env[name];
   Object.assign(process.env, environment);
+  const before = openResources();
+  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  void suite(file, async () => {
+    try {
+      await import(pathToFileURL(file).href);
+    } finally {
+      after(() => nothingIsOpenBut(before).finally(end)); // registered last, so that it runs last
+    }
+  });
+  await ended;
+}
+
+/** Whether another process has the file; if not, this one has it now. */
+function isTaken(index: number): boolean {
+  try {
+    writeFileSync(join(folder, String(index)), '', { flag: 'wx' });
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+async function nothingIsOpenBut(before: readonly string[]): Promise<void> {
+  for (const untilMs = performance.now() + OPEN_LIMIT_MS; ; await sleep(POLL_MS, undefined, { ref: false })) {
+    const open = openResources();
+    for (const known of before) if (open.includes(known)) open.splice(open.indexOf(known), 1);
+    if (open.length === 0) return;
+    if (performance.now() > untilMs)
+      throw new Error(`The file has ended and leaves open: ${open.join(', ')}.`);
+  }
+}
+
+/** What keeps this process running. Its outputs are opened when they are first used, so they are used here. */
+function openResources(): string[] {
+  void process.stdout;
+  void process.stderr;
+  return process.getActiveResourcesInfo();
 }

@@ -1,6 +1,6 @@
 /**
  * How many times as long as on a quiet machine of two cores something takes here: at least 1. The run measures it before
- * its first test (test/runner/slowness.ts); a file that runs by itself takes the machine for a quiet one.
+ * its first test (test/run.ts); a file that runs by itself takes the machine for a quiet one.
  */
 const SLOWNESS = Math.max(1, Number(process.env['FLEET_TEST_SLOWNESS'] ?? 1));
 
