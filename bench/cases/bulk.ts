@@ -7,7 +7,7 @@ import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestBatchRoute } from '../../src/devices/nearest.routes.ts';
 import { packStays } from '../../src/devices/stays/packedStays.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
+import { BulkCalls } from '../../src/http/bulkCalls.ts';
 import { AtOnce, inOneGo, WorkTurns } from '../../src/lib/workTurns.ts';
 import { RouteCalls, readPieces } from '../../test/support/http/routeCalls.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

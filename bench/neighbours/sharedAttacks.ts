@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { newKey } from '../../src/access/apiKey.ts';
-import { OFFSET_MAX } from '../../src/http/listPageAnswer.ts';
+import { OFFSET_MAX } from '../../src/http/parameters.ts';
 import { type Attack, type Attacker, accountOf, atOnce, headersOf, inTurn, sized } from './attack.ts';
 import { featureText, multiPointText } from './featureTexts.ts';
 import { seedDeliveries, seedDevices, seedEvents, seedWebhooks } from './seeds.ts';

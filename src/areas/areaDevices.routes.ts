@@ -5,14 +5,30 @@ import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceView
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, nullable, number, ref, shapeOf, time } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameters/parameter.ts';
-import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
-import { offsetOf } from '../http/parameters/query.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
+import {
+  envelope,
+  integer,
+  list,
+  nullable,
+  number,
+  pageMeta,
+  ref,
+  shapeOf,
+  time,
+} from '../http/openapi/schema.ts';
+import {
+  choiceParameter,
+  idOf,
+  LIST_LIMIT,
+  malformedId,
+  OFFSET,
+  parameterError,
+  readChoice,
+  readLimit,
+} from '../http/parameters.ts';
+import { offsetOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';

@@ -1,10 +1,10 @@
 import { openRing, simplify, unwrapRing } from '../geo/path.ts';
 import { isSelfIntersecting } from '../geo/selfIntersection.ts';
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import { LAT_LNG } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
   integer,
+  LAT_LNG,
   list,
   nullable,
   number,

@@ -2,20 +2,24 @@ import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope, pageMeta } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, patternOf, ref } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
+import { envelope, integer, list, pageMeta, patternOf, ref } from '../http/openapi/schema.ts';
 import {
+  COORDINATES_MESSAGE,
   choiceParameter,
+  idOf,
+  LAT,
+  LIST_LIMIT,
+  LNG,
+  malformedId,
+  OFFSET,
   type Parameter,
   parameterError,
   readChoice,
   readLimit,
-} from '../http/parameters/parameter.ts';
-import { COORDINATES_MESSAGE, LAT, LIST_LIMIT, LNG, OFFSET } from '../http/parameters/parameters.ts';
-import { isBlank, offsetOf, parseDecimal } from '../http/parameters/query.ts';
+} from '../http/parameters.ts';
+import { isBlank, offsetOf, parseDecimal } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import { AREA_TYPES, type AreaType } from './area.ts';

@@ -1,7 +1,19 @@
-import { ID, LAT_LNG, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
 import type { DescribedError } from '../http/openapi/operation.ts';
-import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from '../http/openapi/schema.ts';
-import { ID_MESSAGE } from '../http/parameters/id.ts';
+import {
+  choice,
+  ID,
+  LAT_LNG,
+  LATITUDE,
+  LONGITUDE,
+  list,
+  nullable,
+  number,
+  ref,
+  type Schema,
+  shapeOf,
+  text,
+} from '../http/openapi/schema.ts';
+import { ID_MESSAGE } from '../http/parameters.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { invariant } from '../lib/invariant.ts';
 import { formatIso } from '../lib/isoTime.ts';

@@ -1,11 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
 import {
   choice,
   defaulting,
+  envelope,
   list,
   nullable,
   patternOf,
@@ -13,10 +13,10 @@ import {
   type Schema,
   shapeOf,
 } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import type { Parameter } from '../http/parameters/parameter.ts';
-import type { ChangePorts } from '../http/ports.ts';
+import type { Parameter } from '../http/parameters.ts';
+import { idOf, malformedId } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
+import type { ChangePorts } from '../http/route.ts';
 import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
 import type { AreaType } from './area.ts';

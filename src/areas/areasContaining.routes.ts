@@ -12,18 +12,16 @@ import {
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/bulk/batchPoints.ts';
-import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
-import { CONTAINING_MAX } from '../http/bulk/bulkLimits.ts';
-import type { TextPieces } from '../http/bulk/textPieces.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope, ID } from '../http/openapi/commonSchemas.ts';
+} from '../http/batchPoints.ts';
+import type { BulkCalls } from '../http/bulkCalls.ts';
+import { CONTAINING_MAX } from '../http/bulkCalls.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
-import { parameterError, readChoice } from '../http/parameters/parameter.ts';
-import { COORDINATES_MESSAGE, LAT, LNG } from '../http/parameters/parameters.ts';
-import { parseDecimal } from '../http/parameters/query.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
+import { envelope, ID, integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
+import { COORDINATES_MESSAGE, LAT, LNG, parameterError, readChoice } from '../http/parameters.ts';
+import { parseDecimal } from '../http/query.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
+import type { TextPieces } from '../http/textPieces.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';

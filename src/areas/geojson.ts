@@ -2,8 +2,17 @@ import { cutLine, cutRing } from '../geo/antimeridianCut.ts';
 import { rejoinLines, rejoinRings } from '../geo/antimeridianRejoin.ts';
 import { openRing, unwrapLine, unwrapRing } from '../geo/path.ts';
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import { ID } from '../http/openapi/commonSchemas.ts';
-import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from '../http/openapi/schema.ts';
+import {
+  choice,
+  ID,
+  list,
+  nullable,
+  number,
+  ref,
+  type Schema,
+  shapeOf,
+  text,
+} from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { isJsonObject } from '../lib/parseJson.ts';

@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import { dataAnswer } from '../http/answer.ts';
 import { named, onlyMethods } from '../http/expressApp.ts';
-import { assetUrl, DESCRIPTION_PATH, DOCS_PATH, PAGE_HEADERS } from '../http/openapi/assets.ts';
+import { assetUrl, DESCRIPTION_PATH, DOCS_PATH, PAGE_HEADERS } from '../http/openapi/docsPage.ts';
 import { StaticFile, serveFile } from '../http/staticFile.ts';
 import { CONSOLE_PATH } from './consoleFiles.ts';
 

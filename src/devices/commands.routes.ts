@@ -1,12 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
-import { answered, bodyOf } from '../http/openapi/body.ts';
-import { ID, page } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { choice, nullable, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters/parameter.ts';
-import { isBlank } from '../http/parameters/query.ts';
-import type { ReadPorts } from '../http/ports.ts';
+import { answered, bodyOf } from '../http/openapi/operation.ts';
+import { choice, ID, nullable, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
+import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters.ts';
+import { isBlank } from '../http/query.ts';
+import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { COMMAND_STATUSES, type Command, type CommandStatus, selectCommands } from './commands.sql.ts';

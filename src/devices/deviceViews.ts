@@ -1,12 +1,14 @@
 import { distanceM } from '../geo/distance.ts';
-import { LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
+  LATITUDE,
+  LONGITUDE,
   list,
   nullable,
   number,
   patternOf,
   type Schema,
+  SPEED_KMH,
   shapeOf,
   text,
   time,

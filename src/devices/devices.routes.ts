@@ -1,12 +1,10 @@
 import { scopeMask } from '../access/scopes.ts';
 import { errorAnswer, jsonAnswer, listAnswer } from '../http/answer.ts';
-import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
-import { envelope, page } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { ref } from '../http/openapi/schema.ts';
-import { readLimit } from '../http/parameters/parameter.ts';
-import { LIST_LIMIT, OFFSET } from '../http/parameters/parameters.ts';
-import { offsetOf } from '../http/parameters/query.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
+import { envelope, page, ref } from '../http/openapi/schema.ts';
+import { LIST_LIMIT, OFFSET, readLimit } from '../http/parameters.ts';
+import { offsetOf } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { Device, DeviceFields, LatestPosition } from './device.ts';
 import { deviceJson, latestLocationJson, statusOf } from './deviceJson.ts';

@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
 import { isLatLng } from '../geo/wgs84.ts';
-import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../http/answer.ts';
+import { type Answer, ERRORS, errorAnswer, jsonAnswer, validationAnswer } from '../http/answer.ts';
 import {
   BATCH_BODY,
   BATCH_FIELD_ERROR,
@@ -12,19 +12,27 @@ import {
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/bulk/batchPoints.ts';
-import type { BulkCalls } from '../http/bulk/bulkCalls.ts';
-import { BATCH_DEVICES_MAX } from '../http/bulk/bulkLimits.ts';
-import type { TextPieces } from '../http/bulk/textPieces.ts';
-import { ERRORS } from '../http/errors.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope, LATITUDE, LONGITUDE } from '../http/openapi/commonSchemas.ts';
+} from '../http/batchPoints.ts';
+import type { BulkCalls } from '../http/bulkCalls.ts';
+import { BATCH_DEVICES_MAX } from '../http/bulkCalls.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { choice, integer, list, nullable, number, ref, shapeOf } from '../http/openapi/schema.ts';
-import { limitParameter, type Parameter, readLimit } from '../http/parameters/parameter.ts';
-import { LAT, LNG } from '../http/parameters/parameters.ts';
-import { isBlank, parseDecimal } from '../http/parameters/query.ts';
+import { answered, dataBody } from '../http/openapi/operation.ts';
+import {
+  choice,
+  envelope,
+  integer,
+  LATITUDE,
+  LONGITUDE,
+  list,
+  nullable,
+  number,
+  ref,
+  shapeOf,
+} from '../http/openapi/schema.ts';
+import { LAT, LNG, limitParameter, type Parameter, readLimit } from '../http/parameters.ts';
+import { isBlank, parseDecimal } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
+import type { TextPieces } from '../http/textPieces.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { isMissing, type JsonObject } from '../lib/parseJson.ts';

@@ -1,7 +1,17 @@
 import { EXAMPLE_CIRCLE } from '../areas/areaView.ts';
 import { EXAMPLE_IMEI, EXAMPLE_VAN, lat, lng, WORLD_ID } from '../devices/deviceViews.ts';
-import { ID, LAT_LNG } from '../http/openapi/commonSchemas.ts';
-import { choice, integer, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
+import {
+  choice,
+  ID,
+  integer,
+  LAT_LNG,
+  number,
+  ref,
+  type Schema,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
 import type { ApiVersion } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import {

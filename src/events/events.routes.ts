@@ -4,16 +4,26 @@ import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaView.ts';
 import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
-import { listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
-import { answered, bodyOf } from '../http/openapi/body.ts';
-import { page } from '../http/openapi/commonSchemas.ts';
 import type { DescribedError, Operation } from '../http/openapi/operation.ts';
-import { ref } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameters/parameter.ts';
-import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters/parameters.ts';
-import { isBlank, offsetOf, windowOf } from '../http/parameters/query.ts';
-import type { ReadPorts } from '../http/ports.ts';
+import { answered, bodyOf } from '../http/openapi/operation.ts';
+import { page, ref } from '../http/openapi/schema.ts';
+import {
+  choiceParameter,
+  FROM,
+  idOf,
+  LIST_LIMIT,
+  LONG_LIST_OFFSET,
+  listPageAnswer,
+  malformedId,
+  OFFSET_MESSAGE,
+  parameterError,
+  readChoice,
+  readLimit,
+  TO,
+  WINDOW_MESSAGE,
+} from '../http/parameters.ts';
+import { isBlank, offsetOf, windowOf } from '../http/query.ts';
+import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { EventCuts } from './eventParts.sql.ts';
 import { areaEventView, EXAMPLE_EVENTS, eventView } from './eventView.ts';

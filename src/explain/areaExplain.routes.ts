@@ -4,16 +4,23 @@ import { ONE_AREA } from '../areas/areaView.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
-import { TextPieces } from '../http/bulk/textPieces.ts';
-import { answered } from '../http/openapi/body.ts';
-import { envelope } from '../http/openapi/commonSchemas.ts';
 import type { Operation } from '../http/openapi/operation.ts';
-import { ref } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import { choiceParameter, type Parameter, parameterError, readChoice } from '../http/parameters/parameter.ts';
-import { FROM, TO, WINDOW_MESSAGE } from '../http/parameters/parameters.ts';
-import { type Query, windowOf } from '../http/parameters/query.ts';
+import { answered } from '../http/openapi/operation.ts';
+import { envelope, ref } from '../http/openapi/schema.ts';
+import {
+  choiceParameter,
+  FROM,
+  idOf,
+  malformedId,
+  type Parameter,
+  parameterError,
+  readChoice,
+  TO,
+  WINDOW_MESSAGE,
+} from '../http/parameters.ts';
+import { type Query, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
+import { TextPieces } from '../http/textPieces.ts';
 import { DAY_MS, formatDuration } from '../lib/durations.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';

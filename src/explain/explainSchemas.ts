@@ -1,6 +1,6 @@
-import { ID } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
+  ID,
   integer,
   list,
   nullable,

@@ -12,12 +12,20 @@ import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EVENT_SCHEMAS, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
-import { answered, dataBody } from '../http/openapi/body.ts';
-import { envelope } from '../http/openapi/commonSchemas.ts';
-import type { DescribedError, Operation } from '../http/openapi/operation.ts';
-import { list, nullable, number, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters/parameter.ts';
-import { clampedInt, isBlank, type Query, windowOf } from '../http/parameters/query.ts';
+import { answered, type DescribedError, dataBody, type Operation } from '../http/openapi/operation.ts';
+import {
+  envelope,
+  list,
+  nullable,
+  number,
+  ref,
+  type Schema,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
+import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters.ts';
+import { clampedInt, isBlank, type Query, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { CURSOR_MAX_CHARS } from './cursors.ts';
 import type { DeviceFeed } from './deviceFeed.ts';

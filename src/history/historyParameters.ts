@@ -1,5 +1,5 @@
-import { choiceParameter, limitParameter, type Parameter } from '../http/parameters/parameter.ts';
-import { isBlank, type Query } from '../http/parameters/query.ts';
+import { choiceParameter, limitParameter, type Parameter } from '../http/parameters.ts';
+import { isBlank, type Query } from '../http/query.ts';
 import { EXPORT_FORMATS } from './export/exportFormats.ts';
 import { EXPORTS_PER_ACCOUNT } from './export/exportHistory.ts';
 import { LocalDays } from './summary/localDays.ts';

@@ -1,10 +1,12 @@
-import { LATITUDE, LONGITUDE, SPEED_KMH } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
   integer,
+  LATITUDE,
+  LONGITUDE,
   nullable,
   number,
   type Schema,
+  SPEED_KMH,
   shapeOf,
   text,
   time,

@@ -1,20 +1,19 @@
 import type { FieldError } from '../lib/fieldError.ts';
-import { ERRORS, type ErrorCode } from './errors.ts';
 
-/** What a request is answered with. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
+/** The answer to a request. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {
   readonly status: number;
   readonly body: string | Buffer | StreamedBody | LiveBody | null;
   readonly headers?: Readonly<Record<string, string>>;
-  /** How it is handed over where it is large, or one of many at once. */
+  /** For an answer that is large, or one of many at once. */
   readonly handover?: Handover;
 }
 
-/** The body of an answer that is too long to be made whole before it is read: made and sent piece by piece. */
+/** A body that is too long to be made whole before it is read. It is made and sent piece by piece. */
 export interface StreamedBody {
   /** Its length where that is known before it is made. */
   readonly bytes: number | null;
-  /** How long its reader may take for what was handed over by one call of `next`; without it, as any connection. */
+  /** How long its reader may take for the piece of one call of `next`; without it, as long as any connection. */
   readonly stallLimitMs?: number;
   /** Waits until it may begin. Rejects with Overloaded when too many wait already, and with NotBegun. */
   open(): Promise<void>;
@@ -22,6 +21,32 @@ export interface StreamedBody {
   next(take: (piece: Buffer) => void): Promise<boolean>;
   /** To be called once after `open`, whether all of it was taken or not. */
   close(): void;
+}
+
+/** A body without end, such as a stream of events. */
+export interface LiveBody {
+  /** Begins to write; the answer's headers are sent. */
+  attach(sink: StreamSink): { close(): void };
+}
+
+/** Where a stream is written to. */
+export interface StreamSink {
+  write(bytes: Buffer): void;
+  /** Bytes that were written and not yet taken by the reader. */
+  readonly pendingBytes: number;
+  /** Calls `listener` when the reader has taken everything, once. */
+  onDrained(listener: () => void): void;
+  end(last: string): void;
+  /** Cuts the connection, because a reader who does not read would not see an end. */
+  destroy(): void;
+}
+
+/** Hands an answer to its connection in its turn among many, and counts it until its reader has taken it. */
+export interface Handover {
+  /** Calls `write` when it is this answer's turn. */
+  inTurn(write: () => void): void;
+  /** Call it when the reader has taken all of the answer, or has gone. Further calls do nothing. */
+  done(): void;
 }
 
 /** A streamed body could not begin. Another answer is sent instead. */
@@ -35,18 +60,12 @@ export class NotBegun extends Error {
   }
 }
 
-/** A streamed body cannot be made whole any more, by no fault of this service: the connection is cut, and nothing is logged. */
+/** A streamed body cannot be completed, by no fault of this service. The connection is cut, and nothing is logged. */
 export class CutAnswer extends Error {
   override name = 'CutAnswer';
 }
 
-/** A body that goes on until one side ends it. */
-export interface LiveBody {
-  /** Begins to write; the answer's headers are sent. */
-  attach(sink: StreamSink): { close(): void };
-}
-
-/** An answer whose body is there. */
+/** An answer with a whole body. */
 export interface TextAnswer extends Answer {
   readonly body: string;
 }
@@ -89,22 +108,34 @@ export function methodAnswer(method: string, allowed: readonly string[]): Answer
   return { ...errorAnswer('METHOD_NOT_ALLOWED'), headers };
 }
 
-/** Where a stream is written to. */
-export interface StreamSink {
-  write(bytes: Buffer): void;
-  /** Bytes that were written and not yet taken by the reader. */
-  readonly pendingBytes: number;
-  /** Calls `listener` when the reader has taken everything, once. */
-  onDrained(listener: () => void): void;
-  end(last: string): void;
-  /** Cuts the connection: whoever does not read would not see an end. */
-  destroy(): void;
-}
+/** Every error code, with its status and its usual message. */
+export const ERRORS = {
+  BAD_REQUEST: [400, 'a parameter is missing or invalid'],
+  WEBHOOK_URL_INVALID: [400, 'the webhook URL is not acceptable'],
+  IMEI_REQUIRED: [400, 'an IMEI is required'],
+  COORDINATES_REQUIRED: [400, 'lat and lng are required'],
+  INVALID_COORDINATES: [400, 'lat must be a number from -90 to 90, lng a number from -180 to 180'],
+  INVALID_BODY: [400, 'the body cannot be read'],
+  API_KEY_REQUIRED: [403, 'an API key is required in the header X-API-Key'],
+  API_KEY_INVALID: [403, 'this API key is not known'],
+  API_KEY_REVOKED: [403, 'this API key has been revoked'],
+  API_KEY_OWNER_INACTIVE: [403, 'the owner of this API key is inactive'],
+  API_KEY_IP_BLOCKED: [403, 'this API key may not be used from this address'],
+  INSUFFICIENT_SCOPE: [403, 'this API key lacks the permission'],
+  FORBIDDEN: [403, 'not allowed'],
+  NOT_FOUND: [404, 'not found'],
+  DEVICE_NOT_FOUND: [404, 'no device with this IMEI'],
+  LOCATION_NOT_FOUND: [404, 'this device has not reported a position yet'],
+  METHOD_NOT_ALLOWED: [405, 'this path does not support the method'],
+  CURSOR_EXPIRED: [410, 'this cursor cannot be followed any more; start anew without it'],
+  CONFLICT: [409, 'external_id is already used by another area'],
+  PAYLOAD_TOO_LARGE: [413, 'the body is too large'],
+  VALIDATION_ERROR: [422, 'the body is not valid'],
+  TOO_COMPLEX: [422, 'the areas take longer to measure than a call may; simplify them'],
+  HEADERS_TOO_LARGE: [431, 'the request headers are too large'],
+  TOO_MANY_REQUESTS: [429, 'rate limit exceeded'],
+  INTERNAL_ERROR: [500, 'internal error'],
+  SERVICE_UNAVAILABLE: [503, 'the database cannot be reached; try again shortly'],
+} as const satisfies Readonly<Record<string, readonly [status: number, message: string]>>;
 
-/** How an answer is handed to its connection: in its turn among many, and counted until it was taken. */
-export interface Handover {
-  /** Calls `write` when it is this answer's turn. */
-  inTurn(write: () => void): void;
-  /** To be called when the reader has taken all of it, or has gone. Further calls do nothing. */
-  done(): void;
-}
+export type ErrorCode = keyof typeof ERRORS;

@@ -17,9 +17,8 @@ import {
 } from './authorize.ts';
 import type { BodyOwner } from './bodyBudget.ts';
 import { expressApp, type Probes, probeRoutes } from './expressApp.ts';
-import { parameterError, readChoice } from './parameters/parameter.ts';
-import { type Query, readQuery } from './parameters/query.ts';
-import { STRICT, unknownParametersMessage, unknownParametersText } from './parameters/unknownParameters.ts';
+import { parameterError, readChoice, STRICT, unknownParametersMessage } from './parameters.ts';
+import { type Query, readQuery, unknownParametersText } from './query.ts';
 import { type BodyPorts, withBody } from './requestBody.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';

@@ -1,10 +1,12 @@
 import type { ClientAddress } from '../access/clientAddress.ts';
 import type { KeyState } from '../access/keyState.ts';
+import type { WritePorts } from '../changelog/writeWorlds.ts';
 import type { JsonError } from '../lib/parseJson.ts';
 import type { Result } from '../lib/result.ts';
+import type { Sql } from '../postgres/sql.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
-import type { Query } from './parameters/query.ts';
+import type { Query } from './query.ts';
 
 /** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
 export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks';
@@ -87,4 +89,14 @@ export function routeFactory(shared: Pick<Route, 'scopes' | 'versions'>) {
     describe,
     handle,
   });
+}
+
+/** Reads of an account's calls, on its share of the connections, so that nobody else waits for them. */
+export interface ReadPorts {
+  readonly reads: (accountId: number) => Sql;
+}
+
+/** Writes of an account's calls, on its share of the connections. */
+export interface ChangePorts {
+  readonly writes: (accountId: number) => WritePorts;
 }

@@ -1,5 +1,5 @@
 import { invariant } from '../lib/invariant.ts';
-import { knownParameters } from './parameters/unknownParameters.ts';
+import { STRICT } from './parameters.ts';
 import type { ApiVersion, Route } from './route.ts';
 
 /** A route under the prefix of one version. */
@@ -160,4 +160,14 @@ function pathOf(version: ApiVersion, path: string, routes: readonly MountedRoute
     allowed: routes.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])),
     parameter: found === undefined ? null : { name, from: found.index - 1, isRest: kind === '*' },
   };
+}
+
+/**
+ * The names that a route reads from its query; null where unknown ones are ignored, which is everywhere but on v3 and on
+ * the routes of v3 that v1 has for the application.
+ */
+export function knownParameters(version: ApiVersion, route: Route): ReadonlySet<string> | null {
+  if ((version !== 'v3' && version !== 'v1') || !('describe' in route)) return null;
+  const named = (route.describe.parameters ?? []).filter((parameter) => parameter.in === 'query');
+  return new Set([STRICT.name, ...named.map(({ name }) => name)]);
 }

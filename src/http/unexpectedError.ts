@@ -4,8 +4,7 @@ import { OutOfTime } from '../lib/deadline.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import { TooMuchWork } from '../lib/workTurns.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
-import { type Answer, errorAnswer, NotBegun } from './answer.ts';
-import { ERRORS } from './errors.ts';
+import { type Answer, ERRORS, errorAnswer, NotBegun } from './answer.ts';
 
 export interface ErrorLog {
   error(fields: object, message: string): void;

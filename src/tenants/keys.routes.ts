@@ -1,9 +1,9 @@
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import { clampedInt, offsetOf } from '../http/parameters/query.ts';
-import type { ChangePorts, ReadPorts } from '../http/ports.ts';
+import { idOf, malformedId } from '../http/parameters.ts';
+import { clampedInt, offsetOf } from '../http/query.ts';
 import { jsonBody } from '../http/requestBody.ts';
+import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { changeKey, createKey, revokeKey } from './changeKeySettings.ts';

@@ -1,8 +1,7 @@
 import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import type { ChangePorts } from '../http/ports.ts';
 import { jsonBody } from '../http/requestBody.ts';
-import type { Call, Route } from '../http/route.ts';
+import type { Call, ChangePorts, Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { parseLogin } from './credentials.ts';

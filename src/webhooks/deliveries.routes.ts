@@ -1,16 +1,27 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import { type ListPage, listPageAnswer, OFFSET_MESSAGE } from '../http/listPageAnswer.ts';
-import { answered, bodyOf, dataBody } from '../http/openapi/body.ts';
-import { envelope, page } from '../http/openapi/commonSchemas.ts';
 import type { DescribedError, Operation } from '../http/openapi/operation.ts';
-import { choice, integer, list, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { idOf, malformedId } from '../http/parameters/id.ts';
-import { choiceParameter, parameterError, readChoice, readLimit } from '../http/parameters/parameter.ts';
-import { FROM, LIST_LIMIT, LONG_LIST_OFFSET, TO, WINDOW_MESSAGE } from '../http/parameters/parameters.ts';
-import { offsetOf, type Query, windowOf } from '../http/parameters/query.ts';
-import type { ChangePorts, ReadPorts } from '../http/ports.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
+import { choice, envelope, integer, list, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
+import {
+  choiceParameter,
+  FROM,
+  idOf,
+  LIST_LIMIT,
+  type ListPage,
+  LONG_LIST_OFFSET,
+  listPageAnswer,
+  malformedId,
+  OFFSET_MESSAGE,
+  parameterError,
+  readChoice,
+  readLimit,
+  TO,
+  WINDOW_MESSAGE,
+} from '../http/parameters.ts';
+import { offsetOf, type Query, windowOf } from '../http/query.ts';
 import { jsonBody } from '../http/requestBody.ts';
+import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
 import { DELIVERY_STATUSES } from './delivery/transition.ts';

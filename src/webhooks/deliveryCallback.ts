@@ -1,8 +1,7 @@
 import { EXAMPLE_VAN } from '../devices/deviceViews.ts';
 import { EVENT_DATA, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import type { EventType } from '../events/fleetEvent.ts';
-import { ID } from '../http/openapi/commonSchemas.ts';
-import { choice, nullable, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
+import { choice, ID, nullable, ref, type Schema, shapeOf, text, time } from '../http/openapi/schema.ts';
 import { deliveryHeaders } from './delivery/signature.ts';
 import { EXAMPLE_DELIVERY } from './deliveryView.ts';
 import {

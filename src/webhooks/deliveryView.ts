@@ -1,7 +1,7 @@
 import { EXAMPLE_NOW_MS } from '../devices/deviceViews.ts';
-import { ID } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
+  ID,
   integer,
   nullable,
   number,

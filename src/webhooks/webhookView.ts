@@ -1,8 +1,8 @@
 import { CidrSet } from '../access/cidrSet.ts';
-import { ID } from '../http/openapi/commonSchemas.ts';
 import {
   choice,
   defaulting,
+  ID,
   integer,
   list,
   nullable,

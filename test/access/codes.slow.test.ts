@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import { AREA_WARNINGS } from '../../src/areas/areaDraft.ts';
 import { AREA_ERRORS } from '../../src/areas/areaFields.ts';
 import type { READING_CODES } from '../../src/areas/import/importPlan.ts';
-import { ERRORS } from '../../src/http/errors.ts';
+import { ERRORS } from '../../src/http/answer.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { KEY_ERRORS } from '../../src/tenants/keyBody.ts';
 import { ENDPOINT_ERRORS } from '../../src/webhooks/endpoint.ts';

@@ -7,7 +7,7 @@ import { compileShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestBatchRoute, nearestRoute } from '../../src/devices/nearest.routes.ts';
 import type { Answer } from '../../src/http/answer.ts';
-import { BulkCalls } from '../../src/http/bulk/bulkCalls.ts';
+import { BulkCalls } from '../../src/http/bulkCalls.ts';
 import { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
 import { RouteCalls, readPieces } from '../support/http/routeCalls.ts';
 import { seededRandom } from '../support/seededRandom.ts';

@@ -6,7 +6,7 @@ import { describe, test } from 'node:test';
 import { SCOPES, scopeNames } from '../../src/access/scopes.ts';
 import { COMMANDS } from '../../src/cli/runCommand.ts';
 import { readConfig, VARIABLES } from '../../src/config.ts';
-import { ERRORS } from '../../src/http/errors.ts';
+import { ERRORS } from '../../src/http/answer.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { createMetrics } from '../../src/metrics.ts';
 import { applicationRoutes } from '../../src/tenants/application.routes.ts';

@@ -3,7 +3,7 @@ import { before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { pino } from 'pino';
-import { ERRORS } from '../../src/http/errors.ts';
+import { ERRORS } from '../../src/http/answer.ts';
 import { bareExchange, exchange } from '../support/http/http.ts';
 import { ownerPod } from '../support/ownerPod.ts';
 import { patienceMs } from '../support/patience.ts';

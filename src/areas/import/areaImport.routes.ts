@@ -1,14 +1,21 @@
 import { scopeMask } from '../../access/scopes.ts';
-import { type Answer, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
-import { ERRORS } from '../../http/errors.ts';
-import { answered, bodyOf } from '../../http/openapi/body.ts';
-import { envelope, ID } from '../../http/openapi/commonSchemas.ts';
+import { type Answer, ERRORS, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { choice, integer, list, ref, type Schema, shapeOf, text } from '../../http/openapi/schema.ts';
-import { choiceParameter, parameterError, readChoice } from '../../http/parameters/parameter.ts';
-import type { ChangePorts } from '../../http/ports.ts';
+import { answered, bodyOf } from '../../http/openapi/operation.ts';
+import {
+  choice,
+  envelope,
+  ID,
+  integer,
+  list,
+  ref,
+  type Schema,
+  shapeOf,
+  text,
+} from '../../http/openapi/schema.ts';
+import { choiceParameter, parameterError, readChoice } from '../../http/parameters.ts';
 import { notJsonAnswer } from '../../http/requestBody.ts';
-import type { Call, Route } from '../../http/route.ts';
+import type { Call, ChangePorts, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
 import { AREA_ERRORS } from '../areaFields.ts';
 import { AREA_ERROR_CODES, EXAMPLE_AREA_BODIES } from '../areaView.ts';

@@ -1,11 +1,10 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../http/answer.ts';
-import type { BulkCalls } from '../../http/bulk/bulkCalls.ts';
-import { answered, dataBody } from '../../http/openapi/body.ts';
-import { envelope } from '../../http/openapi/commonSchemas.ts';
+import type { BulkCalls } from '../../http/bulkCalls.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { integer, list, number, ref, shapeOf } from '../../http/openapi/schema.ts';
-import { idOf, malformedId } from '../../http/parameters/id.ts';
+import { answered, dataBody } from '../../http/openapi/operation.ts';
+import { envelope, integer, list, number, ref, shapeOf } from '../../http/openapi/schema.ts';
+import { idOf, malformedId } from '../../http/parameters.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';

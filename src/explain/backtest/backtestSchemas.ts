@@ -1,9 +1,9 @@
 import { AREA_ERRORS, AREA_LIMITS } from '../../areas/areaFields.ts';
 import { IMEI } from '../../devices/imei.ts';
 import { AREA_EVENT } from '../../events/events.routes.ts';
-import { ID } from '../../http/openapi/commonSchemas.ts';
 import {
   choice,
+  ID,
   integer,
   list,
   nullable,

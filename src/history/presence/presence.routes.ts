@@ -5,14 +5,22 @@ import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceViews.ts';
 import { distanceM } from '../../geo/distance.ts';
 import { isLatLng } from '../../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
-import { answered, dataBody } from '../../http/openapi/body.ts';
-import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { list, ref } from '../../http/openapi/schema.ts';
-import { parseId } from '../../http/parameters/id.ts';
-import { limitParameter, type Parameter, readLimit } from '../../http/parameters/parameter.ts';
-import { COORDINATES_MESSAGE, FROM, LAT, LNG, TO, WINDOW_MESSAGE } from '../../http/parameters/parameters.ts';
-import { isBlank, parseDecimal, type Query } from '../../http/parameters/query.ts';
+import { answered, dataBody } from '../../http/openapi/operation.ts';
+import { envelope, list, ref } from '../../http/openapi/schema.ts';
+import {
+  COORDINATES_MESSAGE,
+  FROM,
+  LAT,
+  LNG,
+  limitParameter,
+  type Parameter,
+  parseId,
+  readLimit,
+  TO,
+  WINDOW_MESSAGE,
+} from '../../http/parameters.ts';
+import { isBlank, parseDecimal, type Query } from '../../http/query.ts';
 import type { Call, Route } from '../../http/route.ts';
 import { DAY_MS, formatDuration, HOUR_MS } from '../../lib/durations.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';

@@ -1,11 +1,8 @@
 import { scopeNames } from '../../access/scopes.ts';
 import { invariant } from '../../lib/invariant.ts';
-import { OFFSET_MAX } from '../listPageAnswer.ts';
-import type { Parameter } from '../parameters/parameter.ts';
-import { STRICT } from '../parameters/unknownParameters.ts';
+import { OFFSET_MAX, type Parameter, STRICT } from '../parameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
-import { componentsWith } from './components.ts';
-import { BETA_HEADER, errorResponses, V3_HEADERS } from './errorResponses.ts';
+import { BETA_HEADER, componentsWith, errorResponses, V3_HEADERS } from './components.ts';
 import {
   type AnswerDescription,
   type Examples,

@@ -1,6 +1,6 @@
 import type { FieldError } from '../../lib/fieldError.ts';
-import type { ErrorCode } from '../errors.ts';
-import type { Parameter } from '../parameters/parameter.ts';
+import { dataAnswer, type ErrorCode, type TextAnswer } from '../answer.ts';
+import type { Parameter } from '../parameters.ts';
 import type { Schema } from './schema.ts';
 
 /** What the description says of a route beyond its path, method, permissions and size, which the route has itself. */
@@ -75,3 +75,24 @@ export type Examples = Readonly<Record<string, unknown>>;
 
 /** A code with its usual message, or with the one that is used here. */
 export type DescribedError = ErrorCode | readonly [code: ErrorCode, message: string];
+
+/** The body of an answer that the code made: an example that is real. */
+export function bodyOf({ body }: TextAnswer): unknown {
+  return JSON.parse(body);
+}
+
+/** `{ data, meta }`, as every answer of that form is written. */
+export function dataBody(data: unknown, meta: Readonly<Record<string, unknown>> = {}): unknown {
+  return bodyOf(dataAnswer(data, meta));
+}
+
+/** An answer with a JSON body. */
+export function answered(
+  status: AnswerDescription['status'],
+  description: string,
+  schema: Schema,
+  examples: Examples,
+  headers: readonly AnswerHeader[] = [],
+): AnswerDescription {
+  return { status, description, schema, examples, headers };
+}

@@ -1,12 +1,11 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../../http/answer.ts';
-import { answered, dataBody } from '../../http/openapi/body.ts';
-import { envelope } from '../../http/openapi/commonSchemas.ts';
 import type { Operation } from '../../http/openapi/operation.ts';
-import { choice, nullable, ref, shapeOf, text, time } from '../../http/openapi/schema.ts';
-import { idOf, malformedId } from '../../http/parameters/id.ts';
-import type { ChangePorts, ReadPorts } from '../../http/ports.ts';
+import { answered, dataBody } from '../../http/openapi/operation.ts';
+import { choice, envelope, nullable, ref, shapeOf, text, time } from '../../http/openapi/schema.ts';
+import { idOf, malformedId } from '../../http/parameters.ts';
 import { jsonBody } from '../../http/requestBody.ts';
+import type { ChangePorts, ReadPorts } from '../../http/route.ts';
 import { type Call, type Route, routeFactory } from '../../http/route.ts';
 import { parseResumeRequest, REPLAY_ERRORS } from '../replayDeliveries.ts';
 import { resumeWebhook } from '../saveWebhook.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { scopeNames } from '../../../src/access/scopes.ts';
-import { ERRORS } from '../../../src/http/errors.ts';
+import { ERRORS } from '../../../src/http/answer.ts';
 import { deliveryHeaders } from '../../../src/webhooks/delivery/signature.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { StrictApi } from '../../support/http/strictApi.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type ListPage, listPageAnswer, OFFSET_MAX } from '../../../src/http/listPageAnswer.ts';
+import { type ListPage, listPageAnswer, OFFSET_MAX } from '../../../src/http/parameters.ts';
 
 const LIMIT = 50;
 

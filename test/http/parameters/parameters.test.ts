@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { imeiError } from '../../../src/devices/imei.ts';
-import { idOf } from '../../../src/http/parameters/id.ts';
 import {
   choiceParameter,
+  idOf,
   limitParameter,
   readChoice,
   readLimit,
-} from '../../../src/http/parameters/parameter.ts';
-import { offsetOf, windowOf } from '../../../src/http/parameters/query.ts';
+} from '../../../src/http/parameters.ts';
+import { offsetOf, windowOf } from '../../../src/http/query.ts';
 
 const DIGITS = '9'.repeat(400);
 const ARABIC_TWO = '\u0662';

@@ -1,4 +1,4 @@
-import { ERRORS } from '../../../src/http/errors.ts';
+import { ERRORS } from '../../../src/http/answer.ts';
 import { type StrictApi, strictApi } from './strictApi.ts';
 
 /** An answer as it was received. */

@@ -3,7 +3,7 @@ import { CidrSet } from '../../../src/access/cidrSet.ts';
 import type { KeyState } from '../../../src/access/keyState.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
-import { readQuery } from '../../../src/http/parameters/query.ts';
+import { readQuery } from '../../../src/http/query.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { ok } from '../../../src/lib/result.ts';

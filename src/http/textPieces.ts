@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../lib/invariant.ts';
 
 const PIECE_BYTES = 64 * 1024;
 /** A UTF-16 code unit takes at most so many bytes in UTF-8. */

@@ -1,4 +1,4 @@
-import { parseIsoMs } from '../../lib/isoTime.ts';
+import { parseIsoMs } from '../lib/isoTime.ts';
 
 /** Query parameters by name. Blank ones are kept: most count as missing, an IMEI does not. */
 export type Query = Readonly<Record<string, string | undefined>>;
@@ -124,4 +124,32 @@ function timeOf(text: string | undefined): number | null | 'invalid' {
 
 export function isBlank(text: string): boolean {
   return text.trim() === '';
+}
+
+/** Names the parameters of a query that its route does not read: a misspelt one is otherwise ignored without a word. */
+export const UNKNOWN_PARAMETERS_HEADER = 'X-Unknown-Parameters';
+
+const NAMES_MAX = 10;
+const NAME_MAX_CHARS = 64;
+
+/**
+ * The value of the header: the first ten names, each percent-encoded and cut to 64 characters. It holds nothing but
+ * letters, digits and punctuation, whatever the names hold.
+ */
+export function unknownParametersText(names: readonly string[]): string {
+  return names.slice(0, NAMES_MAX).map(encoded).join(',');
+}
+
+function encoded(name: string): string {
+  // An empty element would not be seen in a list.
+  if (name === '') return '""';
+  let text = '';
+  for (const character of name.slice(0, NAME_MAX_CHARS).toWellFormed()) {
+    const next = encodeURIComponent(character).replace(/[()]/g, (bracket) =>
+      bracket === '(' ? '%28' : '%29',
+    );
+    if (text.length + next.length > NAME_MAX_CHARS) break;
+    text += next;
+  }
+  return text;
 }

@@ -1,13 +1,12 @@
-import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
-import { type Answer, validationAnswer } from '../answer.ts';
-import { ERRORS, type ErrorCode } from '../errors.ts';
-import type { RequestBodyDescription } from '../openapi/operation.ts';
-import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from '../openapi/schema.ts';
-import { jsonBody } from '../requestBody.ts';
-import type { RequestBody } from '../route.ts';
-import { TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
+import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import { type Answer, ERRORS, type ErrorCode, validationAnswer } from './answer.ts';
+import { TOO_MUCH_BULK_WORK } from './bulkCalls.ts';
+import type { RequestBodyDescription } from './openapi/operation.ts';
+import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from './openapi/schema.ts';
+import { jsonBody } from './requestBody.ts';
+import type { RequestBody } from './route.ts';
 
 export const BATCH_LIMITS = { points: 1_000, refMaxChars: 100 } as const;
 

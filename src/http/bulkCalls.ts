@@ -1,9 +1,22 @@
-import { OutOfTime } from '../../lib/deadline.ts';
-import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
-import { type Answer, CutAnswer, NotBegun, type StreamedBody, validationAnswer } from '../answer.ts';
-import { BULK_WORK_MS, TOO_MUCH_BULK_WORK } from './bulkLimits.ts';
+import { OutOfTime } from '../lib/deadline.ts';
+import { formatDuration } from '../lib/durations.ts';
+import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
+import { type Answer, CutAnswer, NotBegun, type StreamedBody, validationAnswer } from './answer.ts';
 import { TextPieces } from './textPieces.ts';
+
+/** Devices that the points of a batch may ask for together. */
+export const BATCH_DEVICES_MAX = 10_000;
+/** Areas that are listed for one point. */
+export const CONTAINING_MAX = 200;
+/** Processor time of one batch: a thousand points among two thousand areas that all contain them take a quarter of it. */
+const BULK_WORK_MS = 8_000;
+export const TOO_MUCH_BULK_WORK = {
+  field: 'points',
+  code: 'LIMIT_REACHED',
+  message: `the points together take more than ${formatDuration(BULK_WORK_MS)} of processor time; send them in several calls`,
+} as const satisfies FieldError;
 
 /** Batches that run at a time, and that wait. Two of an account run at a time. */
 const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
