@@ -6,30 +6,19 @@ import { invariant } from '../lib/invariant.ts';
 import type { AreaType, StoredArea } from './area.ts';
 import type { Shape } from './shape.ts';
 
-/** The areas of one world, sorted by id: all of them, and those of each type for the filtered list. */
-class WorldAreas {
-  readonly all = new SortedList<Area, number>(idOf);
-  readonly byType: Readonly<Record<AreaType, SortedList<Area, number>>> = {
-    circle: new SortedList(idOf),
-    polygon: new SortedList(idOf),
-    polyline: new SortedList(idOf),
-    point: new SortedList(idOf),
-  };
-
-  list(type: AreaType | null): SortedList<Area, number> {
-    return type === null ? this.all : this.byType[type];
-  }
+/** An area in memory: what is stored, and its compiled shape. */
+export interface Area extends StoredArea {
+  readonly shape: Shape;
 }
 
 /**
  * All areas of all tenants, in memory. Readers name the worlds that they may see (one or two) first. `put` and `remove`
- * are the only mutators. Only the follower of the change log calls them, so changes come in order.
+ * are the only mutators. Only the follower of the change feed calls them, so changes come in order.
  */
 export class AreaCatalog {
-  #byId = new Map<number, Area>();
+  #byId = new Map<number, IndexedArea>();
   #byExternalId = new Map<string, Area>();
   #worlds = new Map<number, WorldAreas>();
-  #index = new AreaIndex();
   #stays: StayCounts;
 
   /** `stays`: counts the stays in its areas, with the devices of a Fleet. */
@@ -46,43 +35,48 @@ export class AreaCatalog {
     this.#byId = loaded.#byId;
     this.#byExternalId = loaded.#byExternalId;
     this.#worlds = loaded.#worlds;
-    this.#index = loaded.#index;
     this.#stays = loaded.#stays;
   }
 
-  /** Adds an area or replaces an earlier revision of it. */
+  /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
   put(area: Area): void {
+    const indexed = indexedArea(area);
     this.remove(area.id);
-    this.#byId.set(area.id, area);
+    this.#byId.set(area.id, indexed);
     if (area.definition.externalId !== null) this.#byExternalId.set(externalKey(area), area);
-    const world = this.#worlds.get(area.worldId) ?? new WorldAreas();
-    this.#worlds.set(area.worldId, world);
+    let world = this.#worlds.get(area.worldId);
+    if (world === undefined) {
+      world = new WorldAreas();
+      this.#worlds.set(area.worldId, world);
+    }
     world.all.put(area);
     world.list(area.definition.geometry.type).put(area);
-    this.#index.put(area);
+    for (const entry of indexed.entries) world.tree.insert(entry);
     this.#stays.putArea(area.id, area.accountId);
   }
 
   remove(areaId: number): void {
-    const area = this.#byId.get(areaId);
-    if (area === undefined) return;
+    const indexed = this.#byId.get(areaId);
+    if (indexed === undefined) return;
+    const { area, entries } = indexed;
     this.#byId.delete(areaId);
-    this.#index.remove(areaId);
     this.#stays.removeArea(areaId);
     if (this.#byExternalId.get(externalKey(area)) === area) this.#byExternalId.delete(externalKey(area));
     const world = this.#worlds.get(area.worldId);
-    world?.all.remove(areaId);
-    world?.list(area.definition.geometry.type).remove(areaId);
-    if (world?.all.size === 0) this.#worlds.delete(area.worldId);
+    invariant(world, 'the world of an area in the catalog is in it too');
+    world.all.remove(areaId);
+    world.list(area.definition.geometry.type).remove(areaId);
+    for (const entry of entries) world.tree.remove(entry);
+    if (world.all.size === 0) this.#worlds.delete(area.worldId);
   }
 
   revisionOf(areaId: number): number | undefined {
-    return this.#byId.get(areaId)?.revision;
+    return this.#byId.get(areaId)?.area.revision;
   }
 
   /** The area with this id if it is in one of `worldIds`. */
   area(worldIds: readonly number[], areaId: number): Area | undefined {
-    const area = this.#byId.get(areaId);
+    const area = this.#byId.get(areaId)?.area;
     return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
   }
 
@@ -92,20 +86,40 @@ export class AreaCatalog {
     return area !== undefined && worldIds.includes(area.worldId) ? area : undefined;
   }
 
-  /** At least the areas of these worlds that contain the position, each once, in any order. */
+  /** The areas of these worlds that may contain the position (degrees), each once, in any order. */
   near(worldIds: readonly number[], lat: number, lng: number): readonly Area[] {
-    return this.#index.near(worldIds, lat, lng);
+    let found: Area[] | undefined;
+    let several: IndexedArea[] | undefined;
+    for (const worldId of worldIds) {
+      const world = this.#worlds.get(worldId);
+      if (world === undefined) continue;
+      for (const { indexed } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
+        if (indexed.isFound) continue;
+        found ??= [];
+        found.push(indexed.area);
+        if (indexed.entries.length === 1) continue;
+        indexed.isFound = true;
+        several ??= [];
+        several.push(indexed);
+      }
+    }
+    if (several !== undefined) for (const indexed of several) indexed.isFound = false;
+    return found ?? NO_AREAS;
   }
 
-  /** At least the areas of these worlds that have a position in common with the area, itself among them. */
+  /** The areas of these worlds that may have a position in common with the area, itself among them. */
   meeting(worldIds: readonly number[], { shape }: Area): ReadonlySet<Area> {
-    return this.#index.meeting(worldIds, shape.parts);
+    const found = new Set<Area>();
+    for (const worldId of worldIds) {
+      const tree = this.#worlds.get(worldId)?.tree;
+      for (const box of shape.parts)
+        for (const { indexed } of tree?.search(box) ?? []) found.add(indexed.area);
+    }
+    return found;
   }
 
   count(worldIds: readonly number[], type: AreaType | null): number {
-    let count = 0;
-    for (const worldId of worldIds) count += this.#worlds.get(worldId)?.list(type).size ?? 0;
-    return count;
+    return worldIds.reduce((sum, worldId) => sum + (this.#worlds.get(worldId)?.list(type).size ?? 0), 0);
   }
 
   /** Areas of one or two worlds, of one type or all, ordered by id. */
@@ -117,105 +131,54 @@ export class AreaCatalog {
   }
 }
 
-function idOf(area: Area): number {
-  return area.id;
+/** The areas of one world: all and those of each type, sorted by id, and an R-tree over the boxes of their shapes. */
+class WorldAreas {
+  readonly all = new SortedList<Area, number>(idOf);
+  readonly byType: Readonly<Record<AreaType, SortedList<Area, number>>> = {
+    circle: new SortedList(idOf),
+    polygon: new SortedList(idOf),
+    polyline: new SortedList(idOf),
+    point: new SortedList(idOf),
+  };
+  readonly tree = new RBush<Entry>();
+
+  list(type: AreaType | null): SortedList<Area, number> {
+    return type === null ? this.all : this.byType[type];
+  }
 }
 
-function externalKey(area: Area): string {
-  return `${area.accountId} ${area.definition.externalId}`;
-}
-
-/** An area in memory: what is stored, and its compiled shape. */
-export interface Area extends StoredArea {
-  readonly shape: Shape;
-}
-
-interface Entry extends IndexBox {
-  readonly placing: Placing;
-}
-
-/** An area, and its entries in the tree of its world. */
-interface Placing {
+/** An area and its entries in the tree: kept, since a tree removes only the same objects that were inserted. */
+interface IndexedArea {
   readonly area: Area;
   readonly entries: Entry[];
   /** Only during a search: it has been found by another of its boxes. */
   isFound: boolean;
 }
 
-interface WorldTree {
-  readonly tree: RBush<Entry>;
-  areaCount: number;
+/**
+ * A box of an area's shape. Boxes are split at the antimeridian and padded outward, and a long polyline has several. So
+ * a search may find too much but never too little.
+ */
+interface Entry extends IndexBox {
+  readonly indexed: IndexedArea;
 }
 
-/**
- * Finds the areas that may contain a position, with an R-tree per world over the boxes of their shapes. The boxes are
- * split at the antimeridian and padded outward, and a long track has several. So the index may find too much but never
- * too little.
- */
-export class AreaIndex {
-  readonly #worlds = new Map<number, WorldTree>();
-  /** By area id: a tree removes only the same objects that were inserted. */
-  readonly #placings = new Map<number, Placing>();
-
-  /** Adds an area, or replaces an earlier revision of it, which may be in another world. */
-  put(area: Area): void {
-    const { worldId } = area;
-    const placing: Placing = { area, entries: [], isFound: false };
-    for (const { minX, minY, maxX, maxY } of area.shape.parts) {
-      // A box of NaN would never be found and never be removed.
-      invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
-      placing.entries.push({ minX, minY, maxX, maxY, placing });
-    }
-    this.remove(area.id);
-    const world = this.#worlds.get(worldId) ?? { tree: new RBush<Entry>(), areaCount: 0 };
-    this.#worlds.set(worldId, world);
-    this.#placings.set(area.id, placing);
-    for (const entry of placing.entries) world.tree.insert(entry);
-    world.areaCount++;
+function indexedArea(area: Area): IndexedArea {
+  const indexed: IndexedArea = { area, entries: [], isFound: false };
+  for (const { minX, minY, maxX, maxY } of area.shape.parts) {
+    // A box of NaN would never be found and never be removed.
+    invariant(Number.isFinite(minX + minY + maxX + maxY), `area ${area.id} has a box of finite numbers`);
+    indexed.entries.push({ minX, minY, maxX, maxY, indexed });
   }
+  return indexed;
+}
 
-  remove(areaId: number): void {
-    const placing = this.#placings.get(areaId);
-    if (placing === undefined) return;
-    this.#placings.delete(areaId);
-    const { worldId } = placing.area;
-    const world = this.#worlds.get(worldId);
-    invariant(world, 'the world of an area that is placed has a tree');
-    for (const entry of placing.entries) world.tree.remove(entry);
-    world.areaCount--;
-    if (world.areaCount === 0) this.#worlds.delete(worldId);
-  }
+function idOf(area: Area): number {
+  return area.id;
+}
 
-  /** The areas of these worlds with a box around the position (degrees), each once, in any order. */
-  near(worldIds: readonly number[], lat: number, lng: number): readonly Area[] {
-    let found: Area[] | undefined;
-    let several: Placing[] | undefined;
-    for (const worldId of worldIds) {
-      const world = this.#worlds.get(worldId);
-      if (world === undefined) continue;
-      for (const { placing } of world.tree.search({ minX: lng, minY: lat, maxX: lng, maxY: lat })) {
-        if (placing.isFound) continue;
-        found ??= [];
-        found.push(placing.area);
-        if (placing.entries.length === 1) continue;
-        placing.isFound = true;
-        several ??= [];
-        several.push(placing);
-      }
-    }
-    if (several !== undefined) for (const placing of several) placing.isFound = false;
-    return found ?? NO_AREAS;
-  }
-
-  /** The areas of these worlds with a box that meets one of `boxes`, each once, in any order. */
-  meeting(worldIds: readonly number[], boxes: readonly IndexBox[]): ReadonlySet<Area> {
-    const found = new Set<Area>();
-    for (const worldId of worldIds) {
-      const tree = this.#worlds.get(worldId)?.tree;
-      for (const box of boxes) for (const { placing } of tree?.search(box) ?? []) found.add(placing.area);
-    }
-    return found;
-  }
+function externalKey(area: Area): string {
+  return `${area.accountId} ${area.definition.externalId}`;
 }
 
 const NO_AREAS: readonly Area[] = [];

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
-import { type Area, AreaIndex } from '../../src/areas/areaCatalog.memory.ts';
+import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
@@ -14,7 +14,7 @@ describe('the area index', () => {
     let found = 0;
     fc.assert(
       fc.property(fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
-        const index = new AreaIndex();
+        const index = new AreaCatalog();
         const model = new Map<number, Area>();
         for (const step of steps) {
           if (step.kind === 'remove') {
@@ -36,7 +36,7 @@ describe('the area index', () => {
   });
 
   test('agrees with brute force for three thousand areas in one city', () => {
-    const index = new AreaIndex();
+    const index = new AreaCatalog();
     const model = new Map<number, Area>();
     const put = (id: number, lat: number, lng: number, radiusM: number): void => {
       const area = areaOf(id, 1 + (id % 2), { type: 'circle', center: { lat, lng }, radiusM });
@@ -57,7 +57,7 @@ describe('the area index', () => {
   });
 
   test('returns an area once, even if both of its boxes hold the position', () => {
-    const index = new AreaIndex();
+    const index = new AreaCatalog();
     const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };
     const shape = {
       contains: () => true,
@@ -71,7 +71,7 @@ describe('the area index', () => {
   });
 
   test('two hundred tracks across the world are candidates only near their lines', () => {
-    const index = new AreaIndex();
+    const index = new AreaCatalog();
     const model = new Map<number, Area>();
     for (let id = 0; id < 200; id++) {
       const points = toVertices([
@@ -93,7 +93,7 @@ describe('the area index', () => {
   });
 
   test('rejects a box with NaN, and keeps the area as it was', () => {
-    const index = new AreaIndex();
+    const index = new AreaCatalog();
     const area = areaOf(1, 1, CIRCLE);
     index.put(area);
     const box = { minX: Number.NaN, minY: 0, maxX: 1, maxY: 1 };
@@ -182,7 +182,7 @@ function areaOf(areaId: number, inWorldId: number, drawn: AreaGeometry): Area {
 
 /** Compares with a look at every area; returns how many were found. */
 function assertNear(
-  index: AreaIndex,
+  index: AreaCatalog,
   model: ReadonlyMap<number, Area>,
   worldIds: readonly number[],
   { lat, lng }: LatLng,

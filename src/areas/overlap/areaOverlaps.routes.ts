@@ -25,7 +25,7 @@ const AREA_OVERLAPS: Operation = {
   tag: 'Areas',
   summary: 'Find the areas that overlap an area',
   description:
-    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, places and tracks within 0.1 %. An account has one of these calls at a time on a pod, further ones wait up to 15 seconds, and each has two seconds of computing: beyond that the answer is 422 `TOO_COMPLEX`, whose message names what to simplify.',
+    'The areas of the key whose interiors meet this one, largest overlap first. Areas are measured on the ellipsoid; circles, points and polylines within 0.1 %. An account has one of these calls at a time on a pod, further ones wait up to 15 seconds, and each has two seconds of computing: beyond that the answer is 422 `TOO_COMPLEX`, whose message names what to simplify.',
   answers: [
     answered(
       200,
@@ -89,7 +89,7 @@ function tooComplexMessage(area: Area, { longest }: TooComplex): string {
   const own = `this area${verticesOf(area)}`;
   const which =
     longest === null ? own : `${own} or area ${longest.id}${verticesOf(longest)}, which takes longest`;
-  return `the overlaps take longer to measure than a call may: simplify ${which}; fewer vertices, shorter edges and a wider margin of a track help`;
+  return `the overlaps take longer to measure than a call may: simplify ${which}; fewer vertices, shorter edges and a wider buffer of a polyline help`;
 }
 
 function verticesOf({ definition: { geometry } }: Area): string {

@@ -14,7 +14,7 @@ export interface ThreadData {
 
 export interface OtherArea {
   readonly id: number;
-  /** Its place among all others of the call. */
+  /** Its index among all others of the call. */
   readonly index: number;
   readonly geometry: AreaGeometry;
 }

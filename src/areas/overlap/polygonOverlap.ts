@@ -11,16 +11,11 @@ import type { Steps } from '../../lib/workTurns.ts';
  * their edges inconsistently and split the same two edges until it gives up. Both polygons are then first snapped to
  * one grid, where two vertices are equal or clearly apart.
  */
-export function clipOverlapM2(a: Ring, b: Ring): number | null {
+export function clipOverlapM2(a: PlanarRing, b: PlanarRing): number | null {
   const ringA = pairsOf(a, 0);
-  const [westA, eastA] = rangeOf(ringA);
-  const [westB, eastB] = rangeOf(pairsOf(b, 0));
   let areaM2 = 0;
-  // A polygon stands once in every full turn of longitudes.
-  const lowest = Math.ceil((westA - eastB) / 360);
-  const highest = Math.floor((eastA - westB) / 360);
-  for (let turn = lowest; turn <= highest; turn++) {
-    const ringB = pairsOf(b, turn * 360);
+  for (const shift of shiftsBetween(rangeOf(a), rangeOf(b))) {
+    const ringB = pairsOf(b, shift);
     const grid = gridOf(ringA, ringB);
     const common = isNear(ringA, ringB, grid.step)
       ? intersectionOn(grid, ringA, ringB)
@@ -50,28 +45,21 @@ function intersectionOn(grid: Grid, a: Pair[], b: Pair[]): MultiPolygon | null {
   );
 }
 
-function pairsOf(ring: Ring, shift: number): Pair[] {
-  const { lngs, lats } = planarRing(ring);
+function pairsOf({ lngs, lats }: PlanarRing, shift: number): Pair[] {
   return lngs.map((lng, n): Pair => [lng + shift, lats[n]!]);
 }
 
-function rangeOf(pairs: readonly Pair[]): [west: number, east: number] {
-  let west = Number.POSITIVE_INFINITY;
-  let east = Number.NEGATIVE_INFINITY;
-  for (const [lng] of pairs) {
-    west = Math.min(west, lng);
-    east = Math.max(east, lng);
-  }
-  return [west, east];
+function rangeOf({ lngs }: PlanarRing): { west: number; east: number } {
+  return { west: Math.min(...lngs), east: Math.max(...lngs) };
 }
 
-/** Outer rings less their holes. */
+/** The area of the outer rings less that of their holes. */
 function areaOfM2(polygons: MultiPolygon): number {
   let areaM2 = 0;
   for (const rings of polygons) {
     rings.forEach((ring, n) => {
-      const path = { lngs: ring.map(([lng]) => lng), lats: ring.map(([, lat]) => lat), points: [] };
-      const ringM2 = Math.abs(northwardAreaM2(path, path.lats[0] as number));
+      const edges = { lngs: ring.map(([lng]) => lng), lats: ring.map(([, lat]) => lat) };
+      const ringM2 = Math.abs(northwardAreaM2(edges, edges.lats[0] as number));
       areaM2 += n === 0 ? ringM2 : -ringM2;
     });
   }
@@ -85,12 +73,12 @@ interface Grid {
   readonly step: number;
 }
 
-/** So much of its area a polygon may lose or gain at most on the grid: far below what an overlap has to be exact to. */
+/** The largest share of its area that a polygon may lose or gain on the grid: far below the accuracy of overlaps. */
 const AREA_SHARE = 1e-6;
 
 /**
- * The grid for two closed rings. Its step comes from that of the two which is narrower for its length, so a tiny polygon
- * beside a country keeps its shape.
+ * The grid for two closed rings. Its step comes from the one that is narrower for its length, so a tiny polygon beside a
+ * country keeps its shape.
  */
 function gridOf(a: readonly Pair[], b: readonly Pair[]): Grid {
   const [west, south] = a[0] as Pair;
@@ -138,7 +126,7 @@ function hasNearVertex(vertices: readonly Pair[], ring: readonly Pair[], distanc
   return false;
 }
 
-/** The area of a closed ring by its length, in degrees. */
+/** The area of a closed ring divided by its length, in degrees. */
 function meanWidth(ring: readonly Pair[]): number {
   const [x0, y0] = ring[0] as Pair;
   let doubleArea = 0;
@@ -181,19 +169,12 @@ export interface RingEdges {
 export function* ringOverlapM2(a: RingEdges, b: RingEdges): Steps<number> {
   const baseLat = Math.max(a.south, b.south);
   let areaM2 = 0;
-  // A polygon stands once in every full turn of longitudes.
-  const lowest = Math.ceil((a.west - b.east) / 360);
-  const highest = Math.floor((a.east - b.west) / 360);
-  for (let turn = lowest; turn <= highest; turn++) {
-    const shift = turn * 360;
+  for (const shift of shiftsBetween(a, b)) {
     const west = Math.max(a.west, b.west + shift);
     const east = Math.min(a.east, b.east + shift);
     const edgesA = between(a, west, east);
     const edgesB = between(b, west - shift, east - shift);
-    const shifted =
-      shift === 0
-        ? edgesB
-        : edgesB.map((edge) => ({ ...edge, west: edge.west + shift, east: edge.east + shift }));
+    const shifted = edgesB.map((edge) => ({ ...edge, west: edge.west + shift, east: edge.east + shift }));
     areaM2 += Math.abs(yield* signedSumM2(edgesA, shifted, baseLat));
   }
   return areaM2;
@@ -263,23 +244,24 @@ function latAt({ west, east, westLat, eastLat }: Edge, lng: number): number {
 /** The edges of a ring. Those along a meridian have nothing below them. */
 export function ringEdges({ lngs, lats }: PlanarRing): RingEdges {
   const edges: Edge[] = [];
-  let [west, east, south] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 90];
   for (let n = 1; n < lngs.length; n++) {
-    west = Math.min(west, lngs[n]!);
-    east = Math.max(east, lngs[n]!);
-    south = Math.min(south, lats[n]!);
     if (lngs[n - 1] === lngs[n]) continue;
     const [from, to] = lngs[n - 1]! < lngs[n]! ? [n - 1, n] : [n, n - 1];
-    edges.push({
-      west: lngs[from]!,
-      east: lngs[to]!,
-      westLat: lats[from]!,
-      eastLat: lats[to]!,
-      sign: to - from,
-    });
+    const [west, east] = [lngs[from]!, lngs[to]!];
+    edges.push({ west, east, westLat: lats[from]!, eastLat: lats[to]!, sign: to - from });
   }
   edges.sort((a, b) => a.west - b.west);
-  return { edges, west, east, south };
+  return { edges, ...rangeOf({ lngs, lats }), south: Math.min(...lats) };
+}
+
+/** A polygon repeats itself with every full turn: the shifts of longitude by which the second may meet the first. */
+export function shiftsBetween(
+  a: { readonly west: number; readonly east: number },
+  b: { readonly west: number; readonly east: number },
+): number[] {
+  const lowest = Math.ceil((a.west - b.east) / 360);
+  const highest = Math.floor((a.east - b.west) / 360);
+  return Array.from({ length: Math.max(0, highest - lowest + 1) }, (_, n) => (lowest + n) * 360);
 }
 
 /** A closed polygon of the plane of longitude and latitude, in degrees, the first vertex repeated at the end. */

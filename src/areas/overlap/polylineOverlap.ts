@@ -5,44 +5,8 @@ import type { Steps } from '../../lib/workTurns.ts';
 import { type Polyline, toLatLngs } from '../area.ts';
 import { type Band, joined, type Slices } from './sliceOverlap.ts';
 
-/** A piece of an edge is so short that the length of a degree hardly changes along it. */
-const STEADY_DEGREES = 0.25;
-
-/** A straight piece of the line, its southern end first. */
-interface Piece {
-  readonly lngA: number;
-  readonly latA: number;
-  readonly lngB: number;
-  readonly latB: number;
-  /** Metres per degree of latitude. */
-  readonly perLatM: number;
-  /** No position within the margin lies outside of these latitudes. */
-  readonly south: number;
-  readonly north: number;
-}
-
-/** An edge of the line, its southern end first. Its pieces are made when the parallel reaches them. */
-interface Edge {
-  readonly lngA: number;
-  readonly latA: number;
-  readonly lngB: number;
-  readonly latB: number;
-  readonly count: number;
-  /** No position within the margin lies south of this latitude. */
-  readonly south: number;
-}
-
-/** An edge that the parallel has reached: the pieces that it meets, and the one that comes next. */
-interface OpenEdge {
-  readonly edge: Edge;
-  pieces: Piece[];
-  next: Piece | null;
-  /** The index of the next piece, from 0. */
-  index: number;
-}
-
-/** A track: all positions within its margin of the line. Every piece is a capsule on a plane of its own scale. */
-export function trackSlices({ points, bufferM }: Polyline): Slices {
+/** A polyline: all positions within its buffer. Every piece of an edge is a capsule on a plane of its own scale. */
+export function polylineSlices({ points, bufferM }: Polyline): Slices {
   const path = unwrapLine(toLatLngs(points));
   const { south, north } = corridorBounds(path, bufferM);
   const edges = edgesOf(path.lngs, path.lats, bufferM).sort((a, b) => a.south - b.south);
@@ -72,7 +36,39 @@ export function trackSlices({ points, bufferM }: Polyline): Slices {
   };
 }
 
-/** Where the margin around a vertex begins and ends: at once, if an edge runs along the parallel. */
+/** A straight line on the plane of longitude and latitude, in degrees. */
+interface Line {
+  readonly lngA: number;
+  readonly latA: number;
+  readonly lngB: number;
+  readonly latB: number;
+}
+
+/** An edge of the polyline, its southern end first. Its pieces are made when the parallel reaches them. */
+interface Edge extends Line {
+  readonly count: number;
+  /** No position within the buffer is south of this latitude. */
+  readonly south: number;
+}
+
+/** A piece of an edge, its southern end first. */
+interface Piece extends Line {
+  /** Metres per degree of latitude. */
+  readonly perLatM: number;
+  /** All positions within the buffer are between these latitudes. */
+  readonly south: number;
+  readonly north: number;
+}
+
+/** An edge that the parallel has reached: the pieces that it meets, and the next piece with its index from 0. */
+interface OpenEdge {
+  readonly edge: Edge;
+  pieces: Piece[];
+  next: Piece | null;
+  index: number;
+}
+
+/** Where the buffer around a vertex begins and ends: abruptly, if an edge runs along the parallel. */
 function breaksAround(lat: number, bufferM: number): number[] {
   const reach = bufferM / (meridianRadiusM(lat) * RADIANS_PER_DEGREE);
   return [lat - reach, lat + reach];
@@ -159,37 +155,31 @@ function capsuleAt(piece: Piece, radiusM: number, lat: number): [number, number]
 }
 
 const SIDES = [-1, 1] as const;
-/** Metres per degree of longitude at a pole: not 0, which nothing can be divided by. */
+/** A piece of an edge is so short that the length of a degree hardly changes along it. */
+const STEADY_DEGREES = 0.25;
+/** Metres per degree of longitude at a pole: not 0, because it is a divisor. */
 const SMALLEST_M = 1e-6;
 
-/** A straight line on the plane of longitude and latitude, in degrees. */
-interface Line {
-  readonly lngA: number;
-  readonly latA: number;
-  readonly lngB: number;
-  readonly latB: number;
-}
-
-/** Halves of edges are not halved again where they are so short, in margins. */
-const SHORT_MARGINS = 4;
-/** Tracks that meet in more places run along the same roads, and hardly any latitude would be left out. */
+/** Halves of edges that are no longer than so many buffers are not halved again. */
+const SHORT_BUFFERS = 4;
+/** Polylines that meet more often run along the same roads, and hardly any latitude would be left out. */
 const BANDS_MAX = 10_000;
-/** Pairs of edges and of their parts: every edge of the longest tracks with every other one, and a million halves. */
+/** Pairs of edges and of their parts: every edge of the longest polylines with every other one, and a million halves. */
 const PAIRS_MAX = 5_000_000;
 const PAIRS_PER_STEP = 4_096;
-/** Less than a degree of latitude, and of longitude at the equator, has anywhere. */
+/** Less than the length of any degree of latitude, and of longitude at the equator. */
 const METRES_PER_DEGREE = 110_500;
 
 /**
- * The latitudes where two tracks may have something in common: ascending and apart. Two long tracks often meet in a few
- * places, which slices over all of their latitudes would be too thick for. Edges whose boxes meet are halved until they
- * are short or apart.
+ * The latitudes where two polylines may have something in common: ascending and apart. Two long ones often meet only a
+ * few times, and slices over all of their latitudes would be too thick there. Edges whose boxes meet are halved until
+ * they are short or apart.
  */
-export function* trackBands(a: Polyline, b: Polyline): Steps<readonly Band[]> {
+export function* commonBands(a: Polyline, b: Polyline): Steps<readonly Band[]> {
   const linesA = linesOf(a);
   const linesB = linesOf(b);
-  const marginLat = (a.bufferM + b.bufferM) / METRES_PER_DEGREE;
-  const short = (SHORT_MARGINS * Math.min(a.bufferM, b.bufferM)) / METRES_PER_DEGREE;
+  const bufferLat = (a.bufferM + b.bufferM) / METRES_PER_DEGREE;
+  const short = (SHORT_BUFFERS * Math.min(a.bufferM, b.bufferM)) / METRES_PER_DEGREE;
   const bands: Band[] = [];
   const waiting: [Line, Line][] = [];
   let pairs = 0;
@@ -198,7 +188,7 @@ export function* trackBands(a: Polyline, b: Polyline): Steps<readonly Band[]> {
       waiting.push([lineA, lineB]);
       for (let pair = waiting.pop(); pair !== undefined; pair = waiting.pop()) {
         if (++pairs % PAIRS_PER_STEP === 0) yield;
-        const band = commonBand(...pair, marginLat);
+        const band = commonBand(...pair, bufferLat);
         if (band === null) continue;
         const [first, second] = pair;
         const [lengthA, lengthB] = [lengthOf(first), lengthOf(second)];
@@ -212,16 +202,16 @@ export function* trackBands(a: Polyline, b: Polyline): Steps<readonly Band[]> {
   return merged(bands);
 }
 
-/** The latitudes that the margins of two lines have in common; null where their boxes are apart. */
-function commonBand(a: Line, b: Line, marginLat: number): Band | null {
-  const south = Math.max(Math.min(a.latA, a.latB), Math.min(b.latA, b.latB)) - marginLat;
-  const north = Math.min(Math.max(a.latA, a.latB), Math.max(b.latA, b.latB)) + marginLat;
+/** The latitudes that the buffers of two lines have in common; null where their boxes are apart. */
+function commonBand(a: Line, b: Line, bufferLat: number): Band | null {
+  const south = Math.max(Math.min(a.latA, a.latB), Math.min(b.latA, b.latB)) - bufferLat;
+  const north = Math.min(Math.max(a.latA, a.latB), Math.max(b.latA, b.latB)) + bufferLat;
   if (south >= north) return null;
   const halves = (Math.abs(a.lngA - a.lngB) + Math.abs(b.lngA - b.lngB)) / 2;
   const between = (a.lngA + a.lngB - b.lngA - b.lngB) / 2;
   const gap = Math.abs(between - 360 * Math.round(between / 360)) - halves;
   const shrink = Math.cos(Math.max(Math.abs(south), Math.abs(north)) * RADIANS_PER_DEGREE);
-  return gap * shrink > marginLat ? null : [south, north];
+  return gap * shrink > bufferLat ? null : [south, north];
 }
 
 /** The longer side of its box, in degrees. */

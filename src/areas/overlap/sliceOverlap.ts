@@ -1,11 +1,15 @@
-import { RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
+import { circleBounds } from '../../geo/bounds.ts';
+import { distanceM } from '../../geo/distance.ts';
+import { parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
+import type { Circle } from '../area.ts';
+import type { PlanarRing } from './polygonOverlap.ts';
 
 /** Slices within the smaller detail of the two shapes. */
 const SLICES_PER_DETAIL = 16;
 const LEAST_SLICES = 1_024;
 const MOST_SLICES = 40_000;
-/** A slice of two tracks of 2 000 edges takes half a millisecond. */
+/** A slice of two polylines of 2 000 edges takes half a millisecond. */
 const SLICES_PER_STEP = 4;
 const METRES_PER_DEGREE = 111_000;
 
@@ -16,15 +20,15 @@ const METRES_PER_DEGREE = 111_000;
  * details of the shapes. `bands`: the shapes have nothing in common outside of these latitudes.
  */
 export function* sliceOverlapM2(a: Slices, b: Slices, bands: readonly Band[] = EVERYWHERE): Steps<number> {
-  const stretches = stretchesOf(a, b, bands);
-  const height = stretches.reduce((sum, [south, north]) => sum + north - south, 0);
+  const ranges = rangesOf(a, b, bands);
+  const height = ranges.reduce((sum, [south, north]) => sum + north - south, 0);
   const wanted = Math.ceil(
     ((height * METRES_PER_DEGREE) / Math.min(a.detailM, b.detailM)) * SLICES_PER_DETAIL,
   );
   const thickest = height / Math.min(MOST_SLICES, Math.max(LEAST_SLICES, wanted));
   let areaM2 = 0;
-  for (const [south, north] of stretches) {
-    // Rounding must not add a slice to a stretch of all latitudes.
+  for (const [south, north] of ranges) {
+    // Rounding must not add a slice to a range of all latitudes.
     const count = Math.max(1, Math.ceil((north - south) / thickest - 1e-9));
     const step = (north - south) / count;
     for (let n = 0; n < count; n++) {
@@ -40,9 +44,9 @@ export function* sliceOverlapM2(a: Slices, b: Slices, bands: readonly Band[] = E
 }
 
 /** The latitudes of both shapes within the bands, divided at their breaks. */
-function stretchesOf(a: Slices, b: Slices, bands: readonly Band[]): Band[] {
+function rangesOf(a: Slices, b: Slices, bands: readonly Band[]): Band[] {
   const breaks = [...a.breaks, ...b.breaks].sort((first, second) => first - second);
-  const stretches: Band[] = [];
+  const ranges: Band[] = [];
   let next = 0;
   for (const band of bands) {
     let south = Math.max(a.south, b.south, band[0]);
@@ -50,12 +54,12 @@ function stretchesOf(a: Slices, b: Slices, bands: readonly Band[]): Band[] {
     if (south >= north) continue;
     for (; next < breaks.length && breaks[next]! < north; next++) {
       if (breaks[next]! <= south) continue;
-      stretches.push([south, breaks[next]!]);
+      ranges.push([south, breaks[next]!]);
       south = breaks[next]!;
     }
-    stretches.push([south, north]);
+    ranges.push([south, north]);
   }
-  return stretches;
+  return ranges;
 }
 
 /** Latitudes, from south to north. */
@@ -71,7 +75,7 @@ type Intervals = readonly number[];
 
 /** A shape as its intersections with parallels. */
 export interface Slices {
-  /** Degrees. Nothing of the shape lies outside. */
+  /** Degrees: the whole shape is between them. */
   readonly south: number;
   readonly north: number;
   /** Metres. The shape has no detail that is much smaller; slices are taken several to this height. */
@@ -80,6 +84,92 @@ export interface Slices {
   readonly breaks: readonly number[];
   /** The intersection with the parallel `lat`, which rises from call to call. */
   at(lat: number): Intervals;
+}
+
+/** Slices of a polygon as high as its mean edge, but not countless ones. */
+const LEAST_DETAIL_SHARE = 1 / 500;
+
+/** A polygon, its edges straight in longitude and latitude. */
+export function polygonSlices({ lngs, lats }: PlanarRing): Slices {
+  const south = Math.min(...lats);
+  const north = Math.max(...lats);
+  // Edges by their southern ends, to be taken up as the parallel rises.
+  const edges = lngs
+    .slice(1)
+    .map((_, n) => (lats[n]! <= lats[n + 1]! ? [n, n + 1] : [n + 1, n]) as [number, number])
+    .filter(([low, high]) => lats[low] !== lats[high])
+    .sort(([a], [b]) => lats[a]! - lats[b]!);
+  let next = 0;
+  let active: [number, number][] = [];
+  return {
+    south,
+    north,
+    detailM: (north - south) * METRES_PER_DEGREE * LEAST_DETAIL_SHARE,
+    breaks: [],
+    at: (lat) => {
+      active = active.filter(([, high]) => lats[high]! > lat);
+      for (; next < edges.length && lats[edges[next]![0]]! <= lat; next++) {
+        if (lats[edges[next]![1]]! > lat) active.push(edges[next]!);
+      }
+      const crossings = active.map(([low, high]) => {
+        const share = (lat - lats[low]!) / (lats[high]! - lats[low]!);
+        return lngs[low]! + share * (lngs[high]! - lngs[low]!);
+      });
+      return crossings.sort((a, b) => a - b);
+    },
+  };
+}
+
+/** The half width is found to this share of the radius. */
+const TOLERANCE_SHARE = 1e-7;
+const MAX_STEPS = 60;
+
+/** A circle or point: all positions within its radius by geodesic distance. */
+export function circleSlices({ center, radiusM }: Circle): Slices {
+  const { south, north } = circleBounds(center, radiusM);
+  return {
+    south,
+    north,
+    detailM: radiusM / 4,
+    breaks: [],
+    at: (lat) => {
+      const half = halfWidthDegrees(center.lat, radiusM, lat);
+      return half === 0 ? [] : [center.lng - half, center.lng + half];
+    },
+  };
+}
+
+/**
+ * How far east of the centre's meridian the circle meets a parallel, 0 to 180 degrees: by false position (the Illinois
+ * rule), from a first guess on the plane.
+ */
+function halfWidthDegrees(centerLat: number, radiusM: number, lat: number): number {
+  const excessM = (dLng: number) => distanceM(centerLat, 0, lat, dLng) - radiusM;
+  let low = 0;
+  let lowM = excessM(low);
+  if (lowM >= 0) return 0;
+  let high = 180;
+  let highM = excessM(high);
+  if (highM <= 0) return 180;
+  // A right triangle of the plane has the radius and the way along the meridian.
+  const alongM = Math.sqrt(radiusM * radiusM - (lowM + radiusM) ** 2);
+  const perDegreeM = Math.max(parallelRadiusM(lat) * RADIANS_PER_DEGREE, Number.MIN_VALUE);
+  let guess = Math.min(alongM / perDegreeM, 179);
+  for (let step = 0; step < MAX_STEPS; step++) {
+    const missM = excessM(guess);
+    if (Math.abs(missM) <= TOLERANCE_SHARE * radiusM) return guess;
+    if (missM < 0) {
+      low = guess;
+      lowM = missM;
+      highM /= 2;
+    } else {
+      high = guess;
+      highM = missM;
+      lowM /= 2;
+    }
+    guess = low + ((high - low) * lowM) / (lowM - highM);
+  }
+  return guess;
 }
 
 /** Sorts pairs by their west ends and joins those that meet. */

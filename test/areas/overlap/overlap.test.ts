@@ -221,7 +221,7 @@ describe('the ways to measure an overlap', () => {
         polygon(...anyStar(lat + between(-size, size), wrapped(lng + between(-size, size)), size)),
       );
       assert.ok(a.polygon !== null && b.polygon !== null);
-      const clipped = clipOverlapM2(a.polygon.ring, b.polygon.ring);
+      const clipped = clipOverlapM2(a.polygon.planar, b.polygon.planar);
       const sliced = inOneGo(sliceOverlapM2(a.slices(), b.slices()));
       const summed = inOneGo(ringOverlapM2(a.polygon.edges(), b.polygon.edges()));
       assert.ok(clipped !== null, `run ${run}`);
