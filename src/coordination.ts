@@ -1,13 +1,13 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { type DeliverySchedule, LocalDeliverySchedule } from './redis/deliverySchedule.ts';
-import { LocalRateLimiter } from './redis/localRateLimiter.ts';
-import type { RateLimiter, RateLimits } from './redis/rateLimiter.ts';
-import { connectRedis, whenReady } from './redis/redisConnection.ts';
-import { RedisDeliverySchedule } from './redis/redisDeliverySchedule.ts';
-import { redisKeys } from './redis/redisKeys.ts';
+import {
+  type DeliverySchedule,
+  LocalDeliverySchedule,
+  RedisDeliverySchedule,
+} from './redis/deliverySchedule.ts';
+import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
+import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
 import { RedisNotifier } from './redis/redisNotifier.ts';
-import { RedisPort } from './redis/redisPort.ts';
 import { RedisRateLimiter } from './redis/redisRateLimiter.ts';
 import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './redis/worldVersions.ts';
 

@@ -1,9 +1,7 @@
 import { selectInstanceId } from '../changelog/database.sql.ts';
 import type { VersionPublisher } from '../changelog/writeWorlds.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { connectRedis, whenReady } from '../redis/redisConnection.ts';
-import { redisKeys } from '../redis/redisKeys.ts';
-import { RedisPort } from '../redis/redisPort.ts';
+import { connectRedis, RedisPort, redisKeys, whenReady } from '../redis/redisConnection.ts';
 import { RedisWorldVersions } from '../redis/worldVersions.ts';
 
 /** Where a command publishes the versions of the worlds that it changes. */

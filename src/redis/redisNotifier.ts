@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
-import type { RedisPort } from './redisPort.ts';
+import type { RedisPort } from './redisConnection.ts';
 
 export type NotifierEvent =
   /** The other pods were not notified. They poll the change log anyway. */

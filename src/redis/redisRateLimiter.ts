@@ -1,18 +1,17 @@
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts';
 import { invariant } from '../lib/invariant.ts';
-import { LocalRateLimiter } from './localRateLimiter.ts';
 import {
   LIMITED,
   type LimitRequest,
   type LimitVerdict,
+  LocalRateLimiter,
   PASS,
   type RateLimiter,
   type RateLimiterOptions,
   type StaleWorld,
   UNVERIFIED,
 } from './rateLimiter.ts';
-import type { RedisKeys } from './redisKeys.ts';
-import { luaScript, type RedisPort } from './redisPort.ts';
+import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts';
 
 export interface RedisRateLimiterOptions extends RateLimiterOptions {
   /**

@@ -1,6 +1,5 @@
 import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts';
-import type { RedisKeys } from './redisKeys.ts';
-import { luaScript, type RedisPort } from './redisPort.ts';
+import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts';
 
 /**
  * Publishes the newest version of a world to all pods, so that none answers from older memory. Every method resolves to

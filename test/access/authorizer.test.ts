@@ -15,8 +15,12 @@ import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { MINUTE_MS } from '../../src/lib/durations.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { Statement } from '../../src/postgres/statement.ts';
-import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
-import type { LimitRequest, LimitVerdict, RateLimiter } from '../../src/redis/rateLimiter.ts';
+import {
+  type LimitRequest,
+  type LimitVerdict,
+  LocalRateLimiter,
+  type RateLimiter,
+} from '../../src/redis/rateLimiter.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const KEY = `fk_${'k'.repeat(43)}`;

@@ -7,7 +7,7 @@ import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import { deletePod, upsertPod } from '../../src/changelog/pods.sql.ts';
 import type { Env } from '../../src/config.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { redisKeys } from '../../src/redis/redisKeys.ts';
+import { redisKeys } from '../../src/redis/redisConnection.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { type FleetRun, runFleet } from './runFleet.ts';

@@ -12,7 +12,7 @@ import { Ingest } from '../../src/ingest/ingest.ts';
 import { type Clock, systemClock } from '../../src/lib/clock.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
+import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import type { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
 import type { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';

@@ -3,10 +3,12 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { HOUR_MS } from '../../src/lib/durations.ts';
-import { type DeliverySchedule, LocalDeliverySchedule } from '../../src/redis/deliverySchedule.ts';
-import { RedisDeliverySchedule } from '../../src/redis/redisDeliverySchedule.ts';
-import { redisKeys } from '../../src/redis/redisKeys.ts';
-import { RedisPort } from '../../src/redis/redisPort.ts';
+import {
+  type DeliverySchedule,
+  LocalDeliverySchedule,
+  RedisDeliverySchedule,
+} from '../../src/redis/deliverySchedule.ts';
+import { RedisPort, redisKeys } from '../../src/redis/redisConnection.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
 

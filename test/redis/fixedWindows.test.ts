@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { FixedWindows } from '../../src/redis/localRateLimiter.ts';
+import { FixedWindows } from '../../src/redis/rateLimiter.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts';
-import { LocalRateLimiter } from '../../src/redis/localRateLimiter.ts';
+import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import { runs } from '../support/torture.ts';
 import { asks } from './pod.ts';
 import { rateLimiterContract } from './rateLimiterContract.ts';

@@ -3,9 +3,14 @@ import type { TestContext } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import type { LimitRequest, RateLimits } from '../../src/redis/rateLimiter.ts';
-import { type ConnectionLog, connectRedis } from '../../src/redis/redisConnection.ts';
-import { type RedisKeys, redisKeys } from '../../src/redis/redisKeys.ts';
-import { type RedisEvent, RedisPort } from '../../src/redis/redisPort.ts';
+import {
+  type ConnectionLog,
+  connectRedis,
+  type RedisEvent,
+  type RedisKeys,
+  RedisPort,
+  redisKeys,
+} from '../../src/redis/redisConnection.ts';
 import { RedisRateLimiter } from '../../src/redis/redisRateLimiter.ts';
 import { RedisWorldVersions } from '../../src/redis/worldVersions.ts';
 import { patienceMs } from '../support/patience.ts';

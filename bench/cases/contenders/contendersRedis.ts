@@ -1,8 +1,6 @@
 import type { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
-import { connectRedis, whenReady } from '../../../src/redis/redisConnection.ts';
-import { redisKeys } from '../../../src/redis/redisKeys.ts';
-import { RedisPort } from '../../../src/redis/redisPort.ts';
+import { connectRedis, RedisPort, redisKeys, whenReady } from '../../../src/redis/redisConnection.ts';
 import { RedisRateLimiter } from '../../../src/redis/redisRateLimiter.ts';
 import { findRedisServer, startRedis } from '../../../test/support/redis.ts';
 import type { BenchCase, Row } from '../../benchCase.ts';
