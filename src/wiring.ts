@@ -15,7 +15,7 @@ import { openPod, type Pod } from './pod.ts';
 import { createDeliveries, type PodDeliveries } from './podDeliveries.ts';
 import { createReaders } from './podReaders.ts';
 import { createApiServer, createIngestServer } from './podServers.ts';
-import { listen as listenTo } from './postgres/listen.ts';
+import { listen as listenTo } from './postgres/connections.ts';
 import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
 import { STEP_LIMIT_MS, Teardown } from './teardown.ts';
 

@@ -1,8 +1,7 @@
 import { numbers } from '../geo/edgeIndex.ts';
 import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/invariant.ts';
-import type { CopiedRow } from '../postgres/copiedRow.ts';
-import { copyRows } from '../postgres/copyRows.ts';
+import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
 import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';

@@ -6,7 +6,7 @@ import { FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
-import type { ServerKnowledge } from '../postgres/serverEntry.ts';
+import type { ServerKnowledge } from '../postgres/connection.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 import { type Followed, followPositions, followWrites, type Memory } from './applyChanges.ts';

@@ -1,5 +1,4 @@
-import type { CopiedRow } from '../postgres/copiedRow.ts';
-import { copyRows } from '../postgres/copyRows.ts';
+import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, integers } from '../postgres/sqlText.ts';
 import type { DeviceFields, LatestPosition, Motion } from './device.ts';

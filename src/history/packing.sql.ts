@@ -1,6 +1,6 @@
 import type { Bounds } from '../geo/bounds.ts';
 import { DAY_MS } from '../lib/durations.ts';
-import { CopiedRow } from '../postgres/copiedRow.ts';
+import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers } from '../postgres/sqlText.ts';
 import type { PackedBlob } from './codec/packedBlob.ts';

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../lib/durations.ts';
-import { CopiedRow } from '../postgres/copiedRow.ts';
+import { CopiedRow } from '../postgres/copyRows.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';

@@ -1,8 +1,7 @@
 import { decodeStays, encodeStays, type Stay } from '../devices/stays/stays.ts';
 import { invariant } from '../lib/invariant.ts';
-import { rowSlices } from '../postgres/rowSlices.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 

@@ -6,9 +6,8 @@ import {
   type TimedPosition,
 } from '../history/packedPoints.sql.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
-import { rowSlices } from '../postgres/rowSlices.ts';
 import type { Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
 
 /** A point as it is stored: parsed, its device known, its speed decided. */
 export interface StoredFix {

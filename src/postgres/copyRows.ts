@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { CopiedRow } from './copiedRow.ts';
+import { invariant } from '../lib/invariant.ts';
 import type { Tx } from './sql.ts';
 import type { SqlText } from './sqlText.ts';
 
@@ -28,3 +28,205 @@ export async function copyRows<T>(
 
 /** A pod keeps answering while it reloads: a request waits at most this long plus the work on one batch. */
 const TURN_MS = 2;
+
+/** "PGCOPY\n\xff\r\n\0". After it come flags and the length of an extension, which Postgres does not use so far. */
+const SIGNATURE = Buffer.from('5047434f50590aff0d0a00', 'hex');
+const HEADER_BYTES = SIGNATURE.length + 8;
+/** At the end of the copy, in place of the number of columns of a row. */
+const TRAILER = -1;
+const INITIAL_BUFFER_BYTES = 2 ** 16;
+const NULL_LENGTH = -1;
+const TWO_32 = 2 ** 32;
+/** Postgres counts microseconds from 2000-01-01 UTC. */
+const POSTGRES_EPOCH_MS = Date.UTC(2000, 0, 1);
+const MICROSECONDS_PER_MS = 1_000;
+
+/**
+ * Reads the rows of a `copy … to stdout (format binary)` one after the other (Postgres' manual, COPY, "Binary Format").
+ * Numbers and times are not converted to text and back, so it is six times as fast as a select.
+ *
+ * `feed` adds bytes, in pieces of any length. `next` goes to the next complete row. Then its columns are read from left
+ * to right, each by the method of its type. Equal interned strings and arrays are the same object.
+ */
+export class CopiedRow {
+  /** The bytes from `#end` to `#filled` were fed and not read yet. The buffer is used again. */
+  #bytes = Buffer.allocUnsafeSlow(INITIAL_BUFFER_BYTES);
+  #view = new DataView(this.#bytes.buffer);
+  #filled = 0;
+  #at = 0;
+  /** The end of the current row, where the next one begins. */
+  #end = 0;
+  #isOpen = false;
+  readonly #internedArrays = new Map<string, readonly string[]>();
+  readonly #internedTexts = new Map<string, string>();
+
+  feed(bytes: Buffer): void {
+    const rest = this.#filled - this.#end;
+    let buffer = this.#bytes;
+    if (rest + bytes.length > buffer.length) {
+      buffer = Buffer.allocUnsafeSlow(2 * (rest + bytes.length));
+      this.#view = new DataView(buffer.buffer);
+    }
+    this.#bytes.copy(buffer, 0, this.#end, this.#filled);
+    this.#bytes = buffer;
+    bytes.copy(buffer, rest);
+    this.#filled = rest + bytes.length;
+    this.#end = 0;
+  }
+
+  /** False when no complete row is left: feed more bytes, unless that was the last row. */
+  next(): boolean {
+    if (!this.#isOpen && !this.#open()) return false;
+    const view = this.#view;
+    let at = this.#end + 2;
+    if (at > this.#filled) return false;
+    const columns = view.getInt16(this.#end);
+    if (columns === TRAILER) return false;
+    for (let column = 0; column < columns; column++) {
+      if (at + 4 > this.#filled) return false;
+      at += 4 + Math.max(0, view.getInt32(at));
+    }
+    if (at > this.#filled) return false;
+    this.#at = this.#end + 2;
+    this.#end = at;
+    return true;
+  }
+
+  /** Reads an int8; exact up to 2^53. */
+  int8(): number {
+    const at = this.#value(8);
+    return this.#view.getInt32(at) * TWO_32 + this.#view.getUint32(at + 4);
+  }
+
+  int4(): number {
+    return this.#view.getInt32(this.#value(4));
+  }
+
+  /** Reads an xid: the lower 32 bits of a transaction id. */
+  xid(): number {
+    return this.#view.getUint32(this.#value(4));
+  }
+
+  boolOrNull(): boolean | null {
+    return this.#isNull() ? null : this.#bytes[this.#value(1)] === 1;
+  }
+
+  float8(): number {
+    return this.#view.getFloat64(this.#value(8));
+  }
+
+  /** Reads a timestamptz as epoch ms, rounded down. */
+  timestampMs(): number {
+    return POSTGRES_EPOCH_MS + Math.floor(this.int8() / MICROSECONDS_PER_MS);
+  }
+
+  text(): string {
+    const length = this.#length();
+    return this.#bytes.toString('utf8', this.#at - length, this.#at);
+  }
+
+  /** Text with few different values in a fleet, such as a model or a colour. */
+  internedText(): string {
+    return interned(this.#internedTexts, this.text(), (text) => text);
+  }
+
+  /** Reads a one-dimensional text[] without nulls. */
+  internedTexts(): readonly string[] {
+    const length = this.#length();
+    const start = this.#at - length;
+    return interned(this.#internedArrays, this.#bytes.toString('latin1', start, this.#at), () =>
+      this.#elements(start),
+    );
+  }
+
+  /** Reads a bytea as a view that is valid until the next `feed`. */
+  bytes(): Uint8Array {
+    const length = this.#length();
+    return this.#bytes.subarray(this.#at - length, this.#at);
+  }
+
+  float8OrNull(): number | null {
+    return this.#isNull() ? null : this.float8();
+  }
+
+  timestampMsOrNull(): number | null {
+    return this.#isNull() ? null : this.timestampMs();
+  }
+
+  textOrNull(): string | null {
+    return this.#isNull() ? null : this.text();
+  }
+
+  internedTextOrNull(): string | null {
+    return this.#isNull() ? null : this.internedText();
+  }
+
+  /** Skips columns that are null. */
+  skipNulls(columns: number): void {
+    for (let column = 0; column < columns; column++) invariant(this.#isNull(), 'a skipped column is null');
+  }
+
+  #open(): boolean {
+    if (this.#filled < HEADER_BYTES) return false;
+    const { length } = SIGNATURE;
+    invariant(
+      this.#bytes.subarray(0, length).equals(SIGNATURE),
+      'Postgres sent something else than a binary copy',
+    );
+    const extension = this.#view.getInt32(length + 4);
+    if (this.#filled < HEADER_BYTES + extension) return false;
+    this.#end = HEADER_BYTES + extension;
+    this.#isOpen = true;
+    return true;
+  }
+
+  /** Skips the column if it is null. */
+  #isNull(): boolean {
+    if (this.#view.getInt32(this.#at) !== NULL_LENGTH) return false;
+    this.#at += 4;
+    return true;
+  }
+
+  /** Skips the column and returns where its value begins. */
+  #value(bytes: number): number {
+    invariant(this.#length() === bytes, 'a copied column has another type than the one it is read as');
+    return this.#at - bytes;
+  }
+
+  /** Skips the column and returns its length. */
+  #length(): number {
+    const length = this.#view.getInt32(this.#at);
+    invariant(
+      length >= 0 && this.#at + 4 + length <= this.#end,
+      'a copied column is read that does not exist',
+    );
+    this.#at += 4 + length;
+    return length;
+  }
+
+  /** An array: dimensions, flags and type of the elements; length and first index of each dimension; the elements. */
+  #elements(start: number): readonly string[] {
+    const view = this.#view;
+    if (view.getInt32(start) === 0) return [];
+    const elements: string[] = [];
+    let at = start + 20;
+    for (let left = view.getInt32(start + 12); left > 0; left--) {
+      const length = view.getInt32(at);
+      at += 4 + length;
+      elements.push(this.#bytes.toString('utf8', at - length, at));
+    }
+    return elements;
+  }
+}
+
+/** With more different values than this, interning gains little. */
+const MAX_INTERNED = 10_000;
+
+function interned<T>(known: Map<string, T>, key: string, make: (key: string) => T): T {
+  let value = known.get(key);
+  if (value === undefined) {
+    value = make(key);
+    if (known.size < MAX_INTERNED) known.set(key, value);
+  }
+  return value;
+}

@@ -10,8 +10,7 @@ import {
   withClient,
 } from './connection.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
-import type { SqlText } from './sqlText.ts';
-import { type Rows, type Run, Statement } from './statement.ts';
+import { type Rows, type Run, type SqlText, Statement } from './sqlText.ts';
 
 /**
  * A statement as a tagged template: sql`select … where id = ${id}`. Values become parameters. A statement inside a

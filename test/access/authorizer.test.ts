@@ -14,7 +14,7 @@ import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { DeadlineExceeded } from '../../src/lib/deadline.ts';
 import { MINUTE_MS } from '../../src/lib/durations.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
-import { Statement } from '../../src/postgres/statement.ts';
+import { Statement } from '../../src/postgres/sqlText.ts';
 import {
   type LimitRequest,
   type LimitVerdict,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import { invariant } from '../../src/lib/invariant.ts';
-import { findUnprivilegedAccount } from '../../src/postgres/embedded/account.ts';
+import { findUnprivilegedAccount } from '../../src/postgres/embedded/dataFolder.ts';
 import { spawnWatched } from '../../src/postgres/embedded/watchdog.ts';
 import { checkDescribed } from '../support/http/describedAnswer.ts';
 import { findFreePort } from '../support/ports.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CopiedRow } from '../../src/postgres/copiedRow.ts';
-import { copyRows } from '../../src/postgres/copyRows.ts';
+import { CopiedRow, copyRows } from '../../src/postgres/copyRows.ts';
 import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
 import { isUnavailable, sqlState } from '../../src/postgres/sqlErrors.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';

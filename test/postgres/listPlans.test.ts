@@ -5,7 +5,7 @@ import { advanceEventParts, EventCuts } from '../../src/events/eventParts.sql.ts
 import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/events/fleetEvent.ts';
 import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { Statement } from '../../src/postgres/statement.ts';
+import { Statement } from '../../src/postgres/sqlText.ts';
 import { selectDeadLetters, selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
 import type { DeliveryStatus } from '../../src/webhooks/delivery/transition.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

@@ -3,8 +3,7 @@ import { chmod, constants, copyFile, mkdir, readdir, readFile, rename, rm, symli
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
 import { hasCode } from '../../lib/hasCode.ts';
-import { type Account, runsQuietly } from './account.ts';
-import { type DataFolder, exists, makePlaces } from './dataFolder.ts';
+import { type Account, type DataFolder, exists, makePlaces, runsQuietly } from './dataFolder.ts';
 
 /** Paths of the two programs, which the account of the cluster can run. */
 export interface Binaries {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { hasCode } from '../../lib/hasCode.ts';
-import type { Account } from './account.ts';
+import type { Account } from './dataFolder.ts';
 
 const GRACE_SECONDS = 10;
 

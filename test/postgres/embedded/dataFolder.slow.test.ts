@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { chown, cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { canEnter, findUnprivilegedAccount } from '../../../src/postgres/embedded/account.ts';
-import { exists } from '../../../src/postgres/embedded/dataFolder.ts';
+import { canEnter, exists, findUnprivilegedAccount } from '../../../src/postgres/embedded/dataFolder.ts';
 import { makeDataDir, makeProjectDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import {
   type HolderAnswer,

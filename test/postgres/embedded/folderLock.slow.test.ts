@@ -5,8 +5,12 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
-import { type FolderLock, lockFolder, readHolder } from '../../../src/postgres/embedded/folderLock.ts';
-import { thisProcess } from '../../../src/postgres/embedded/process.ts';
+import {
+  type FolderLock,
+  lockFolder,
+  readHolder,
+  thisProcess,
+} from '../../../src/postgres/embedded/folderLock.ts';
 import { makeDataDir, removeDataDir } from '../../support/postgres/cluster.ts';
 import { eventually } from '../../support/postgres/embedded.ts';
 
