@@ -48,7 +48,7 @@ const MAX_KM = {
   name: 'max_km',
   in: 'query',
   required: false,
-  description: 'Only devices within so many kilometres.',
+  description: 'Only devices within this many kilometres.',
   schema: { type: 'number', minimum: 0, exclusiveMinimum: true },
   errorMessage: 'max_km must be a positive number',
 } as const satisfies Parameter & { errorMessage: string };
@@ -176,7 +176,7 @@ function maxKmOf(text: string | undefined): number | null | 'invalid' {
 export const NEAREST_BATCH_SCHEMAS = {
   NearestBatchInput: batchInput({
     limit: integer(`As in the single route: ${NEAREST_LIMIT.min} to ${NEAREST_LIMIT.max}, 1 without it.`),
-    max_km: nullable(number('Only devices within so many kilometres.', { minimum: 0 })),
+    max_km: nullable(number('Only devices within this many kilometres.', { minimum: 0 })),
   }),
   NearestBatchItem: batchItem('devices', list(ref('NearDevice')), [
     'COORDINATES_REQUIRED',
