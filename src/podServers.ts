@@ -1,9 +1,8 @@
 import type { Server } from 'node:http';
 import type { Express } from 'express';
 import { Authorizer, TRUST_MEMORY_MS } from './access/authorizer.ts';
-import { IngestTokens } from './access/ingestTokens.ts';
 import { KeyUse } from './access/keyUse.ts';
-import { SenderAuthorizer } from './access/senderAuthorizer.ts';
+import { IngestTokens, SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { SessionAuthorizer } from './access/sessionAuthorizer.ts';
 import { describeApi } from './apiDescription.ts';
 import { apiRoutes } from './apiRoutes.ts';

@@ -1,5 +1,5 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../../src/access/apiKey.ts';
+import { fingerprint, newKey, prefix } from '../../src/access/credentials.ts';
 import { insertKey } from '../../src/access/keys.sql.ts';
 import { SCOPES } from '../../src/access/scopes.ts';
 import { type AreaDefinition, areaMeasures } from '../../src/areas/area.ts';

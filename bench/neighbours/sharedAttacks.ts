@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { newKey } from '../../src/access/apiKey.ts';
+import { newKey } from '../../src/access/credentials.ts';
 import { OFFSET_MAX } from '../../src/http/parameters.ts';
 import { type Attack, type Attacker, accountOf, atOnce, headersOf, inTurn, sized } from './attack.ts';
 import { featureText, multiPointText } from './featureTexts.ts';

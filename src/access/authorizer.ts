@@ -5,11 +5,10 @@ import { MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
-import type { ShownKey } from './apiKey.ts';
 import type { ClientAddress } from './clientAddress.ts';
-import type { Keyring } from './keyring.memory.ts';
-import type { KeyState } from './keyState.ts';
-import { selectKeyState } from './keyStates.sql.ts';
+import type { ShownKey } from './credentials.ts';
+import type { Keyring, KeyState } from './keyring.memory.ts';
+import { selectKeyState } from './keys.sql.ts';
 
 /** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
 export const TRUST_MEMORY_MS = MINUTE_MS;

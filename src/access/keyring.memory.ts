@@ -1,4 +1,5 @@
-import type { KeyState } from './keyState.ts';
+import type { Allowlist } from './cidrSet.ts';
+import type { ScopeMask } from './scopes.ts';
 
 /** How many keys are cached; the one loaded first is dropped first. */
 const KEYRING_MAX = 200_000;
@@ -60,4 +61,21 @@ export class Keyring {
   #notify(isDropped: IsDropped): void {
     for (const listener of this.#listeners) listener(isDropped);
   }
+}
+
+/** All that memory has of an API key: enough to decide on a call without a query. */
+export interface KeyState {
+  /** For a session, its negated id, so that it never equals the id of a key. */
+  readonly id: number;
+  readonly accountId: number;
+  /** The worlds it looks into: its account's first, then its organization's, if any. */
+  readonly worldIds: readonly number[];
+  readonly scopes: ScopeMask;
+  readonly allowlist: Allowlist;
+  readonly revoked: boolean;
+  readonly ownerActive: boolean;
+  /** How far back the owner's plan lets history be read. */
+  readonly historyDays: number;
+  /** When a session ends, in epoch milliseconds; not set for a key. */
+  readonly endsAtMs?: number;
 }

@@ -1,5 +1,9 @@
+import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
+import { parseAllowlist } from './cidrSet.ts';
+import type { KeyState } from './keyring.memory.ts';
+import { parseScopes } from './scopes.ts';
 
 export interface KeyDraft {
   readonly name: string | null;
@@ -65,4 +69,46 @@ export async function updateLastUsed(sql: Sql, ids: readonly number[]): Promise<
       select id from api_key where id = any(${arrayLiteral(ids)}::bigint[]) for no key update skip locked
     )
     update api_key k set last_used_at = clock_timestamp() from free where k.id = free.id`;
+}
+
+/** The key with this fingerprint (SHA-256, hex), with its owner's state and worlds; undefined when there is none. */
+export async function selectKeyState(sql: Sql, fingerprint: string): Promise<KeyState | undefined> {
+  const [row] = await sql<
+    {
+      id: number;
+      account_id: number;
+      account_world: number;
+      organization_world: number | null;
+      scopes: string[];
+      allowlist: string[];
+      revoked: boolean;
+      active: boolean;
+      history_days: number;
+    }[]
+  >`
+    select k.id, k.account_id, a.world_id as account_world, o.world_id as organization_world, k.scopes, k.allowlist,
+           k.revoked_at is not null as revoked, a.active, p.history_days
+    from api_key k
+    join account a on a.id = k.account_id
+    join plan p on p.name = a.plan
+    left join organization o on o.id = a.organization_id
+    where k.fingerprint = decode(${fingerprint}, 'hex')`.named('key_state');
+  if (row === undefined) return undefined;
+  const scopes = parseScopes(row.scopes);
+  const allowlist = parseAllowlist(row.allowlist);
+  invariant(
+    scopes.ok && allowlist.ok,
+    `key ${row.id} is stored with scopes or an allowlist that cannot be read`,
+  );
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    worldIds:
+      row.organization_world === null ? [row.account_world] : [row.account_world, row.organization_world],
+    scopes: scopes.value,
+    allowlist: allowlist.value,
+    revoked: row.revoked,
+    ownerActive: row.active,
+    historyDays: row.history_days,
+  };
 }

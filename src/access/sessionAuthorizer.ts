@@ -1,12 +1,13 @@
 import { withDeadline } from '../lib/deadline.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { LimitRequest, LimitVerdict, RateLimiter } from '../redis/rateLimiter.ts';
-import { fingerprint } from './apiKey.ts';
 import type { AccessDecision, Authorizer } from './authorizer.ts';
+import { Allowlist, CidrSet } from './cidrSet.ts';
 import type { ClientAddress } from './clientAddress.ts';
-import { NOBODY, sessionCaller } from './sessionCaller.ts';
-import { selectSession } from './sessions.sql.ts';
-import { bearerToken } from './sessionToken.ts';
+import { bearerToken, fingerprint } from './credentials.ts';
+import type { KeyState } from './keyring.memory.ts';
+import { ANYBODY, SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
+import { type SessionState, selectSession } from './sessions.sql.ts';
 
 /** A call waits this long for Postgres to find its session. */
 const LOOK_UP_DEADLINE_MS = 2_000;
@@ -66,3 +67,29 @@ export class SessionAuthorizer {
 }
 
 const REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };
+
+const EVERYWHERE = new Allowlist(new CidrSet([]));
+
+/** A session as the routes see a caller: it may do whatever a key can be allowed, and manages keys as well. */
+function sessionCaller(session: SessionState): KeyState {
+  return {
+    ...session,
+    id: -session.id,
+    scopes: SESSION_ONLY | scopeMask(...SCOPES),
+    allowlist: EVERYWHERE,
+    revoked: false,
+    ownerActive: true,
+  };
+}
+
+/** Who has yet to say who they are. Owns nothing, sees nothing. */
+export const NOBODY: KeyState = {
+  id: 0,
+  accountId: 0,
+  worldIds: [],
+  scopes: ANYBODY,
+  allowlist: EVERYWHERE,
+  revoked: false,
+  ownerActive: true,
+  historyDays: 0,
+};

@@ -1,11 +1,21 @@
 import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import type { SessionState } from './sessionCaller.ts';
 
 /** How long a session lives, counted from the login. */
 const LIFETIME_HOURS = 12;
 /** Sessions of one account at a time. A further login ends the oldest. */
 const MAX_PER_ACCOUNT = 50;
+
+/** What Postgres knows of a live session of an active account. */
+export interface SessionState {
+  readonly id: number;
+  readonly accountId: number;
+  /** Its account's world first, then its organization's, if any. */
+  readonly worldIds: readonly number[];
+  readonly historyDays: number;
+  /** Epoch milliseconds. */
+  readonly endsAtMs: number;
+}
 
 /**
  * Opens a session and returns when it ends (epoch milliseconds). Undefined when the account has been deactivated or its

@@ -6,7 +6,7 @@ import {
   type KeyObject,
   randomBytes,
 } from 'node:crypto';
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { type LogCursor, type ServerState, Snapshot } from '../changelog/logCursor.ts';
 import type { Clock } from '../lib/clock.ts';

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../changelog/logCursor.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { inOneGo, inTurns } from '../lib/workTurns.ts';
 import type { Cursors } from './cursors.ts';

@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { Snapshot } from '../changelog/logCursor.ts';
 import type { Clock } from '../lib/clock.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';

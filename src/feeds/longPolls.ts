@@ -1,5 +1,4 @@
-import type { Keyring } from '../access/keyring.memory.ts';
-import type { KeyState } from '../access/keyState.ts';
+import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import type { AppliedBy, AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import type { Novelty, WorldWatch } from '../changelog/worldWatch.memory.ts';
 import type { Clock } from '../lib/clock.ts';

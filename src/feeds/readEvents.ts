@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type ServerState, SNAPSHOT_MAX_BYTES, type Snapshot } from '../changelog/logCursor.ts';
 import type { EventCuts } from '../events/eventParts.sql.ts';

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Keyring } from '../access/keyring.memory.ts';
-import type { KeyState } from '../access/keyState.ts';
+import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';

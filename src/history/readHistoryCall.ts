@@ -1,4 +1,4 @@
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { Device } from '../devices/device.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { imeiError } from '../devices/imei.ts';

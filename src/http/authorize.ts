@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { readKey, type ShownKey } from '../access/apiKey.ts';
 import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
 import type { CidrSet } from '../access/cidrSet.ts';
 import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
-import type { KeyState } from '../access/keyState.ts';
+import { readKey, type ShownKey } from '../access/credentials.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import type { SessionAuthorizer } from '../access/sessionAuthorizer.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';

@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Express } from 'express';
 import { thenAtOnce } from '../access/authorizer.ts';
-import type { KeyState } from '../access/keyState.ts';
-import { NOBODY } from '../access/sessionCaller.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
+import { NOBODY } from '../access/sessionAuthorizer.ts';
 import type { Clock } from '../lib/clock.ts';
 import { DeadlineExceeded, OutOfTime, withDeadline } from '../lib/deadline.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';

@@ -1,5 +1,5 @@
 import type { ClientAddress } from '../access/clientAddress.ts';
-import type { KeyState } from '../access/keyState.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { WritePorts } from '../changelog/writeWorlds.ts';
 import type { JsonError } from '../lib/parseJson.ts';
 import type { Result } from '../lib/result.ts';

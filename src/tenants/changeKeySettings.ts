@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../access/apiKey.ts';
-import type { KeyState } from '../access/keyState.ts';
+import { fingerprint, newKey, prefix } from '../access/credentials.ts';
+import type { KeyState } from '../access/keyring.memory.ts';
 import { insertKey, revokeKey as updateRevoked } from '../access/keys.sql.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { KEY_LIMITS, type KeySettings } from './keyBody.ts';

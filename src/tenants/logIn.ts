@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { fingerprint } from '../access/apiKey.ts';
+import { fingerprint, newSessionToken } from '../access/credentials.ts';
 import { deleteSession, insertSession } from '../access/sessions.sql.ts';
-import { newSessionToken } from '../access/sessionToken.ts';
 import { FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { type Login, NOBODYS_PASSWORD, verifyPassword } from './credentials.ts';

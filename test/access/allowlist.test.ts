@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Allowlist, parseAllowlist } from '../../src/access/allowlist.ts';
+import { type Allowlist, parseAllowlist } from '../../src/access/cidrSet.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 
 function listOf(...entries: string[]): Allowlist {

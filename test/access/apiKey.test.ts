@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { fingerprint, newKey, prefix, readKey } from '../../src/access/apiKey.ts';
+import { fingerprint, newKey, prefix, readKey } from '../../src/access/credentials.ts';
 
 describe('newKey', () => {
   test('makes keys of the documented shape, never the same twice', () => {

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseAllowlist } from '../../src/access/allowlist.ts';
-import { fingerprint, readKey } from '../../src/access/apiKey.ts';
 import { type AccessDecision, Authorizer } from '../../src/access/authorizer.ts';
-import { CidrSet } from '../../src/access/cidrSet.ts';
+import { CidrSet, parseAllowlist } from '../../src/access/cidrSet.ts';
 import { clientAddress } from '../../src/access/clientAddress.ts';
+import { fingerprint, readKey } from '../../src/access/credentials.ts';
 import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
+import type { KeyState } from '../../src/access/keyring.memory.ts';
 import { Keyring } from '../../src/access/keyring.memory.ts';
-import type { KeyState } from '../../src/access/keyState.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type Allowlist, parseAllowlist } from '../../src/access/allowlist.ts';
 import { denialOf } from '../../src/access/authorizer.ts';
+import { type Allowlist, parseAllowlist } from '../../src/access/cidrSet.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
-import type { KeyState } from '../../src/access/keyState.ts';
+import type { KeyState } from '../../src/access/keyring.memory.ts';
 
 function allow(...entries: string[]): Allowlist {
   const parsed = parseAllowlist(entries);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { IngestTokens } from '../../src/access/ingestTokens.ts';
+import { IngestTokens } from '../../src/access/senderAuthorizer.ts';
 
 test('any of the tokens is known, and nothing else', () => {
   const tokens = new IngestTokens(['token-of-yesterday', 'token-of-tomorrow!']);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseAllowlist } from '../../src/access/allowlist.ts';
+import { parseAllowlist } from '../../src/access/cidrSet.ts';
+import type { KeyState } from '../../src/access/keyring.memory.ts';
 import { Keyring } from '../../src/access/keyring.memory.ts';
-import type { KeyState } from '../../src/access/keyState.ts';
 
 const allowlist = parseAllowlist([]);
 assert.ok(allowlist.ok);

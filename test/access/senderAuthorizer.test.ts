@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { IngestTokens } from '../../src/access/ingestTokens.ts';
-import { SenderAuthorizer, WRONG_TOKENS } from '../../src/access/senderAuthorizer.ts';
+import { IngestTokens, SenderAuthorizer, WRONG_TOKENS } from '../../src/access/senderAuthorizer.ts';
 
 const TOKEN = 'the-token-of-today';
 const OTHER = 'the-token-of-tomorrow';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, test } from 'node:test';
-import { newKey, readKey } from '../../src/access/apiKey.ts';
-import { bearerToken, newSessionToken } from '../../src/access/sessionToken.ts';
+import { bearerToken, newKey, newSessionToken, readKey } from '../../src/access/credentials.ts';
 
 const TOKEN = newSessionToken(randomBytes);
 

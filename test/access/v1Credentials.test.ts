@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
-import { fingerprint } from '../../src/access/apiKey.ts';
+import { fingerprint } from '../../src/access/credentials.ts';
 import { callApi, logIn, outcomeOf, PASSWORD, setPassword, tryLogIn } from '../support/http/application.ts';
 import { exchange, type RawReply, rawRequest } from '../support/http/http.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fingerprint } from '../../src/access/apiKey.ts';
+import { fingerprint } from '../../src/access/credentials.ts';
 import {
   BEHIND_PROXY,
   type CallOptions,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../../access/apiKey.ts';
+import { fingerprint, newKey, prefix } from '../../access/credentials.ts';
 import { insertKey } from '../../access/keys.sql.ts';
 import { SCOPES } from '../../access/scopes.ts';
 import { writeWorlds } from '../../changelog/writeWorlds.ts';

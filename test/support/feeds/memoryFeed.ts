@@ -1,5 +1,5 @@
 import { createSecretKey } from 'node:crypto';
-import type { KeyState } from '../../../src/access/keyState.ts';
+import type { KeyState } from '../../../src/access/keyring.memory.ts';
 import { AppliedTransactions, type LogFollower } from '../../../src/changelog/appliedTransactions.memory.ts';
 import { ServerStarts, Snapshot } from '../../../src/changelog/logCursor.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';

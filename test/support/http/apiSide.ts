@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { fingerprint, type ShownKey } from '../../../src/access/apiKey.ts';
 import type { AccessDecision, Authorizer } from '../../../src/access/authorizer.ts';
 import { CidrSet, type Network, parseNetwork } from '../../../src/access/cidrSet.ts';
 import type { ClientAddress } from '../../../src/access/clientAddress.ts';
+import { fingerprint, type ShownKey } from '../../../src/access/credentials.ts';
 import { scopeMask } from '../../../src/access/scopes.ts';
 import { areaMeasures } from '../../../src/areas/area.ts';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../../../src/access/apiKey.ts';
+import { fingerprint, newKey, prefix } from '../../../src/access/credentials.ts';
 import { insertKey } from '../../../src/access/keys.sql.ts';
 import { insertDevices } from '../../../src/devices/devices.sql.ts';
 import { openSql, type Tx } from '../../../src/postgres/sql.ts';

@@ -1,6 +1,5 @@
-import { Allowlist } from '../../../src/access/allowlist.ts';
-import { CidrSet } from '../../../src/access/cidrSet.ts';
-import type { KeyState } from '../../../src/access/keyState.ts';
+import { Allowlist, CidrSet } from '../../../src/access/cidrSet.ts';
+import type { KeyState } from '../../../src/access/keyring.memory.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
 import { readQuery } from '../../../src/http/query.ts';
