@@ -74,7 +74,7 @@ export function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Re
 
 function probesOf({ follower, writeTrial, coordination }: Pod): Probes {
   return {
-    loaded: () => follower.loaded,
+    loaded: () => follower.applied.isLoaded,
     canAnswer: () => follower.applied.heldLagMs() <= TRUST_MEMORY_MS,
     degradations: () => [
       ...follower.degradations(),

@@ -33,6 +33,11 @@ export class AppliedTransactions {
     this.#clock = clock;
   }
 
+  /** True once memory was filled. Before that nothing may be answered from it. */
+  get isLoaded(): boolean {
+    return this.positionsAtMs !== null;
+  }
+
   /** Memory holds every write that was committed up to here. */
   get writes(): LogEnd {
     return this.#writes;

@@ -55,11 +55,6 @@ export class Follower implements LogFollower {
     await withDeadline(leave(), STOP_DEADLINE_MS, 'leaving the list of pods');
   }
 
-  /** True once memory was filled. Before that nothing may be answered from it. */
-  get loaded(): boolean {
-    return this.applied.positionsAtMs !== null;
-  }
-
   get loadMs(): number {
     return this.#reader.loadMs;
   }

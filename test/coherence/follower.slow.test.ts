@@ -183,12 +183,12 @@ describe('a pod', () => {
     const release = await holdTransaction(sql, (tx) => tx`lock table pod in share mode`);
     const started = pod.follower.start();
     await waitFor(async () => (await countLockWaiters(sql)) > 0);
-    assert.equal(pod.follower.loaded, false);
+    assert.equal(pod.follower.applied.isLoaded, false);
     // A writer that comes now finds no pod to wait for.
     const imeis = await addDevices();
     assert.equal(knows(pod, imeis), false);
     await release();
-    await waitFor(() => pod.follower.loaded);
+    await waitFor(() => pod.follower.applied.isLoaded);
     assert.ok(knows(pod, imeis));
     await started;
   });
