@@ -3,7 +3,7 @@ import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { type LogEnd, type Server, type ServerStart, ServerStarts, Snapshot, serverOf } from './logCursor.ts';
 
-/** What a statement says of the server that answers it (sql/0010, sql/0028). */
+/** What every statement can ask about the server that answers it. */
 export interface ServerRow {
   readonly history: string | null;
   readonly start: number | null;

@@ -87,8 +87,8 @@ export class Snapshot {
   }
 
   /**
-   * This snapshot in at most so many bytes of `write`: the newest transactions are left out where it takes more. A later
-   * snapshot that is cut short contains an earlier one: of the transactions that ran at the earlier time, no more run.
+   * This snapshot in at most `maxBytes` of `write`, without the newest transactions if they take more. A later snapshot
+   * that is cut short contains an earlier one: no transaction that had ended by the earlier time runs again.
    */
   within(maxBytes: number): Snapshot {
     if (this.running.length * 9 + 20 <= maxBytes) return this;

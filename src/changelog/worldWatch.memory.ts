@@ -2,8 +2,8 @@
 export type Novelty = 'devices' | 'events';
 
 /**
- * Notes in which worlds something is new, of those that somebody follows: whoever follows none pays for a look at the
- * size of a map.
+ * Notes in which of the followed worlds something is new. When nobody follows a world, that costs a look at the size of a
+ * map.
  */
 export class WorldWatch {
   /** How many follow a world. */

@@ -9,7 +9,7 @@ export interface VersionPublisher {
   /** Called before the commit. False when the version did not reach the other pods. */
   publish(worldId: number, version: number): Promise<boolean>;
   /**
-   * Called after the commit, since Redis may have been emptied meanwhile. False when the version did not reach them.
+   * Called after the commit, since Redis may have been emptied since. False when the version did not reach them.
    */
   confirm(worldId: number, version: number): Promise<boolean>;
 }

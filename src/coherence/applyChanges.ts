@@ -114,7 +114,7 @@ async function loadDevices(
   }
 }
 
-/** Endpoints that are no longer active are removed. */
+/** Removes endpoints that are not active any more. */
 async function loadSubscriptions(
   { sql, awaitReply }: ApplyPorts,
   subscriptions: Subscriptions,

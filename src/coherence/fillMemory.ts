@@ -34,7 +34,7 @@ export async function fillMemory({ sql, turns, log }: FillPorts, memory: Memory)
   const onProgress = (loaded: number, total: number) => log.info({ loaded, total }, 'loading devices');
   const loading = loadFleet(sql, turns, memory, onProgress);
   const end = await withDeadline(loading, LOAD_DEADLINE_MS, 'loading memory');
-  // A key that was cached meanwhile may have changed before the snapshot. The log after the snapshot lacks that change.
+  // A key that was cached during the load may have changed before the snapshot, and the log after it lacks that change.
   keyring.clear();
   return end;
 }

@@ -78,7 +78,7 @@ export class WriteTrial {
     return withDeadline(this.#running.ended, ANSWER_MS, 'a write').catch(troubleOf);
   }
 
-  /** What the last write came to, at once. Another is tried for who asks next; its defects show where it is waited for. */
+  /** Why the last write was not taken, at once. Another is tried for the next call; only `trouble` shows its defects. */
   lastTrouble(): Unavailability | null {
     this.trouble().catch(() => undefined);
     const nowMs = performance.now();

@@ -30,7 +30,7 @@ import {
 
 /** How long memory may take to hold what a cursor of another pod has seen. */
 const CATCH_UP_LIMIT_MS = 2_000;
-/** A page of so many items (the default) is made at once, in a millisecond; a larger one in turns. */
+/** A page of up to this many items (the default) is made at once, in a millisecond; a larger one in turns. */
 const ITEMS_AT_ONCE = 500;
 
 export interface DeviceFeedPorts {
@@ -194,7 +194,7 @@ export class DeviceFeed {
     const page = readDevices(this.#view, caller.worldIds, read, limit);
     if (page.isCut && !isFollowed) return 'cut';
     const end = this.#end(request, page);
-    // Memory goes on while the page is made, and an answer must not be newer than its cursor says.
+    // Memory changes while the page is made, and an answer must not be newer than its cursor says.
     const bytes = yield* this.#bytes(page.items.map(asNow), end);
     return unread.share(caller.accountId, bytes);
   }
@@ -224,7 +224,7 @@ export class DeviceFeed {
     if (joined === 'none') return this.#emptyPage(request, read);
     query.whenLeft?.(() => polls.leave(poll));
     const { server } = follower.applied;
-    return poll.outcome.then((outcome) => {
+    return poll.outcome.promise.then((outcome) => {
       invariant(outcome !== 'again', 'a group of devices looks for its calls');
       if (outcome !== 'over') return outcome;
       // Meanwhile a replica that lacks something may have taken over.
@@ -269,14 +269,16 @@ export class DeviceFeed {
     try {
       const page = await this.#pageInTurns(group.request, group.server);
       if (page === 'unread') {
-        // Other pages of the account have taken its room meanwhile.
+        // Other pages of the account have taken the room.
         polls.block(group, taken);
         return;
       }
-      await polls.answer(taken, (poll) => poll.resolve(typeof page === 'string' ? page : page.take()));
+      await polls.answer(taken, (poll) =>
+        poll.outcome.resolve(typeof page === 'string' ? page : page.take()),
+      );
       if (typeof page !== 'string') page.release();
     } catch (error) {
-      await polls.answer(taken, (poll) => poll.reject(error));
+      await polls.answer(taken, (poll) => poll.outcome.reject(error));
     }
   }
 }

@@ -44,7 +44,7 @@ export class EventFeed {
     const untilMs = clock() + request.waitMs;
     for (;;) {
       const forMs = untilMs - clock();
-      // Joined before the look: what comes meanwhile ends the waiting.
+      // Before the page is read: events that come during that end the waiting.
       const wanted = { ...request, fromMs: cursor.read.fromMs };
       const poll = forMs > 0 ? this.#polls.join(caller, wanted, forMs) : 'none';
       try {

@@ -45,7 +45,7 @@ export class EventPoll extends LongPoll {
   wait(cursor: EventsCursor): Promise<PollOutcome> {
     this.cursor = cursor;
     if (this.group.news !== this.#newsBefore) this.#polls.wake(this.group);
-    return this.outcome;
+    return this.outcome.promise;
   }
 }
 
@@ -70,7 +70,7 @@ export class EventPolls {
     this.#ports = ports;
   }
 
-  /** Joins before the caller looks for itself, so that what comes meanwhile is noticed. 'none', 'full': see LongPolls. */
+  /** To be called before the caller looks for itself, so that it misses nothing. 'none', 'full': see LongPolls. */
   join(caller: Caller, wanted: WantedEvents, forMs: number): EventPoll | 'none' | 'full' {
     const { polls, clock } = this.#ports;
     const poll = new EventPoll(polls, this.#groupOf(caller, wanted), caller.id, clock() + forMs);
@@ -108,20 +108,20 @@ export class EventPolls {
     try {
       const page = await reader.next(group, oldest, group.filters, group.limit);
       if (typeof page === 'string') {
-        await polls.answer(waiting, (poll) => poll.resolve('again'));
+        await polls.answer(waiting, (poll) => poll.outcome.resolve('again'));
         return;
       }
       const shares = this.#shares(group, waiting, page, oldest.read.seen);
       for (const { page, polls: sharing } of await turns.run(`events of ${group.accountId}`, shares)) {
-        await polls.answer(sharing, (poll) => poll.resolve(page === null ? 'again' : page.take()));
+        await polls.answer(sharing, (poll) => poll.outcome.resolve(page === null ? 'again' : page.take()));
         page?.release();
       }
     } catch (error) {
-      await polls.answer(waiting, (poll) => poll.reject(error));
+      await polls.answer(waiting, (poll) => poll.outcome.reject(error));
     }
   }
 
-  /** The pages for those who wait. A call without news is moved on behind what was looked at. `from`: seen by the oldest. */
+  /** The pages for calls that wait. The cursor of a call without news moves on. `from`: what the oldest has seen. */
   *#shares(
     group: EventGroup,
     waiting: readonly EventPoll[],

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { FeedPage, UnreadAnswers } from './pages.ts';
 
-/** How often polls are looked for whose time is over. */
+/** How often the polls are ended whose time is over. */
 const TICK_MS = 250;
 /** Calls of one key that wait at a time: more are answered at once. */
 export const POLLS_PER_KEY = 20;
@@ -27,27 +27,15 @@ export class LongPoll {
   readonly group: PollGroup;
   readonly keyId: number;
   readonly untilMs: number;
+  /** Its promise rejects with the error that making the page has failed with. */
+  readonly outcome = Promise.withResolvers<PollOutcome>();
   /** It will be answered in its turn that its time is over. */
   isEnding = false;
-  readonly #outcome = Promise.withResolvers<PollOutcome>();
 
   constructor(group: PollGroup, keyId: number, untilMs: number) {
     this.group = group;
     this.keyId = keyId;
     this.untilMs = untilMs;
-  }
-
-  /** Rejects with the error that making the page has failed with. */
-  get outcome(): Promise<PollOutcome> {
-    return this.#outcome.promise;
-  }
-
-  resolve(outcome: PollOutcome): void {
-    this.#outcome.resolve(outcome);
-  }
-
-  reject(error: unknown): void {
-    this.#outcome.reject(error);
   }
 }
 
@@ -122,9 +110,8 @@ export interface PollPorts {
 }
 
 /**
- * Calls that wait for something new. They cost nothing while nothing is new: one timer serves all of them, and only groups
- * in whose worlds something has changed are looked at. However many wait for it, they are served and answered in turns,
- * fair by account.
+ * Calls that wait for something new. They cost nothing while nothing is new: one timer serves all of them, and a change
+ * concerns only the groups that see its world. Groups are served and polls are answered in turns, fair by account.
  */
 export class LongPolls {
   readonly #ports: PollPorts;
@@ -161,7 +148,7 @@ export class LongPolls {
     const full = this.#counts.full(keyId, group.accountId);
     if (full !== null) return full === 'account' ? 'full' : 'none';
     this.#polls.add(poll);
-    this.#counts.add(keyId, group.accountId);
+    this.#counts.change(keyId, group.accountId, 1);
     if (group.count++ === 0) this.#groups.add(group);
     group.add(poll);
     this.#tick ??= setInterval(() => {
@@ -173,7 +160,7 @@ export class LongPolls {
 
   /** The caller has hung up, or has its answer already. */
   leave(poll: LongPoll): void {
-    if (!poll.isEnding && this.#remove(poll)) poll.resolve('over');
+    if (!poll.isEnding && this.#remove(poll)) poll.outcome.resolve('over');
   }
 
   /** Answers polls of one account, a few in each turn of the event loop. `settle` must not throw. */
@@ -223,7 +210,7 @@ export class LongPolls {
     const { touched } = this;
     for (const novelty of ['devices', 'events'] as const) {
       for (const worldId of touched[novelty]) {
-        for (const group of this.#groups.of(worldId)) if (group.novelty === novelty) this.#noteNews(group);
+        for (const group of this.#groups.of(worldId)) if (group.novelty === novelty) this.#tellNews(group);
       }
     }
     for (const listener of this.#listeners) listener(touched, by);
@@ -231,15 +218,15 @@ export class LongPolls {
     if (by === 'log' && applied.isComplete) watch.clear();
   }
 
-  #noteNews(group: PollGroup): void {
-    group.news++;
-    this.wake(group);
-  }
-
   #unblock(group: PollGroup): void {
     if (!group.isBlocked) return;
     group.isBlocked = false;
-    this.#noteNews(group);
+    this.#tellNews(group);
+  }
+
+  #tellNews(group: PollGroup): void {
+    group.news++;
+    this.wake(group);
   }
 
   #endInTurns(isOver: (poll: LongPoll) => boolean): void {
@@ -260,13 +247,13 @@ export class LongPolls {
   #end(poll: LongPoll): void {
     // Asked before the last poll leaves its group, which ends that.
     const outcome = poll.group.isBlocked ? 'unread' : 'over';
-    if (this.#remove(poll)) poll.resolve(outcome);
+    if (this.#remove(poll)) poll.outcome.resolve(outcome);
   }
 
   #remove(poll: LongPoll): boolean {
     if (!this.#polls.delete(poll)) return false;
     const { group, keyId } = poll;
-    this.#counts.remove(keyId, group.accountId);
+    this.#counts.change(keyId, group.accountId, -1);
     group.remove(poll);
     if (--group.count === 0) this.#groups.remove(group);
     if (this.#polls.size === 0 && this.#tick !== null) {
@@ -316,8 +303,7 @@ export class GroupsByWorld<Group extends { readonly worldIds: readonly number[] 
 export class OpenCounts {
   readonly #maxPerKey: number;
   readonly #maxPerAccount: number;
-  readonly #ofKey = new Map<number, number>();
-  readonly #ofAccount = new Map<number, number>();
+  readonly #open = new Map<string, number>();
 
   constructor(maxPerKey: number, maxPerAccount: number) {
     this.#maxPerKey = maxPerKey;
@@ -326,23 +312,15 @@ export class OpenCounts {
 
   /** Which of the two has as many as it may; null: one more may be opened. */
   full(keyId: number, accountId: number): 'key' | 'account' | null {
-    if ((this.#ofKey.get(keyId) ?? 0) >= this.#maxPerKey) return 'key';
-    return (this.#ofAccount.get(accountId) ?? 0) >= this.#maxPerAccount ? 'account' : null;
+    if ((this.#open.get(`key ${keyId}`) ?? 0) >= this.#maxPerKey) return 'key';
+    return (this.#open.get(`account ${accountId}`) ?? 0) >= this.#maxPerAccount ? 'account' : null;
   }
 
-  add(keyId: number, accountId: number): void {
-    change(this.#ofKey, keyId, 1);
-    change(this.#ofAccount, accountId, 1);
+  change(keyId: number, accountId: number, by: 1 | -1): void {
+    for (const name of [`key ${keyId}`, `account ${accountId}`]) {
+      const count = (this.#open.get(name) ?? 0) + by;
+      if (count > 0) this.#open.set(name, count);
+      else this.#open.delete(name);
+    }
   }
-
-  remove(keyId: number, accountId: number): void {
-    change(this.#ofKey, keyId, -1);
-    change(this.#ofAccount, accountId, -1);
-  }
-}
-
-function change(counts: Map<number, number>, id: number, by: 1 | -1): void {
-  const count = (counts.get(id) ?? 0) + by;
-  if (count > 0) counts.set(id, count);
-  else counts.delete(id);
 }

@@ -49,9 +49,9 @@ export function isCurrent(view: Omit<FleetView, 'fleet'>, { seen, open, also }: 
 /**
  * The next page of devices for a reader.
  *
- * First come all devices by IMEI; what changes meanwhile comes after that. Then follow rounds: a round sends what memory
- * has at its beginning and the reader has not seen, by transaction and id. What changes during a round and is not sent
- * in it belongs to the next, so a round ends. Since a device is sent as it is now and sent again if a transaction of it
+ * First come all devices by IMEI. Then follow rounds: a round sends the changes that memory has at its beginning and the
+ * reader has not seen, by transaction and id. A change during a round that is not sent in it belongs to the next, so a
+ * round ends. Since a device is sent as it is now and sent again if a transaction of it
  * is missing in what the reader has seen, a change may come twice and is never left out.
  */
 export function readDevices(
@@ -138,7 +138,7 @@ class LaterXids {
     this.#xids = new Set(before.filter((xid) => !upTo.sees(xid)));
   }
 
-  /** Whether it can be sent: false when there is no room for its transactions. */
+  /** Whether an item can be sent. False when a cursor has no room for its transactions. */
   take({ movedXid, editedXid }: ChangeXids): boolean {
     // Nearly all are seen.
     if (this.#upTo.sees(movedXid) && this.#upTo.sees(editedXid)) return true;
@@ -172,7 +172,7 @@ function sentOnce(items: Changed[]): Changed[] {
   });
 }
 
-/** It left one of the worlds and lies in the other, or was made anew. */
+/** Whether a removed device is in one of the worlds: it has moved to the other, or was created again. */
 function isBack(fleet: Fleet, worldIds: readonly number[], imei: string): boolean {
   return fleet.device(worldIds, imei) !== undefined;
 }

@@ -5,14 +5,14 @@ import type { StreamGroup } from './streamGroup.ts';
 import { heaviest, type StreamReader } from './streamReader.ts';
 
 const TICK_MS = 25;
-/** Every reader is visited once in so many ticks, so that a tick costs little with any number of them. */
+/** Every reader is visited once in this many ticks, so that a tick costs little with any number of them. */
 const TICKS_PER_ROUND = 10;
 const HEARTBEAT_MS = 10_000;
 /** A reader that takes nothing for this long is cut off; it comes back with its cursor. */
 const STALL_LIMIT_MS = 15_000;
-/** A reader that has not taken the end of its stream after so many visits is cut off. */
+/** A reader that has not taken the end of its stream after this many visits is cut off. */
 const LINGER_VISITS = 40;
-/** Without Postgres a key is believed for this long. */
+/** While Postgres cannot be read, a key counts as valid for this long. */
 const TRUST_MS = 60_000;
 /** Sent when a pod stops or another server has taken over: come back at once. */
 export const COME_BACK = 'retry: 500\n\n';
@@ -38,7 +38,7 @@ export class StreamHeartbeats {
     this.#readers = readers;
   }
 
-  /** Must be called when there is a reader; ends by itself when there are none. */
+  /** Must be called when there is a reader. The timer ends when there are none. */
   run(): void {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
   }
@@ -58,7 +58,7 @@ export class StreamHeartbeats {
     follower.applied.noteReader();
     if (++this.#ticks % TICKS_PER_ROUND === 0) for (const reader of heaviest(this.#slow)) reader.cut();
     let visits = Math.ceil(this.#readers.size / TICKS_PER_ROUND);
-    // Readers that were opened together are not served together for ever.
+    // Spreads out the heartbeats of readers that were opened together.
     let beatsLeft = Math.ceil(this.#readers.size / 200) + 5;
     // Made once for all of a group.
     const beats = new Map<StreamGroup, Buffer>();

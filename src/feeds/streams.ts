@@ -16,7 +16,7 @@ export const STREAMS_PER_ACCOUNT = 5_000;
 const GATHER_MS = 20;
 /** How long first pages are made at once: with many groups in one world, the others' are made in turns. */
 const AT_ONCE_MS = 1;
-/** A group rests for so many times as long as it was served, so that many readers take a fraction of a core. */
+/** A group rests for this many times as long as it was served, so that many readers take a fraction of a core. */
 const REST_SHARE = 4;
 const REST_MAX_MS = 500;
 /** Readers that are written to at once, in a fraction of a millisecond. */
@@ -131,7 +131,7 @@ export class Streams {
     // Several were opened at once, or something has changed since the stream was opened.
     const isFull = this.#counts.full(keyId, accountId) !== null;
     const isIn = !isFull && !this.#isClosed && isSameServer(server, follower.applied.server);
-    this.#counts.add(keyId, accountId);
+    this.#counts.change(keyId, accountId, 1);
     if (!isIn) reader.end(COME_BACK);
     void this.#bringUp(reader, group);
     return { close: () => this.#leave(reader, group) };
@@ -140,7 +140,7 @@ export class Streams {
   #leave(reader: StreamReader, group: StreamGroup): void {
     if (!this.#readers.delete(reader)) return;
     reader.isClosed = true;
-    this.#counts.remove(reader.keyId, reader.accountId);
+    this.#counts.change(reader.keyId, reader.accountId, -1);
     group.members.delete(reader);
     group.joiners.delete(reader);
     group.readerCount--;
@@ -234,7 +234,7 @@ export class Streams {
     }
   }
 
-  /** Positions that change meanwhile are sent once, as they are at the end of it. */
+  /** Positions that change during the rest are sent once, as they are at its end. */
   #rest(group: StreamGroup, forMs: number): void {
     const resume = (): void => {
       group.isResting = false;

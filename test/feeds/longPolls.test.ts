@@ -36,7 +36,7 @@ function opened() {
     const poll = new LongPoll(group, keyId, each.state.nowMs + forMs);
     const outcome = each.polls.join(poll);
     if (outcome === 'in') joined.push(poll);
-    void poll.outcome.then(() => over.push(group.accountId));
+    void poll.outcome.promise.then(() => over.push(group.accountId));
     return outcome;
   };
   return { ...each, over, join, joined };
@@ -64,8 +64,8 @@ test('a call that hangs up makes room for another, and ends once', async () => {
   assert.equal(polls.size, POLLS_PER_KEY - 1);
   assert.equal(join(group, 1), 'in');
   polls.close();
-  await first.outcome;
-  await Promise.all(joined.map(({ outcome }) => outcome));
+  await first.outcome.promise;
+  await Promise.all(joined.map(({ outcome }) => outcome.promise));
   assert.equal(over.length, POLLS_PER_KEY + 1);
   assert.equal(polls.size, 0);
 });
@@ -149,7 +149,7 @@ test('ten streams of a key are open at a time, five thousand of an account, and 
   const keyOf = (n: number) => Math.floor(n / 10);
   for (let n = 0; n < 5_000; n++) {
     assert.equal(counts.full(keyOf(n), 1), null, `${n} are open`);
-    counts.add(keyOf(n), 1);
+    counts.change(keyOf(n), 1, 1);
     if (n % 10 === 9 && n < 4_999) {
       assert.equal(counts.full(keyOf(n), 1), 'key');
       assert.equal(counts.full(keyOf(n + 1), 1), null);
@@ -157,6 +157,6 @@ test('ten streams of a key are open at a time, five thousand of an account, and 
   }
   assert.equal(counts.full(9_999, 1), 'account');
   assert.equal(counts.full(10_000, 2), null);
-  counts.remove(0, 1);
+  counts.change(0, 1, -1);
   assert.equal(counts.full(0, 1), null);
 });
