@@ -57,7 +57,7 @@ const WAIT: Parameter = {
   name: 'wait',
   in: 'query',
   required: false,
-  description: `With nothing new, the answer waits so many whole seconds for something. What is outside of 0 to ${WAIT_MAX_SECONDS} is moved to the nearer end, and what is no number counts as 0. Of one key, ${POLLS_PER_KEY} calls wait at a time on a pod; further ones are answered at once. Of one account, ${POLLS_PER_ACCOUNT} do; further ones are refused.`,
+  description: `How many whole seconds the answer waits while nothing is new. A number outside of 0 to ${WAIT_MAX_SECONDS} is moved to the nearer end, and anything else counts as 0. A key can have ${POLLS_PER_KEY} calls waiting at a time on a pod; further ones are answered at once. An account can have ${POLLS_PER_ACCOUNT}; further ones are refused.`,
   schema: { type: 'integer', minimum: 0, maximum: WAIT_MAX_SECONDS, default: 0 },
 };
 
@@ -135,7 +135,7 @@ function feedPage(items: Schema): Schema {
   );
 }
 
-/** As long as a cursor is, and meaning nothing. */
+/** As long as a cursor, without a meaning. */
 const EXAMPLE_CURSOR = 'q1ZKzi8tykxOVbJSKkktLlHSUSouScxLTixKUbJSMjQwMNBRSixKVbJSKijKz0pNLgEA';
 const EXAMPLE_META = { cursor: EXAMPLE_CURSOR, has_more: false };
 const CURSOR_ERRORS: readonly DescribedError[] = [['BAD_REQUEST', CURSOR_MESSAGE], 'CURSOR_EXPIRED'];
@@ -145,7 +145,7 @@ const LIST_CHANGES: Operation = {
   tag: 'Devices',
   summary: 'Read every device that has changed since the last call',
   description:
-    'Without a cursor all devices; then what has changed since: new positions, edits, and devices that the key does not see any more. A device stands at most once on a page, as it is now; positions in between may be left out. Call again at once while `has_more` is true. A change may come twice and is never left out, whichever pod answers.',
+    'Without a cursor all devices; then what has changed since: new positions, edits, and devices that the key does not see any more. A page has a device at most once, as it is now; positions in between may be left out. Call again at once while `has_more` is true. A change may come twice and is never left out, whichever pod answers.',
   parameters: [CURSOR, CHANGES_LIMIT, WAIT],
   answers: [
     answered(
