@@ -11,11 +11,12 @@ import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceViews.ts';
 import { IMEI } from './devices/imei.ts';
 import { NEAREST_BATCH_SCHEMAS } from './devices/nearest.routes.ts';
 import { EVENT_SCHEMAS } from './events/eventView.ts';
-import { BACKTEST_SCHEMAS } from './explain/backtest/backtestSchemas.ts';
-import { EXPLAIN_SCHEMAS } from './explain/explainSchemas.ts';
+import { BACKTEST_SCHEMAS } from './explain/backtest/backtestJson.ts';
+import { EXPLAIN_SCHEMAS } from './explain/explainJson.ts';
 import { FEED_SCHEMAS } from './feeds/feeds.routes.ts';
-import { HISTORY_SCHEMAS } from './history/historySchemas.ts';
-import { PRESENCE_SCHEMAS } from './history/presence/presenceSchemas.ts';
+import { HISTORY_SCHEMAS } from './history/history.routes.ts';
+import { SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
+import { PRESENCE_SCHEMAS } from './history/presence.routes.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { ID, patternOf, text } from './http/openapi/schema.ts';
 import type { Route } from './http/route.ts';
@@ -41,6 +42,7 @@ const SCHEMAS = {
   ...EXPLAIN_SCHEMAS,
   ...FEED_SCHEMAS,
   ...HISTORY_SCHEMAS,
+  ...SUMMARY_SCHEMAS,
   ...PRESENCE_SCHEMAS,
   ...DELIVERY_BODY_SCHEMAS,
   ...WEBHOOK_SCHEMAS,

@@ -11,9 +11,9 @@ import {
   dropEventParts,
   type EventCuts,
 } from './events/eventParts.sql.ts';
-import { boxRows } from './history/boxRows.ts';
 import type { HistoryPacker } from './history/packHistory.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
+import { boxRows } from './history/rowBoxes.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import { DAY_MS, MINUTE_MS } from './lib/durations.ts';
 import {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { EXPORT_FORMATS } from '../../src/history/export/exportFormats.ts';
+import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';

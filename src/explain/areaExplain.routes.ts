@@ -1,6 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { ONE_AREA } from '../areas/areaView.ts';
+import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaView.ts';
+import { compileShape } from '../areas/shape.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
@@ -23,17 +24,18 @@ import type { Call, Route } from '../http/route.ts';
 import { TextPieces } from '../http/textPieces.ts';
 import { DAY_MS, formatDuration } from '../lib/durations.ts';
 import { formatIso } from '../lib/isoTime.ts';
-import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import { EXAMPLE_EXPLANATIONS } from './explainExamples.ts';
-import { explanationJson } from './explainJson.ts';
-import { EXPLAIN_META } from './explainSchemas.ts';
-import type { Explanation } from './explanation.ts';
+import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
+import { EXPLAIN_META, explanationJson } from './explainJson.ts';
+import { type Explanation, explanationOf } from './explanation.ts';
 import {
   EXPLAIN_POINTS_MAX,
   EXPLAIN_WORK_MS,
   type ExplainRequest,
   type Explanations,
 } from './explanations.ts';
+import { PointReplay } from './pointReplay.ts';
+import type { RecordedEvent } from './replayFindings.ts';
+import type { WatchPeriod } from './watchPeriods.ts';
 
 const EXPLAIN_WINDOW_DAYS = 31;
 const WINDOW_MS = EXPLAIN_WINDOW_DAYS * DAY_MS;
@@ -131,36 +133,6 @@ async function open(explanations: Explanations, request: ExplainRequest): Promis
   }
 }
 
-const exampleBody = ({ explanation, meta }: (typeof EXAMPLE_EXPLANATIONS)['tooShort']): unknown =>
-  JSON.parse([...explanationJson(explanation, meta)].join(''));
-
-const EXPLAIN_AREA: Operation = {
-  id: 'explainArea',
-  tag: 'Areas',
-  summary: 'Say why an area reported what it did of a device, or why it did not',
-  description: `Replays the stored points of a device, as they came, by the rule that decided on them, against the shape, the minimum stay and the owners that were in force when each came. \`event_ids\` are those of GET /areas/{id}/events in the same window. What cannot be known is a note, and is not guessed. Nothing is stored, sent or counted.
-
-A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points and ${formatDuration(EXPLAIN_WORK_MS)} of processor time; an account has one at a time on a pod, others wait. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,
-  parameters: [EXPLAIN_DEVICE, EXPLAIN_FROM, EXPLAIN_TO, STEPS],
-  answers: [
-    answered(200, 'The explanation.', envelope(ref('Explanation'), EXPLAIN_META), {
-      'passed through': exampleBody(EXAMPLE_EXPLANATIONS.tooShort),
-      'entered and left, with steps': exampleBody(EXAMPLE_EXPLANATIONS.left),
-    }),
-  ],
-  errors: [
-    ...ONE_AREA,
-    'DEVICE_NOT_FOUND',
-    'IMEI_REQUIRED',
-    ['BAD_REQUEST', IMEI_MESSAGE],
-    ['BAD_REQUEST', WINDOW_MESSAGE],
-    ['BAD_REQUEST', STEPS.errorMessage],
-    ['BAD_REQUEST', windowTooLong(14 * DAY_MS)],
-    ['BAD_REQUEST', tooManyPoints()],
-    ['BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK],
-  ],
-};
-
 /** What a window that is so much too long is answered with. */
 function windowTooLong(excessMs: number): string {
   return `from and to are ${formatDuration(excessMs)} more than ${EXPLAIN_WINDOW_DAYS} days apart; narrow from or to`;
@@ -247,3 +219,118 @@ function* addPiece(parts: Iterator<string>, json: TextPieces): Steps<boolean> {
   }
   return false;
 }
+
+// Explanations that the code itself makes of a few points.
+
+const { id: areaId, definition, createdAtMs } = EXAMPLE_CIRCLE;
+const { geometry, dwellSeconds } = definition;
+const SHAPE = compileShape(geometry);
+const CENTER = 'center' in geometry ? geometry.center : { lat: 0, lng: 0 };
+const FROM_MS = Date.UTC(2026, 2, 2, 8);
+const TO_MS = FROM_MS + 3_600_000;
+const OUTSIDE = { lat: CENTER.lat + 0.05, lng: CENTER.lng };
+
+function explained(
+  times: readonly (readonly [seconds: number, place: typeof OUTSIDE])[],
+  options: {
+    readonly recorded: readonly RecordedEvent[];
+    readonly withSteps: boolean;
+  },
+) {
+  const atMs = times.map(([seconds]) => FROM_MS + seconds * 1_000);
+  const periods: readonly WatchPeriod[] = [
+    { sinceMs: createdAtMs, state: 'watched', shape: { compiled: () => SHAPE }, dwellSeconds, isKnown: true },
+  ];
+  const { recorded, withSteps } = options;
+  const replay = new PointReplay({
+    areaId,
+    periods,
+    fromMs: FROM_MS,
+    stay: null,
+    refused: null,
+    withSteps,
+  });
+  replay.expect(recorded);
+  inOneGo(
+    replay.take({
+      count: times.length,
+      recordedAtMs: Float64Array.from(atMs),
+      lats: Float64Array.from(times, ([, { lat }]) => lat),
+      lngs: Float64Array.from(times, ([, { lng }]) => lng),
+      receivedAtMs: Float64Array.from(atMs, (ms) => ms + 812),
+      lates: new Float64Array(times.length),
+    }),
+  );
+  replay.end();
+  const names = { device: 'Van 12', area: definition.name, areaCreatedAtMs: createdAtMs, toMs: TO_MS };
+  const window = { from: formatIso(FROM_MS), to: formatIso(TO_MS) };
+  return {
+    explanation: explanationOf(replay, periods, names, null),
+    meta: { window, points: replay.findings.points },
+  };
+}
+
+const ENTERED_MS = FROM_MS + 600_000;
+const LEFT_MS = FROM_MS + (600 + 2 * dwellSeconds) * 1_000;
+const recorded = (id: number, direction: 'entry' | 'exit', occurredAtMs: number): RecordedEvent => ({
+  ...{ id, direction, occurredAtMs },
+  enteredAtMs: ENTERED_MS,
+  isReadable: true,
+});
+
+const EXAMPLE_EXPLANATIONS = {
+  tooShort: explained(
+    [
+      [540, OUTSIDE],
+      [600, CENTER],
+      [642, CENTER],
+      [700, OUTSIDE],
+    ],
+    { recorded: [], withSteps: false },
+  ),
+  left: explained(
+    [
+      [540, OUTSIDE],
+      [600, CENTER],
+      [600 + dwellSeconds, CENTER],
+      [600 + 2 * dwellSeconds, OUTSIDE],
+    ],
+    {
+      recorded: [
+        recorded(81_204, 'entry', ENTERED_MS + dwellSeconds * 1_000),
+        recorded(81_250, 'exit', LEFT_MS),
+      ],
+      withSteps: true,
+    },
+  ),
+};
+
+const exampleBody = ({ explanation, meta }: (typeof EXAMPLE_EXPLANATIONS)['tooShort']): unknown =>
+  JSON.parse([...explanationJson(explanation, meta)].join(''));
+
+const EXPLAIN_AREA: Operation = {
+  id: 'explainArea',
+  tag: 'Areas',
+  summary: 'Say why an area reported what it did of a device, or why it did not',
+  description: `Replays the stored points of a device, as they came, by the rule that decided on them, against the shape, the minimum stay and the owners that were in force when each came. \`event_ids\` are those of GET /areas/{id}/events in the same window. What cannot be known is a note, and is not guessed. Nothing is stored, sent or counted.
+
+A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points and ${formatDuration(EXPLAIN_WORK_MS)} of processor time; an account has one at a time on a pod, others wait. What lies further back than the plan of the account retains is left out (\`history_trimmed\`).`,
+  parameters: [EXPLAIN_DEVICE, EXPLAIN_FROM, EXPLAIN_TO, STEPS],
+  answers: [
+    answered(200, 'The explanation.', envelope(ref('Explanation'), EXPLAIN_META), {
+      'passed through': exampleBody(EXAMPLE_EXPLANATIONS.tooShort),
+      'entered and left, with steps': exampleBody(EXAMPLE_EXPLANATIONS.left),
+    }),
+  ],
+  errors: [
+    ...ONE_AREA,
+    'DEVICE_NOT_FOUND',
+    'IMEI_REQUIRED',
+    ['BAD_REQUEST', IMEI_MESSAGE],
+    ['BAD_REQUEST', WINDOW_MESSAGE],
+    ['BAD_REQUEST', STEPS.errorMessage],
+    ['BAD_REQUEST', windowTooLong(14 * DAY_MS)],
+    ['BAD_REQUEST', tooManyPoints()],
+    ['BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK],
+  ],
+};

@@ -23,12 +23,11 @@ import {
   selectCrossings,
   selectLastCrossing,
 } from './areaRecord.sql.ts';
-import { explanationOf } from './explain.ts';
-import type { Explanation, RecordedEvent } from './explanation.ts';
+import { type Explanation, explanationOf, type Names } from './explanation.ts';
 import { PointReplay } from './pointReplay.ts';
-import { type PastShape, type Situation, situationsOf } from './situations.ts';
+import type { RecordedEvent } from './replayFindings.ts';
 import { selectLastPoints } from './surveyPoints.sql.ts';
-import type { Names } from './verdict.ts';
+import { type PastShape, type WatchPeriod, watchPeriodsOf } from './watchPeriods.ts';
 
 /** A month at a point every 13 seconds. */
 export const EXPLAIN_POINTS_MAX = 200_000;
@@ -100,8 +99,8 @@ export class Explanations {
       readRecord(tx, request),
     );
     if (record === null) return { kind: 'area_gone' };
-    const { situations, source, stay, startMs, createdAtMs, refused } = record;
-    const replay = new PointReplay({ areaId, situations, fromMs, stay, refused, withSteps });
+    const { periods, source, stay, startMs, createdAtMs, refused } = record;
+    const replay = new PointReplay({ areaId, periods, fromMs, stay, refused, withSteps });
     const budget = new ProcessorBudget(this.#workMs, () => {
       if (performance.now() > untilMs) throw new OutOfTime('the explanation takes too long');
       return false;
@@ -119,7 +118,7 @@ export class Explanations {
     replay.end();
     const names = { ...request.names, areaCreatedAtMs: createdAtMs, toMs };
     const trimmed = request.trimmedToDays === null ? null : { fromMs, historyDays: request.trimmedToDays };
-    const explanation = explanationOf(replay, situations, names, trimmed);
+    const explanation = explanationOf(replay, periods, names, trimmed);
     return { kind: 'explained', explanation, points: replay.findings.points };
   }
 }
@@ -130,7 +129,7 @@ const NEVER_MS = 0;
 
 /** What is known beforehand of the points of a window. */
 interface AreaRecord {
-  readonly situations: readonly Situation[];
+  readonly periods: readonly WatchPeriod[];
   readonly source: CrossingSource;
   /** Of the device in the area, before the point at `startMs`. */
   readonly stay: Stay | null;
@@ -146,12 +145,12 @@ async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaRecord |
   const past = await selectPast(tx, areaId, deviceId);
   if (past === null) return null;
   const createdAtMs = past.createdAtMs;
-  const situations = situationsOf({ ...past, revisions: withShapes(past) });
+  const periods = watchPeriodsOf({ ...past, revisions: withShapes(past) });
   const source: CrossingSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
   const last = await selectLastCrossing(tx, source, fromMs);
-  const startMs = await startOf(tx, request, situations, last);
+  const startMs = await startOf(tx, request, periods, last);
   const refused = await selectRefused(tx, deviceId);
-  return { situations, source, stay: stayAfter(areaId, last), startMs, createdAtMs, refused };
+  return { periods, source, stay: stayAfter(areaId, last), startMs, createdAtMs, refused };
 }
 
 /** Points, and the events that they produced. */
@@ -218,15 +217,15 @@ function stayAfter(areaId: number, event: RecordedCrossing | undefined): Stay | 
 async function startOf(
   tx: Tx,
   { deviceId, fromMs }: ExplainRequest,
-  situations: readonly Situation[],
+  periods: readonly WatchPeriod[],
   last: RecordedCrossing | undefined,
 ): Promise<number> {
   const afterLastMs = last === undefined ? Number.NEGATIVE_INFINITY : last.occurredAtMs + 1;
-  const isChanged = situations.some(
+  const isChanged = periods.some(
     ({ state, sinceMs }) => state === 'not_watched' && sinceMs > afterLastMs - DAY_MS,
   );
   if (isChanged && last?.direction === 'entry') return Math.max(afterLastMs, fromMs - CHANGED_LOOK_BACK_MS);
-  const dwellMs = 1_000 * Math.max(...situations.map(({ dwellSeconds }) => dwellSeconds));
+  const dwellMs = 1_000 * Math.max(...periods.map(({ dwellSeconds }) => dwellSeconds));
   // Of a stay that goes on, the last point before the window is shown.
   if (dwellMs === 0 && last?.direction !== 'entry') return fromMs;
   const [newest] = await selectLastPoints(tx, [deviceId], fromMs, NEVER_MS);

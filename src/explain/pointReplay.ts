@@ -4,12 +4,9 @@ import type { PointColumns } from '../history/codec/pointColumns.ts';
 import { stepStay } from '../ingest/geofences/geofences.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
-import { crosses, mayCross } from './crossing.ts';
-import type { RecordedEvent } from './explanation.ts';
-import { ReplayFindings } from './replayFindings.ts';
-import { indexAt, type PastShape, type Situation } from './situations.ts';
-import { type Decision, StepLog } from './stepLog.ts';
-import { VisitLog } from './visitLog.ts';
+import { crosses, mayCross } from './areaCrossing.ts';
+import { type Decision, type RecordedEvent, ReplayFindings, StepLog, VisitLog } from './replayFindings.ts';
+import { indexAt, type PastShape, type WatchPeriod } from './watchPeriods.ts';
 
 /** Points column by column, as they were stored. NaN in the last two: not recorded. */
 export type ReplayedColumns = Pick<
@@ -34,7 +31,7 @@ interface Point {
   readonly late: boolean | null;
 }
 
-/** A point against one situation. */
+/** A point against one period. */
 interface Evaluated {
   readonly index: number;
   /** At most this, where it is certain to be outside and far; else exact. */
@@ -56,7 +53,7 @@ interface Before {
 
 export interface ReplayOptions {
   readonly areaId: number;
-  readonly situations: readonly Situation[];
+  readonly periods: readonly WatchPeriod[];
   /** Points before it only show who was inside. */
   readonly fromMs: number;
   /** Known before the first point. */
@@ -128,21 +125,21 @@ export class PointReplay {
     return atMs >= this.#options.fromMs;
   }
 
-  #situationOf({ receivedAtMs, atMs }: Point): number {
-    return indexAt(this.#options.situations, Number.isNaN(receivedAtMs) ? atMs : receivedAtMs);
+  #periodOf({ receivedAtMs, atMs }: Point): number {
+    return indexAt(this.#options.periods, Number.isNaN(receivedAtMs) ? atMs : receivedAtMs);
   }
 
   /** A late point: stored, and nothing else. */
   #passOver(point: Point): void {
     if (!this.#isInWindow(point.atMs)) return;
-    const situation = this.#options.situations[this.#situationOf(point)] as Situation;
-    const metres = situation.shape.compiled().signedDistanceM(point.lat, point.lng);
+    const period = this.#options.periods[this.#periodOf(point)] as WatchPeriod;
+    const metres = period.shape.compiled().signedDistanceM(point.lat, point.lng);
     this.findings.passOver(point.atMs, metres);
     this.#addStep(point, metres, 'late');
   }
 
   *#evaluate(point: Point): Steps<void> {
-    const { situations } = this.#options;
+    const { periods } = this.#options;
     const before = this.#stay;
     const next = this.#recorded[this.#nextRecorded];
     const event = next?.occurredAtMs === point.atMs ? next : null;
@@ -151,27 +148,27 @@ export class PointReplay {
       this.#before === null ? 0 : distanceM(this.#before.lat, this.#before.lng, point.lat, point.lng);
     const evaluated = yield* this.#explained(point, event, wayM);
     const { index, stay, counts } = evaluated;
-    const situation = situations[index] as Situation;
+    const period = periods[index] as WatchPeriod;
     this.#stay = stay;
 
     if (event !== null && stay === null) this.log.record(event);
     if (stay === null) this.log.close(point.atMs);
-    else if (counts) this.log.inside(stay, point.atMs, -evaluated.distanceM, situation.dwellSeconds);
+    else if (counts) this.log.inside(stay, point.atMs, -evaluated.distanceM, period.dwellSeconds);
     if (event !== null && stay !== null) this.log.record(event);
 
     if (this.#isInWindow(point.atMs)) {
-      this.findings.evaluate(point.atMs, evaluated.distanceM, index, situation);
-      const decision = counts ? decisionOf(situation, before, stay, event) : 'late';
+      this.findings.evaluate(point.atMs, evaluated.distanceM, index, period);
+      const decision = counts ? decisionOf(period, before, stay, event) : 'late';
       this.#addStep(point, evaluated.distanceM, decision);
       yield* this.#lookBetween(point, evaluated, wayM);
     }
-    this.#before = { ...point, distanceM: evaluated.distanceM, shape: situation.shape };
+    this.#before = { ...point, distanceM: evaluated.distanceM, shape: period.shape };
   }
 
   /** The point against what was in force, or might have been, so that it produces what is recorded. */
   *#explained(point: Point, event: RecordedEvent | null, wayM: number): Steps<Evaluated> {
     const expected = event?.direction ?? null;
-    const index = this.#situationOf(point);
+    const index = this.#periodOf(point);
     const first = this.#against(index, point, wayM);
     if (first.transition === expected) return first;
     // A late point of which nobody knows that it was late.
@@ -189,31 +186,31 @@ export class PointReplay {
     return { ...first, stay: this.#stayAfter(event, first.stay) };
   }
 
-  /** Other situations that may have been in force when the point came. */
+  /** Other periods that may have been in force when the point came. */
   *#possible(index: number, { receivedAtMs }: Point): Generator<number, void, undefined> {
-    const { situations } = this.#options;
+    const { periods } = this.#options;
     const isNear = (n: number) =>
       Number.isNaN(receivedAtMs) ||
-      Math.abs((situations[n] as Situation).sinceMs - receivedAtMs) <= UNCERTAIN_MS;
+      Math.abs((periods[n] as WatchPeriod).sinceMs - receivedAtMs) <= UNCERTAIN_MS;
     for (let n = index; n > 0 && isNear(n); n--) yield n - 1;
-    for (let n = index + 1; n < situations.length && isNear(n); n++) yield n;
+    for (let n = index + 1; n < periods.length && isNear(n); n++) yield n;
   }
 
   #against(index: number, point: Point, wayM: number): Evaluated {
-    const situation = this.#options.situations[index] as Situation;
-    const metres = this.#distance(situation, point, wayM);
-    if (situation.state !== 'watched')
+    const period = this.#options.periods[index] as WatchPeriod;
+    const metres = this.#distance(period, point, wayM);
+    if (period.state !== 'watched')
       return { index, distanceM: metres, stay: null, transition: null, counts: true };
     const area = {
       id: this.#options.areaId,
-      definition: { dwellSeconds: situation.dwellSeconds },
+      definition: { dwellSeconds: period.dwellSeconds },
     };
     const { stay, transition } = stepStay(this.#stay, area, metres <= 0, point.atMs);
     return { index, distanceM: metres, stay, transition, counts: true };
   }
 
   /** Exact, unless the device cannot have come so near that it matters. */
-  #distance({ shape, state }: Situation, { lat, lng, atMs }: Point, wayM: number): number {
+  #distance({ shape, state }: WatchPeriod, { lat, lng, atMs }: Point, wayM: number): number {
     const before = this.#before;
     if (before?.shape === shape && this.steps === null) {
       const leastM = before.distanceM * SHORTEST - wayM * LONGEST - 1;
@@ -258,7 +255,7 @@ export class PointReplay {
   /** Looks once for a way through the area, where no point was inside so far. */
   *#lookBetween(point: Point, { index, distanceM: metres }: Evaluated, wayM: number): Steps<void> {
     const before = this.#before;
-    const { shape, state } = this.#options.situations[index] as Situation;
+    const { shape, state } = this.#options.periods[index] as WatchPeriod;
     if (before === null || !this.#isInWindow(before.atMs) || state !== 'watched') return;
     if (this.findings.crossing !== null || this.log.hasVisits || before.shape !== shape) return;
     // A point inside that the area did not watch is no way through it.
@@ -282,7 +279,7 @@ export class PointReplay {
 }
 
 function decisionOf(
-  { state }: Situation,
+  { state }: WatchPeriod,
   before: Stay | null,
   after: Stay | null,
   event: RecordedEvent | null,

@@ -3,70 +3,33 @@ import { EXAMPLE_VAN } from '../devices/deviceViews.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, listAnswer } from '../http/answer.ts';
-import type { Operation } from '../http/openapi/operation.ts';
-import { answered, bodyOf } from '../http/openapi/operation.ts';
-import { page, ref } from '../http/openapi/schema.ts';
-import { FROM, readLimit, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
-import type { ReadPorts } from '../http/route.ts';
-import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
+import { answered, bodyOf, type Operation } from '../http/openapi/operation.ts';
+import {
+  integer,
+  LATITUDE,
+  LONGITUDE,
+  number,
+  page,
+  ref,
+  type Schema,
+  SPEED_KMH,
+  shapeOf,
+  time,
+} from '../http/openapi/schema.ts';
+import { FROM, limitParameter, readLimit, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
+import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import { ok } from '../lib/result.ts';
-import { HISTORY_LIMIT } from './historyParameters.ts';
 import { type HistoryPoint, selectHistory } from './newestPoints.sql.ts';
 import { readHistoryCall } from './readHistoryCall.ts';
-import { emptyPeriod, type Period } from './summary/calendarLedger.ts';
 
-const FROM_MS = Date.UTC(2026, 1, 28, 23);
-const TO_MS = Date.UTC(2026, 2, 1, 23);
-const { lat, lng, speedKmh } = EXAMPLE_VAN.position;
-
-const EXAMPLE_HISTORY: HistoryPoint = {
-  lat,
-  lng,
-  speedKmh: EXAMPLE_VAN.position.speedKmh,
-  heading: 214,
-  satellites: 11,
-  recordedAtMs: EXAMPLE_VAN.position.recordedAtMs,
-};
-
-/** A day in Rome. */
-export const EXAMPLE_SUMMARY = { fromMs: FROM_MS, toMs: TO_MS, by: 'day', tz: 'Europe/Rome' } as const;
-
-export const EXAMPLE_DAY: Period = {
-  fromMs: FROM_MS,
-  toMs: TO_MS,
-  points: 4_371,
-  distanceM: 187_230,
-  movingMs: 13_260_000,
-  parkedMs: 29_940_000,
-  gapMs: 43_180_000,
-  maxSpeedKmh: 118.4,
-  first: { recordedAtMs: Date.UTC(2026, 2, 1, 6, 12, 4), lat, lng, speedKmh },
-  last: { recordedAtMs: Date.UTC(2026, 2, 1, 22, 59, 44), lat, lng, speedKmh: 0 },
-};
-
-export const NO_HISTORY: Period = emptyPeriod(FROM_MS, TO_MS);
-
-export const GET_HISTORY: Operation = {
-  id: 'getPositionHistory',
-  tag: 'Devices',
-  summary: 'Read the position history of a device',
-  description:
-    'Newest first. What lies further back than the plan of the account retains is left out. To read on, ask again with `to` at the time of the last point.',
-  parameters: [FROM, TO, HISTORY_LIMIT],
-  answers: [
-    answered(200, 'Points of the history.', page(ref('HistoryPoint')), {
-      points: bodyOf(listAnswer([historyView(EXAMPLE_HISTORY)], { limit: 500, offset: 0 })),
-    }),
-  ],
-  errors: [...ONE_DEVICE, ['BAD_REQUEST', WINDOW_MESSAGE]],
-};
+const HISTORY_LIMIT = limitParameter(1000, 500);
 
 interface HistoryPorts extends ReadPorts {
   readonly fleet: Fleet;
 }
 
-/** Position history from Postgres, cut to what the reader's plan retains. */
+/** Position history from Postgres, cut to the days that the reader's plan retains. */
 export function historyRoute(ports: HistoryPorts): Route {
   return {
     method: 'GET',
@@ -88,7 +51,7 @@ async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answ
   return listAnswer(points.map(historyView), { limit, offset: 0 });
 }
 
-export function historyView(point: HistoryPoint) {
+function historyView(point: HistoryPoint) {
   return {
     latitude: point.lat,
     longitude: point.lng,
@@ -98,3 +61,32 @@ export function historyView(point: HistoryPoint) {
     recorded_at: formatIso(point.recordedAtMs),
   };
 }
+
+export const HISTORY_SCHEMAS = {
+  HistoryPoint: shapeOf<ReturnType<typeof historyView>>({
+    latitude: LATITUDE,
+    longitude: LONGITUDE,
+    speed_kmh: SPEED_KMH,
+    heading: number('Degrees, clockwise from north.', { minimum: 0, maximum: 360 }),
+    satellites: integer('In use.', { minimum: 0 }),
+    recorded_at: time('The GPS time of the point.'),
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;
+
+const { lat, lng, speedKmh, recordedAtMs } = EXAMPLE_VAN.position;
+const EXAMPLE = historyView({ lat, lng, speedKmh, heading: 214, satellites: 11, recordedAtMs });
+
+const GET_HISTORY: Operation = {
+  id: 'getPositionHistory',
+  tag: 'Devices',
+  summary: 'Read the position history of a device',
+  description:
+    'Newest first. What lies further back than the plan of the account retains is left out. To read on, ask again with `to` at the time of the last point.',
+  parameters: [FROM, TO, HISTORY_LIMIT],
+  answers: [
+    answered(200, 'Points of the history.', page(ref('HistoryPoint')), {
+      points: bodyOf(listAnswer([EXAMPLE], { limit: 500, offset: 0 })),
+    }),
+  ],
+  errors: [...ONE_DEVICE, ['BAD_REQUEST', WINDOW_MESSAGE]],
+};

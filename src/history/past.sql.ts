@@ -72,7 +72,7 @@ interface Ended<Value> {
   readonly untilMs: number;
 }
 
-/** What points of a device were evaluated against: see engine/explain/situations.ts. */
+/** The past of an area and a device, of which `watchPeriodsOf` in explain makes periods. */
 export interface StoredPast {
   readonly createdAtMs: number;
   readonly revisions: readonly AreaRevision[];

@@ -9,7 +9,13 @@ import type { Call } from '../http/route.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 
-/** What is asked about the history of a device. */
+/** Whose connections are used, and whose devices may be read. */
+export interface HistoryReader {
+  readonly accountId: number;
+  readonly worldIds: readonly number[];
+}
+
+/** A valid call about the history of a device. */
 export interface HistoryCall<Own> {
   readonly device: Device;
   readonly window: HistoryWindow;

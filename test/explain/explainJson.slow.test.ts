@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { stepJson, stepView } from '../../src/explain/explainJson.ts';
-import { DECISIONS } from '../../src/explain/stepLog.ts';
+import { DECISIONS } from '../../src/explain/replayFindings.ts';
 
 test('a point is written as JSON.stringify would write it', () => {
   const time = fc.integer({ min: 0, max: 4_102_444_800_000 });

@@ -7,7 +7,7 @@ import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { parquetMetadata } from 'hyparquet';
 import { memoryPages, validateXML } from 'xmllint-wasm';
-import { type ExportFormat, encoderOf } from '../../src/history/export/exportFormats.ts';
+import { type ExportFormat, encoderOf } from '../../src/history/exportFormats.ts';
 import { type ExportPoint, fileOf } from '../support/history/pages.ts';
 import { runs } from '../support/torture.ts';
 import { importTool, skipWithoutTools } from '../tools/tools.ts';

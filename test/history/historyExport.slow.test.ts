@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import { parquetMetadata } from 'hyparquet';
 import { SCOPES } from '../../src/access/scopes.ts';
-import { EXPORT_FORMATS } from '../../src/history/export/exportFormats.ts';
+import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';

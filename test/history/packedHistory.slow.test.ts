@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { EXPORT_FORMATS } from '../../src/history/export/exportFormats.ts';
+import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';

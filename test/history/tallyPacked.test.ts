@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { packColumns } from '../../src/history/codec/packedBlob.ts';
 import { emptyColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
+import { tallyStored } from '../../src/history/findPresence.ts';
 import type { PackedRow } from '../../src/history/packedPoints.sql.ts';
 import { PLACE as COLUMNS } from '../../src/history/points.sql.ts';
-import { tallyStored } from '../../src/history/presence/findPresence.ts';
-import { PresenceTally } from '../../src/history/presence/presence.ts';
+import { PresenceTally } from '../../src/history/presence.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 
 const FIRST_MS = 1_700_000_000_000;

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { crosses } from '../../src/explain/areaCrossing.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
-import { crosses } from '../../src/explain/crossing.ts';
 import { PointReplay } from '../../src/explain/pointReplay.ts';
-import { PresenceTally } from '../../src/history/presence/presence.ts';
+import { PresenceTally } from '../../src/history/presence.ts';
 import type { Steps } from '../../src/lib/workTurns.ts';
 import { spin } from '../support/spin.ts';
 
@@ -48,7 +48,7 @@ test('a presence pauses after each', () => {
 });
 
 test('an explanation pauses after each', () => {
-  const situations = [
+  const periods = [
     {
       sinceMs: Number.NEGATIVE_INFINITY,
       state: 'watched' as const,
@@ -59,7 +59,7 @@ test('an explanation pauses after each', () => {
   ];
   const replay = new PointReplay({
     areaId: 1,
-    situations,
+    periods,
     fromMs: 0,
     stay: null,
     refused: null,

@@ -17,17 +17,19 @@ import type { FieldError } from '../../lib/fieldError.ts';
 import { formatIso } from '../../lib/isoTime.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
-import { backtestJson, dwellView, replayedEventView } from './backtestJson.ts';
+import { DwellTally, LISTED_EVENTS_MAX } from './areaReplay.ts';
 import {
   areaChanged,
   areaDidNotExist,
+  BACKTEST_META,
   type BacktestNote,
+  backtestJson,
+  dwellView,
   historyTrimmed,
   NOT_RECORDED,
-} from './backtestNotes.ts';
-import { BACKTEST_META } from './backtestSchemas.ts';
+  replayedEventView,
+} from './backtestJson.ts';
 import { BACKTEST_LIMIT_MS, BACKTESTS_PER_ACCOUNT, type Backtests } from './backtests.ts';
-import { DwellTally, LISTED_EVENTS_MAX } from './dwellTally.ts';
 import {
   BACKTEST_ERRORS,
   BACKTEST_LIMITS,

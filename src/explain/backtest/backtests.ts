@@ -13,8 +13,7 @@ import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { selectRecorded } from '../areaRecord.sql.ts';
-import { AreaReplay, type RecordedEvents } from './areaReplay.ts';
-import type { DwellTally } from './dwellTally.ts';
+import { AreaReplay, type DwellTally, type RecordedEvents } from './areaReplay.ts';
 import { BACKTEST_SIZES, type BacktestSizes, type DeviceRange, surveyDevices } from './surveyDevices.ts';
 
 /** Backtests of one account at a time on one pod; a further one is rejected. */

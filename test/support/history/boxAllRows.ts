@@ -1,4 +1,4 @@
-import { boxRows } from '../../../src/history/boxRows.ts';
+import { boxRows } from '../../../src/history/rowBoxes.sql.ts';
 import { HOUR_MS } from '../../../src/lib/durations.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 

@@ -1,5 +1,5 @@
 import { emptyColumns, type PointColumns } from '../../../src/history/codec/pointColumns.ts';
-import type { HistoryEncoder } from '../../../src/history/export/historyEncoder.ts';
+import type { HistoryEncoder } from '../../../src/history/exportFormats.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 
 /** A point as the exports show it, times as epoch ms. */

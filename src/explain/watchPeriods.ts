@@ -32,7 +32,7 @@ export interface Past {
 }
 
 /** What the points of a device that were received from `sinceMs` on were evaluated against. */
-export interface Situation {
+export interface WatchPeriod {
   readonly sinceMs: number;
   /** `no_area`: it did not exist yet. `not_watched`: it did not watch this device. */
   readonly state: 'watched' | 'not_watched' | 'no_area';
@@ -42,35 +42,35 @@ export interface Situation {
   readonly isKnown: boolean;
 }
 
-/** The situations of a device and an area one after the other; the first holds from the beginning of time. */
-export function situationsOf(past: Past): readonly Situation[] {
+/** The periods of a device and an area one after the other; the first holds from the beginning of time. */
+export function watchPeriodsOf(past: Past): readonly WatchPeriod[] {
   const times = new Set([Number.NEGATIVE_INFINITY, past.createdAtMs]);
   for (const { sinceMs } of past.revisions) times.add(Math.max(sinceMs, past.createdAtMs));
   for (const { untilMs } of past.deviceWorlds) times.add(untilMs);
   for (const list of past.organizations.values()) for (const { untilMs } of list) times.add(untilMs);
   times.delete(Number.POSITIVE_INFINITY);
-  const situations: Situation[] = [];
+  const periods: WatchPeriod[] = [];
   for (const sinceMs of [...times].sort((a, b) => a - b)) {
-    const next = situationAt(past, sinceMs);
-    const last = situations.at(-1);
-    if (last === undefined || !isSame(last, next)) situations.push(next);
+    const next = periodAt(past, sinceMs);
+    const last = periods.at(-1);
+    if (last === undefined || !isSame(last, next)) periods.push(next);
   }
-  return situations;
+  return periods;
 }
 
-/** Where in the list the situation of a time is. */
-export function indexAt(situations: readonly Situation[], atMs: number): number {
+/** Where in the list the period of a time is. */
+export function indexAt(periods: readonly WatchPeriod[], atMs: number): number {
   let low = 0;
-  let high = situations.length;
+  let high = periods.length;
   while (high - low > 1) {
     const mid = (low + high) >> 1;
-    if ((situations[mid] as Situation).sinceMs <= atMs) low = mid;
+    if ((periods[mid] as WatchPeriod).sinceMs <= atMs) low = mid;
     else high = mid;
   }
   return low;
 }
 
-function situationAt(past: Past, sinceMs: number): Situation {
+function periodAt(past: Past, sinceMs: number): WatchPeriod {
   const known = past.revisions.findLast((revision) => revision.sinceMs <= sinceMs);
   const { shape, dwellSeconds, worldId } = known ?? (past.revisions[0] as PastArea);
   const hasArea = sinceMs >= past.createdAtMs;
@@ -99,7 +99,7 @@ function valueAt<Value>(list: readonly Until<Value>[], atMs: number): Value {
   return (list.find(({ untilMs }, n) => n === last || atMs < untilMs) as Until<Value>).value;
 }
 
-function isSame(a: Situation, b: Situation): boolean {
+function isSame(a: WatchPeriod, b: WatchPeriod): boolean {
   return (
     a.state === b.state && a.shape === b.shape && a.dwellSeconds === b.dwellSeconds && a.isKnown === b.isKnown
   );

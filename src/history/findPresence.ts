@@ -1,11 +1,11 @@
-import type { Device } from '../../devices/device.ts';
-import type { Fleet } from '../../devices/fleet.memory.ts';
-import { OutOfTime } from '../../lib/deadline.ts';
-import { FairSemaphore } from '../../lib/fairSemaphore.ts';
-import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
-import type { Sql } from '../../postgres/sql.ts';
-import type { PointRange, TimeWindow } from '../packedPoints.sql.ts';
-import { selectPlaceSpans } from '../placeSpans.sql.ts';
+import type { Device } from '../devices/device.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
+import { OutOfTime } from '../lib/deadline.ts';
+import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
+import type { Sql } from '../postgres/sql.ts';
+import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
+import { selectPlaceSpans } from './placeSpans.sql.ts';
 import {
   MANY_DEVICES,
   mergedPoints,
@@ -13,9 +13,9 @@ import {
   readInOrder,
   type StoredPoints,
   selectPoints,
-} from '../points.sql.ts';
-import type { HistoryReader } from '../summary/summarizeHistory.ts';
+} from './points.sql.ts';
 import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from './presence.ts';
+import type { HistoryReader } from './readHistoryCall.ts';
 
 /** Includes the wait for earlier ones of the same account. */
 export const PRESENCE_LIMIT_MS = 25_000;

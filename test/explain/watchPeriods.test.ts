@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { indexAt, type Past, type PastShape, situationsOf } from '../../src/explain/situations.ts';
+import { indexAt, type Past, type PastShape, watchPeriodsOf } from '../../src/explain/watchPeriods.ts';
 
 const never: PastShape['compiled'] = () => assert.fail('no shape is compiled to know when it was in force');
 const FIRST: PastShape = { compiled: never };
@@ -17,7 +17,7 @@ const past = (values: Partial<Past>): Past => ({
   ...values,
 });
 const told = (values: Partial<Past>) =>
-  situationsOf(past(values)).map(({ sinceMs, state, dwellSeconds, isKnown }) => [
+  watchPeriodsOf(past(values)).map(({ sinceMs, state, dwellSeconds, isKnown }) => [
     sinceMs,
     state,
     dwellSeconds,
@@ -31,9 +31,9 @@ describe('what points were evaluated against', () => {
       { sinceMs: 200, worldId: OWNER, dwellSeconds: 60, shape: SECOND },
       { sinceMs: 300, worldId: OWNER, dwellSeconds: 90, shape: SECOND },
     ];
-    const situations = situationsOf(past({ revisions }));
+    const periods = watchPeriodsOf(past({ revisions }));
     assert.deepEqual(
-      situations.map(({ sinceMs, shape }) => [sinceMs, shape === FIRST ? 1 : 2]),
+      periods.map(({ sinceMs, shape }) => [sinceMs, shape === FIRST ? 1 : 2]),
       [
         [START, 1],
         [100, 1],
@@ -42,7 +42,7 @@ describe('what points were evaluated against', () => {
       ],
     );
     assert.deepEqual(
-      [START, 99, 100, 199, 200, 299, 300, END].map((ms) => indexAt(situations, ms)),
+      [START, 99, 100, 199, 200, 299, 300, END].map((ms) => indexAt(periods, ms)),
       [0, 0, 1, 1, 2, 2, 3, 3],
     );
   });
@@ -69,7 +69,7 @@ describe('what points were evaluated against', () => {
   });
 
   const state = (areaWorldId: number, deviceWorldId: number, ownerIn: number | null, mateIn: number | null) =>
-    situationsOf(
+    watchPeriodsOf(
       past({
         revisions: [{ sinceMs: 100, worldId: areaWorldId, dwellSeconds: 0, shape: FIRST }],
         deviceWorlds: [{ value: deviceWorldId, untilMs: END }],

@@ -1,13 +1,13 @@
-import { scopeMask } from '../../access/scopes.ts';
-import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
-import { compileShape } from '../../areas/shape.ts';
-import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../../devices/deviceViews.ts';
-import { distanceM } from '../../geo/distance.ts';
-import { isLatLng } from '../../geo/wgs84.ts';
-import { type Answer, dataAnswer, errorAnswer } from '../../http/answer.ts';
-import type { Operation } from '../../http/openapi/operation.ts';
-import { answered, dataBody } from '../../http/openapi/operation.ts';
-import { envelope, list, ref } from '../../http/openapi/schema.ts';
+import { scopeMask } from '../access/scopes.ts';
+import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import { compileShape } from '../areas/shape.ts';
+import { statusOf } from '../devices/deviceJson.ts';
+import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { distanceM } from '../geo/distance.ts';
+import { isLatLng } from '../geo/wgs84.ts';
+import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
+import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
+import { envelope, integer, list, number, ref, type Schema, shapeOf, time } from '../http/openapi/schema.ts';
 import {
   COORDINATES_MESSAGE,
   FROM,
@@ -19,15 +19,21 @@ import {
   readLimit,
   TO,
   WINDOW_MESSAGE,
-} from '../../http/parameters.ts';
-import { isBlank, parseDecimal, type Query } from '../../http/query.ts';
-import type { Call, Route } from '../../http/route.ts';
-import { DAY_MS, formatDuration, HOUR_MS } from '../../lib/durations.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
-import { historyWindowOf } from '../readHistoryCall.ts';
-import { PRESENCE_LIMIT_MS, PRESENCE_POINTS_MAX, PRESENCE_WORK_MS, type Presences } from './findPresence.ts';
+} from '../http/parameters.ts';
+import { isBlank, parseDecimal, type Query } from '../http/query.ts';
+import type { Call, Route } from '../http/route.ts';
+import { DAY_MS, formatDuration, HOUR_MS } from '../lib/durations.ts';
+import { formatIso } from '../lib/isoTime.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import {
+  PRESENCE_LIMIT_MS,
+  PRESENCE_POINTS_MAX,
+  PRESENCE_WORK_MS,
+  type Presences,
+  type PresentDevice,
+} from './findPresence.ts';
 import type { Place } from './presence.ts';
-import { PRESENCE_META, presenceMeta, presenceView } from './presenceSchemas.ts';
+import { historyWindowOf } from './readHistoryCall.ts';
 
 const PRESENCE_LIMIT = limitParameter(200, 50);
 
@@ -161,6 +167,56 @@ function placeOfArea(areas: AreaCatalog, worldIds: readonly number[], areaId: nu
     closenessM: (lat, lng) => shape.signedDistanceM(lat, lng),
     boxes: shape.boxes,
   };
+}
+
+type PresenceView = ReturnType<typeof presenceView>;
+type PresenceMeta = ReturnType<typeof presenceMeta>;
+
+export const PRESENCE_SCHEMAS = {
+  DevicePresence: shapeOf<PresenceView>({
+    device: shapeOf<PresenceView['device']>(DEVICE_NAMES),
+    first_at: time('The GPS time of its first point there.'),
+    last_at: time('The GPS time of its last point there.'),
+    points: integer('How many of its points are there.', { minimum: 1 }),
+    seconds: number(
+      'How long it was there: the time from point to point inside. More than 10 minutes without a point do not count.',
+      { minimum: 0 },
+    ),
+    closest_m: number(
+      'Of a circle: metres from its centre to the closest point. Of an area: metres from its boundary to the point deepest inside, negative.',
+    ),
+    closest_at: time('The GPS time of that point.'),
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;
+
+const PRESENCE_META: Schema = shapeOf<PresenceMeta>({
+  query: shapeOf<PresenceMeta['query']>(
+    { from: time('Not earlier than the plan retains.'), to: time(), limit: integer() },
+    { description: 'The parameters as they were used.' },
+  ),
+  total: integer('How many devices were there.', { minimum: 0 }),
+});
+
+/** A device that was at a place. */
+function presenceView({ device, ...presence }: PresentDevice, nowMs: number) {
+  const { imei, name, plate } = device.fields;
+  return {
+    device: { id: imei, imei, name, plate, status: statusOf(device.position, nowMs) },
+    first_at: formatIso(presence.firstMs),
+    last_at: formatIso(presence.lastMs),
+    points: presence.points,
+    seconds: presence.insideMs / 1_000,
+    closest_m: presence.closestM,
+    closest_at: formatIso(presence.closestMs),
+  };
+}
+
+/** What was asked for, as it was used, and how many devices were there in all. */
+function presenceMeta(
+  { fromMs, toMs, limit }: { readonly fromMs: number; readonly toMs: number; readonly limit: number },
+  total: number,
+) {
+  return { query: { from: formatIso(fromMs), to: formatIso(toMs), limit }, total };
 }
 
 const LAST_MS = EXAMPLE_VAN.position.recordedAtMs;

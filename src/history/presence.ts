@@ -1,5 +1,5 @@
-import type { IndexBox } from '../../geo/bounds.ts';
-import { Pace, type Steps } from '../../lib/workTurns.ts';
+import type { IndexBox } from '../geo/bounds.ts';
+import { Pace, type Steps } from '../lib/workTurns.ts';
 
 /** The place that is asked about. */
 export interface Place {
