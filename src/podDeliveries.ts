@@ -1,7 +1,7 @@
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
-import { ClaimBatches } from './webhooks/delivery/claimBatches.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
+import { ClaimBatches } from './webhooks/delivery/deliverEndpoint.ts';
 import { DeliverySlots, DeliveryWorkers, SLOT_LIMITS } from './webhooks/delivery/deliveryWorkers.ts';
 import { FanOut } from './webhooks/delivery/fanOut.ts';
 import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';

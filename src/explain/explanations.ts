@@ -11,7 +11,7 @@ import {
   readInOrder,
   selectPoints,
 } from '../history/points.sql.ts';
-import { type RefusedTime, selectRefused } from '../ingest/deviceStates.sql.ts';
+import { type RefusedTime, selectRefused } from '../ingest/points.sql.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { DAY_MS } from '../lib/durations.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';

@@ -14,14 +14,6 @@ import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
 import {
-  type LockedState,
-  lockDeviceStates,
-  updateDeviceStates,
-  updateOwed,
-  updateRefused,
-  updateRepeated,
-} from './deviceStates.sql.ts';
-import {
   type BatchEvaluation,
   type EvaluatePorts,
   evaluateFixes,
@@ -34,9 +26,15 @@ import { beyondRate, owedBy } from './pointRate.ts';
 import {
   insertLatePositions,
   insertNewPositions,
+  type LockedState,
+  lockDeviceStates,
   type StoredFix,
   selectPredecessors,
-} from './positions.sql.ts';
+  updateDeviceStates,
+  updateOwed,
+  updateRefused,
+  updateRepeated,
+} from './points.sql.ts';
 import { fixEvents, storeEvents } from './storeEvents.ts';
 
 /** One point on its way through a transaction. */

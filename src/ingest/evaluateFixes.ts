@@ -5,7 +5,6 @@ import { inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';
 import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { type DeviceState, stepDevice, stepRepeat } from './deviceEvents.ts';
-import type { LockedState } from './deviceStates.sql.ts';
 import type { BatchPoint, DeviceEventAt, Fix, InOrderPoint } from './fix.ts';
 import { FUTURE_TOLERANCE_MS } from './formats/parsePoint.ts';
 import {
@@ -14,8 +13,10 @@ import {
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
+  watchedAreas,
 } from './geofences/evaluateGeofences.ts';
-import { askShape, type KnownInside, type WatchedAreas, watchedAreas } from './geofences/geofences.ts';
+import { askShape, type KnownInside, type WatchedAreas } from './geofences/geofences.ts';
+import type { LockedState } from './points.sql.ts';
 
 /** What points are evaluated against, and what they change. */
 export interface IngestMemory {

@@ -7,12 +7,12 @@ import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
-import { selectUnlocked } from './deviceStates.sql.ts';
 import type { Fix, FixOutcome } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 import type { KnownInside } from './geofences/geofences.ts';
 import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './geofences/heavyParts.ts';
+import { selectUnlocked } from './points.sql.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */

@@ -1,9 +1,8 @@
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { HOUR_MS } from '../lib/durations.ts';
 import type { Tx } from '../postgres/sql.ts';
-import type { LockedState } from './deviceStates.sql.ts';
 import type { BatchPoint, RateExceeded } from './fix.ts';
-import { findStored } from './positions.sql.ts';
+import { findStored, type LockedState } from './points.sql.ts';
 
 /** Points that a device may store in a second, on average over an hour: those of an hour may come at once. */
 export const POINTS_PER_SECOND = 10;

@@ -23,10 +23,10 @@ import {
   type WebhookType,
   webhookTypeOf,
 } from '../webhooks/message.ts';
-import type { LockedState } from './deviceStates.sql.ts';
 import type { IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from './fix.ts';
 import type { GeofenceEventAt } from './geofences/evaluateGeofences.ts';
+import type { LockedState } from './points.sql.ts';
 
 /** An event of either kind, with what it is sorted by. */
 type AnyEvent = { readonly point: BatchPoint; readonly occurredAtMs: number } & (

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import type { PointColumns } from '../../src/history/codec/pointColumns.ts';
 import { ARRIVAL, DeviceGone, PAGE_POINTS, pointPages } from '../../src/history/points.sql.ts';
-import { insertLatePositions, insertNewPositions, type StoredFix } from '../../src/ingest/positions.sql.ts';
+import { insertLatePositions, insertNewPositions, type StoredFix } from '../../src/ingest/points.sql.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

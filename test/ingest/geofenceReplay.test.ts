@@ -5,7 +5,8 @@ import { type AreaDefinition, type AreaGeometry, areaMeasures, toVertices } from
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { decodeStays, encodeStays } from '../../src/devices/stays/stays.ts';
-import { stepGeofences, watchedAreas } from '../../src/ingest/geofences/geofences.ts';
+import { watchedAreas } from '../../src/ingest/geofences/evaluateGeofences.ts';
+import { stepGeofences } from '../../src/ingest/geofences/geofences.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { runs } from '../support/torture.ts';
 import { type NaiveArea, type NaiveEvent, NaiveReplay, ORGANIZATIONS } from './naiveReplay.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Sql, Tx } from '../../src/postgres/sql.ts';
-import { ClaimBatches } from '../../src/webhooks/delivery/claimBatches.ts';
 import {
   type Attempt,
   CLAIM,
@@ -14,6 +13,7 @@ import {
   releaseLease,
   selectInterrupted,
 } from '../../src/webhooks/delivery/claims.sql.ts';
+import { ClaimBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { meetLossyServer } from '../support/postgres/lossyServer.ts';
 import {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ClaimBatches } from '../../src/webhooks/delivery/claimBatches.ts';
 import type { Claimed } from '../../src/webhooks/delivery/claims.sql.ts';
+import { ClaimBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { leaseOf } from '../support/webhooks/deliveryDatabase.ts';
 
 const SIZE = 64;

@@ -1,7 +1,9 @@
+import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
 import { NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
+import type { Tenancy } from '../../tenants/tenancy.memory.ts';
 import type { BatchPoint, InOrderPoint } from '../fix.ts';
 import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
 
@@ -222,4 +224,18 @@ class EvaluationTime {
   #limitMs(points: number): number {
     return this.#times.baseMs + this.#times.perPointMs * points;
   }
+}
+
+/**
+ * The areas that watch the devices of one world, for the engine. Made for one batch and not kept: memberships are
+ * looked up here, once.
+ */
+export function watchedAreas(areas: AreaCatalog, tenancy: Tenancy, deviceWorldId: number): WatchedAreas {
+  const worldIds = tenancy.watchersOf(deviceWorldId);
+  return {
+    deviceWorldId,
+    near: (lat, lng) => areas.near(worldIds, lat, lng),
+    byId: (areaId) => areas.area(worldIds, areaId),
+    isShared: (worldId) => tenancy.isShared(worldId),
+  };
 }

@@ -1,11 +1,9 @@
 import type { AreaDefinition } from '../../areas/area.ts';
-import type { AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import type { Shape } from '../../areas/shape.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import { inOneGo, Pace, type Steps } from '../../lib/workTurns.ts';
-import type { Tenancy } from '../../tenants/tenancy.memory.ts';
 import type { Fix } from '../fix.ts';
 
 /** What the engine asks of an area. */
@@ -27,20 +25,6 @@ export interface WatchedAreas {
   byId(areaId: number): WatchedArea | undefined;
   /** True for the world of an organization. */
   isShared(worldId: number): boolean;
-}
-
-/**
- * The areas that watch the devices of one world, for the engine. Made for one batch and not kept: memberships are
- * looked up here, once.
- */
-export function watchedAreas(areas: AreaCatalog, tenancy: Tenancy, deviceWorldId: number): WatchedAreas {
-  const worldIds = tenancy.watchersOf(deviceWorldId);
-  return {
-    deviceWorldId,
-    near: (lat, lng) => areas.near(worldIds, lat, lng),
-    byId: (areaId) => areas.area(worldIds, areaId),
-    isShared: (worldId) => tenancy.isShared(worldId),
-  };
 }
 
 export interface GeofenceStep {

@@ -5,7 +5,8 @@ import { Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { IngestMemory } from '../evaluateFixes.ts';
 import type { Fix } from '../fix.ts';
 import { type Part, rejectRequest } from '../waitingPoints.ts';
-import { KnownInside, type WatchedAreas, watchedAreas } from './geofences.ts';
+import { watchedAreas } from './evaluateGeofences.ts';
+import { KnownInside, type WatchedAreas } from './geofences.ts';
 
 /** What is found out for one transaction: so many areas, and so much processor time. */
 const FOUND_MAX = { areas: 125_000, workMs: 500 };

@@ -8,8 +8,11 @@ import { geofenceEventData } from '../../../src/events/fleetEvent.ts';
 import { type DeviceState, NO_STATE } from '../../../src/ingest/deviceEvents.ts';
 import { evaluateBatch } from '../../../src/ingest/evaluateFixes.ts';
 import type { BatchPoint } from '../../../src/ingest/fix.ts';
-import { evaluateGeofences, type GeofenceEventAt } from '../../../src/ingest/geofences/evaluateGeofences.ts';
-import { watchedAreas } from '../../../src/ingest/geofences/geofences.ts';
+import {
+  evaluateGeofences,
+  type GeofenceEventAt,
+  watchedAreas,
+} from '../../../src/ingest/geofences/evaluateGeofences.ts';
 import { formatIso } from '../../../src/lib/isoTime.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';

@@ -6,9 +6,9 @@ import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/postgres/part
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';
 import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
-import { ClaimBatches } from '../../../src/webhooks/delivery/claimBatches.ts';
 import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
 import type { DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
+import { ClaimBatches } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import { newSecret, seal } from '../../../src/webhooks/delivery/signature.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';

@@ -1,4 +1,12 @@
 import { decodeStays, encodeStays, type Stay } from '../devices/stays/stays.ts';
+import {
+  findPacked,
+  newestPacked,
+  type OnDamaged,
+  type PointKey,
+  type TimedPosition,
+} from '../history/packedPoints.sql.ts';
+import { MINUTE_MS } from '../lib/durations.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
@@ -104,6 +112,11 @@ async function lockSlice(tx: Tx, deviceIds: readonly number[]): Promise<[number,
 
 const NOBODY: ReadonlySet<number> = new Set();
 
+/** Rounds seconds times a thousand, which are inexact in the last bits. Reading numbers is faster than timestamps. */
+function wholeMs(ms: number | null): number | null {
+  return ms === null ? null : Math.round(ms);
+}
+
 /** Those of these devices that are not locked at this moment. */
 export async function selectUnlocked(sql: Sql, deviceIds: readonly number[]): Promise<number[]> {
   const rows = await sql<{ device_id: number }[]>`
@@ -112,10 +125,120 @@ export async function selectUnlocked(sql: Sql, deviceIds: readonly number[]): Pr
   return rows.map((row) => row.device_id);
 }
 
-/** Rounds seconds times a thousand, which are inexact in the last bits. Reading numbers is faster than timestamps. */
-function wholeMs(ms: number | null): number | null {
-  return ms === null ? null : Math.round(ms);
+/** A point as it is stored: parsed, its device known, its speed decided. */
+export interface StoredFix {
+  readonly deviceId: number;
+  readonly recordedAtMs: number;
+  readonly lat: number;
+  readonly lng: number;
+  readonly altitudeM: number;
+  readonly speedKmh: number;
+  readonly heading: number;
+  readonly satellites: number;
+  readonly odometerKm: number | null;
 }
+
+/** Stores points that are newer than every stored point of their device, so no duplicates are possible. */
+export async function insertNewPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<void> {
+  for (const slice of rowSlices(fixes)) await insertStatement(tx, slice, false);
+}
+
+/** All points of a transaction are received at its beginning: a change that was committed before holds for them. */
+const insertStatement = (tx: Tx, fixes: readonly StoredFix[], late: boolean) => tx`
+  insert into position
+    (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km, received_at, late)
+  select device_id, to_timestamp(recorded / 1000), latitude, longitude, altitude, speed, heading, satellites, odometer,
+    date_trunc('milliseconds', now()), ${late}::boolean
+  from unnest(
+    ${arrayLiteral(fixes.map((fix) => fix.deviceId))}::bigint[], ${arrayLiteral(fixes.map((fix) => fix.recordedAtMs))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.lat))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.lng))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.altitudeM))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.speedKmh))}::float8[],
+    ${arrayLiteral(fixes.map((fix) => fix.heading))}::float8[], ${arrayLiteral(fixes.map((fix) => fix.satellites))}::int[],
+    ${arrayLiteral(fixes.map((fix) => fix.odometerKm))}::float8[]
+  ) as f (device_id, recorded, latitude, longitude, altitude, speed, heading, satellites, odometer)`;
+
+/**
+ * Stores points that came too late to be evaluated and returns, for each in order, whether it is new. A stored point with
+ * the same device and time is kept. The partitions must exist, and the devices be locked. `nowMs` by the clock of this pod.
+ */
+export async function insertLatePositions(
+  tx: Tx,
+  fixes: readonly StoredFix[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
+  if (fixes.length === 0) return [];
+  const packed = await findPacked(tx, fixes, nowMs, onDamaged);
+  const unpacked = packed.size === 0 ? fixes : fixes.filter((_, n) => !packed.has(n));
+  const fresh = new Set<string>();
+  for (const slice of rowSlices(unpacked)) {
+    const inserted = await tx<{ device_id: number; recorded: number }[]>`
+      ${insertStatement(tx, slice, true)}
+      on conflict (device_id, recorded_at) do nothing
+      returning device_id, (extract(epoch from recorded_at) * 1000)::float8 as recorded`;
+    for (const row of inserted) fresh.add(`${row.device_id} ${row.recorded}`);
+  }
+  return fixes.map((fix) => fresh.has(`${fix.deviceId} ${fix.recordedAtMs}`));
+}
+
+/**
+ * Whether each of these points is stored, as a row or packed, in their order. The devices must be locked. `nowMs` by the
+ * clock of this pod.
+ */
+export async function findStored(
+  tx: Tx,
+  points: readonly PointKey[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<boolean[]> {
+  if (points.length === 0) return [];
+  const rows = await tx<{ n: number }[]>`
+    select q.n::int - 1 as n
+    from unnest(${arrayLiteral(points.map((p) => p.deviceId))}::bigint[], ${arrayLiteral(points.map((p) => p.recordedAtMs))}::float8[])
+      with ordinality as q (device_id, recorded, n)
+    join position p on p.device_id = q.device_id and p.recorded_at = to_timestamp(q.recorded / 1000)`;
+  const stored = await findPacked(tx, points, nowMs, onDamaged);
+  for (const { n } of rows) stored.add(n);
+  return points.map((_, n) => stored.has(n));
+}
+
+/**
+ * The stored point just before each of the given (device, time) pairs, in their order; null where there is none. `nowMs`
+ * by the clock of this pod.
+ */
+export async function selectPredecessors(
+  tx: Tx,
+  points: readonly { deviceId: number; recordedAtMs: number }[],
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<(TimedPosition | null)[]> {
+  if (points.length === 0) return [];
+  const rows = await tx<{ recorded_at: Date | null; latitude: number; longitude: number }[]>`
+    select p.recorded_at, p.latitude, p.longitude
+    from unnest(${arrayLiteral(points.map((p) => p.deviceId))}::bigint[], ${arrayLiteral(points.map((p) => p.recordedAtMs))}::float8[])
+      with ordinality as q (device_id, recorded, n)
+    left join lateral (
+      select recorded_at, latitude, longitude from position
+      where device_id = q.device_id and recorded_at < to_timestamp(q.recorded / 1000)
+        and recorded_at >= to_timestamp((q.recorded - ${LOOK_BACK_MS}::float8) / 1000)
+      order by recorded_at desc limit 1) p on true
+    order by q.n`.named('predecessors');
+  const windows = points.map(({ deviceId, recordedAtMs: ms }) => ({
+    deviceId,
+    fromMs: ms - LOOK_BACK_MS,
+    toMs: ms - 1,
+  }));
+  const packed = await newestPacked(tx, windows, nowMs, onDamaged);
+  return rows.map((row, n) => {
+    const inPacked = packed.get(n) ?? null;
+    if (row.recorded_at === null) return inPacked;
+    const inRows = { recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude };
+    return inPacked !== null && inPacked.recordedAtMs > inRows.recordedAtMs ? inPacked : inRows;
+  });
+}
+
+/** A point that is older says nothing about the speed. */
+const LOOK_BACK_MS = 10 * MINUTE_MS;
 
 /**
  * Writes the states of devices with a new position, those stays that changed, and what they owe now. `movedAtMs` is the
@@ -180,6 +303,22 @@ export async function updateOwed(tx: Tx, owedMs: ReadonlyMap<number, number>): P
   }
 }
 
+/** Writes what repeated fixes changed: not the position, and not the time of the last position update. */
+export async function updateRepeated(tx: Tx, states: ReadonlyMap<number, DeviceState>): Promise<void> {
+  if (states.size === 0) return;
+  const of = <T>(pick: (state: DeviceState) => T): T[] => [...states.values()].map(pick);
+  const result = await tx`
+    update device_state s set
+      ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid, repeats = t.repeats,
+      revision = s.revision + 1
+    from unnest(
+      ${arrayLiteral([...states.keys()])}::bigint[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
+      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[], ${of((t) => encodeRepeats(t.repeats))}::text[]
+    ) as t (device_id, ignition, alarms, rfid, repeats)
+    where s.device_id = t.device_id`;
+  invariant(result.count === states.size, 'every locked device has a state to update');
+}
+
 /**
  * Writes between which points of a device stays did not begin, for explanations. A time that begins within a day of the
  * one before prolongs it.
@@ -212,20 +351,4 @@ export async function selectRefused(tx: Tx, deviceId: number): Promise<RefusedTi
     select stays_refused_from as from, stays_refused_until as until from device_state
     where device_id = ${deviceId} and stays_refused_until is not null`;
   return row === undefined ? null : { fromMs: row.from.getTime(), untilMs: row.until.getTime() };
-}
-
-/** Writes what repeated fixes changed: not the position, and not the time of the last position update. */
-export async function updateRepeated(tx: Tx, states: ReadonlyMap<number, DeviceState>): Promise<void> {
-  if (states.size === 0) return;
-  const of = <T>(pick: (state: DeviceState) => T): T[] => [...states.values()].map(pick);
-  const result = await tx`
-    update device_state s set
-      ignition = t.ignition, alarms = string_to_array(t.alarms, ','), rfid = t.rfid, repeats = t.repeats,
-      revision = s.revision + 1
-    from unnest(
-      ${arrayLiteral([...states.keys()])}::bigint[], ${arrayLiteral(of((t) => t.ignition))}::boolean[],
-      ${of((t) => t.alarms.join(','))}::text[], ${of((t) => t.rfid)}::text[], ${of((t) => encodeRepeats(t.repeats))}::text[]
-    ) as t (device_id, ignition, alarms, rfid, repeats)
-    where s.device_id = t.device_id`;
-  invariant(result.count === states.size, 'every locked device has a state to update');
 }
