@@ -9,7 +9,7 @@ import { identifier, integers, type SqlText } from '../postgres/sqlText.ts';
  */
 const PARTS = 8;
 const PART_MIN_MS = DAY_MS;
-/** Ids of a partition: at least so many, so that they rise slowly where partitions are begun early. */
+/** The least and the most ids of a partition. The least keeps ids low where partitions are begun early. */
 const IDS_MIN = 1_000_000;
 const IDS_MAX = 1_000_000_000_000;
 /** Ids that are given while a partition is made for those that lie behind all others. */

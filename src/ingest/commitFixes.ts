@@ -96,7 +96,7 @@ export async function commitFixes(
   budget = new StayBudget(),
 ): Promise<CommittedFixes> {
   const { sql, memory, follower } = ports;
-  // Read first: device ids mean nothing on another server, and memory may have been loaded from another one meanwhile.
+  // Read first. Memory may be loaded from another server during the transaction, with other device ids.
   const { server } = follower.applied;
   return sql.begin(async (tx) => {
     const deviceIds = [...new Set(points.map((point) => point.deviceId))];

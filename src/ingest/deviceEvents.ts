@@ -62,7 +62,7 @@ const TAMPER_ALARMS: ReadonlySet<string> = new Set(['tampering', 'tamper', 'remo
  * the one in `before`.
  *
  *   event                  when
- *   ignition_on, _off      the ignition is reported and differs from its last known value (a first value is no event)
+ *   ignition_on, _off      the ignition is reported and differs from its last known value; a first value is not an event
  *   parking_end            the point is fast and the device was parked
  *   parking_start          the point is slow and completes 120 s since the first slow point, once per stay
  *   tamper_alert           an alarm tampering, tamper or removing that the previous point did not carry
@@ -131,8 +131,8 @@ function eventsBetween(before: DeviceState, after: DeviceState): readonly Device
   return events;
 }
 
-/** A place at a time; recordedAtMs null: there is none. */
-interface Passage {
+/** A position and its time; recordedAtMs is null before the first one. */
+interface TimedPosition {
   readonly recordedAtMs: number | null;
   readonly lat: number;
   readonly lng: number;
@@ -142,11 +142,11 @@ const LONGEST_GAP_MS = 10 * MINUTE_MS;
 const KMH_PER_M_MS = 3_600;
 
 /**
- * The speed in km/h of a point that reports none: the straight way from the previous point of its device over
- * the time between them. 0 when there is no previous point or it is more than 10 minutes older, since a mean
+ * The speed in km/h of a point that reports none: the straight distance from the previous point of its device,
+ * divided by the time between them. 0 without a previous point, or when it is more than 10 minutes older, since a mean
  * over a longer time says nothing about now.
  */
-export function derivedSpeedKmh(previous: Passage, point: Passage): number {
+export function derivedSpeedKmh(previous: TimedPosition, point: TimedPosition): number {
   if (previous.recordedAtMs === null || point.recordedAtMs === null) return 0;
   const elapsedMs = point.recordedAtMs - previous.recordedAtMs;
   if (elapsedMs <= 0 || elapsedMs > LONGEST_GAP_MS) return 0;
@@ -178,7 +178,7 @@ interface Reported {
  */
 export const REMEMBERED_MAX = 100;
 
-/** What is known before the first repeat; a point that says no ignition stands for the value known before it. */
+/** What is known before the first repeat. Without an ignition of its own a point has the value known before it. */
 function firstRepeats({ recordedAtMs, ignition, rfid }: Reported): Repeats {
   invariant(recordedAtMs !== null, 'only a point is repeated');
   return {
@@ -189,7 +189,7 @@ function firstRepeats({ recordedAtMs, ignition, rfid }: Reported): Repeats {
 }
 
 /**
- * A message that carries the newest point of a device again, as heartbeats do where there is no fix → what the device's
+ * A message that carries the newest point of a device again, as heartbeats do without a fix → what the device's
  * state is to be. The state lacks:
  *
  *   alarm            when neither the point nor an earlier repeat carried it: whatever the order in which they come

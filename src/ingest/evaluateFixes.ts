@@ -157,7 +157,7 @@ const POINTS_PER_STEP = 250;
 /**
  * Evaluates a batch against the states that its devices had before it. Of points with equal device and time the first
  * counts. What a repeat of the newest point adds has the time at which the repeat was sent, unless that is further
- * ahead of `nowMs` than a point may be. Evaluation ends with the point that brings the events to `eventsMax`.
+ * ahead of `nowMs` than a point may be. Evaluation ends with the point whose events reach `eventsMax`.
  */
 export function* evaluateBatch<Point extends BatchPoint>(
   points: readonly Point[],

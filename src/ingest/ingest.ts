@@ -17,7 +17,7 @@ import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './wa
 
 /** How many transactions of this pod may be open at once: one waits for the disk while the next is prepared. */
 const TRANSACTIONS_MAX = 3;
-/** So many devices cost several milliseconds even before their transaction begins. */
+/** This many devices cost several milliseconds even before their transaction begins. */
 const LARGE_PARTS = 2_000;
 
 export interface IngestPorts extends CommitPorts {
@@ -48,7 +48,7 @@ interface IngestPoint extends CommitPoint {
 
 /**
  * Takes points to the database and into memory. Requests that arrive while transactions are open share the next one
- * (group commit), so many small requests cost little more than one large one. The promise of `store` settles after the
+ * (group commit), so a hundred small requests cost little more than a large one. The promise of `store` settles after the
  * commit, with one outcome for each fix in order.
  *
  * The points of one device are stored in the order in which they came. Points of different devices never wait for each
@@ -149,7 +149,7 @@ export class Ingest {
       // theirs.
       for (const request of requests) {
         const own = parts.filter((part) => part.request === request);
-        // What comes after a part of another request goes on waiting for that part.
+        // What follows a part of another request continues to wait for that part.
         for (const part of own) if (part.previous !== null) this.#waiting.putBack(part, 'ready');
         const first = own.filter((part) => part.previous === null);
         if (first.length > 0) await this.#run(first, found);
@@ -194,7 +194,7 @@ export class Ingest {
     this.#ports.onOutcomes(outcomes, committed?.eventCount ?? 0, committed?.refusedStays ?? []);
   }
 
-  /** Returns when memory has what was committed: until then the budget stands for the stays that begin. */
+  /** Returns when memory has what was committed. Until then the budget counts the stays that begin. */
   async #commitPoints(points: readonly IngestPoint[], known: KnownInside | null): Promise<CommittedFixes> {
     const { memory, clock } = this.#ports;
     const { stays } = memory.fleet;
@@ -209,7 +209,7 @@ export class Ingest {
     }
   }
 
-  /** Brings a commit into memory and calls the listeners. In turns with the requests: thousands of devices may move. */
+  /** Brings a commit into memory and calls the listeners. It takes turns with requests, because thousands of devices may move. */
   async #publish({ positionUpdates, xid, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
     const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
     await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
@@ -274,7 +274,7 @@ interface BlockedPorts extends Pick<CommitPorts, 'sql' | 'memory' | 'follower'> 
   readonly onFree: (parts: readonly Part[]) => void;
 }
 
-/** Parts that cannot be stored yet, of devices that wait for a lock or for memory. No transaction is open meanwhile. */
+/** Parts that cannot be stored yet, of devices that wait for a lock or for memory. They hold no transaction. */
 class BlockedParts {
   readonly #ports: BlockedPorts;
   #lockedElsewhere: Part[] = [];

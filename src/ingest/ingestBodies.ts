@@ -9,7 +9,7 @@ import { type Batch, type BatchError, BatchReader, hasMoreValues } from './forma
 /** A batch; what else is sent is one position. */
 const MAX_BATCH_BYTES = 16 * 1024 * 1024;
 const MAX_POSITION_BYTES = 64 * 1024;
-/** A position that Traccar forwards has a hundred values or two; so many are built in a millisecond. */
+/** A position that Traccar forwards has up to two hundred values. This many are built in a millisecond. */
 const MAX_POSITION_VALUES = 2_000;
 /** Up to here a body is read at once, whatever it holds, and waits for nobody. */
 const SMALL_BYTES = 16 * 1024;
@@ -61,7 +61,7 @@ export class IngestBodies {
     return this.#readWhole(request, network, this.#places.known);
   }
 
-  /** The same of anybody. */
+  /** The same of an unknown sender. */
   readForm(request: IncomingMessage, network: string): Promise<Buffer> {
     return this.#readWhole(request, network, this.#places.forms);
   }

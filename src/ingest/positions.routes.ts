@@ -81,7 +81,7 @@ const TOO_MANY_POINTS = errorAnswer(
   `a request may carry at most ${MAX_POINTS} points; nothing was stored`,
 );
 
-/** A rejected position is answered with 200 too: Traccar would send it again for ever. */
+/** A rejected position is answered with 200 too: Traccar would send it again and again. */
 async function traccar(ports: PositionPorts, request: Request): Promise<Answer> {
   const network = networkOf(ports, request);
   const body = parsePositionJson(await ports.bodies.readPosition(request, network));
@@ -148,7 +148,7 @@ interface TokenPorts {
   readonly trustedProxies: CidrSet;
 }
 
-/** What the calls of this sender are counted by. It is asked several times on the way of a request. */
+/** The network that the calls of this sender are counted by. A request asks for it several times. */
 function networkOf(ports: TokenPorts, request: Request): string {
   let network = networks.get(request);
   if (network === undefined) {

@@ -106,7 +106,7 @@ export interface StoredEvents {
 
 /**
  * Stores events with what their receivers get of them, in the transaction of their points and in the order given. A
- * point may lie in thousands of areas: others have their turn between two slices.
+ * point may lie in thousands of areas, so others get a turn between two slices.
  */
 export async function storeEvents(
   tx: Tx,
@@ -168,7 +168,7 @@ const NOTHING: Queued = { made: new Map(), isOutboxFilled: false };
  * and asked for its type. The body is written once, here. Up to `atOnce` deliveries are made at once; more than that
  * wait in the outbox, and so do those of accounts that have something there already.
  *
- * So the events of one device reach every endpoint in the order of production: whoever is here holds the device's
+ * So the events of one device reach every endpoint in the order of production: this transaction holds the device's
  * lock, so all that its earlier points have left in the outbox is committed and seen; and the outbox keeps its order.
  */
 export async function queueDeliveries(

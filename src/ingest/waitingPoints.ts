@@ -57,7 +57,7 @@ export class WaitingPoints {
     return this.#count;
   }
 
-  /** False when there is no room for the request; then nothing of it is added. */
+  /** False when the request finds no room; then nothing of it is added. */
   add(request: PointRequest, worldOf: (imei: string) => number): boolean {
     const parts = partsOf(request, worldOf);
     if (!this.#hasRoom(request.fixes.length, parts)) return false;

@@ -196,7 +196,7 @@ const REPLAY_DELIVERY: Operation = {
   id: 'replayDelivery',
   tag: 'Deliveries',
   summary: 'Send a failed or exhausted delivery again',
-  description: 'At once, with a fresh budget of attempts; the number of the attempts goes on.',
+  description: 'At once, with a fresh budget of attempts. The attempts are counted on.',
   answers: [
     answered(202, 'The delivery, waiting for its attempt.', envelope(ref('Delivery')), {
       requeued: dataBody(

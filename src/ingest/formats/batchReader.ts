@@ -4,7 +4,7 @@ import type { Steps } from '../../lib/workTurns.ts';
 import type { Fix } from '../fix.ts';
 import { type ParsedPoint, parsePoint, REJECTIONS, type Rejection } from './parsePoint.ts';
 
-/** A parsed body of POST /positions. `index` counts its points from 0; blank NDJSON lines are no points. */
+/** A parsed body of POST /positions. `index` counts its points from 0; blank NDJSON lines are skipped. */
 export interface Batch {
   readonly fixes: readonly { readonly index: number; readonly fix: Fix }[];
   readonly rejected: readonly ({ readonly index: number } & Rejection)[];
@@ -176,7 +176,7 @@ export class JsonElements {
     this.#take = take;
   }
 
-  /** The text so far is no beginning of JSON. */
+  /** No JSON begins like the text so far. */
   get isBroken(): boolean {
     return this.#place === 'broken';
   }
@@ -276,7 +276,7 @@ const OVERSIZED = Symbol('larger than any point');
 
 /** A point has a dozen short members; whole messages of some trackers, as text in an unknown member, fit as well. */
 export const MAX_ELEMENT_BYTES = 16_384;
-/** Values cost more than text: so many of them are built in less than a millisecond. */
+/** Values cost more than text: this many are built in less than a millisecond. */
 export const MAX_ELEMENT_VALUES = 1_000;
 
 /** One element of a batch that comes in pieces: keeps what earlier pieces had of it, as far as it may be a point. */
@@ -288,7 +288,7 @@ class HeldElement {
     return this.#bytes === 0;
   }
 
-  /** The element goes on behind this piece. */
+  /** Keeps the bytes of an element that continues in the next piece. */
   hold(bytes: Buffer, from: number): void {
     const length = bytes.length - from;
     if (this.#bytes + length <= MAX_ELEMENT_BYTES) {

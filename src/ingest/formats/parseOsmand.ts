@@ -69,7 +69,7 @@ function timestamp(text: string | undefined, nowMs: number): unknown {
 /** With an exponent, because Java prints a latitude within 100 m of the equator as "4.5E-4". No hex, no Infinity. */
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?$/;
 
-/** A number where the text is one; other text goes on as it is, for parsePoint to reject. */
+/** The number that the text is. Other text is returned unchanged, and parsePoint rejects it. */
 function decimal(text: string | undefined): number | string | undefined {
   return text !== undefined && DECIMAL.test(text) ? Number(text) : text;
 }
@@ -98,7 +98,7 @@ const KMH_PER_M_S = 3.6;
 /**
  * The JSON body of Traccar Client 9 at /osmand → a fix, under the rules of parsePoint; `ignored` uses the names of
  * /positions. The form is that of its library for locations in the background: speed in m/s, -1 where speed or heading
- * is unknown. Its odometer counts the way of the phone since the app was installed and is not read. Without a
+ * is unknown. Its odometer counts the distance of the phone since the app was installed and is not read. Without a
  * timestamp: `nowMs`. No location is INVALID_BODY, no device INVALID_IMEI, no coords INVALID_COORDINATES.
  */
 export function parseOsmandJson(
@@ -153,7 +153,7 @@ const MAX_FIELDS = 256;
 
 /**
  * What is read of a query and a form (without question mark); the fields of the form go before those of the query. A
- * parameter that is not read (`cell`, `wifi`) may stand there any number of times.
+ * parameter that is not read (`cell`, `wifi`) may be given any number of times.
  */
 export function readOsmandParams(query: string, form: string): OsmandParams | 'given_twice' | 'too_many' {
   const params: Partial<Record<OsmandName, string>> = {};
@@ -172,7 +172,7 @@ export function readOsmandParams(query: string, form: string): OsmandParams | 'g
 
 /**
  * The ingest token among the parameters: of the form before that of the query. One that is given twice is none, and
- * none is looked for among too many.
+ * too many parameters are not searched.
  */
 export function readTokenParameter(query: string, form: string): string | undefined {
   const inForm = tokensOf(form);

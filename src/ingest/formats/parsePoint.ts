@@ -137,7 +137,7 @@ function parseText(value: unknown, field: string, ignored: string[]): string | n
 
 /**
  * No control characters (Postgres refuses NUL, a terminal obeys those of C1), no bidirectional embeddings, overrides
- * and isolates (they would turn round what stands beside them), and no lone surrogates (they would come back as another
+ * and isolates (they would reverse the text around them), and no lone surrogates (they would come back as another
  * text).
  */
 function isPrintable(text: string): boolean {
@@ -152,7 +152,7 @@ function isPrintable(text: string): boolean {
 /** One knot is one nautical mile (1852 m) an hour. */
 export const KMH_PER_KNOT = 1.852;
 
-/** A part of a JSON body whose members may be looked for, also where it is missing or something else. */
+/** `value` as an object, empty when it is something else. */
 export function objectOrEmpty(value: unknown): object {
   return typeof value === 'object' && value !== null ? value : {};
 }

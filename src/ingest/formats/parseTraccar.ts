@@ -68,7 +68,7 @@ export function parseTraccar(body: unknown, nowMs: number, oldestMs: number): Re
   return ok({ ...parsed.value, fix: { ...parsed.value.fix, sentAtMs } });
 }
 
-/** A number in another unit; anything else goes on as it is, for parsePoint to reject. */
+/** A number in another unit. Anything else is returned unchanged, and parsePoint rejects it. */
 function convert(value: unknown, toUnit: (value: number) => number): unknown {
   return typeof value === 'number' ? toUnit(value) : value;
 }

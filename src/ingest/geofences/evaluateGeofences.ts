@@ -21,7 +21,7 @@ export interface GeofenceEvaluation<Point extends BatchPoint = BatchPoint> {
   readonly events: readonly GeofenceEventAt<Point>[];
   /** The devices whose points were not all evaluated. `stays` and `events` contain nothing of the points left out. */
   readonly deferred: ReadonlyMap<number, DeferredPoints>;
-  /** The devices at some of whose points stays did not begin, because there was no room for them. */
+  /** The devices at some of whose points stays did not begin, for lack of room. */
   readonly refused: ReadonlyMap<number, RefusedStays>;
 }
 
@@ -62,8 +62,8 @@ export const EVENT_WORK = 25;
  * device and time (BatchEvaluation.inOrder); the events of the device itself count as work too.
  *
  * What exceeds the limits is deferred: all devices after the one that uses up the work of the batch or of its world, and
- * any device that is too much by itself. When the batch has only one device, its first points are evaluated, so no
- * deferred point is older than an evaluated one.
+ * any device that is too much by itself. When the batch has only one device, its first points are evaluated, so that
+ * deferred points are newer than evaluated ones.
  */
 export function* evaluateGeofences<Point extends BatchPoint>(
   points: readonly InOrderPoint<Point>[],
@@ -203,7 +203,7 @@ class EvaluationTime {
     return share !== undefined && share.workedMs > this.#limitMs(share.points);
   }
 
-  /** A device with so many points is evaluated from here on. */
+  /** Begins the time of a device with this many points. */
   begin(points: number): void {
     this.#beganMs = this.#pace.workedMs;
     this.#deviceLimitMs = this.#limitMs(points);

@@ -8,7 +8,7 @@ import { type Part, rejectRequest } from '../waitingPoints.ts';
 import { watchedAreas } from './evaluateGeofences.ts';
 import { KnownInside, type WatchedAreas } from './geofences.ts';
 
-/** What is found out for one transaction: so many areas, and so much processor time. */
+/** Limits of what is found out for one transaction: areas, and processor time. */
 const FOUND_MAX = { areas: 125_000, workMs: 500 };
 
 export interface HeavyLimits {

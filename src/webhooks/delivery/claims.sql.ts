@@ -59,7 +59,7 @@ export interface Claimed {
   readonly lease: Lease;
   /** True when an earlier holder left an attempt in flight. Its end must be written before anything is sent. */
   readonly hasInterrupted: boolean;
-  /** False when there was no end to write: a later holder has written it already, or the delivery is gone. */
+  /** True when the end of the attempt was written. A later holder may have done so before, or the delivery is gone. */
   readonly written: boolean;
   readonly next: NextAttempt;
 }

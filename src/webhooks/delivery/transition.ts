@@ -107,7 +107,7 @@ function attemptsOf({ policy, maxRetries }: RetryRule): number {
 
 /**
  * Milliseconds from the end of a failed attempt to the next one, or null when the budget is used up. `attemptsUsed` is
- * at least 1: it includes the failed attempt. A minute is `minuteMs` long. There is no jitter: five exponential
+ * at least 1: it includes the failed attempt. A minute is `minuteMs` long. Without jitter: five exponential
  * attempts are exactly 2, 4, 8 and 16 minutes apart. The doubling continues, up to 2^9 minutes before the tenth.
  */
 export function nextAttemptDelayMs(rule: RetryRule, attemptsUsed: number, minuteMs: number): number | null {
