@@ -87,7 +87,7 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...areaReadRoutes({ ...ports, atOnce }),
     areaEventsRoute(ports),
     areaImportRoute({ ...ports, planner }),
-    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce(ports.writes) }),
+    ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce() }),
     ...webhookRoutes(ports),
     ...webhookPauseRoutes(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),

@@ -1,7 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer, validationAnswer } from '../http/answer.ts';
-import type { Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
-import { answered, dataBody } from '../http/openapi/operation.ts';
+import {
+  answered,
+  dataBody,
+  type Operation,
+  type RequestBodyDescription,
+} from '../http/openapi/operation.ts';
 import {
   choice,
   defaulting,
@@ -13,11 +17,9 @@ import {
   type Schema,
   shapeOf,
 } from '../http/openapi/schema.ts';
-import type { Parameter } from '../http/parameters.ts';
-import { idOf, malformedId } from '../http/parameters.ts';
+import { idOf, malformedId, type Parameter } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
-import type { ChangePorts } from '../http/route.ts';
-import { type Call, type RequestBody, type Route, routeFactory } from '../http/route.ts';
+import { type Call, type ChangePorts, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
 import type { AreaType } from './area.ts';
 import { AREA_WARNINGS, type AreaDraft, parseDraft } from './areaDraft.ts';
@@ -36,7 +38,14 @@ import {
   KEY_MISMATCH,
   TOO_MANY_KEYS,
 } from './createOnce.ts';
-import { patchArea, removeArea, type SavedArea, type SaveOutcome, upsertArea } from './saveArea.ts';
+import {
+  createArea,
+  patchArea,
+  removeArea,
+  type SavedArea,
+  type SaveOutcome,
+  upsertArea,
+} from './saveArea.ts';
 
 /** What the path of the upsert route answers to a code in another form. */
 export const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';
@@ -66,7 +75,8 @@ export function areaWriteRoutes(ports: AreaWritePorts): Route[] {
   ];
 }
 
-async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answer> {
+async function create({ writes, createOnce }: AreaWritePorts, call: Call): Promise<Answer> {
+  const { caller } = call;
   const key = call.header('idempotency-key') ?? null;
   if (key !== null && !isIdempotencyKey(key)) {
     return errorAnswer('BAD_REQUEST', IDEMPOTENCY_KEY_HEADER.errorMessage);
@@ -75,11 +85,11 @@ async function create({ createOnce }: AreaWritePorts, call: Call): Promise<Answe
   if (!body.ok) return body.error;
   const draft = parseDraft(body.value);
   if (!draft.ok) return validationAnswer(draft.error);
-  const outcome = await createOnce.create(
-    call.caller,
-    { draft: draft.value, key, body: body.value },
-    savedBody,
-  );
+  const ports = writes(caller.accountId);
+  const outcome =
+    key === null
+      ? await createArea(ports, caller, draft.value)
+      : await createOnce.create(ports, caller, { draft: draft.value, key, body: body.value }, savedBody);
   switch (outcome.kind) {
     case 'replayed':
       return createdAnswer(outcome.areaId, outcome.body, { 'Idempotent-Replayed': 'true' });

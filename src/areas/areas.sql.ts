@@ -7,35 +7,6 @@ import { isUniqueViolation } from '../postgres/sqlErrors.ts';
 import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';
 import type { AreaDefinition, AreaGeometry, AreaMeasures, AreaType, StoredArea } from './area.ts';
 
-/** The columns of a geometry. */
-export interface RawGeometry {
-  readonly id: number;
-  readonly type: AreaType;
-  readonly center_lat: number | null;
-  readonly center_lng: number | null;
-  readonly radius_m: number | null;
-  readonly buffer_m: number | null;
-  readonly points: Uint8Array;
-}
-
-interface RawArea extends RawGeometry {
-  world_id: number;
-  account_id: number;
-  name: string;
-  color: string;
-  external_id: string | null;
-  dwell_seconds: number;
-  area_m2: number | null;
-  perimeter_m: number | null;
-  length_m: number | null;
-  south: number;
-  west: number;
-  north: number;
-  east: number;
-  created_at: Date;
-  revision: number;
-}
-
 /** Who makes an area, and where it belongs. */
 export interface AreaOwner {
   readonly worldId: number;
@@ -96,15 +67,8 @@ export async function updateArea(
   return storedArea(row);
 }
 
-/** Deletes an area of these worlds and returns its world; undefined when there is none. */
-export async function deleteArea(
-  tx: Tx,
-  worldIds: readonly number[],
-  areaId: number,
-): Promise<number | undefined> {
-  const [row] = await tx<{ world_id: number }[]>`
-    delete from area where id = ${areaId} and world_id = any(${arrayLiteral(worldIds)}::bigint[]) returning world_id`;
-  return row?.world_id;
+export async function deleteArea(tx: Tx, worldIds: readonly number[], areaId: number): Promise<void> {
+  await tx`delete from area where id = ${areaId} and world_id = any(${arrayLiteral(worldIds)}::bigint[])`;
 }
 
 /** An area of these worlds, locked for the transaction. */
@@ -173,7 +137,7 @@ export async function copyAreas(
 }
 
 /** Reads the columns above, in their order. */
-function copiedArea(row: CopiedRow): RawArea {
+function copiedArea(row: CopiedRow) {
   return {
     id: row.int8(),
     world_id: row.int8(),
@@ -199,6 +163,13 @@ function copiedArea(row: CopiedRow): RawArea {
     revision: row.int8(),
   };
 }
+
+type RawArea = ReturnType<typeof copiedArea>;
+
+/** The columns of a geometry. */
+export type RawGeometry = Readonly<
+  Pick<RawArea, 'id' | 'type' | 'center_lat' | 'center_lng' | 'radius_m' | 'buffer_m' | 'points'>
+>;
 
 function columns(
   { name, color, geometry, externalId, dwellSeconds }: AreaDefinition,
@@ -263,7 +234,7 @@ export function geometryOf(row: RawGeometry): AreaGeometry {
     case 'polygon':
       return { type: row.type, points: doublesOf(row.points) };
     case 'polyline':
-      invariant(row.buffer_m !== null, `track ${row.id} is stored without a buffer`);
+      invariant(row.buffer_m !== null, `polyline ${row.id} is stored without a buffer`);
       return { type: row.type, points: doublesOf(row.points), bufferM: row.buffer_m };
     case 'circle':
     case 'point':
@@ -337,4 +308,47 @@ export async function lockAreaWorlds(tx: Tx, areaId: number): Promise<AreaWorlds
 
 export async function moveArea(tx: Tx, areaId: number, worldId: number): Promise<void> {
   await tx`update area set world_id = ${worldId}, revision = revision + 1 where id = ${areaId}`;
+}
+
+export interface AreaSize {
+  readonly areas: number;
+  /** Vertices of polygons and polylines; circles and points have none. */
+  readonly vertices: number;
+}
+
+/** What an account has and may have, counted over the areas that it made, shared ones too. */
+export interface AreaQuota extends AreaSize {
+  readonly maxAreas: number;
+  readonly maxVertices: number;
+}
+
+/**
+ * What an account has and may have. Locked until the transaction ends, so nobody else can add to it before that.
+ *
+ * Must be called after the locks of areas and before any write that the triggers count, even a deletion or a smaller
+ * shape. Otherwise such a write could need this lock while a creation under the same external id holds it and waits for
+ * the write.
+ */
+export async function lockAreaQuota(tx: Tx, accountId: number): Promise<AreaQuota> {
+  const lock = () => tx<AreaQuota[]>`
+    select u.areas, u.vertices, p.max_areas as "maxAreas", p.max_area_vertices as "maxVertices"
+    from area_usage u join account a on a.id = u.account_id join plan p on p.name = a.plan
+    where u.account_id = ${accountId} for update of u`;
+  const [quota] = await lock();
+  if (quota !== undefined) return quota;
+  await tx`insert into area_usage (account_id) values (${accountId}) on conflict do nothing`;
+  const [added] = await lock();
+  invariant(added, 'an account that writes exists');
+  return added;
+}
+
+/** Like `lockAreaQuota`, without the lock. */
+export async function selectAreaQuota(sql: Sql, accountId: number): Promise<AreaQuota> {
+  const [quota] = await sql<AreaQuota[]>`
+    select coalesce(u.areas, 0) as areas, coalesce(u.vertices, 0) as vertices, p.max_areas as "maxAreas",
+      p.max_area_vertices as "maxVertices"
+    from account a join plan p on p.name = a.plan left join area_usage u on u.account_id = a.id
+    where a.id = ${accountId}`;
+  invariant(quota, 'an account that asks exists');
+  return quota;
 }

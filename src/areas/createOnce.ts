@@ -5,13 +5,12 @@ import { KeyedQueue } from '../lib/keyedQueue.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDraft, completeDraft } from './areaDraft.ts';
 import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from './idempotentAnswers.sql.ts';
-import { type AreaWriter, createArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
+import { type AreaWriter, addArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 
-/** A creation that may be repeated. */
+/** A creation with an Idempotency-Key. */
 export interface Creation {
   readonly draft: AreaDraft;
-  /** The Idempotency-Key, or null: every call creates. */
-  readonly key: string | null;
+  readonly key: string;
   /** The body as parsed, by which a repetition is known. */
   readonly body: unknown;
 }
@@ -21,6 +20,48 @@ export type CreateOutcome =
   | { readonly kind: 'replayed'; readonly areaId: number; readonly body: string }
   | { readonly kind: 'key_mismatch' };
 
+/**
+ * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
+ * area are one transaction, and a repetition waits for the first. Only creations are kept; after an error the key
+ * is free. An account that keeps as many keys as its plan allows creates nothing under a new one.
+ */
+export class CreateOnce {
+  /** Repetitions in this process wait here rather than each with a database connection. */
+  readonly #queue = new KeyedQueue();
+
+  /** `bodyOf` gives the body that a repetition is answered with. */
+  async create(
+    ports: WritePorts,
+    writer: AreaWriter,
+    creation: Creation,
+    bodyOf: (saved: SavedArea) => string,
+  ): Promise<CreateOutcome> {
+    const { draft, key, body } = creation;
+    const { accountId } = writer;
+    const bodyHash = await ports.turns.run(accountId, bodyHashOf(body));
+    const inTransaction = async (scope: WriteScope): Promise<CreateOutcome> => {
+      const claim = await claimAnswer(scope.tx, accountId, key, bodyHash);
+      if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
+      if (claim.kind === 'answered') return replay(scope, writer, draft, claim.stored, bodyOf);
+      const outcome = await addArea(scope, writer, draft);
+      if (outcome.kind !== 'created') throw new Undone(outcome);
+      // Exact, because the creation has locked the quota. Without the key a repetition would make another area.
+      if (!(await fitsStoredAnswers(scope.tx, accountId))) {
+        throw new Undone({ kind: 'invalid', errors: [TOO_MANY_KEYS] });
+      }
+      const { id: areaId, createdAtMs } = outcome.area;
+      await storeAnswer(scope.tx, accountId, key, { areaId, createdAtMs, body: bodyOf(outcome) });
+      return outcome;
+    };
+    return this.#queue.run(`${accountId} ${key}`, () =>
+      writeWorlds(ports, inTransaction).catch((error: unknown) => {
+        if (error instanceof Undone) return error.outcome;
+        throw error;
+      }),
+    );
+  }
+}
+
 /** Thrown to roll back a transaction whose outcome is not a success. */
 class Undone extends Error {
   readonly outcome: SaveOutcome;
@@ -28,54 +69,6 @@ class Undone extends Error {
   constructor(outcome: SaveOutcome) {
     super('the creation is undone');
     this.outcome = outcome;
-  }
-}
-
-/**
- * Creates an area, at most once for each Idempotency-Key of an account within 24 hours: the key, the answer and the
- * area are one transaction, and a repetition waits for the first. Only creations are kept; after an error the key
- * is free. An account that keeps as many keys as its plan allows creates nothing under a new one. `bodyOf` gives the body to repeat.
- */
-export class CreateOnce {
-  readonly #ports: (accountId: number) => WritePorts;
-  /** Repetitions in this process wait here rather than each with a database connection. */
-  readonly #queue = new KeyedQueue();
-
-  /** @param ports by the account that writes */
-  constructor(ports: (accountId: number) => WritePorts) {
-    this.#ports = ports;
-  }
-
-  async create(
-    writer: AreaWriter,
-    { draft, key, body }: Creation,
-    bodyOf: (saved: SavedArea) => string,
-  ): Promise<CreateOutcome> {
-    const ports = this.#ports(writer.accountId);
-    if (key === null) return writeWorlds(ports, (scope) => createArea(scope, writer, draft));
-    const bodyHash = await ports.turns.run(writer.accountId, bodyHashOf(body));
-    const work = (): Promise<CreateOutcome> =>
-      writeWorlds<CreateOutcome>(ports, async (scope) => {
-        const claim = await claimAnswer(scope.tx, writer.accountId, key, bodyHash);
-        if (claim.kind === 'mismatch') return { kind: 'key_mismatch' };
-        if (claim.kind === 'answered') return replay(scope, writer, draft, claim.stored, bodyOf);
-        const outcome = await createArea(scope, writer, draft);
-        if (outcome.kind !== 'created') throw new Undone(outcome);
-        // Under the lock of the quota, which the creation took. A key that is not kept would promise what is not so.
-        if (!(await fitsStoredAnswers(scope.tx, writer.accountId))) {
-          throw new Undone({ kind: 'invalid', errors: [TOO_MANY_KEYS] });
-        }
-        await storeAnswer(scope.tx, writer.accountId, key, {
-          areaId: outcome.area.id,
-          createdAtMs: outcome.area.createdAtMs,
-          body: bodyOf(outcome),
-        });
-        return outcome;
-      }).catch((error: unknown) => {
-        if (error instanceof Undone) return error.outcome;
-        throw error;
-      });
-    return this.#queue.run(`${writer.accountId} ${key}`, work);
   }
 }
 

@@ -5,12 +5,14 @@ import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, type StoredArea, toVertices } from './area.ts';
 import { type AreaDraft, type AreaWarning, completeDraft, mergeDraft } from './areaDraft.ts';
 import { AREA_ERRORS, DEFAULT_COLOR } from './areaFields.ts';
-import { growthOf, lockAreaQuota, quotaErrorOf } from './areaQuota.sql.ts';
 import {
+  type AreaQuota,
+  type AreaSize,
   deleteArea,
   insertArea,
   isExternalIdTaken,
   lockArea,
+  lockAreaQuota,
   lockAreasByExternalId,
   lockAreaWorlds,
   lockExternalIds,
@@ -31,7 +33,7 @@ export interface SavedArea {
   readonly warnings: readonly AreaWarning[];
 }
 
-/** What a write came to. */
+/** The result of a write. */
 export type SaveOutcome =
   | SavedArea
   | { readonly kind: 'invalid'; readonly errors: readonly FieldError[] }
@@ -41,54 +43,57 @@ export type SaveOutcome =
 const TAKEN: SaveOutcome = { kind: 'external_id_taken' };
 const NOT_FOUND: SaveOutcome = { kind: 'not_found' };
 
-/** Creates an area in the writer's own world, inside the caller's write. */
-export async function createArea(
-  scope: WriteScope,
-  writer: AreaWriter,
-  draft: AreaDraft,
-): Promise<SaveOutcome> {
-  const valid = await scope.turns.once(writer.accountId, () => completeDraft(draft));
+/** Creates an area in the writer's own world. */
+export function createArea(ports: WritePorts, writer: AreaWriter, draft: AreaDraft): Promise<SaveOutcome> {
+  return writeWorlds(ports, (scope) => addArea(scope, writer, draft));
+}
+
+/** `createArea` as a part of the caller's write. */
+export async function addArea(scope: WriteScope, writer: AreaWriter, draft: AreaDraft): Promise<SaveOutcome> {
+  const { tx, turns, changed } = scope;
+  const valid = await turns.once(writer.accountId, () => completeDraft(draft));
   if (!valid.ok) return { kind: 'invalid', errors: valid.error };
   const { definition, measures, warnings } = valid.value;
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
-  if (definition.externalId !== null) await lockExternalIds(scope.tx, writer.accountId);
-  const excess = quotaErrorOf(await lockAreaQuota(scope.tx, writer.accountId), growthOf(null, definition));
+  if (definition.externalId !== null) await lockExternalIds(tx, writer.accountId);
+  const excess = quotaErrorOf(await lockAreaQuota(tx, writer.accountId), growthOf(null, definition));
   if (excess !== null) return { kind: 'invalid', errors: [excess] };
-  const area = await insertArea(scope.tx, owner, definition, measures);
+  const area = await insertArea(tx, owner, definition, measures);
   if (area === undefined) return TAKEN;
-  scope.changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
+  changed({ kind: 'area', worldId: area.worldId, entityIds: [area.id] });
   return { kind: 'created', area, warnings };
 }
 
 /** Changes the sent fields of an area that the writer sees. A draft that no area could take is invalid either way. */
-export function patchArea(
+export async function patchArea(
   ports: WritePorts,
   writer: AreaWriter,
   areaId: number,
   draft: AreaDraft,
 ): Promise<SaveOutcome> {
-  return takenAsOutcome(() =>
-    writeWorlds(ports, async (scope) => {
+  try {
+    return await writeWorlds(ports, async (scope) => {
       if (draft.externalId?.ok && draft.externalId.value !== null) {
         const makerId = await selectAreaMaker(scope.tx, writer.worldIds, areaId);
         if (makerId !== undefined) await lockExternalIds(scope.tx, makerId);
       }
       const stored = await lockArea(scope.tx, writer.worldIds, areaId);
-      return stored === undefined ? missing(scope, writer, draft) : mergeInto(scope, writer, stored, draft);
-    }),
-  );
-}
-
-async function missing({ turns }: WriteScope, writer: AreaWriter, draft: AreaDraft): Promise<SaveOutcome> {
-  const errors = await turns.run(writer.accountId, draftErrors(draft));
-  return errors.length > 0 ? { kind: 'invalid', errors } : NOT_FOUND;
+      if (stored !== undefined) return mergeInto(scope, writer, stored, draft);
+      const errors = await scope.turns.run(writer.accountId, draftErrors(draft));
+      return errors.length > 0 ? { kind: 'invalid', errors } : NOT_FOUND;
+    });
+  } catch (error) {
+    // Postgres has rolled back the transaction of an update to an external id that is taken.
+    if (isExternalIdTaken(error)) return TAKEN;
+    throw error;
+  }
 }
 
 /**
- * Creates or updates the area that the writer's account has under `externalId`. An area of this code that the
- * account made but no longer sees (it stayed with an organization) keeps the code.
+ * Creates or updates the area that the writer's account has under `externalId`. An area of this id that the account made
+ * but no longer sees (it stayed with an organization) keeps the id.
  */
-export async function upsertArea(
+export function upsertArea(
   ports: WritePorts,
   writer: AreaWriter,
   externalId: string,
@@ -98,7 +103,7 @@ export async function upsertArea(
   return writeWorlds(ports, async (scope) => {
     await lockExternalIds(scope.tx, writer.accountId);
     const [stored] = await lockAreasByExternalId(scope.tx, writer.accountId, [externalId]);
-    if (stored === undefined) return createArea(scope, writer, draft);
+    if (stored === undefined) return addArea(scope, writer, draft);
     return writer.worldIds.includes(stored.worldId) ? mergeInto(scope, writer, stored, draft) : TAKEN;
   });
 }
@@ -112,18 +117,6 @@ export function addressDraft(draft: AreaDraft, externalId: string): AreaDraft {
   if (sent && !sent.ok) return draft;
   const isSame = sent === undefined || sent.value === externalId;
   return { ...draft, externalId: isSame ? ok(externalId) : fail(AREA_ERRORS.externalIdMismatch) };
-}
-
-/** True when there was such an area. */
-export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number): Promise<boolean> {
-  return writeWorlds(ports, async ({ tx, changed }) => {
-    const stored = await lockArea(tx, writer.worldIds, areaId);
-    if (stored === undefined) return false;
-    await lockAreaQuota(tx, stored.accountId);
-    await deleteArea(tx, writer.worldIds, areaId);
-    changed({ kind: 'area', worldId: stored.worldId, entityIds: [areaId] });
-    return true;
-  });
 }
 
 async function mergeInto(
@@ -145,49 +138,17 @@ async function mergeInto(
   return { kind: 'updated', area, warnings };
 }
 
-/** An update that meets a taken code fails in Postgres and takes its transaction along. */
-async function takenAsOutcome(save: () => Promise<SaveOutcome>): Promise<SaveOutcome> {
-  try {
-    return await save();
-  } catch (error) {
-    if (isExternalIdTaken(error)) return TAKEN;
-    throw error;
-  }
+/** True when there was such an area. */
+export function removeArea(ports: WritePorts, writer: AreaWriter, areaId: number): Promise<boolean> {
+  return writeWorlds(ports, async ({ tx, changed }) => {
+    const stored = await lockArea(tx, writer.worldIds, areaId);
+    if (stored === undefined) return false;
+    await lockAreaQuota(tx, stored.accountId);
+    await deleteArea(tx, writer.worldIds, areaId);
+    changed({ kind: 'area', worldId: stored.worldId, entityIds: [areaId] });
+    return true;
+  });
 }
-
-/**
- * What is wrong with the draft of a change whatever area it is meant for: the errors that an area of every type would
- * give. Parameters are validated before the lookup, so a body that could never be saved is answered with its errors even
- * when the area does not exist. Yields after each type.
- */
-export function* draftErrors(draft: AreaDraft): Steps<readonly FieldError[]> {
-  const errors: (readonly FieldError[])[] = [];
-  for (const area of ONE_OF_EACH_TYPE) {
-    const merged = mergeDraft(area, draft);
-    errors.push(merged.ok ? [] : merged.error);
-    yield;
-  }
-  const [first = [], ...others] = errors;
-  return first.filter((error) => others.every((errors) => errors.includes(error)));
-}
-
-const CENTER = { lat: 0, lng: 0 };
-const POINTS = toVertices([CENTER, { lat: 0, lng: 1 }, { lat: 1, lng: 0 }]);
-const GEOMETRIES: readonly AreaGeometry[] = [
-  { type: 'circle', center: CENTER, radiusM: 100 },
-  { type: 'point', center: CENTER, radiusM: 100 },
-  { type: 'polygon', points: POINTS },
-  { type: 'polyline', points: POINTS, bufferM: 100 },
-];
-const ONE_OF_EACH_TYPE = GEOMETRIES.map(
-  (geometry): AreaDefinition => ({
-    name: 'any',
-    color: DEFAULT_COLOR,
-    geometry,
-    externalId: null,
-    dwellSeconds: 0,
-  }),
-);
 
 export type ShareAreaError = 'unknown_area' | 'no_organization';
 
@@ -212,3 +173,53 @@ export function shareArea(
     return ok(null);
   });
 }
+
+/** What a new area takes of the quota (`before` is null), or what changing one takes. */
+export function growthOf(before: AreaDefinition | null, after: AreaDefinition): AreaSize {
+  const vertices = verticesOf(after) - (before === null ? 0 : verticesOf(before));
+  return { areas: before === null ? 1 : 0, vertices };
+}
+
+function verticesOf({ geometry }: AreaDefinition): number {
+  return 'points' in geometry ? geometry.points.length / 2 : 0;
+}
+
+/**
+ * Why a growth does not fit; null when it does. A change that needs no more always fits, also where the plan now allows
+ * less than there is.
+ */
+export function quotaErrorOf(quota: AreaQuota, growth: AreaSize): FieldError | null {
+  if (growth.areas > 0 && quota.areas + growth.areas > quota.maxAreas) return AREA_ERRORS.tooManyAreas;
+  const isTooLarge = growth.vertices > 0 && quota.vertices + growth.vertices > quota.maxVertices;
+  return isTooLarge ? AREA_ERRORS.tooManyVertices : null;
+}
+
+/** The quota after a growth. */
+export function grown(quota: AreaQuota, growth: AreaSize): AreaQuota {
+  return { ...quota, areas: quota.areas + growth.areas, vertices: quota.vertices + growth.vertices };
+}
+
+/**
+ * The errors of a change that an area of every type would give. Parameters are validated before the lookup, so a body
+ * that could never be saved is answered with its errors even when the area does not exist. Yields after each type.
+ */
+export function* draftErrors(draft: AreaDraft): Steps<readonly FieldError[]> {
+  let common: readonly FieldError[] | null = null;
+  for (const geometry of ONE_OF_EACH_TYPE) {
+    const area = { name: 'any', color: DEFAULT_COLOR, geometry, externalId: null, dwellSeconds: 0 };
+    const merged = mergeDraft(area, draft);
+    const errors = merged.ok ? [] : merged.error;
+    common = common === null ? errors : common.filter((error) => errors.includes(error));
+    yield;
+  }
+  return common ?? [];
+}
+
+const CENTER = { lat: 0, lng: 0 };
+const POINTS = toVertices([CENTER, { lat: 0, lng: 1 }, { lat: 1, lng: 0 }]);
+const ONE_OF_EACH_TYPE: readonly AreaGeometry[] = [
+  { type: 'circle', center: CENTER, radiusM: 100 },
+  { type: 'point', center: CENTER, radiusM: 100 },
+  { type: 'polygon', points: POINTS },
+  { type: 'polyline', points: POINTS, bufferM: 100 },
+];

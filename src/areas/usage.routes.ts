@@ -1,11 +1,10 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { type Answer, dataAnswer } from '../http/answer.ts';
-import type { Operation } from '../http/openapi/operation.ts';
-import { answered, dataBody } from '../http/openapi/operation.ts';
+import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
 import { envelope, integer, type Schema, shapeOf } from '../http/openapi/schema.ts';
 import type { Call, ReadPorts, Route } from '../http/route.ts';
-import { type AreaQuota, selectAreaQuota } from './areaQuota.sql.ts';
+import { type AreaQuota, selectAreaQuota } from './areas.sql.ts';
 
 export const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
 export const usedOf = (description: string): Schema => ({

@@ -7,7 +7,7 @@ import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import { insertKey, revokeKey, selectKeyState } from '../../src/access/keys.sql.ts';
 import { parseDraft } from '../../src/areas/areaDraft.ts';
 import { lockAreaWorlds, moveArea } from '../../src/areas/areas.sql.ts';
-import { createArea, patchArea, removeArea } from '../../src/areas/saveArea.ts';
+import { addArea, patchArea, removeArea } from '../../src/areas/saveArea.ts';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../../src/changelog/writeWorlds.ts';
 import { insertDevices, selectDevicesForUpdate, updateDevices } from '../../src/devices/devices.sql.ts';
@@ -209,7 +209,7 @@ class Run {
     if (owner === undefined) return;
     const body = this.#random() < 0.5 ? CIRCLE : POLYGON;
     const outcome = await this.#write((scope) =>
-      createArea(scope, owner, draft({ ...body, name: `a${++this.#count}` })),
+      addArea(scope, owner, draft({ ...body, name: `a${++this.#count}` })),
     );
     if (outcome.kind === 'created') this.things.areas.push({ id: outcome.area.id, owner });
   }

@@ -9,20 +9,15 @@ import { AREA_ERRORS } from '../areaFields.ts';
 import {
   type AreaQuota,
   type AreaSize,
-  grown,
-  growthOf,
-  lockAreaQuota,
-  quotaErrorOf,
-  selectAreaQuota,
-} from '../areaQuota.sql.ts';
-import {
   insertAreas,
+  lockAreaQuota,
   lockAreasByExternalId,
   lockExternalIds,
+  selectAreaQuota,
   selectAreasByExternalId,
   updateArea,
 } from '../areas.sql.ts';
-import type { AreaWriter } from '../saveArea.ts';
+import { type AreaWriter, grown, growthOf, quotaErrorOf } from '../saveArea.ts';
 import { fieldImportError, type ImportError, type ImportItem, type ImportPlan } from './importPlan.ts';
 
 /** What an import did, or would do. A dry run has no ids of areas that do not exist yet. */

@@ -3,9 +3,15 @@ import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
 import { invariant } from '../../lib/invariant.ts';
 import { isExternalId } from '../areaFields.ts';
-import { type AreaSize, growthOf, lockAreaQuota } from '../areaQuota.sql.ts';
-import { deleteArea, lockArea, selectAreasByExternalId, selectExternalIds } from '../areas.sql.ts';
-import type { AreaWriter } from '../saveArea.ts';
+import {
+  type AreaSize,
+  deleteArea,
+  lockArea,
+  lockAreaQuota,
+  selectAreasByExternalId,
+  selectExternalIds,
+} from '../areas.sql.ts';
+import { type AreaWriter, growthOf } from '../saveArea.ts';
 import { dryRunImport, type ImportReport, importAreas, resolveImport } from './importAreas.ts';
 import {
   fieldImportError,

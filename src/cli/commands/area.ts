@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { parser } from 'stream-json';
 import { pick } from 'stream-json/filters/pick.js';
 import { streamArray } from 'stream-json/streamers/stream-array.js';
-import type { AreaSize } from '../../areas/areaQuota.sql.ts';
+import type { AreaSize } from '../../areas/areas.sql.ts';
 import { IMPORT_LIMITS, type ImportError } from '../../areas/import/importPlan.ts';
 import {
   type FileFeature,

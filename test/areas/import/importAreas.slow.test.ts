@@ -4,13 +4,7 @@ import { parseDraft } from '../../../src/areas/areaDraft.ts';
 import { lockAreaWorlds, moveArea } from '../../../src/areas/areas.sql.ts';
 import { dryRunImport, type ImportReport, importAreas } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
-import {
-  type AreaWriter,
-  createArea,
-  patchArea,
-  removeArea,
-  upsertArea,
-} from '../../../src/areas/saveArea.ts';
+import { type AreaWriter, addArea, patchArea, removeArea, upsertArea } from '../../../src/areas/saveArea.ts';
 import { writeWorlds } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
@@ -241,7 +235,7 @@ describe('imports that meet end with one area for each code', () => {
           assert.ok(['created', 'updated'].includes(kind), kind);
         } else if (dice < 0.6) {
           await writeWorlds(ports, (scope) =>
-            createArea(scope, writer, draft({ ...CIRCLE, external_id: code })),
+            addArea(scope, writer, draft({ ...CIRCLE, external_id: code })),
           );
         } else {
           const outcome = await upsertArea(ports, writer, code, draft(CIRCLE));

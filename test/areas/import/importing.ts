@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { AreaDefinition } from '../../../src/areas/area.ts';
-import type { AreaQuota } from '../../../src/areas/areaQuota.sql.ts';
+import type { AreaQuota } from '../../../src/areas/areas.sql.ts';
 import { type ImportOutcome, resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
 import { lineString, path, polygon } from '../reads/geojson.ts';

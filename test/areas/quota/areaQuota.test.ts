@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AREA_ERRORS } from '../../../src/areas/areaFields.ts';
-import { type AreaQuota, grown, growthOf, quotaErrorOf } from '../../../src/areas/areaQuota.sql.ts';
+import type { AreaQuota } from '../../../src/areas/areas.sql.ts';
+import { grown, growthOf, quotaErrorOf } from '../../../src/areas/saveArea.ts';
 import {
   coded,
   collection,

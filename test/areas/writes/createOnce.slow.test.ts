@@ -11,17 +11,22 @@ let house: AreaHouse;
 let pods: CreateOnce[];
 before(async () => {
   house = await openAreaHouse();
-  pods = house.pods.map((ports) => new CreateOnce(() => ports));
+  pods = house.pods.map(() => new CreateOnce());
 });
 after(() => house.close());
 
 const bodyOf = ({ area, warnings }: SavedArea): string =>
   JSON.stringify({ id: area.id, name: area.definition.name, warnings });
 
-function create(pod: number, writer: AreaWriter, key: string | null, body: object): Promise<CreateOutcome> {
+function create(pod: number, writer: AreaWriter, key: string, body: object): Promise<CreateOutcome> {
   const draft = parseDraft(body);
   assert.ok(draft.ok);
-  return (pods[pod] as CreateOnce).create(writer, { draft: draft.value, key, body }, bodyOf);
+  return (pods[pod] as CreateOnce).create(
+    house.pods[pod]!,
+    writer,
+    { draft: draft.value, key, body },
+    bodyOf,
+  );
 }
 
 describe('a creation that fails frees its key', () => {
@@ -29,9 +34,14 @@ describe('a creation that fails frees its key', () => {
     const writer = await house.writer();
     const draft = parseDraft(CIRCLE);
     assert.ok(draft.ok);
-    const failing = pods[0]!.create(writer, { draft: draft.value, key: 'k', body: CIRCLE }, () => {
-      throw new Error('on purpose');
-    });
+    const failing = pods[0]!.create(
+      house.pods[0]!,
+      writer,
+      { draft: draft.value, key: 'k', body: CIRCLE },
+      () => {
+        throw new Error('on purpose');
+      },
+    );
     await assert.rejects(failing, /on purpose/);
     assert.deepEqual(await house.areasOf(writer), []);
     assert.equal((await create(0, writer, 'k', CIRCLE)).kind, 'created');

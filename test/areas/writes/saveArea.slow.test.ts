@@ -10,7 +10,7 @@ import {
   type SaveOutcome,
   upsertArea,
 } from '../../../src/areas/saveArea.ts';
-import { type WritePorts, writeWorlds } from '../../../src/changelog/writeWorlds.ts';
+import type { WritePorts } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE, POLYGON } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
@@ -29,7 +29,7 @@ function draft(body: object): AreaDraft {
 }
 
 const create = (ports: WritePorts, writer: AreaWriter, body: object): Promise<SaveOutcome> =>
-  writeWorlds(ports, (scope) => createArea(scope, writer, draft(body)));
+  createArea(ports, writer, draft(body));
 
 async function made(writer: AreaWriter, body: object): Promise<number> {
   const outcome = await create(house.pods[0], writer, body);
