@@ -1,7 +1,6 @@
 import type { Server } from 'node:http';
 import type { Express } from 'express';
-import { Authorizer, TRUST_MEMORY_MS } from './access/authorizer.ts';
-import { KeyUse } from './access/keyUse.ts';
+import { Authorizer, KeyUse, TRUST_MEMORY_MS } from './access/authorizer.ts';
 import { IngestTokens, SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { SessionAuthorizer } from './access/sessionAuthorizer.ts';
 import { describeApi } from './apiDescription.ts';
@@ -95,8 +94,8 @@ function createAuthorizer(pod: Pod): Authorizer {
     keyring: memory.keyring,
     rateLimiter: coordination.rateLimiter,
     follower,
-    restoreVersion: (worldId, version, ticket) => coordination.versions.restore(worldId, version, ticket),
-    noteUse: (keyId, nowMs) => keyUse.note(keyId, nowMs),
+    versions: coordination.versions,
+    keyUse,
   });
 }
 

@@ -3,12 +3,13 @@ import { FRESH_MS } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { isUnavailable } from '../postgres/sqlErrors.ts';
+import { errorFields, isUnavailable } from '../postgres/sqlErrors.ts';
 import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
+import type { WorldVersions } from '../redis/worldVersions.ts';
 import type { ClientAddress } from './clientAddress.ts';
 import type { ShownKey } from './credentials.ts';
 import type { Keyring, KeyState } from './keyring.memory.ts';
-import { selectKeyState } from './keys.sql.ts';
+import { selectKeyState, updateLastUsed } from './keys.sql.ts';
 
 /** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
 export const TRUST_MEMORY_MS = MINUTE_MS;
@@ -28,10 +29,8 @@ export interface AuthorizerPorts {
   readonly keyring: Keyring;
   readonly rateLimiter: RateLimiter;
   readonly follower: LogFollower & { readonly isUnresponsive: boolean };
-  /** Gives Redis back a version that it lost. */
-  readonly restoreVersion: (worldId: number, version: number, ticket: string) => Promise<unknown>;
-  /** Called for every authorized call of a key. */
-  readonly noteUse: (keyId: number, nowMs: number) => void;
+  readonly versions: Pick<WorldVersions, 'restore'>;
+  readonly keyUse: Pick<KeyUse, 'note'>;
 }
 
 /** Memory may lack something, and nobody has said what. */
@@ -122,7 +121,7 @@ export class Authorizer {
 
   #outcome({ nowMs }: PendingCall, caller: KeyState, denial: KeyDenial | null): AccessDecision {
     if (denial !== null) return { kind: 'denied', code: denial };
-    this.#ports.noteUse(caller.id, nowMs);
+    this.#ports.keyUse.note(caller.id, nowMs);
     return { kind: 'granted', caller };
   }
 
@@ -159,10 +158,10 @@ export class Authorizer {
   }
 
   async #restore(worlds: readonly StaleWorld[]): Promise<void> {
-    const { fleet, restoreVersion } = this.#ports;
+    const { fleet, versions } = this.#ports;
     for (const world of worlds) {
       if (world.state === 'missing') {
-        await restoreVersion(world.worldId, fleet.worldVersion(world.worldId), world.ticket);
+        await versions.restore(world.worldId, fleet.worldVersion(world.worldId), world.ticket);
       }
     }
   }
@@ -221,6 +220,67 @@ export function denialOf(
 ): KeyDenial | null {
   if (key.revoked) return 'API_KEY_REVOKED';
   if (!key.ownerActive) return 'API_KEY_OWNER_INACTIVE';
-  if (key.allowlist.isEmpty) return null;
-  return client.certain && key.allowlist.matches(client.address) ? null : 'API_KEY_IP_BLOCKED';
+  if (key.allowlist === null) return null;
+  return client.certain && key.allowlist.has(client.address) ? null : 'API_KEY_IP_BLOCKED';
+}
+
+/** The times are for people who look for keys that nobody uses: a minute is exact enough. */
+const NOTED_EVERY_MS = MINUTE_MS;
+const FLUSH_AFTER_MS = 2_000;
+/** Keys remembered as noted; with more in use they are noted more often than once a minute. */
+const MAX_NOTED = 50_000;
+
+interface KeyUsePorts {
+  readonly sql: Sql;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+/**
+ * Records when keys were last used: at most once a minute for each, many at a time, and after the answers. When a write
+ * fails, its uses are dropped, and the next use of those keys is recorded again.
+ */
+export class KeyUse {
+  readonly #ports: KeyUsePorts;
+  readonly #notedAtMs = new Map<number, number>();
+  #pending = new Set<number>();
+  #timer: NodeJS.Timeout | null = null;
+  #writing: Promise<void> | null = null;
+
+  constructor(ports: KeyUsePorts) {
+    this.#ports = ports;
+  }
+
+  /** On every authorized call of a key: one look into a map in the usual case. */
+  note(keyId: number, nowMs: number): void {
+    const notedAtMs = this.#notedAtMs.get(keyId);
+    // The absolute difference also covers a clock that was set back.
+    if (notedAtMs !== undefined && Math.abs(nowMs - notedAtMs) < NOTED_EVERY_MS) return;
+    if (this.#notedAtMs.size >= MAX_NOTED) this.#notedAtMs.clear();
+    this.#notedAtMs.set(keyId, nowMs);
+    this.#pending.add(keyId);
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_AFTER_MS);
+  }
+
+  /** Writes what was noted. Never rejects. */
+  async flush(): Promise<void> {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    // One at a time: a Postgres that says nothing must not take one connection after the other.
+    await this.#writing;
+    if (this.#pending.size === 0) return;
+    const ids = [...this.#pending];
+    this.#pending = new Set();
+    this.#writing = this.#write(ids);
+    await this.#writing;
+    this.#writing = null;
+  }
+
+  async #write(ids: readonly number[]): Promise<void> {
+    try {
+      await updateLastUsed(this.#ports.sql, ids);
+    } catch (error) {
+      for (const id of ids) this.#notedAtMs.delete(id);
+      this.#ports.log.warn(errorFields(error), 'the last use of keys was not written down');
+    }
+  }
 }

@@ -82,25 +82,6 @@ function sharesPrefix(a: readonly number[], b: readonly number[], prefixLength: 
   return rest === 0 || ((a[whole] as number) ^ (b[whole] as number)) >> (16 - rest) === 0;
 }
 
-/** The addresses a key may be used from. */
-export class Allowlist {
-  readonly #networks: CidrSet;
-
-  constructor(networks: CidrSet) {
-    this.#networks = networks;
-  }
-
-  /** True when every address is allowed. */
-  get isEmpty(): boolean {
-    return this.#networks.isEmpty;
-  }
-
-  /** True for an address on the list, and for every address when the list is empty. Allocates nothing. */
-  matches(address: IpAddress): boolean {
-    return this.#networks.isEmpty || this.#networks.has(address);
-  }
-}
-
 /** `bad_entry` names an entry by its index; `too_many` says how many there were. */
 type AllowlistError =
   | { readonly kind: 'too_many'; readonly count: number }
@@ -108,15 +89,20 @@ type AllowlistError =
 
 export const ALLOWLIST_MAX_ENTRIES = 50;
 
-/** Reads up to 50 entries: an IPv4 address, an IPv4 block in CIDR notation, or an exact IPv6 address. */
-export function parseAllowlist(entries: readonly string[]): Result<Allowlist, readonly AllowlistError[]> {
+/**
+ * Reads the addresses that a key may be used from; null when there are none, which allows every address. An entry is an
+ * IPv4 address, an IPv4 block in CIDR notation, or an exact IPv6 address.
+ */
+export function parseAllowlist(
+  entries: readonly string[],
+): Result<CidrSet | null, readonly AllowlistError[]> {
   if (entries.length > ALLOWLIST_MAX_ENTRIES) return fail([{ kind: 'too_many', count: entries.length }]);
   const networks = entries.map((entry) => (isIpv6Block(entry) ? null : parseNetwork(entry)));
   const errors = networks.flatMap((network, index) =>
     network === null ? [{ kind: 'bad_entry' as const, index }] : [],
   );
   if (errors.length > 0) return fail(errors);
-  return ok(new Allowlist(new CidrSet(networks.filter((network) => network !== null))));
+  return ok(networks.length === 0 ? null : new CidrSet(networks.filter((network) => network !== null)));
 }
 
 function isIpv6Block(entry: string): boolean {

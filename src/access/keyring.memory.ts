@@ -1,4 +1,4 @@
-import type { Allowlist } from './cidrSet.ts';
+import type { CidrSet } from './cidrSet.ts';
 import type { ScopeMask } from './scopes.ts';
 
 /** How many keys are cached; the one loaded first is dropped first. */
@@ -71,7 +71,8 @@ export interface KeyState {
   /** The worlds it looks into: its account's first, then its organization's, if any. */
   readonly worldIds: readonly number[];
   readonly scopes: ScopeMask;
-  readonly allowlist: Allowlist;
+  /** The addresses that it may be used from; null: all. */
+  readonly allowlist: CidrSet | null;
   readonly revoked: boolean;
   readonly ownerActive: boolean;
   /** How far back the owner's plan lets history be read. */

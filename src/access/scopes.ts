@@ -41,11 +41,6 @@ export function hasAny(mask: ScopeMask, required: ScopeMask): boolean {
   return (mask & required) !== 0;
 }
 
-/** True when `mask` holds every one of the required scopes. */
-export function hasAll(mask: ScopeMask, required: ScopeMask): boolean {
-  return (mask & required) === required;
-}
-
 /** The names in a mask, in the order of SCOPES. */
 export function scopeNames(mask: ScopeMask): Scope[] {
   return SCOPES.filter((_, bit) => (mask & (1 << bit)) !== 0);

@@ -2,7 +2,6 @@ import { withDeadline } from '../lib/deadline.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { LimitRequest, LimitVerdict, RateLimiter } from '../redis/rateLimiter.ts';
 import type { AccessDecision, Authorizer } from './authorizer.ts';
-import { Allowlist, CidrSet } from './cidrSet.ts';
 import type { ClientAddress } from './clientAddress.ts';
 import { bearerToken, fingerprint } from './credentials.ts';
 import type { KeyState } from './keyring.memory.ts';
@@ -68,15 +67,13 @@ export class SessionAuthorizer {
 
 const REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };
 
-const EVERYWHERE = new Allowlist(new CidrSet([]));
-
 /** A session as the routes see a caller: it may do whatever a key can be allowed, and manages keys as well. */
 function sessionCaller(session: SessionState): KeyState {
   return {
     ...session,
     id: -session.id,
     scopes: SESSION_ONLY | scopeMask(...SCOPES),
-    allowlist: EVERYWHERE,
+    allowlist: null,
     revoked: false,
     ownerActive: true,
   };
@@ -88,7 +85,7 @@ export const NOBODY: KeyState = {
   accountId: 0,
   worldIds: [],
   scopes: ANYBODY,
-  allowlist: EVERYWHERE,
+  allowlist: null,
   revoked: false,
   ownerActive: true,
   historyDays: 0,

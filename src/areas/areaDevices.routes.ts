@@ -24,11 +24,11 @@ import {
   LIST_LIMIT,
   malformedId,
   OFFSET,
+  offsetOf,
   parameterError,
   readChoice,
   readLimit,
 } from '../http/parameters.ts';
-import { offsetOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/isoTime.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';

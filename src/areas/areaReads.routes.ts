@@ -9,17 +9,19 @@ import {
   COORDINATES_MESSAGE,
   choiceParameter,
   idOf,
+  isBlank,
   LAT,
   LIST_LIMIT,
   LNG,
   malformedId,
   OFFSET,
+  offsetOf,
   type Parameter,
   parameterError,
+  parseDecimal,
   readChoice,
   readLimit,
 } from '../http/parameters.ts';
-import { isBlank, offsetOf, parseDecimal } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import { AREA_TYPES, type AreaType } from './area.ts';

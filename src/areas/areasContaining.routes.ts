@@ -18,8 +18,14 @@ import { CONTAINING_MAX } from '../http/bulkCalls.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { answered, dataBody } from '../http/openapi/operation.ts';
 import { envelope, ID, integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
-import { COORDINATES_MESSAGE, LAT, LNG, parameterError, readChoice } from '../http/parameters.ts';
-import { parseDecimal } from '../http/query.ts';
+import {
+  COORDINATES_MESSAGE,
+  LAT,
+  LNG,
+  parameterError,
+  parseDecimal,
+  readChoice,
+} from '../http/parameters.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import type { TextPieces } from '../http/textPieces.ts';
 import { invariant } from '../lib/invariant.ts';

@@ -2,7 +2,7 @@ import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { DescribedError } from '../http/openapi/operation.ts';
 import { patternOf } from '../http/openapi/schema.ts';
 import type { Parameter } from '../http/parameters.ts';
-import { isBlank } from '../http/query.ts';
+import { isBlank } from '../http/parameters.ts';
 
 /** An IMEI (15 digits), without its check digit (14) or with a software version (16, 17). */
 export const IMEI = /^[0-9]{14,17}$/;

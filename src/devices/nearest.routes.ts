@@ -29,8 +29,15 @@ import {
   ref,
   shapeOf,
 } from '../http/openapi/schema.ts';
-import { LAT, LNG, limitParameter, type Parameter, readLimit } from '../http/parameters.ts';
-import { isBlank, parseDecimal } from '../http/query.ts';
+import {
+  isBlank,
+  LAT,
+  LNG,
+  limitParameter,
+  type Parameter,
+  parseDecimal,
+  readLimit,
+} from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
 import type { TextPieces } from '../http/textPieces.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';

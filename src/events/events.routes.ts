@@ -11,18 +11,20 @@ import {
   choiceParameter,
   FROM,
   idOf,
+  isBlank,
   LIST_LIMIT,
   LONG_LIST_OFFSET,
   listPageAnswer,
   malformedId,
   OFFSET_MESSAGE,
+  offsetOf,
   parameterError,
   readChoice,
   readLimit,
   TO,
   WINDOW_MESSAGE,
+  windowOf,
 } from '../http/parameters.ts';
-import { isBlank, offsetOf, windowOf } from '../http/query.ts';
 import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import type { EventCuts } from './eventParts.sql.ts';

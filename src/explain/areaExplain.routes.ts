@@ -15,11 +15,12 @@ import {
   malformedId,
   type Parameter,
   parameterError,
+  type Query,
   readChoice,
   TO,
   WINDOW_MESSAGE,
+  windowOf,
 } from '../http/parameters.ts';
-import { type Query, windowOf } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { TextPieces } from '../http/textPieces.ts';
 import { DAY_MS, formatDuration } from '../lib/durations.ts';

@@ -24,8 +24,16 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters.ts';
-import { clampedInt, isBlank, type Query, windowOf } from '../http/query.ts';
+import {
+  clampedInt,
+  isBlank,
+  limitParameter,
+  type Parameter,
+  parameterError,
+  type Query,
+  readLimit,
+  windowOf,
+} from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { CURSOR_MAX_CHARS } from './cursors.ts';
 import type { DeviceFeed } from './deviceFeed.ts';

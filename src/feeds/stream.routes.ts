@@ -2,8 +2,14 @@ import { hasAny, scopeMask } from '../access/scopes.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { text } from '../http/openapi/schema.ts';
-import { choiceParameter, type Parameter, parameterError, readChoice } from '../http/parameters.ts';
-import { isBlank, type Query } from '../http/query.ts';
+import {
+  choiceParameter,
+  isBlank,
+  type Parameter,
+  parameterError,
+  type Query,
+  readChoice,
+} from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { CURSOR, CURSOR_MESSAGE, readCursor } from './feeds.routes.ts';
 import { STREAMS_PER_KEY, type Streams } from './streams.ts';

@@ -4,8 +4,15 @@ import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { text } from '../http/openapi/schema.ts';
-import { choiceParameter, FROM, parameterError, readChoice, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
-import type { Query } from '../http/query.ts';
+import {
+  choiceParameter,
+  FROM,
+  parameterError,
+  type Query,
+  readChoice,
+  TO,
+  WINDOW_MESSAGE,
+} from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { MINUTE_MS } from '../lib/durations.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';

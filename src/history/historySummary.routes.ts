@@ -22,13 +22,14 @@ import {
 import {
   choiceParameter,
   FROM,
+  isBlank,
   type Parameter,
   parameterError,
+  type Query,
   readChoice,
   TO,
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
-import { isBlank, type Query } from '../http/query.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { OutOfTime } from '../lib/deadline.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';

@@ -11,16 +11,18 @@ import { envelope, integer, list, number, ref, type Schema, shapeOf, time } from
 import {
   COORDINATES_MESSAGE,
   FROM,
+  isBlank,
   LAT,
   LNG,
   limitParameter,
   type Parameter,
+  parseDecimal,
   parseId,
+  type Query,
   readLimit,
   TO,
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
-import { isBlank, parseDecimal, type Query } from '../http/query.ts';
 import type { Call, Route } from '../http/route.ts';
 import { DAY_MS, formatDuration, HOUR_MS } from '../lib/durations.ts';
 import { formatIso } from '../lib/isoTime.ts';

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 import helmet from 'helmet';
 import { type Answer, CutAnswer, type LiveBody, type StreamedBody, type StreamSink } from './answer.ts';
-import { UNKNOWN_PARAMETERS_HEADER } from './query.ts';
+import { UNKNOWN_PARAMETERS_HEADER } from './parameters.ts';
 import type { ApiVersion } from './route.ts';
 
 /** Called for every finished answer: route pattern, method, status, seconds from the request's headers on. */

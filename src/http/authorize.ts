@@ -5,7 +5,7 @@ import type { CidrSet } from '../access/cidrSet.ts';
 import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
-import { ANYBODY, hasAll, hasAny, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
+import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import type { SessionAuthorizer } from '../access/sessionAuthorizer.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';
@@ -100,10 +100,11 @@ export function rejectApiVersion(request: IncomingMessage, version: ApiVersion):
 /** The answer to a caller whose permissions do not open a route; null when they do. */
 export function refuseScope(version: ApiVersion, route: Route, caller: KeyState): Answer | null {
   const { method, scopes, needsAllScopes = false } = route;
-  const isOpen = needsAllScopes ? hasAll(caller.scopes, scopes) : hasAny(caller.scopes, scopes);
+  const shared = caller.scopes & scopes;
+  const isOpen = needsAllScopes ? shared === scopes : shared !== 0;
   if (version === 'v1' && method !== 'GET') {
     // On v1 a key reads only: everything but GET takes a session, or comes before one.
-    return isOpen && hasAny(caller.scopes, SESSION_ONLY | ANYBODY)
+    return isOpen && (caller.scopes & (SESSION_ONLY | ANYBODY)) !== 0
       ? null
       : errorAnswer('FORBIDDEN', 'this takes a session; an API key may only read here');
   }

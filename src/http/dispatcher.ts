@@ -16,9 +16,16 @@ import {
   rejectApiVersion,
 } from './authorize.ts';
 import type { BodyOwner } from './bodyBudget.ts';
-import { expressApp, type Probes, probeRoutes } from './expressApp.ts';
-import { parameterError, readChoice, STRICT, unknownParametersMessage } from './parameters.ts';
-import { type Query, readQuery, unknownParametersText } from './query.ts';
+import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
+import {
+  parameterError,
+  type Query,
+  readChoice,
+  readQuery,
+  STRICT,
+  unknownParametersMessage,
+  unknownParametersText,
+} from './parameters.ts';
 import { type BodyPorts, withBody } from './requestBody.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';
@@ -46,6 +53,8 @@ export function apiListener(ports: ApiPorts): RequestListener {
   const fail = (error: unknown, request: IncomingMessage) => unexpectedErrorAnswer(error, request, ports);
   const writer = new AnswerWriter({ observe: ports.observe, fail });
   const pages = expressApp(ports.observe, (app) => addPages(app, ports), fail);
+  /** Memory is filled once. */
+  let isLoaded = false;
   return (request, response) => {
     const found = table.find(request.url as string);
     if (found === null || (found.path === null && PAGE.test(found.target))) {
@@ -55,7 +64,8 @@ export function apiListener(ports: ApiPorts): RequestListener {
     const exchange = newExchange(request, response, found);
     let answer: Answer | Promise<Answer>;
     try {
-      answer = answerCall(ports, found, exchange);
+      isLoaded ||= ports.probes.loaded();
+      answer = isLoaded ? answerCall(ports, found, exchange) : STARTING;
     } catch (error) {
       answer = fail(error, request);
     }
@@ -97,7 +107,6 @@ function newExchange(
 }
 
 function answerCall(ports: ApiPorts, found: FoundPath, exchange: Exchange): Answer | Promise<Answer> {
-  if (!ports.probes.loaded()) return errorAnswer('SERVICE_UNAVAILABLE', 'the service is starting');
   const nowMs = ports.clock();
   return thenAtOnce(authorizeRequest(ports, exchange.request, found.version, nowMs), (decision) =>
     decision.kind === 'granted'

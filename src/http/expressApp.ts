@@ -99,7 +99,7 @@ export function probeRoutes(app: Express, probes: Probes, forWrites = false): vo
   probe(app, '/readyz', (request) => readiness(probes, forWrites || asksForWrites(request)));
   app.use((request, response, next) => {
     if (probes.loaded()) next();
-    else send(response, errorAnswer('SERVICE_UNAVAILABLE', 'the service is starting'), request.method);
+    else send(response, STARTING, request.method);
   });
 }
 
@@ -126,3 +126,6 @@ function probe(app: Express, path: string, answer: (request: Request) => Answer 
     send(response, await answer(request), request.method),
   );
 }
+
+/** The answer to everything but the probes until memory is filled. */
+export const STARTING = errorAnswer('SERVICE_UNAVAILABLE', 'the service is starting');

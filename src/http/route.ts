@@ -6,7 +6,7 @@ import type { Result } from '../lib/result.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Answer } from './answer.ts';
 import type { Operation } from './openapi/operation.ts';
-import type { Query } from './query.ts';
+import type { Query } from './parameters.ts';
 
 /** What follows /api/ in the path: a version, or the management of webhooks, which has none. */
 export type ApiVersion = 'v1' | 'v2' | 'v3' | 'webhooks';

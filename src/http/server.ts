@@ -7,8 +7,7 @@ import {
 } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { MINUTE_MS } from '../lib/durations.ts';
-import type { ErrorCode } from './answer.ts';
-import { errorAnswer } from './answer.ts';
+import { type ErrorCode, errorAnswer } from './answer.ts';
 import { send } from './expressApp.ts';
 
 /** Bounds against slow clients. Keep-alive lasts longer than the idle time-out of common load balancers, 60 s. */

@@ -1,7 +1,6 @@
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import { idOf, malformedId } from '../http/parameters.ts';
-import { clampedInt, offsetOf } from '../http/query.ts';
+import { clampedInt, idOf, malformedId, offsetOf } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';

@@ -13,13 +13,15 @@ import {
   listPageAnswer,
   malformedId,
   OFFSET_MESSAGE,
+  offsetOf,
   parameterError,
+  type Query,
   readChoice,
   readLimit,
   TO,
   WINDOW_MESSAGE,
+  windowOf,
 } from '../http/parameters.ts';
-import { offsetOf, type Query, windowOf } from '../http/query.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';

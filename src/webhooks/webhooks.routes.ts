@@ -5,8 +5,15 @@ import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } fr
 import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
 import { envelope, page, ref } from '../http/openapi/schema.ts';
-import { ID_MESSAGE, idOf, LIST_LIMIT, malformedId, OFFSET, readLimit } from '../http/parameters.ts';
-import { offsetOf } from '../http/query.ts';
+import {
+  ID_MESSAGE,
+  idOf,
+  LIST_LIMIT,
+  malformedId,
+  OFFSET,
+  offsetOf,
+  readLimit,
+} from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';

@@ -121,8 +121,10 @@ function open(rateLimiter: RateLimiter, key: KeyState | null = FINE): Desk {
         await feed.onCatchUp();
       },
     },
-    restoreVersion: async (worldId, version, ticket) => void restored.push(`${worldId} ${version} ${ticket}`),
-    noteUse: () => undefined,
+    versions: {
+      restore: async (worldId, version, ticket) => restored.push(`${worldId} ${version} ${ticket}`) > 0,
+    },
+    keyUse: { note: () => undefined },
   });
   return {
     authorize: async (apiKey, nowMs = NOW_MS, ip = '192.0.2.1') => {
@@ -225,8 +227,8 @@ describe('judgement', () => {
         isUnresponsive: false,
         catchUp: () => assert.fail(),
       },
-      restoreVersion: () => assert.fail(),
-      noteUse: () => assert.fail('it was not let in'),
+      versions: { restore: () => assert.fail() },
+      keyUse: { note: () => assert.fail('it was not let in') },
     });
     const client = { address: address('192.0.2.1'), certain: false, network: '192.0.2.1' };
     assert.equal(

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { denialOf } from '../../src/access/authorizer.ts';
-import { type Allowlist, parseAllowlist } from '../../src/access/cidrSet.ts';
+import { type CidrSet, parseAllowlist } from '../../src/access/cidrSet.ts';
 import { parseIpAddress } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyring.memory.ts';
 
-function allow(...entries: string[]): Allowlist {
+function allow(...entries: string[]): CidrSet | null {
   const parsed = parseAllowlist(entries);
   assert.ok(parsed.ok);
   return parsed.value;

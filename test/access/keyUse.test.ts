@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { KeyUse } from '../../src/access/keyUse.ts';
+import { KeyUse } from '../../src/access/authorizer.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -76,8 +76,8 @@ export function openMemoryPod(url: string, clock: Clock = systemClock): MemoryPo
       keyring,
       rateLimiter: new LocalRateLimiter({ limits: { ipMinute: 0, keyMinute: 0, keyHour: 0 } }),
       follower,
-      restoreVersion: async () => undefined,
-      noteUse: () => undefined,
+      versions: { restore: async () => true },
+      keyUse: { note: () => undefined },
     }),
     log: lines,
     close: async () => {

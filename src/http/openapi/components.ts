@@ -2,8 +2,13 @@ import { scopeMask } from '../../access/scopes.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
 import { ERRORS, type ErrorCode, errorAnswer, validationAnswer } from '../answer.ts';
 import { limitMessage, scopeError } from '../authorize.ts';
-import { STRICT, unknownParametersMessage } from '../parameters.ts';
-import { LENGTH_MESSAGE, REPEATED_MESSAGE, UNKNOWN_PARAMETERS_HEADER } from '../query.ts';
+import {
+  LENGTH_MESSAGE,
+  REPEATED_MESSAGE,
+  STRICT,
+  UNKNOWN_PARAMETERS_HEADER,
+  unknownParametersMessage,
+} from '../parameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { bodyOf, type DescribedError, type Operation, type RequestBodyDescription } from './operation.ts';
 import { choice, list, nullable, ref, type Schema, shapeOf, text } from './schema.ts';

@@ -5,10 +5,11 @@ import {
   choiceParameter,
   idOf,
   limitParameter,
+  offsetOf,
   readChoice,
   readLimit,
+  windowOf,
 } from '../../../src/http/parameters.ts';
-import { offsetOf, windowOf } from '../../../src/http/query.ts';
 
 const DIGITS = '9'.repeat(400);
 const ARABIC_TWO = '\u0662';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { LENGTH_MESSAGE, parseDecimal, REPEATED_MESSAGE, readQuery } from '../../../src/http/query.ts';
+import { LENGTH_MESSAGE, parseDecimal, REPEATED_MESSAGE, readQuery } from '../../../src/http/parameters.ts';
 import { runs } from '../../support/torture.ts';
 
 /** The WHATWG parser (URL Standard, application/x-www-form-urlencoded), with the rule against repetition. */

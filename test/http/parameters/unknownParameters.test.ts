@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { readQuery, unknownParametersText } from '../../../src/http/query.ts';
+import { readQuery, unknownParametersText } from '../../../src/http/parameters.ts';
 import { knownParameters } from '../../../src/http/routeTable.ts';
 import { apiSide, keyOf } from '../../support/http/apiSide.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';

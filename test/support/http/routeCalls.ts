@@ -1,8 +1,7 @@
-import { Allowlist, CidrSet } from '../../../src/access/cidrSet.ts';
 import type { KeyState } from '../../../src/access/keyring.memory.ts';
 import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
-import { readQuery } from '../../../src/http/query.ts';
+import { readQuery } from '../../../src/http/parameters.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { invariant } from '../../../src/lib/invariant.ts';
 import { ok } from '../../../src/lib/result.ts';
@@ -21,7 +20,7 @@ export class RouteCalls {
       accountId,
       worldIds,
       scopes: scopeMask(...SCOPES),
-      allowlist: new Allowlist(new CidrSet([])),
+      allowlist: null,
       revoked: false,
       ownerActive: true,
       historyDays: 30,
