@@ -20,7 +20,7 @@ export interface AreaDefinition {
 export type AreaGeometry = Circle | Polygon | Polyline;
 export type AreaType = AreaGeometry['type'];
 
-/** A circle, or a place: a point with a margin. */
+/** A circle, or a point with a radius. */
 export interface Circle {
   readonly type: 'circle' | 'point';
   readonly center: LatLng;
@@ -68,11 +68,11 @@ export interface AreaMeasures {
   /** Polygons and circles. */
   readonly areaM2: number | null;
   readonly perimeterM: number | null;
-  /** Tracks. */
+  /** Polylines. */
   readonly lengthM: number | null;
-  /** Bounds of everything in the area, including its radius or margin. */
+  /** Bounds of everything in the area, including its radius or buffer. */
   readonly bounds: Bounds;
-  /** The given centre of a circle or place, the centroid of a polygon, null for a track. */
+  /** The given centre of a circle or point, the centroid of a polygon, null for a polyline. */
   readonly center: LatLng | null;
 }
 

@@ -31,7 +31,7 @@ interface Page {
 export class AreaAnswers {
   readonly #turns: WorkTurns<string | number>;
   readonly #texts: AreaJsonCache;
-  readonly #places = new FairSemaphore<number>(LONG_LISTS);
+  readonly #longLists = new FairSemaphore<number>(LONG_LISTS);
 
   constructor(turns: WorkTurns<string | number>, texts = new AreaJsonCache()) {
     this.#turns = turns;
@@ -78,8 +78,8 @@ export class AreaAnswers {
     let at = 0;
     return {
       bytes: this.#keptBytes(page, before, after),
-      open: () => this.#places.acquire(accountId),
-      close: () => this.#places.release(accountId),
+      open: () => this.#longLists.acquire(accountId),
+      close: () => this.#longLists.release(accountId),
       next: async (take) => {
         const opening = at === 0 ? before : ',';
         at = await this.#turns.run(accountId, this.#nextPiece(page, at, opening, after, take));

@@ -60,7 +60,7 @@ const BOUNDS: Schema = shapeOf<AreaView['bounds']>(
   { south: LATITUDE, west: LONGITUDE, north: LATITUDE, east: LONGITUDE },
   {
     description:
-      'Of all that is inside, radius and margin included. West is greater than east where it crosses the antimeridian.',
+      'Of all that is inside, radius and buffer included. West is greater than east where it crosses the antimeridian.',
   },
 );
 
@@ -105,7 +105,7 @@ export const AREA_SCHEMAS = {
 /** The errors of a route about one area. */
 export const ONE_AREA: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
 
-/** Bodies that create an area, one of each type; the code itself makes the areas of the examples from them. */
+/** Bodies that create an area, one of each type, from which the areas of the examples are made. */
 export const EXAMPLE_AREA_BODIES = {
   circle: {
     name: 'Depot Rome',

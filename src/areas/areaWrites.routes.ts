@@ -47,7 +47,7 @@ import {
   upsertArea,
 } from './saveArea.ts';
 
-/** What the path of the upsert route answers to a code in another form. */
+/** The answer to a malformed external id in the path. */
 export const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';
 
 export const IDEMPOTENCY_KEY_HEADER = {
@@ -262,7 +262,7 @@ const PATCH_AREA: Operation = {
     examples: {
       'longer stay': { dwell_seconds: 300 },
       'another type': { type: 'polygon', points: polygon.points },
-      'without its code': { external_id: null },
+      'without its external id': { external_id: null },
     },
     errorExamples: { ...AREA_BODY.errorExamples, 'external_id in use': [AREA_ERRORS.externalIdTaken] },
   },

@@ -170,9 +170,9 @@ function containing(
 }
 
 function foundAnswer(found: ContainingAreas): Answer {
-  const items = Array.from({ length: found.count }, (_, place) => {
-    const area = JSON.stringify(areaName(found.area(place)));
-    return `{"area":${area},"distance_m":${found.distanceM(place)}}`;
+  const items = Array.from({ length: found.count }, (_, rank) => {
+    const area = JSON.stringify(areaName(found.area(rank)));
+    return `{"area":${area},"distance_m":${found.distanceM(rank)}}`;
   });
   return jsonAnswer(`[${items.join(',')}]`, `{"total":${found.total}}`);
 }
@@ -215,14 +215,14 @@ function* findAround(
 /** An external id is ASCII that JSON takes as it is: see externalId.ts. */
 function writeFound(json: TextPieces, found: ContainingAreas): void {
   json.addAscii('"areas":[');
-  for (let place = 0; place < found.count; place++) {
-    const { id, definition } = found.area(place);
+  for (let rank = 0; rank < found.count; rank++) {
+    const { id, definition } = found.area(rank);
     const { externalId } = definition;
-    json.addAscii(place === 0 ? '{"id":' : ',{"id":');
+    json.addAscii(rank === 0 ? '{"id":' : ',{"id":');
     json.addAscii(String(id));
     json.addAscii(externalId === null ? ',"external_id":null' : `,"external_id":"${externalId}"`);
     json.addAscii(',"distance_m":');
-    json.addAscii(String(found.distanceM(place)));
+    json.addAscii(String(found.distanceM(rank)));
     json.addAscii('}');
   }
   json.addAscii(found.total > found.count ? `],"total":${found.total}}` : ']}');
@@ -241,7 +241,7 @@ export class ContainingAreas {
   readonly #areas: Area[] = [];
   /** Metres to the boundaries of these areas: 0 or less. */
   readonly #distancesM = new Float64Array(KEPT);
-  /** Places in both lists, in order. */
+  /** Indexes of both lists, in order. */
   #order: number[] = [];
   #total = 0;
 
@@ -255,13 +255,13 @@ export class ContainingAreas {
     return this.#order.length;
   }
 
-  /** The area in a place of the order, less than `count`: 0 is the first. */
-  area(place: number): Area {
-    return this.#areas[this.#at(place)] as Area;
+  /** The area of this rank, less than `count`: 0 is the first. */
+  area(rank: number): Area {
+    return this.#areas[this.#at(rank)] as Area;
   }
 
-  distanceM(place: number): number {
-    return this.#distancesM[this.#at(place)] as number;
+  distanceM(rank: number): number {
+    return this.#distancesM[this.#at(rank)] as number;
   }
 
   /** Finds those among the candidates that have this type, if any is given. Forgets what was found before. */
@@ -273,7 +273,7 @@ export class ContainingAreas {
     pace: Pace,
   ): Steps<void> {
     const order: number[] = [];
-    /** Places of areas that are not among the first any more. */
+    /** Indexes of areas that are no longer among the first. */
     const free: number[] = [];
     this.#total = 0;
     for (const area of candidates) {
@@ -307,9 +307,9 @@ export class ContainingAreas {
     return (this.#areas[a] as Area).id - (this.#areas[b] as Area).id;
   }
 
-  #at(place: number): number {
-    const at = this.#order[place];
-    invariant(at !== undefined, 'an area is in this place');
+  #at(rank: number): number {
+    const at = this.#order[rank];
+    invariant(at !== undefined, 'an area has this rank');
     return at;
   }
 }

@@ -29,7 +29,7 @@ export const USAGE: Operation = {
       envelope(
         shapeOf<ReturnType<typeof usageView>>({
           areas: usedOf('Areas that the account made, shared ones too.'),
-          vertices: usedOf('Their vertices; circles and places have none.'),
+          vertices: usedOf('Their vertices; circles and points have none.'),
           stays: usedOf('Devices in these areas, one for each device and area, pending ones too.'),
         }),
       ),

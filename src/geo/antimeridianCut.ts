@@ -18,7 +18,7 @@ export function cutRing(given: Ring): LatLng[][] {
   for (const crossing of crossings.alongRing) {
     if (used.has(crossing)) continue;
     const part = followPart(ring, crossings, crossing, used);
-    // West of a side that runs along the antimeridian there is nothing but a line.
+    // A side along the antimeridian has a part without an interior on its other side.
     if (part.some((point) => Math.abs(point.lng) !== 180)) parts.push(part);
   }
   return parts;
@@ -58,7 +58,7 @@ function findCrossings(ring: Ring): RingCrossings {
   return { worldCopies, alongRing, northward: alongRing.toSorted(northward) };
 }
 
-/** From south to north. Of two edges that cross at one point, the one that lies further north beside it is later. */
+/** From south to north. Of two edges that cross at one point, the one further north beside it is later. */
 function northward(a: EdgeCrossing, b: EdgeCrossing): number {
   if (a.lat !== b.lat) return a.lat - b.lat;
   const turn = orient2d(0, a.lat, a.beside.x, a.beside.y, b.beside.x, b.beside.y);
@@ -68,7 +68,7 @@ function northward(a: EdgeCrossing, b: EdgeCrossing): number {
 /**
  * The world copy of each vertex. Vertices in a row on the antimeridian belong to the side where the inside is: west of
  * it when they go north, east of it when they go south. A single vertex with which the ring only touches the
- * antimeridian counts as lying beyond it. So a part is divided at such a vertex, instead of meeting itself there.
+ * antimeridian counts as beyond it. So a part is divided at such a vertex, instead of meeting itself there.
  */
 function vertexWorldCopies(ring: Ring): Int32Array {
   const n = ring.points.length;
@@ -92,7 +92,7 @@ function vertexWorldCopies(ring: Ring): Int32Array {
 
 /**
  * One part, starting with the vertices after a crossing. Where the ring comes back to the antimeridian, the inside is
- * on its left. So the part goes on along the antimeridian, northward if it came from the west and southward if it came
+ * on its left. So the part continues along the antimeridian, northward if it came from the west and southward if it came
  * from the east, to the next crossing, or to the pole when there is none.
  */
 function followPart(
@@ -177,7 +177,7 @@ function openAtPole(ring: Ring): Ring {
 }
 
 // GeoJSON writes the antimeridian as 180 when it is approached from the west and as -180 from the east. The unwrapped
-// longitudes of a Path go on beyond it, so the map repeats itself: world copy 0 is -180..180, world copy 1 the next
+// longitudes of a Path continue beyond it, so the map repeats itself: world copy 0 is -180..180, world copy 1 the next
 // 360° to the east, and so on.
 
 /** The world copy of a vertex. One on the antimeridian belongs to the copy west of it. */
@@ -213,8 +213,8 @@ export function crossesAntimeridian(west: LatLng, lat: number, east: LatLng): bo
 }
 
 /**
- * A track as GeoJSON lines that do not cross the antimeridian (RFC 7946, 3.1.9): one line, plus one for each crossing.
- * A track that only touches the antimeridian is not cut there.
+ * A polyline as GeoJSON lines that do not cross the antimeridian (RFC 7946, 3.1.9): one line, plus one for each crossing.
+ * A polyline that only touches the antimeridian is not cut there.
  */
 export function cutLine(path: Path): LatLng[][] {
   const count = path.lngs.length;
@@ -240,7 +240,7 @@ export function cutLine(path: Path): LatLng[][] {
   return parts;
 }
 
-/** The world copy of the first vertex that is not on the antimeridian; those before it lie on an edge of that copy. */
+/** The world copy of the first vertex that is not on the antimeridian; those before it are on the border of that copy. */
 function firstWorldCopy(path: Path): number {
   for (let i = 0; i < path.lngs.length; i++) {
     if ((path.lngs[i]! - 180) % 360 !== 0) return worldCopyOf(path, i);

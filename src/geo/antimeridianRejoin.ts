@@ -95,7 +95,7 @@ function walkRings(
       for (let other = across.get(left); other !== undefined; other = across.get(left)) left = other;
     }
     const points = withoutCuts(corners);
-    // What remains of a cut that ran along the pole.
+    // This is the rest of a cut that ran along the pole.
     if (points.every(({ lat }) => Math.abs(lat) === 90 && lat === point.lat)) continue;
     rings.push({ points, part, areaM2: signedAreaM2(points) });
   }
@@ -111,7 +111,7 @@ interface Corner {
   readonly left: LatLng;
 }
 
-/** The vertices of a ring, without those that only lie on an edge across the antimeridian or repeat a pole. */
+/** The vertices of a ring, without those that cutting has added on edges across the antimeridian or along a pole. */
 function withoutCuts(corners: readonly Corner[]): LatLng[] {
   const points: LatLng[] = [];
   for (const [i, { reached, left }] of corners.entries()) {
@@ -174,7 +174,7 @@ interface CrossingSide {
   northNode: number;
 }
 
-/** A stretch that a western and an eastern side have in common, by the nodes at both of its ends. */
+/** The part that a western and an eastern side have in common, by the nodes at both of its ends. */
 interface Crossing {
   readonly westSouth: number;
   readonly eastSouth: number;
@@ -221,7 +221,7 @@ function isOnAntimeridian(a: LatLng, b: LatLng): boolean {
 }
 
 /**
- * Finds the common stretches, from south to north, and makes their ends nodes of both sides. Null where sides overlap.
+ * Finds the common parts, from south to north, and makes their ends nodes of both sides. Null where sides overlap.
  */
 function findCrossings(graph: CrossingGraph): Crossing[] | null {
   const { western, eastern } = graph;
@@ -269,7 +269,7 @@ type Line = readonly LatLng[];
 /**
  * Undoes cutLine. Lines of a GeoJSON MultiLineString are joined where one ends on 180 and another starts on -180 at the
  * same latitude, or the other way round. Points that only the cut has added are removed. The order of the lines is
- * free; where several start at the same place, the one that follows in the list is joined. Directions are kept.
+ * free; where several start at the same position, the one that follows in the list is joined. Directions are kept.
  */
 export function rejoinLines(parts: readonly Line[]): Line[] {
   const following = linkEnds(parts);
@@ -319,7 +319,7 @@ function positionKey(lat: number, lng: number): string {
   return `${lng} ${lat}`;
 }
 
-/** Both lines have the point on the antimeridian. It is kept unless it only lies on the edge from one to the other. */
+/** Both lines have the point on the antimeridian. It is dropped if cutting has added it to an edge. */
 function append(line: LatLng[], next: Line): void {
   const shared = line[line.length - 1]!;
   const before = line[line.length - 2];

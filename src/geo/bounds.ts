@@ -109,15 +109,15 @@ function capAround(lat: number, radiusM: number): Cap {
   const south = lat - meridianDegrees(lat, -paddedM);
   const sinLat = Math.sin(lat * RADIANS_PER_DEGREE);
   const cosLat = Math.cos(lat * RADIANS_PER_DEGREE);
-  const stretch = Math.sqrt(1 + (ECCENTRICITY_SQUARED / (1 - ECCENTRICITY_SQUARED)) * cosLat ** 4);
-  const cosSphere = Math.sqrt(1 - (sinLat / stretch) ** 2);
+  const scale = Math.sqrt(1 + (ECCENTRICITY_SQUARED / (1 - ECCENTRICITY_SQUARED)) * cosLat ** 4);
+  const cosSphere = Math.sqrt(1 - (sinLat / scale) ** 2);
   const radiusOfSphere = Math.sqrt(meridianRadiusM(lat) * normalRadiusM(lat));
   const sine = Math.sin(paddedM / radiusOfSphere) / cosSphere;
   const reachesPole = north >= 90 || south <= -90 || sine >= 1;
   return {
     south: Math.max(south, -90),
     north: Math.min(north, 90),
-    halfWidth: reachesPole ? 180 : Math.asin(sine) / stretch / RADIANS_PER_DEGREE,
+    halfWidth: reachesPole ? 180 : Math.asin(sine) / scale / RADIANS_PER_DEGREE,
   };
 }
 
@@ -142,9 +142,9 @@ const INDEX_PAD_DEGREES = 1e-9;
 
 /**
  * Bounds that together hold all positions within bufferM of a path's edges, as `corridorBounds` does alone. A long path
- * that slants over the map, or goes to and fro on such a line, is a small part of its one bounding box. So the box is
- * halved along its longer side, and each half is narrowed to what lies in it, as long as that leaves much out. Ordinary
- * areas stay whole. At most MOST_PARTS.
+ * that slants over the map, or runs to and fro on such a line, fills a small part of its one bounding box. So the box is
+ * halved along its longer side, and each half is narrowed to the edges inside it, as long as that leaves much out.
+ * Ordinary areas stay whole. At most MOST_PARTS.
  */
 export function corridorParts(path: Path, bufferM: number): Bounds[] {
   const whole = corridorBounds(path, bufferM);
@@ -170,7 +170,7 @@ interface Box {
   readonly north: number;
 }
 
-/** The box of what lies in a larger one, and the edges of which something does. */
+/** A part of the path: its box, and the edges that run through it. */
 interface Part extends Box {
   readonly edges: Int32Array;
 }
@@ -186,7 +186,7 @@ function wholeOf({ lngs, lats }: Path): Part {
   return { west, south, east, north, edges: Int32Array.from({ length: lngs.length - 1 }, (_, edge) => edge) };
 }
 
-/** None if too little would be left out. */
+/** No halves if they would leave out too little. */
 function halvesOf(path: Path, part: Part): Part[] {
   const { west, south, east, north } = part;
   const isWide = east - west > north - south;
@@ -200,7 +200,7 @@ function halvesOf(path: Path, part: Part): Part[] {
   return size <= WORTH_HALVING * sizeOf(part) ? halves : [];
 }
 
-/** What lies of these edges in a box; null: nothing. */
+/** The part of these edges that is inside a box; null when none is. */
 function partOf({ lngs, lats }: Path, edges: Int32Array, box: Box): Part | null {
   const found = new Int32Array(edges.length);
   let count = 0;
@@ -254,14 +254,14 @@ function sizeOf({ west, south, east, north }: Box): number {
   return (east - west + THIN_DEGREES) * (north - south + THIN_DEGREES);
 }
 
-/** The corners are enough: a margin is widest where the box is nearest to a pole. */
+/** The corners are enough: a buffer is widest where the box is nearest to a pole. */
 function boundsOf({ west, south, east, north }: Part, bufferM: number): Bounds {
   const turn = 360 * Math.floor((west + 180) / 360);
   const lngs = [west - turn, east - turn, west - turn, east - turn];
   return corridorBounds({ lngs, lats: [south, south, north, north], points: [] }, bufferM);
 }
 
-/** Each takes some 200 bytes of the index of areas. */
+/** Each part takes some 200 bytes of the index of areas. */
 const MOST_PARTS = 8;
 /** In square degrees: about fifty kilometres in each direction. */
 const LEAST_SIZE = 0.25;

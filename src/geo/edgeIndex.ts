@@ -3,8 +3,8 @@ import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';
 
 /**
  * The edges of a path, prepared for many queries: a hierarchy of bounding volumes over runs of consecutive edges.
- * Consecutive edges lie near each other, so no spatial sorting is needed. A run that lies beside a point as a whole
- * need not be opened: its two ends say how it passes (see ringSide.ts). Built in O(n log n).
+ * Consecutive edges are near each other, so no spatial sorting is needed. A run that is beside a point as a whole need
+ * not be opened: its two ends tell how it passes (see ringSide.ts). Built in O(n log n).
  *
  * Each run has a box in degrees and, in space, a capsule: a straight axis and a radius that holds every point of
  * the run (D. H. Ballard, "Strip trees", CACM 24(5), 1981). All numbers are in flat arrays, a stride per item.
@@ -217,7 +217,7 @@ const NOT_ZERO = 1e-300;
 
 /**
  * A zeroed array of `length` numbers that is kept for long. Small arrays are cut from common pages, because V8 tracks
- * every ArrayBuffer by itself: with a few hundred thousand of them, a garbage collection stopped the process for more
+ * each ArrayBuffer separately: with a few hundred thousand of them, a garbage collection stopped the process for more
  * than half a second. A page is kept as long as any array in it, so an array must never be transferred.
  */
 export function numbers(length: number): Float64Array {

@@ -16,7 +16,7 @@ import {
 
 /** The nearest point of the edges so far: its distance through space, and its position in degrees. */
 export interface Projection {
-  /** At first the distance within which a point is looked for. */
+  /** At first the limit of the search. */
   distanceM: number;
   isFound: boolean;
   lat: number;
@@ -230,14 +230,14 @@ const ROUNDING_M = 1e-7;
 // a fraction of the edge.
 const corners = new Float64Array(3 * (MAX_DEPTH + 2));
 const fractions = new Float64Array(MAX_DEPTH + 2);
-/** Of the part of the edge that is looked at. */
+/** The tolerance of the part of the edge that is inside the box. */
 const partToleranceM = new Float64Array(1);
 /** Of both halves of each depth. */
 const chordsSq = new Float64Array(2 * MAX_DEPTH);
 
 /**
  * The box in degrees around a query that holds everything within a straight distance. An edge is straight in longitude
- * and latitude, so the part of it that may be that near is found without following the edge: it is what lies in the box.
+ * and latitude, so clipping it by the box finds the part that may be that near, without following the edge.
  *
  * Divide x and y by a and z by b: the ellipsoid becomes the unit sphere of reduced latitudes, on which no straight
  * distance is longer than 1 / b of what it was. There the extent of a circle is exact, and a geodetic latitude changes
@@ -263,7 +263,7 @@ export class ReachBox {
     this.#state[ASKED_M] = distanceM;
   }
 
-  /** Whether anything of a run of a long index may lie in the box: by its own box, and by its strip. */
+  /** Whether a run of a long index may meet the box: by its own box, and by its strip. */
   meets({ runs, strips }: EdgeIndex, run: number): boolean {
     const state = this.#fitted();
     const halfHeight = state[HALF_HEIGHT]!;
@@ -284,7 +284,7 @@ export class ReachBox {
   }
 
   /**
-   * The part of an edge that lies in the box, as two fractions of it in `part`. False when there is none. Where the box
+   * The part of an edge inside the box, as two fractions of it in `part`. False when there is none. Where the box
    * is as wide as a hemisphere, and of an edge along a pole, longitudes leave nothing out.
    */
   clip(vertices: Float64Array, edge: number, part: Float64Array): boolean {
@@ -361,7 +361,7 @@ function toHalfTurn(lng: number): number {
 const [LAT, LNG, ASKED_M, DISTANCE_M, HALF_HEIGHT, HALF_WIDTH] = [0, 1, 2, 3, 4, 5] as const;
 /** A box for hardly less costs more than it excludes. */
 const WORTH_SHRINKING = 0.9;
-/** What is within a larger distance lies in nearly half of the sphere. */
+/** A larger distance reaches nearly half of the sphere. */
 const WIDEST_M = 1.4 * POLAR_RADIUS_M;
 const WIDEST_SINE = 0.999;
 /** More than the rounding of positions in space, and of fractions of an edge. */

@@ -44,7 +44,7 @@ export function circleMeasures(lat: number, radiusM: number): Measures {
   };
 }
 
-/** From where area is counted: a ring around a pole needs the pole, any other is most accurate from its own middle. */
+/** The parallel from which area is counted: the pole for a ring around it; any other is most accurate from its middle. */
 function referenceLat(ring: Ring): number {
   if (ring.pole) return ring.pole === 'north' ? 90 : -90;
   let south = ring.lats[0]!;
@@ -82,7 +82,7 @@ const MAX_DEPTH = 36;
 
 /**
  * The centroid of a polygon, on the map of longitude and latitude (PostGIS' ST_Centroid(geometry)); lng -180 to 180.
- * It may lie outside of a bent shape. Around a pole that map has no middle: there the centroid is the direction of the
+ * It may be outside of a bent shape. Around a pole that map has no middle: there the centroid is the direction of the
  * area's mean normal, computed from the boundary alone.
  */
 export function ringCentroid(ring: Ring): LatLng {

@@ -56,14 +56,14 @@ function begin(lat: number, lng: number): void {
   point.y = origin[1]!;
   point.z = origin[2]!;
   point.zScale = 1;
-  place[0] = lat;
-  place[1] = lng;
+  query[0] = lat;
+  query[1] = lng;
 }
 
 /** Finds the nearest point of the edges, at most this far away, and writes it to `projection`. */
 function search(edges: EdgeIndex, limitM: number): void {
   reach[0] = limitM;
-  box.reset(place[0]!, place[1]!, limitM);
+  box.reset(query[0]!, query[1]!, limitM);
   candidateCount = 0;
   if (candidates.length < edges.edgeCount) {
     candidates = new Int32Array(edges.edgeCount);
@@ -143,15 +143,15 @@ function pushRuns(edges: EdgeIndex, level: number, from: number, to: number, dep
     if (distanceSq > limitM * limitM) continue;
     if (isLong && radiusM > WIDE_M && !box.meets(edges, firstRun + k)) continue;
     const lowM = Math.sqrt(distanceSq) - radiusM;
-    let place = top++;
-    for (; place > depth && stackLowsM[place - 1]! < lowM; place--) {
-      stackLowsM[place] = stackLowsM[place - 1]!;
-      stackRuns[place] = stackRuns[place - 1]!;
+    let slot = top++;
+    for (; slot > depth && stackLowsM[slot - 1]! < lowM; slot--) {
+      stackLowsM[slot] = stackLowsM[slot - 1]!;
+      stackRuns[slot] = stackRuns[slot - 1]!;
     }
-    stackLowsM[place] = lowM;
-    stackRuns[place] = from + k;
+    stackLowsM[slot] = lowM;
+    stackRuns[slot] = from + k;
   }
-  for (let place = depth; place < top; place++) stackLevels[place] = level;
+  for (let slot = depth; slot < top; slot++) stackLevels[slot] = level;
   return top;
 }
 
@@ -194,7 +194,7 @@ const projection: Projection = { distanceM: 0, isFound: false, lat: 0, lng: 0, h
 const box = new ReachBox();
 const part = new Float64Array(2);
 /** Latitude and longitude of the query. */
-const place = new Float64Array(2);
+const query = new Float64Array(2);
 /** Metres: an upper bound of the distance to the nearest point, since some edge has a point within it. */
 const reach = new Float64Array(1);
 let candidateCount = 0;

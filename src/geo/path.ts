@@ -4,14 +4,14 @@ import { type Edges, type LatLng, northwardAreaM2 } from './wgs84.ts';
 /**
  * A chain of edges, straight in longitude and latitude (RFC 7946, 3.1.1), with unwrapped longitudes: each is the given
  * one plus a multiple of 360, so that every edge goes the short way, over the antimeridian where that is shorter. The
- * westernmost longitude lies in [-180, 180), so -180 and 180 give the same numbers.
+ * westernmost longitude is in [-180, 180), so -180 and 180 give the same numbers.
  */
 export interface Path extends Edges {
   /** The positions of the vertices as they were given. */
   readonly points: readonly LatLng[];
 }
 
-/** The path of a track; two positions or more. */
+/** The path of a polyline; two positions or more. */
 export function unwrapLine(points: readonly LatLng[]): Path {
   const turns = [0];
   for (let i = 1; i < points.length; i++) {
@@ -54,7 +54,7 @@ export type Pole = 'north' | 'south';
  */
 export interface Ring extends Path {
   readonly turns: number;
-  /** The pole that lies inside, or null when the ring does not run around one. */
+  /** The pole inside, or null when the ring does not run around one. */
   readonly pole: Pole | null;
 }
 
@@ -64,7 +64,7 @@ export interface Ring extends Path {
  *
  * A ring that runs around the Earth bounds two areas: the smaller one is meant. The larger one can be written as RFC
  * 7946 does it, with a cut to the pole: up a meridian, along the pole for 360°, and back down the same meridian. Such a
- * cut is no boundary and is removed here; it says which pole is inside. Where the ring reaches the pole on one meridian
+ * cut is not a boundary and is removed here; it tells which pole is inside. Where the ring reaches the pole on one meridian
  * and leaves it on another, the pole stays as one vertex. Any other edge along a pole has no length either, so the
  * other edges decide in which direction it runs.
  */

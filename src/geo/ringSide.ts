@@ -37,7 +37,7 @@ export function buildRingIndex(ring: Ring): RingIndex {
 }
 
 /**
- * Where a position lies: inside, on an edge or vertex, or outside. Degrees, lat -90 to 90, lng -180 to 180. Exact:
+ * Where a position is: inside, on an edge or vertex, or outside. Degrees, lat -90 to 90, lng -180 to 180. Exact:
  * orientation is decided by J. R. Shewchuk's adaptive predicates, not within a tolerance. O(log n) when only a few
  * edges cross the position's meridian to the south of it; see buildEdgeIndex.
  *
@@ -48,7 +48,7 @@ export function buildRingIndex(ring: Ring): RingIndex {
 export function ringSide(ring: RingIndex, lat: number, lng: number): Side {
   if (Math.abs(lat) === 90) return poleSide(ring, lat > 0 ? 'north' : 'south');
   let inside = ring.pole === 'south';
-  // The ring starts in [-180, 180) and is less than two turns wide: up to three copies of a position may lie in it.
+  // The ring starts in [-180, 180) and is less than two turns wide: it may contain up to three copies of a position.
   let turn = lng - 360 >= ring.west ? -1 : lng >= ring.west ? 0 : 1;
   for (let x = lng + 360 * turn; x <= ring.east; x = lng + 360 * ++turn) {
     const crossings = crossingsSouth(ring.edges, x, lat);
@@ -67,12 +67,12 @@ const EVEN = 0;
 const ODD = 1;
 const ON_EDGE = -1;
 
-/** Where a point lies: of a run that it is north of, only the ends matter. */
+/** Where a point is, as seen from a run. If it is north, only the ends of the run matter. */
 const [NORTH, BESIDE, SOUTH] = [1, 0, -1] as const;
 
 /**
- * EVEN or ODD crossings, or ON_EDGE. Only runs whose box holds the point are opened. A run that lies south as a whole
- * crosses the meridian an odd number of times exactly when its ends lie on different sides of it.
+ * EVEN or ODD crossings, or ON_EDGE. Only runs whose box holds the point are opened. A run that is south as a whole
+ * crosses the meridian an odd number of times exactly when its ends are on different sides of it.
  */
 function crossingsSouth(edges: EdgeIndex, x: number, y: number): number {
   const { edgeCount, vertices, runs, levels } = edges;
@@ -111,7 +111,7 @@ function crossingsSouth(edges: EdgeIndex, x: number, y: number): number {
   }
 }
 
-/** Where a point lies beside the strip of a run: a point that is not in it has the whole run on one side. */
+/** Where a point is, as seen from the strip of a run: outside of the strip, the whole run is on one side of it. */
 function stripSide({ strips }: EdgeIndex, run: number, x: number, y: number): number {
   const at = run * STRIP_STRIDE;
   const across = strips[at]! * x + strips[at + 1]! * y;

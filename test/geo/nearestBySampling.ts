@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import geodesic from 'geographiclib-geodesic';
 import type { Path } from '../../src/geo/path.ts';
 
-// The oracle of distances to edges: every edge by itself, measured by GeographicLib.
+// The oracle of distances to edges: each edge alone, measured by GeographicLib.
 
 export const geodesicM = (latA: number, lngA: number, latB: number, lngB: number): number =>
   geodesic.Geodesic.WGS84.Inverse(latA, lngA, latB, lngB).s12 as number;

@@ -116,7 +116,7 @@ export const hardRings = fc
   .map((points) => simplify(points, true).points)
   .filter((points) => points.length >= 3 && !isSelfIntersecting(unwrapRing(points)));
 
-/** Any corners on a small grid, crossing each other or not; many lie on each other's edges. */
+/** Any corners on a small grid, crossing each other or not; many are on each other's edges. */
 export const gridPoints = (maxVertices: number, size: number) =>
   fc.array(fc.record({ lat: fc.nat(size), lng: fc.nat(size) }), {
     minLength: 3,

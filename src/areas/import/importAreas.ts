@@ -37,7 +37,7 @@ export async function dryRunImport(
   plan: ImportPlan,
   growth: AreaSize = { areas: 0, vertices: 0 },
 ): Promise<ImportReport> {
-  const stored = await selectAreasByExternalId(ports.sql, writer.accountId, codesOf(plan));
+  const stored = await selectAreasByExternalId(ports.sql, writer.accountId, externalIdsOf(plan));
   const quota = grown(await selectAreaQuota(ports.sql, writer.accountId), growth);
   const outcome = await resolve(ports, plan, writer, stored, quota);
   const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
@@ -54,15 +54,15 @@ export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportP
 }
 
 async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
-  const codes = codesOf(plan);
-  if (codes.length > 0) await lockExternalIds(scope.tx, writer.accountId);
-  const stored = await lockAreasByExternalId(scope.tx, writer.accountId, codes);
+  const externalIds = externalIdsOf(plan);
+  if (externalIds.length > 0) await lockExternalIds(scope.tx, writer.accountId);
+  const stored = await lockAreasByExternalId(scope.tx, writer.accountId, externalIds);
   const outcome = await resolve(scope, plan, writer, stored, await lockAreaQuota(scope.tx, writer.accountId));
   const storedByCode = new Map(stored.map((area) => [area.definition.externalId, area]));
   const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
   const fresh = outcome.writes.filter((write) => write.isNew).map((write) => write.area);
   const freshIds = await insertAreas(scope.tx, owner, fresh);
-  invariant(freshIds !== null, 'nobody else brings in a code meanwhile');
+  invariant(freshIds !== null, 'no other transaction adds an external id at the same time');
 
   const changed = new Map<number, number[]>([[owner.worldId, [...freshIds]]]);
   const ids: number[] = [];
@@ -108,7 +108,7 @@ function resolve(
   );
 }
 
-function codesOf(plan: ImportPlan): string[] {
+function externalIdsOf(plan: ImportPlan): string[] {
   return [...new Set(plan.items.flatMap((item) => (item.externalId === null ? [] : [item.externalId])))];
 }
 
@@ -139,7 +139,7 @@ function reportOf(
 export interface ImportOutcome {
   /** Every area to insert or update, once, in its final state and in the order it was first mentioned. */
   readonly writes: readonly ImportWrite[];
-  /** One entry for each area that a feature made; `write` is a place in `writes`. In the order of the features. */
+  /** One entry for each area that a feature made; `write` is an index of `writes`. In the order of the features. */
   readonly created: readonly { readonly index: number; readonly write: number }[];
   /** One entry for each change; an area that two features name stands here twice, or here and in `created`. */
   readonly updated: readonly {
@@ -153,7 +153,7 @@ export interface ImportOutcome {
 }
 
 interface ImportWrite {
-  /** false: the stored area with the same code is updated. */
+  /** false: the stored area with the same external id is updated. */
   readonly isNew: boolean;
   readonly area: ValidArea;
 }
@@ -165,7 +165,7 @@ export interface ImportWarning {
 
 /**
  * Decides which items create and which update. `lookup` answers with the stored area that has a code, in the
- * namespace of the caller's account. A code that comes twice in one call is created (or updated) by its first
+ * namespace of the caller's account. An external id that comes twice in one call is created (or updated) by its first
  * feature and updated by the next. What `quota` has no room for is left out, with one error for each feature; what comes
  * after it may fit. Yields after each item.
  */
@@ -179,13 +179,13 @@ export function* resolveImport(
   const updated: ImportOutcome['updated'][number][] = [];
   const errors = [...plan.errors];
   const warnings = new Map<string, ImportWarning>();
-  const placeOfCode = new Map<string, number>();
+  const writeOfId = new Map<string, number>();
   const excessive = new Set<number>();
   let used = quota;
 
   for (const item of plan.items) {
-    const place = item.externalId === null ? undefined : placeOfCode.get(item.externalId);
-    const earlier = place === undefined ? undefined : writes[place];
+    const known = item.externalId === null ? undefined : writeOfId.get(item.externalId);
+    const earlier = known === undefined ? undefined : writes[known];
     const stored =
       earlier?.area.definition ?? (item.externalId === null ? undefined : lookup(item.externalId));
     const resolved = resolveItem(item, stored);
@@ -202,9 +202,9 @@ export function* resolveImport(
       continue;
     }
     used = grown(used, growth);
-    const write = place ?? writes.length;
+    const write = known ?? writes.length;
     writes[write] = { isNew: earlier ? earlier.isNew : stored === undefined, area: resolved.value };
-    if (item.externalId !== null) placeOfCode.set(item.externalId, write);
+    if (item.externalId !== null) writeOfId.set(item.externalId, write);
     if (item.externalId !== null && stored)
       updated.push({ index: item.index, externalId: item.externalId, write });
     else created.push({ index: item.index, write });

@@ -28,7 +28,7 @@ export interface ImportPlan {
   readonly leftOut: number;
 }
 
-/** An area without a code is new, whatever is stored; one with a code may be an update. */
+/** An area without an external id is new, whatever is stored; one with an id may be an update. */
 export type ImportItem =
   | { readonly index: number; readonly externalId: null; readonly area: ValidArea }
   | { readonly index: number; readonly externalId: string; readonly draft: AreaDraft };

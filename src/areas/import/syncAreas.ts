@@ -21,7 +21,7 @@ import {
   planImport,
 } from './importPlan.ts';
 
-/** A feature of a file, and its place among all of them, from 0. */
+/** A feature of a file, and its index in the file, from 0. */
 export interface FileFeature {
   readonly index: number;
   readonly feature: unknown;

@@ -160,7 +160,7 @@ const STEADY_DEGREES = 0.25;
 /** Metres per degree of longitude at a pole: not 0, because it is a divisor. */
 const SMALLEST_M = 1e-6;
 
-/** Halves of edges that are no longer than so many buffers are not halved again. */
+/** In buffers: edges up to this length are not halved. */
 const SHORT_BUFFERS = 4;
 /** Polylines that meet more often run along the same roads, and hardly any latitude would be left out. */
 const BANDS_MAX = 10_000;

@@ -73,7 +73,7 @@ describe('a GeoJSON wrapper makes the area that the conversion table says', () =
     ['name', { name: ' A ', title: 'B' }, {}, { name: 'A' }],
     ['title', { title: 'B' }, {}, { name: 'B' }],
     ['title for a blank name', { name: ' ', title: 'B' }, {}, { name: 'B' }],
-    ['title for a name that is no text', { name: 5, title: 'B' }, {}, { name: 'B' }],
+    ['title for a name that is not text', { name: 5, title: 'B' }, {}, { name: 'B' }],
     ['name beside', { name: 'A' }, { name: 'C' }, { name: 'C' }],
     ['name null beside', { name: 'A' }, { name: null }, { name: 'A' }],
     ['color', { name: 'A', color: '#ABCDEF', stroke: '#000000' }, {}, { color: '#ABCDEF' }],

@@ -9,7 +9,7 @@ import { collection } from './importBodies.ts';
 
 const FILE = 'lazio-municipalities.geojson';
 const FEATURES_PER_CALL = 200;
-/** Every so many of the reference points is asked over HTTP; all of them are in ringSide.test.ts. */
+/** A sample of the reference points is asked over HTTP; ringSide.test.ts has all of them. */
 const STRIDE = 25;
 
 interface Municipality {

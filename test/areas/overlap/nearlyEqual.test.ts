@@ -10,7 +10,7 @@ import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 
-// Polygons whose coordinates are nearly equal, on which polygon-clipping by itself splits the same edges without end.
+// Polygons whose coordinates are nearly equal, on which polygon-clipping alone splits the same edges without end.
 // Its limit is a million edges, so a test that lets it do so takes long and then fails.
 
 type Pair = readonly [lat: number, lng: number];

@@ -79,7 +79,7 @@ describe('the overlap of two areas', () => {
   const ACROSS = polygon([10, 179], [10, -179], [12, -179], [12, 179]);
   const CAP = polygon([80, 0], [80, 90], [80, 180], [80, -90]);
   const AROUND_THE_POLE = circle(89.9, 30, 100_000);
-  /** Pairs of which the first lies in the second: the overlap is the first. */
+  /** Pairs in which the second contains the first: the overlap is the first. */
   const CONTAINED: readonly [what: string, inner: AreaGeometry, outer: AreaGeometry][] = [
     ['a polygon in itself', SQUARE, SQUARE],
     ['a circle in itself', circle(45, 7, 30_000), circle(45, 7, 30_000)],

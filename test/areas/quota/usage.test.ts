@@ -21,7 +21,7 @@ async function addAccounts(sql: Sql): Promise<void> {
   await sql`insert into account (email, name, world_id) values ('a@x', 'A', 1), ('b@x', 'B', 2)`;
 }
 
-/** Areas of an account, each with so many vertices. */
+/** Areas of an account with this number of vertices each. */
 async function addAreas(sql: Sql, accountId: number, vertices: number, count: number): Promise<void> {
   await sql`
     insert into area (world_id, account_id, name, color, type, points, dwell_seconds, south, west, north, east)

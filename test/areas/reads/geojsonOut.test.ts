@@ -260,7 +260,7 @@ function assertSame({ definition, measures }: ValidArea, expected: AreaDefinitio
   assert.deepEqual(measures.bounds, expectedMeasures.bounds);
 }
 
-/** A polygon may start anywhere and turn either way, a seam is no side, and the antimeridian has two names. */
+/** A polygon may start anywhere and turn either way, a seam is not a side, and the antimeridian has two names. */
 function canonical(geometry: AreaGeometry): unknown {
   if (!('points' in geometry)) return geometry;
   const given = toLatLngs(geometry.points);

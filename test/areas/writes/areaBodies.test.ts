@@ -114,7 +114,7 @@ describe('a body is read', () => {
 });
 
 describe('a body may have a megabyte', () => {
-  /** A valid area in exactly so many bytes. */
+  /** A valid area whose body has this length. */
   const ofSize = (bytes: number): string => {
     const text = JSON.stringify({ ...CIRCLE, padding: '' });
     return text.replace('"padding":""', `"padding":"${'x'.repeat(bytes - text.length)}"`);

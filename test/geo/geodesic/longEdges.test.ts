@@ -14,7 +14,7 @@ import { wrapLng } from '../shapes.ts';
 
 // Tracks whose edges are thousands of kilometres long, to and fro: every box and every capsule of them is the Earth.
 
-/** Multiples of a millionth, since an edge of 1e-300 degrees is no place. */
+/** Multiples of a millionth, since an edge of 1e-300 degrees makes no sense. */
 const between = (min: number, max: number) =>
   fc.integer({ min: Math.ceil(min * 1e6), max: Math.floor(max * 1e6) }).map((n) => n / 1e6);
 const unit = between(-1, 1);

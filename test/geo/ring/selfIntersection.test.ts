@@ -143,7 +143,7 @@ function isSimpleByPairs(xs: readonly number[], ys: readonly number[]): boolean 
     side(i, i + 1, k) === 0 && between(xs, i, i + 1, k) && between(ys, i, i + 1, k);
   for (let i = 0; i < n; i++) {
     const next = (i + 1) % n;
-    // The next edge may share its first vertex only; its other end, or this edge's start, must not lie on the other.
+    // The next edge may share its first vertex only; its other end, or this edge's start, must not be on the other.
     if (isOn(i, next + 1) || isOn(next, i)) return false;
     for (let j = i + 2; j < n - (i === 0 ? 1 : 0); j++) {
       if (isOn(i, j) || isOn(i, j + 1) || isOn(j, i) || isOn(j, i + 1)) return false;
