@@ -212,7 +212,7 @@ function* findAround(
   return null;
 }
 
-/** An external id is ASCII that JSON takes as it is: see externalId.ts. */
+/** An external id is ASCII that JSON takes as it is: see EXTERNAL_ID. */
 function writeFound(json: TextPieces, found: ContainingAreas): void {
   json.addAscii('"areas":[');
   for (let rank = 0; rank < found.count; rank++) {
