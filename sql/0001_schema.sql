@@ -956,7 +956,7 @@ $$;
 
 -- Pods ---------------------------------------------------------------------------------------------------------------
 
--- The change feed, which pods follow to keep their memory in step. A reader's cursor is a snapshot: it takes the rows that are
+-- The change log, which pods follow to keep their memory in step. A reader's cursor is a snapshot: it takes the rows that are
 -- committed in the present one and were not in its own. So a transaction that commits late is never skipped, and holds
 -- nobody up.
 create table change (
@@ -1023,7 +1023,7 @@ create function version_base() returns bigint language sql as $$
   from change_horizon
 $$;
 
--- Running pods, and how far each has followed the feed: everything that is committed in that snapshot is applied.
+-- Running pods, and how far each has followed the change log: everything that is committed in that snapshot is applied.
 create table pod (
   id uuid primary key,
   feed_cursor pg_snapshot not null,
