@@ -42,8 +42,9 @@ function isTaken(index: number): boolean {
   }
 }
 
+/** The pause keeps the process running: node:test opens a timer of its own when nothing does. */
 async function nothingIsOpenBut(before: readonly string[]): Promise<void> {
-  for (const untilMs = performance.now() + OPEN_LIMIT_MS; ; await sleep(POLL_MS, undefined, { ref: false })) {
+  for (const untilMs = performance.now() + OPEN_LIMIT_MS; ; await sleep(POLL_MS)) {
     const open = openResources();
     for (const known of before) if (open.includes(known)) open.splice(open.indexOf(known), 1);
     if (open.length === 0) return;
