@@ -104,7 +104,10 @@ export async function commitFixes(
     const unapplied = await selectUnapplied(tx, { ...follower.applied.writes, server });
     if (unapplied === 'history') throw new PostgresUnreachable({ code: 'OTHER_SERVER' });
     const awaitingMemory = devicesAwaitingMemory(unapplied, memory.tenancy, locked);
-    const ready = points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
+    const areAllReady = locked.size === deviceIds.length && awaitingMemory.size === 0;
+    const ready = areAllReady
+      ? points
+      : points.filter(({ deviceId }) => locked.has(deviceId) && !awaitingMemory.has(deviceId));
     const beyond = await beyondRate(tx, ready, locked, nowMs, ports.onDamaged);
     const within = beyond.size === 0 ? ready : ready.filter((point) => !beyond.has(point));
     const evaluated = await evaluateFixes(ports, within, locked, nowMs, known, budget);
@@ -116,10 +119,15 @@ export async function commitFixes(
       inOrder.map(({ point, speedKmh }) => storedFix(point, speedKmh)),
     );
     const isNew = await storeLate(tx, late, nowMs, ports.onDamaged);
-    const stored = [...inOrder.map(({ point }) => point), ...late.filter((_, n) => isNew[n])];
-    const owedMs = owedBy(stored, locked);
+    const stored = inOrder.map(({ point }) => point);
+    const owedMs = owedBy(
+      late.length === 0 ? stored : stored.concat(late.filter((_, n) => isNew[n])),
+      locked,
+    );
     await updateDeviceStates(tx, moved, geofences.stays, owedMs, nowMs);
-    await updateOwed(tx, new Map([...owedMs].filter(([deviceId]) => !moved.has(deviceId))));
+    if (owedMs.size > moved.size) {
+      await updateOwed(tx, new Map([...owedMs].filter(([deviceId]) => !moved.has(deviceId))));
+    }
     await updateRepeated(tx, amended);
     await updateRefused(tx, geofences.refused);
     const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);
@@ -132,9 +140,11 @@ export async function commitFixes(
     const positionUpdates =
       xid === null ? [] : updates.map((update) => ({ ...update, motion: { ...update.motion, xid } }));
 
-    for (const point of points) {
-      const exists = locked.has(point.deviceId) || lockedElsewhere.has(point.deviceId);
-      if (!exists) point.outcome = 'unknown_device';
+    if (locked.size + lockedElsewhere.size < deviceIds.length) {
+      for (const point of points) {
+        const exists = locked.has(point.deviceId) || lockedElsewhere.has(point.deviceId);
+        if (!exists) point.outcome = 'unknown_device';
+      }
     }
     for (const [point, exceeded] of beyond) point.outcome = exceeded;
     for (const { point } of inOrder) point.outcome = 'accepted';

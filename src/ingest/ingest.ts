@@ -159,23 +159,27 @@ export class Ingest {
 
   /** `found`: the only part, and which of its points. */
   async #commit(parts: readonly Part[], found: FoundPart | null): Promise<void> {
-    const { memory } = this.#ports;
     // Ten thousand parts were just sorted and taken: what waits on the sockets comes first.
     if (parts.length >= LARGE_PARTS) await nextTurn();
-    const fixes: Fix[] = [];
-    for (const { request, indexes } of parts) {
-      for (const index of indexes) fixes.push(request.fixes[index] as Fix);
-    }
-    await this.#loadUnknownDevices(fixes);
-    await this.#ensurePartitions(fixes);
+    const deviceIds = await this.#deviceIdsOf(parts);
     const points: IngestPoint[] = [];
-    for (const { request, imei, indexes } of parts) {
-      const deviceId = memory.fleet.anyDevice(imei)?.fields.id;
+    const missingWeeks = new Set<number>();
+    parts.forEach(({ request, indexes }, n) => {
+      const deviceId = deviceIds[n];
       for (const index of found?.indexes ?? indexes) {
         const fix = request.fixes[index] as Fix;
-        if (deviceId === undefined) request.outcomes[index] = 'unknown_device';
-        else points.push({ deviceId, fix, outcome: null, request, index });
+        if (deviceId === undefined) {
+          request.outcomes[index] = 'unknown_device';
+          continue;
+        }
+        points.push({ deviceId, fix, outcome: null, request, index });
+        const mondayMs = weekStartMs(fix.recordedAtMs);
+        if (!this.#knownWeeks.has(mondayMs)) missingWeeks.add(mondayMs);
       }
+    });
+    if (missingWeeks.size > 0) {
+      await ensureWeeks(this.#ports.sql, POSITIONS, [...missingWeeks]);
+      for (const mondayMs of missingWeeks) this.#knownWeeks.add(mondayMs);
     }
     if (parts.length >= LARGE_PARTS) await nextTurn();
     const committed = points.length === 0 ? null : await this.#commitPoints(points, found?.known ?? null);
@@ -241,26 +245,18 @@ export class Ingest {
     } else this.#waiting.putBack(part, 'ready');
   }
 
-  /** A device may have been created on another pod a moment ago, so only Postgres can say that it is unknown. */
-  async #loadUnknownDevices(fixes: readonly Fix[]): Promise<void> {
+  /**
+   * The devices of these parts. One may have been created on another pod a moment ago, so only Postgres can say that it is
+   * unknown.
+   */
+  async #deviceIdsOf(parts: readonly Part[]): Promise<readonly (number | undefined)[]> {
     const { sql, memory, turns } = this.#ports;
     const { fleet } = memory;
-    const unknown = new Set<string>();
-    for (const fix of fixes) if (fleet.anyDevice(fix.imei) === undefined) unknown.add(fix.imei);
-    if (unknown.size === 0) return;
-    const rows = await selectDevicesByImei(sql, [...unknown]);
-    await inTurns(turns, 'positions', putDevices(fleet, rows));
-  }
-
-  async #ensurePartitions(fixes: readonly Fix[]): Promise<void> {
-    const missing = new Set<number>();
-    for (const fix of fixes) {
-      const mondayMs = weekStartMs(fix.recordedAtMs);
-      if (!this.#knownWeeks.has(mondayMs)) missing.add(mondayMs);
-    }
-    if (missing.size === 0) return;
-    await ensureWeeks(this.#ports.sql, POSITIONS, [...missing]);
-    for (const mondayMs of missing) this.#knownWeeks.add(mondayMs);
+    const ids = parts.map(({ imei }) => fleet.anyDevice(imei)?.fields.id);
+    const unknown = new Set(parts.flatMap(({ imei }, n) => (ids[n] === undefined ? [imei] : [])));
+    if (unknown.size === 0) return ids;
+    await inTurns(turns, 'positions', putDevices(fleet, await selectDevicesByImei(sql, [...unknown])));
+    return parts.map(({ imei }) => fleet.anyDevice(imei)?.fields.id);
   }
 }
 

@@ -23,10 +23,11 @@ export async function beyondRate<Point extends BatchPoint>(
   onDamaged: OnDamaged,
 ): Promise<ReadonlyMap<Point, RateExceeded>> {
   const beyond = new Map<Point, RateExceeded>();
-  const roomOfDevice = (deviceId: number): number => roomOf(locked.get(deviceId)?.owedMs ?? 0);
-  if ([...locked.keys()].every((deviceId) => roomOfDevice(deviceId) >= points.length)) return beyond;
+  let mostOwedMs = 0;
+  for (const { owedMs } of locked.values()) if (owedMs > mostOwedMs) mostOwedMs = owedMs;
+  if (roomOf(mostOwedMs) >= points.length) return beyond;
   const crowded = [...Map.groupBy(points, ({ deviceId }) => deviceId)].filter(
-    ([deviceId, sent]) => sent.length > roomOfDevice(deviceId),
+    ([deviceId, sent]) => sent.length > roomOf(locked.get(deviceId)?.owedMs ?? 0),
   );
   const late = crowded.flatMap(([deviceId, sent]) => {
     const newestMs = locked.get(deviceId)?.state.recordedAtMs ?? Number.NEGATIVE_INFINITY;
@@ -55,16 +56,23 @@ export async function beyondRate<Point extends BatchPoint>(
   return beyond;
 }
 
-/** What the devices of these points owe for them, and for those before. */
+/** What the devices of these points owe for them, and for those before. Points of one device that follow each other cost little. */
 export function owedBy(
-  stored: readonly BatchPoint[],
+  stored: Iterable<BatchPoint>,
   locked: ReadonlyMap<number, LockedState>,
-): ReadonlyMap<number, number> {
+): Map<number, number> {
   const owedMs = new Map<number, number>();
+  let device = Number.NaN;
+  let owed = 0;
   for (const { deviceId } of stored) {
-    const before = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
-    owedMs.set(deviceId, owedAfter(before, 1));
+    if (deviceId !== device) {
+      if (owed > 0) owedMs.set(device, owed);
+      device = deviceId;
+      owed = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
+    }
+    owed = owedAfter(owed, 1);
   }
+  if (owed > 0) owedMs.set(device, owed);
   return owedMs;
 }
 

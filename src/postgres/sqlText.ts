@@ -126,7 +126,8 @@ export function instant(ms: number): RawSql {
  * Only for values that need no quoting: numbers, booleans, null, IMEIs and words of a fixed list.
  */
 export function arrayLiteral(values: readonly (number | boolean | string | null)[]): string {
-  return `{${values.map((value) => value ?? 'null').join(',')}}`;
+  const texts = values.includes(null) ? values.map((value) => value ?? 'null') : values;
+  return `{${texts.join(',')}}`;
 }
 
 /**
