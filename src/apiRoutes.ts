@@ -1,46 +1,67 @@
 import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from './access/cidrSet.ts';
 import type { AreaCatalog } from './areas/areaCatalog.memory.ts';
-import { areaDevicesRoute } from './areas/areaDevices.routes.ts';
+import { AREA_DEVICE_SCHEMAS, areaDevicesRoute } from './areas/areaDevices.routes.ts';
+import { EXTERNAL_ID } from './areas/areaFields.ts';
 import { areaReadRoutes } from './areas/areaReads.routes.ts';
-import { areasContainingRoutes } from './areas/areasContaining.routes.ts';
-import { areaWriteRoutes } from './areas/areaWrites.routes.ts';
+import { areasContainingRoutes, CONTAINING_SCHEMAS } from './areas/areasContaining.routes.ts';
+import { AREA_SCHEMAS, EXAMPLE_CIRCLE } from './areas/areaView.ts';
+import { AREA_INPUT_SCHEMAS, areaWriteRoutes } from './areas/areaWrites.routes.ts';
 import { CreateOnce } from './areas/createOnce.ts';
-import { areaImportRoute } from './areas/import/areaImport.routes.ts';
+import { GEOJSON_SCHEMAS } from './areas/geojson.ts';
+import { areaImportRoute, IMPORT_SCHEMAS } from './areas/import/areaImport.routes.ts';
 import { ImportPlanner } from './areas/import/importPlanner.ts';
-import { areaOverlapsRoute } from './areas/overlap/areaOverlaps.routes.ts';
+import { areaOverlapsRoute, OVERLAP_SCHEMAS } from './areas/overlap/areaOverlaps.routes.ts';
 import { Overlaps } from './areas/overlap/overlaps.ts';
 import { usageRoute } from './areas/usage.routes.ts';
-import { commandsRoute } from './devices/commands.routes.ts';
+import { COMMAND_SCHEMAS, commandsRoute } from './devices/commands.routes.ts';
 import { deviceRoutes } from './devices/devices.routes.ts';
+import { DEVICE_SCHEMAS, EXAMPLE_IMEI } from './devices/deviceViews.ts';
 import type { Fleet } from './devices/fleet.memory.ts';
-import { nearestBatchRoute, nearestRoute } from './devices/nearest.routes.ts';
+import { IMEI } from './devices/imei.ts';
+import { NEAREST_BATCH_SCHEMAS, nearestBatchRoute, nearestRoute } from './devices/nearest.routes.ts';
 import { areaEventsRoute, type EventPorts, eventsRoute } from './events/events.routes.ts';
+import { EVENT_SCHEMAS } from './events/eventView.ts';
 import { areaExplainRoute } from './explain/areaExplain.routes.ts';
 import { areaBacktestRoute } from './explain/backtest/areaBacktest.routes.ts';
+import { BACKTEST_SCHEMAS } from './explain/backtest/backtestJson.ts';
 import { Backtests } from './explain/backtest/backtests.ts';
+import { EXPLAIN_SCHEMAS } from './explain/explainJson.ts';
 import { Explanations } from './explain/explanations.ts';
-import { deviceChangesRoute, eventFeedRoute } from './feeds/feeds.routes.ts';
+import { Cursors } from './feeds/cursors.ts';
+import { DeviceFeed } from './feeds/deviceFeed.ts';
+import { EventFeed } from './feeds/eventFeed.ts';
+import { deviceChangesRoute, eventFeedRoute, FEED_SCHEMAS } from './feeds/feeds.routes.ts';
+import { LongPolls } from './feeds/longPolls.ts';
+import { ItemTexts, UnreadAnswers } from './feeds/pages.ts';
+import { EventReader } from './feeds/readEvents.ts';
 import { streamRoute } from './feeds/stream.routes.ts';
+import { Streams } from './feeds/streams.ts';
 import { Presences } from './history/findPresence.ts';
-import { historyRoute } from './history/history.routes.ts';
+import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
 import { HistoryExports, historyExportRoute } from './history/historyExport.routes.ts';
-import { HistorySummaries, historySummaryRoute } from './history/historySummary.routes.ts';
-import { presenceRoute } from './history/presence.routes.ts';
+import { HistorySummaries, historySummaryRoute, SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
+import { PRESENCE_SCHEMAS, presenceRoute } from './history/presence.routes.ts';
 import { BulkCalls } from './http/bulkCalls.ts';
+import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
+import { ID, patternOf, text } from './http/openapi/schema.ts';
 import type { ChangePorts, Route } from './http/route.ts';
 import type { Clock } from './lib/clock.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
-import type { Readers } from './podReaders.ts';
-import type { Teardown } from './teardown.ts';
+import type { Pod, Teardown } from './pod.ts';
 import { applicationRoutes } from './tenants/application.routes.ts';
 import { v1KeyRoutes } from './tenants/keys.routes.ts';
 import { type LogInPorts, LoginTurns } from './tenants/logIn.ts';
 import { v1SessionRoutes } from './tenants/sessions.routes.ts';
+import { VERSION } from './version.ts';
 import { webhookDeliveryRoutes } from './webhooks/deliveries.routes.ts';
+import { DELIVERY_BODY_SCHEMAS } from './webhooks/deliveryCallback.ts';
 import { SummaryCache } from './webhooks/deliverySummary.ts';
+import { DELIVERY_SCHEMAS, EXAMPLE_EXHAUSTED } from './webhooks/deliveryView.ts';
+import { DELIVERY_ID } from './webhooks/message.ts';
 import { webhookPauseRoutes } from './webhooks/pauses/pauses.routes.ts';
 import { webhookRoutes } from './webhooks/webhooks.routes.ts';
+import { WEBHOOK_SCHEMAS } from './webhooks/webhookView.ts';
 
 export interface RoutePorts extends EventPorts, ChangePorts {
   readonly logins: LogInPorts['logins'];
@@ -98,4 +119,84 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     ...v1SessionRoutes({ ...ports, turns: new LoginTurns() }),
     ...v1KeyRoutes(ports),
   ];
+}
+
+const SCHEMAS = {
+  ...AREA_INPUT_SCHEMAS,
+  ...AREA_SCHEMAS,
+  ...AREA_DEVICE_SCHEMAS,
+  ...CONTAINING_SCHEMAS,
+  ...OVERLAP_SCHEMAS,
+  ...NEAREST_BATCH_SCHEMAS,
+  ...GEOJSON_SCHEMAS,
+  ...IMPORT_SCHEMAS,
+  ...DEVICE_SCHEMAS,
+  ...COMMAND_SCHEMAS,
+  ...EVENT_SCHEMAS,
+  ...BACKTEST_SCHEMAS,
+  ...EXPLAIN_SCHEMAS,
+  ...FEED_SCHEMAS,
+  ...HISTORY_SCHEMAS,
+  ...SUMMARY_SCHEMAS,
+  ...PRESENCE_SCHEMAS,
+  ...DELIVERY_BODY_SCHEMAS,
+  ...WEBHOOK_SCHEMAS,
+  ...DELIVERY_SCHEMAS,
+};
+
+const PATH_PARAMETERS = {
+  imei: {
+    description: 'The IMEI of the device: 14 to 17 digits.',
+    schema: text(undefined, { pattern: patternOf(IMEI) }),
+    example: EXAMPLE_IMEI,
+  },
+  id: { description: 'The id.', schema: ID },
+  externalId: {
+    description:
+      "The area's code in your system: 1 to 100 letters, digits and . _ : / @ # - (encode / as %2F and # as %23).",
+    schema: text(undefined, { pattern: patternOf(EXTERNAL_ID) }),
+    example: EXAMPLE_CIRCLE.definition.externalId,
+  },
+  deliveryId: {
+    description: 'The id of the delivery.',
+    schema: text(undefined, { pattern: patternOf(DELIVERY_ID) }),
+    example: EXAMPLE_EXHAUSTED.id,
+  },
+};
+
+/** The description of the API that these routes make, with what the features share in it. */
+export function describeApi(routes: readonly Route[]): ApiDocument {
+  return apiDocument(routes, { version: VERSION, schemas: SCHEMAS, pathParameters: PATH_PARAMETERS });
+}
+
+/** The feeds and streams of clients that follow the fleet with a cursor. */
+export interface Readers {
+  readonly deviceFeed: DeviceFeed;
+  readonly eventFeed: EventFeed;
+  readonly streams: Streams;
+  /** Ends all waiting: the pod is about to stop. */
+  close(): void;
+}
+
+export function createReaders(pod: Pod): Readers {
+  const { connections, memory, follower, secretsKey, turns, clock, log } = pod;
+  const { fleet, keyring } = memory;
+  const { applied } = follower;
+  const cursors = new Cursors(secretsKey, applied, clock);
+  const unread = new UnreadAnswers(turns);
+  const polls = new LongPolls({ watch: fleet.watch, keyring, applied, unread, turns, clock });
+  const reads = (accountId: number) => connections.reads.of(accountId);
+  const reader = new EventReader({ reads, cuts: pod.eventCuts, cursors, follower });
+  const texts = new ItemTexts();
+  const shared = { fleet, follower, cursors, polls, unread, reader, texts, turns, clock };
+  const streams = new Streams({ ...shared, keyring, log });
+  return {
+    deviceFeed: new DeviceFeed(shared),
+    eventFeed: new EventFeed(shared),
+    streams,
+    close: () => {
+      polls.close();
+      streams.close();
+    },
+  };
 }

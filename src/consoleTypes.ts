@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describeApi } from './apiDescription.ts';
-import { apiRoutes, type RoutePorts } from './apiRoutes.ts';
+import { apiRoutes, describeApi, type RoutePorts } from './apiRoutes.ts';
 import { invariant } from './lib/invariant.ts';
 
 // What the page of the console reads, as TypeScript. The page is checked without the service, so it cannot import the

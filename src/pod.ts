@@ -10,6 +10,7 @@ import { type Coordination, openCoordination } from './coordination.ts';
 import { EventCuts } from './events/eventParts.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';
+import { DeadlineExceeded, withDeadline } from './lib/deadline.ts';
 import { WorkTurns } from './lib/workTurns.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { ServerKnowledge } from './postgres/connection.ts';
@@ -19,7 +20,6 @@ import { migrate } from './postgres/migrate.ts';
 import type { Sql } from './postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from './postgres/sqlErrors.ts';
 import { loadSecrets } from './secrets.ts';
-import type { Teardown } from './teardown.ts';
 import { findCommit, VERSION } from './version.ts';
 
 /** How long all long computations together may run in one turn of the event loop. */
@@ -207,4 +207,31 @@ async function secretsOf(
     generatedToken: tokens === null ? kept.value.ingestToken : null,
     secretsKey: secretsKey ?? kept.value.secretsKey,
   };
+}
+
+/** What a stop waits for one step, unless it says otherwise: a Postgres that says nothing must not hold it up. */
+export const STEP_LIMIT_MS = 3_000;
+/** The same after a step that took too long: the next steps would probably wait for the same thing. */
+const AFTER_STUCK_LIMIT_MS = 750;
+
+/** Undoes what was started, last first. Every step runs, even if others fail, and each has a time limit. */
+export class Teardown {
+  readonly #steps: { readonly step: () => unknown; readonly limitMs: number }[] = [];
+
+  add(step: () => unknown, limitMs: number = STEP_LIMIT_MS): void {
+    this.#steps.push({ step, limitMs });
+  }
+
+  async run(log: Logger): Promise<void> {
+    let usualMs = STEP_LIMIT_MS;
+    for (const { step, limitMs } of this.#steps.splice(0).reverse()) {
+      try {
+        const ownMs = limitMs === STEP_LIMIT_MS ? usualMs : limitMs;
+        await withDeadline(Promise.resolve(step()), ownMs, 'a step of the stop');
+      } catch (error) {
+        if (error instanceof DeadlineExceeded) usualMs = AFTER_STUCK_LIMIT_MS;
+        log.warn({ err: error }, 'a step of the stop failed');
+      }
+    }
+  }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { STEP_LIMIT_MS, Teardown } from '../src/teardown.ts';
+import { STEP_LIMIT_MS, Teardown } from '../src/pod.ts';
 
 const FOREVER = new Promise<never>(() => undefined);
 

@@ -15,7 +15,6 @@ import {
   refuseScope,
   rejectApiVersion,
 } from './authorize.ts';
-import type { BodyOwner } from './bodyBudget.ts';
 import { expressApp, type Probes, probeRoutes, STARTING } from './expressApp.ts';
 import {
   parameterError,
@@ -26,6 +25,7 @@ import {
   unknownParametersMessage,
   unknownParametersText,
 } from './parameters.ts';
+import type { BodyOwner } from './requestBody.ts';
 import { type BodyPorts, withBody } from './requestBody.ts';
 import type { Call, RequestBody, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';

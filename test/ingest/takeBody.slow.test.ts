@@ -3,8 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
-import { BodyBudget, type BodyOwner } from '../../src/http/bodyBudget.ts';
-import { type BodyPorts, withBody } from '../../src/http/requestBody.ts';
+import { BodyBudget, type BodyOwner, type BodyPorts, withBody } from '../../src/http/requestBody.ts';
 import type { Route } from '../../src/http/route.ts';
 import { newTurns } from '../support/workTurns.ts';
 

@@ -1,5 +1,4 @@
-import { describeApi } from '../../../src/apiDescription.ts';
-import { apiRoutes, type RoutePorts } from '../../../src/apiRoutes.ts';
+import { apiRoutes, describeApi, type RoutePorts } from '../../../src/apiRoutes.ts';
 import type { ApiDocument } from '../../../src/http/openapi/document.ts';
 import type { Route } from '../../../src/http/route.ts';
 
