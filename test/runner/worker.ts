@@ -53,8 +53,9 @@ async function nothingIsOpenBut(before: readonly string[]): Promise<void> {
   }
 }
 
-/** What keeps this process running. Its outputs are opened when they are first used, so they are used here. */
+/** What is open. Inputs and outputs are opened when they are first used (also by importing node:process), so all are used here. */
 function openResources(): string[] {
+  void process.stdin;
   void process.stdout;
   void process.stderr;
   return process.getActiveResourcesInfo();
