@@ -149,7 +149,7 @@ export function callerOf(
 
 const lastCallers = new WeakMap<Socket, LastCaller>();
 
-/** What a request says of its caller; undefined where the header is missing. */
+/** The headers that name a caller; undefined for a missing one. */
 interface CallerHeaders {
   readonly apiKey: string | undefined;
   readonly forwardedFor: string | undefined;

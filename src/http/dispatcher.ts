@@ -40,7 +40,7 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
   readonly addPages: (app: Express) => void;
 }
 
-/** A Postgres that neither answers nor fails must not keep a caller waiting for ever. */
+/** The limit for an answer while Postgres neither answers nor fails. */
 const ANSWER_DEADLINE_MS = 15_000;
 
 /**

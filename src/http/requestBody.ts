@@ -95,7 +95,7 @@ const SMALL_BYTES = 64 * KB;
 const SMALL = { bytes: 64 * MB, bytesPerKey: 16 * MB, waitingPerKey: 1_000 };
 /** A share takes two of the largest bodies that there are. */
 const LARGE = { bytes: 256 * MB, bytesPerKey: 64 * MB, waitingPerKey: 200 };
-/** Less than the time in which a request must be there, so that whoever waits still gets the reason. */
+/** Shorter than the time limit of a request, so that a client that waits still gets the reason. */
 const WAIT_LIMIT_MS = 45_000;
 
 /** Whose share a body is counted against: an account, or the network of a caller who is not known. */
@@ -126,7 +126,7 @@ export class BodyBudget {
     return this.#small.waiting + this.#large.waiting;
   }
 
-  /** Rejects as readBody does, and with Overloaded when there was no room in time. */
+  /** Rejects like readBody, and with Overloaded when the bytes were not free in time. */
   async read(request: IncomingMessage, owner: BodyOwner, maxBytes: number): Promise<HeldBody> {
     const held: Reservation[] = [];
     const release = (): void => {
@@ -162,7 +162,7 @@ async function reserve(
     () => waiting.abort(new Overloaded('too many bodies are being read')),
     WAIT_LIMIT_MS,
   );
-  // A request that is there as a whole closes in any case; whether its client is still there is not looked at.
+  // A request that has arrived as a whole closes in any case, even if its client waits for the answer.
   if (!request.complete) request.once('close', giveUp);
   try {
     return await budget.reserve(owner, bytes, waiting.signal);

@@ -67,7 +67,7 @@ interface RouteBase {
   readonly takesPlainOnly?: true;
   /** Answered from memory: an answer that comes too late is not the fault of Postgres. */
   readonly isPolled?: true;
-  /** The route ends its answers in time by itself: a call that waits has no timer of its own. */
+  /** The route ends its answers in time itself, so a waiting call needs no timer of its own. */
   readonly endsItself?: true;
   /** How long an answer may take at most, where it is more than usual. */
   readonly deadlineMs?: number;

@@ -76,7 +76,7 @@ export class RouteTable {
     const root = this.#roots.get(target.slice(PREFIX.length, prefixEnd));
     if (root === undefined) return null;
     const start = prefixEnd + 1;
-    // Two slashes are no path, so the second of them is kept.
+    // The prefix and two slashes are not the path of the prefix, so the second slash is kept.
     const end = pathEnd > start + 1 && target.charCodeAt(pathEnd - 1) === SLASH ? pathEnd - 1 : pathEnd;
     const path = end <= start ? root.node.here : findBelow(root.node, target, start, end);
     return { version: root.version, path, target, start, end };

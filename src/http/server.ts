@@ -20,10 +20,10 @@ const CHECK_INTERVAL_MS = 5_000;
 const SILENCE_TIMEOUT_MS = 150_000;
 /** How long a client whose request cannot be read has to read why. */
 const LINGER_MS = 1_000;
-/** While closing: how often connections that became idle are looked for. */
+/** How often a closing server looks for connections that became idle. */
 const SWEEP_INTERVAL_MS = 50;
 
-/** An HTTP server with time-outs set against slow clients; what is no HTTP gets the error envelope too. */
+/** An HTTP server with time limits for slow clients. A request that is not HTTP gets the error envelope, too. */
 export function createHttpServer(listener: RequestListener): Server {
   const inOriginForm: RequestListener = (request, response) => {
     request.url = originForm(request.url ?? '/');
@@ -155,7 +155,7 @@ function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
     `HTTP/1.1 ${status}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  // Whoever does not hang up then would keep what his request holds, such as the beginning of a large body.
+  // A client that does not hang up would keep the memory of its request, such as the beginning of a large body.
   setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 

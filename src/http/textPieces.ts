@@ -1,7 +1,7 @@
 import { invariant } from '../lib/invariant.ts';
 
 const PIECE_BYTES = 64 * 1024;
-/** A UTF-16 code unit takes at most so many bytes in UTF-8. */
+/** The most bytes that a UTF-16 code unit takes in UTF-8. */
 const UTF8_PER_CHAR = 3;
 const EMPTY = Buffer.alloc(0);
 

@@ -11,7 +11,7 @@ export interface ErrorLog {
   warn(fields: object, message: string): void;
 }
 
-/** Where errors go that are no answers. */
+/** Where errors are reported that an answer does not explain. */
 export interface ErrorPorts {
   readonly log: ErrorLog;
   /** Stored points that cannot be read. */
@@ -19,9 +19,8 @@ export interface ErrorPorts {
 }
 
 /**
- * What was thrown on the way to an answer → the documented error. Only a bug of this service is a 500, and stored
- * points that are damaged. `unreadable`
- * is the code for a request that cannot be read.
+ * The documented error for an exception on the way to an answer. Only a bug of this service and damaged stored points are
+ * a 500. `unreadable` is the code for a request that cannot be read.
  */
 export function unexpectedErrorAnswer(
   error: unknown,

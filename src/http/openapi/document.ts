@@ -177,14 +177,14 @@ function namedExamples(examples: Examples): object {
   return Object.fromEntries(Object.entries(examples).map(([name, value]) => [name, { value }]));
 }
 
-/** What the description says of a parameter in a path. */
+/** The description of a parameter in a path. */
 interface PathParameter {
   readonly description: string;
   readonly schema: Schema;
   readonly example?: unknown;
 }
 
-/** The Parameter Objects of what stands in a route's path. */
+/** The Parameter Objects of a route's path. */
 function pathParameters(path: string, described: Readonly<Record<string, PathParameter>>): object[] {
   return Array.from(path.matchAll(/[:*](\w+)/g), ([, name = '']) => {
     const parameter = described[name];

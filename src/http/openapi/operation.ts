@@ -3,7 +3,7 @@ import { dataAnswer, type ErrorCode, type TextAnswer } from '../answer.ts';
 import type { Parameter } from '../parameters.ts';
 import type { Schema } from './schema.ts';
 
-/** What the description says of a route beyond its path, method, permissions and size, which the route has itself. */
+/** The description of a route, beside its path, method, permissions and size, which the route itself has. */
 export interface Operation {
   /** Unique: generated clients name their function after it. */
   readonly id: string;
