@@ -46,111 +46,99 @@ export interface Build {
 /** A registry of its own for each pod, so that two can run in one process. */
 export function createMetrics(gauges: Gauges, build: Build): Metrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
   const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const counter = (name: string, help: string, ...labelNames: string[]) =>
+    new Counter({ name, help, labelNames, registers });
+  const gauge = (name: string, help: string, ...labelNames: string[]) =>
+    new Gauge({ name, help, labelNames, registers });
+  /** Read when it is scraped. */
+  const readGauge = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read());
+      },
+    });
   const requests = new RequestDurations(DURATION_BUCKETS_SECONDS);
   // The registry only ever asks a metric for its name and its values.
   registry.registerMetric(requests as unknown as Histogram);
-  const fixes = new Counter({
-    name: 'fleet_ingest_points_total',
-    help: 'Points received, by what became of them.',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const events = new Counter({ name: 'fleet_events_total', help: 'Fleet events produced.', registers });
-  const refused = new Counter({
-    name: 'fleet_stays_refused_total',
-    help: 'Points at which stays did not begin, by the limit that was reached.',
-    labelNames: ['limit'],
-    registers,
-  });
-  const redis = new Counter({
-    name: 'fleet_redis_events_total',
-    help: 'Redis lost and back, notifications and subscriptions that failed.',
-    labelNames: ['event'],
-    registers,
-  });
-  const attempts = new Counter({
-    name: 'fleet_webhook_attempts_total',
-    help: 'Webhook attempts by outcome; fenced ones ended after another pod had taken over.',
-    labelNames: ['outcome'],
-    registers,
-  });
+  const fixes = counter('fleet_ingest_points_total', 'Points received, by what became of them.', 'outcome');
+  const events = counter('fleet_events_total', 'Fleet events produced.');
+  const refused = counter(
+    'fleet_stays_refused_total',
+    'Points at which stays did not begin, by the limit that was reached.',
+    'limit',
+  );
+  const redis = counter(
+    'fleet_redis_events_total',
+    'Redis lost and back, notifications and subscriptions that failed.',
+    'event',
+  );
+  const attempts = counter(
+    'fleet_webhook_attempts_total',
+    'Webhook attempts by outcome; fenced ones ended after another pod had taken over.',
+    'outcome',
+  );
   const attemptDurations = new Histogram({
     name: 'fleet_webhook_attempt_duration_seconds',
     help: 'Duration of webhook attempts, from DNS to the last byte.',
     buckets: DURATION_BUCKETS_SECONDS,
     registers,
   });
-  const backlog = new Gauge({
-    name: 'fleet_webhook_waiting',
-    help: 'Deliveries that wait for an attempt, counted up to 10 000.',
-    registers,
-  });
-  const outbox = new Gauge({
-    name: 'fleet_webhook_outbox',
-    help: 'Deliveries of large transactions that wait to be made.',
-    registers,
-  });
-  const paused = new Gauge({
-    name: 'fleet_webhook_paused',
-    help: 'Webhook endpoints that get no new deliveries, because too many wait or none succeeds.',
-    registers,
-  });
-  const oldestDue = new Gauge({
-    name: 'fleet_webhook_oldest_due_seconds',
-    help: 'For how long the oldest delivery that may be sent has been due.',
-    registers,
-  });
-  const sweepDuration = new Gauge({
-    name: 'fleet_webhook_schedule_rebuild_seconds',
-    help: 'Duration of the last rebuild of the delivery schedule.',
-    registers,
-  });
-  const unpackedDays = new Gauge({
-    name: 'fleet_history_unpacked_days',
-    help: 'Closed days of an average device whose points are not packed, up to 60.',
-    registers,
-  });
-  const packed = new Counter({
-    name: 'fleet_history_packed_points_total',
-    help: 'Points of closed days that this pod has packed.',
-    registers,
-  });
-  const damaged = new Counter({
-    name: 'fleet_history_damaged_total',
-    help: 'Attempts to read packed points whose bytes are not those that were stored.',
-    registers,
-  });
-  new Gauge({
-    name: 'fleet_build_info',
-    help: 'Always 1; its labels say which version and commit runs.',
-    labelNames: ['version', 'commit'],
-    registers,
-  }).set({ ...build }, 1);
-  gauge(registry, 'fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
-  gauge(
-    registry,
-    'fleet_memory_positions',
-    'Devices in the position indexes.',
-    () => gauges.sizes().positions,
+  const backlog = gauge(
+    'fleet_webhook_waiting',
+    'Deliveries that wait for an attempt, counted up to 10 000.',
   );
-  gauge(registry, 'fleet_memory_worlds', 'Tenants held in memory.', () => gauges.sizes().worlds);
-  gauge(registry, 'fleet_memory_stays', 'Stays of devices in areas.', () => gauges.sizes().stays);
-  gauge(registry, 'fleet_memory_keys', 'API keys held in memory.', () => gauges.sizes().keys);
+  const outbox = gauge('fleet_webhook_outbox', 'Deliveries of large transactions that wait to be made.');
+  const paused = gauge(
+    'fleet_webhook_paused',
+    'Webhook endpoints that get no new deliveries, because too many wait or none succeeds.',
+  );
+  const oldestDue = gauge(
+    'fleet_webhook_oldest_due_seconds',
+    'For how long the oldest delivery that may be sent has been due.',
+  );
+  const sweepDuration = gauge(
+    'fleet_webhook_schedule_rebuild_seconds',
+    'Duration of the last rebuild of the delivery schedule.',
+  );
+  const unpackedDays = gauge(
+    'fleet_history_unpacked_days',
+    'Closed days of an average device whose points are not packed, up to 60.',
+  );
+  const packed = counter(
+    'fleet_history_packed_points_total',
+    'Points of closed days that this pod has packed.',
+  );
+  const damaged = counter(
+    'fleet_history_damaged_total',
+    'Attempts to read packed points whose bytes are not those that were stored.',
+  );
   gauge(
-    registry,
+    'fleet_build_info',
+    'Always 1; its labels say which version and commit runs.',
+    'version',
+    'commit',
+  ).set({ ...build }, 1);
+  readGauge('fleet_memory_devices', 'Devices held in memory.', () => gauges.sizes().devices);
+  readGauge('fleet_memory_positions', 'Devices in the position indexes.', () => gauges.sizes().positions);
+  readGauge('fleet_memory_worlds', 'Tenants held in memory.', () => gauges.sizes().worlds);
+  readGauge('fleet_memory_stays', 'Stays of devices in areas.', () => gauges.sizes().stays);
+  readGauge('fleet_memory_keys', 'API keys held in memory.', () => gauges.sizes().keys);
+  readGauge(
     'fleet_memory_load_seconds',
     'Duration of the last full load of memory.',
     () => gauges.loadMs() / 1000,
   );
-  gauge(
-    registry,
+  readGauge(
     'fleet_feed_lag_seconds',
     'Time since memory was last known to equal Postgres.',
     () => gauges.feedLagMs() / 1000,
   );
-  gauge(registry, 'fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
+  readGauge('fleet_ingest_waiting_points', 'Points waiting for a transaction.', gauges.waitingPoints);
   return {
     observeRequest: (route, method, status, seconds) => requests.observe(route, method, status, seconds),
     countFixes: (outcomes, eventCount, refusedStays) => {
@@ -180,17 +168,6 @@ export function createMetrics(gauges: Gauges, build: Build): Metrics {
     countRedis: (event) => redis.labels(event).inc(),
     exposition: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
   };
-}
-
-function gauge(registry: Registry, name: string, help: string, read: () => number): void {
-  new Gauge({
-    name,
-    help,
-    registers: [registry],
-    collect() {
-      this.set(read());
-    },
-  });
 }
 
 /** Seconds that answers of one kind took: counts[i] of at most the i-th bound and more than the one before. */
