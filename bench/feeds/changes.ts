@@ -80,7 +80,7 @@ function bytesPerDevice(devices: number): number {
   const motions = new MotionTable();
   for (let slot = 0; slot < devices; slot++) {
     order.put(slot, 1_000 + Math.floor(slot / BATCH), 1);
-    motions.put(slot, { headingDeg: 90, ignition: true, revision: slot });
+    motions.put(slot, { headingDeg: 90, ignition: true, revision: slot, xid: 1 });
   }
   collectGarbage();
   const bytes = process.memoryUsage().arrayBuffers - before;

@@ -56,9 +56,7 @@ export const LIST_COMMANDS: Operation = {
   errors: [...ONE_DEVICE, ['BAD_REQUEST', COMMAND_STATUS.errorMessage]],
 };
 
-interface CommandPorts extends ReadPorts {
-  readonly fleet: Fleet;
-}
+type CommandPorts = ReadPorts & { readonly fleet: Fleet };
 
 /** The command queue of a device, read-only. */
 export function commandsRoute(ports: CommandPorts): Route {

@@ -114,7 +114,7 @@ export interface NearestPorts {
   /** By account. */
   readonly turns: WorkTurns<string | number>;
   /** By account. */
-  readonly atOnce: Pick<AtOnce<string | number>, 'run'>;
+  readonly atOnce: AtOnce<string | number>;
 }
 
 /** The devices nearest to a coordinate, by geodesic distance, from memory. */
@@ -235,13 +235,8 @@ const TOO_MANY_DEVICES = {
   message: `the limits of all points together are more than ${BATCH_DEVICES_MAX} devices; ask for fewer, or in several calls`,
 } as const satisfies FieldError;
 
-interface NearestBatchPorts {
-  readonly fleet: Fleet;
-  readonly bulkCalls: BulkCalls;
-}
-
 /** The devices nearest to each of up to 1 000 coordinates: for each exactly what the single route answers. */
-export function nearestBatchRoute({ fleet, bulkCalls }: NearestBatchPorts): Route {
+export function nearestBatchRoute({ fleet, bulkCalls }: { fleet: Fleet; bulkCalls: BulkCalls }): Route {
   return {
     method: 'POST',
     path: '/devices/nearest/batch',

@@ -9,7 +9,7 @@ import { nearestRoute } from '../../src/devices/nearest.routes.ts';
 import { distanceM } from '../../src/geo/distance.ts';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
-import type { WorkTurns } from '../../src/lib/workTurns.ts';
+import type { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
 import { apiSide, keyOf, OTHER_WORLD } from '../support/http/apiSide.ts';
 import { bareRequest } from '../support/http/http.ts';
 import { seededRandom } from '../support/seededRandom.ts';
@@ -63,7 +63,8 @@ test('another account is answered while one asks for long searches without a pau
 
 test('more long searches of an account than may wait are refused with 503, and none of another', async () => {
   const never = { run: () => new Promise<never>(() => undefined) } as unknown as WorkTurns<string | number>;
-  const { handle } = nearestRoute({ fleet, turns: never, atOnce: { run: (_, work) => work() } });
+  const atOnce = { run: (_: number, work: () => unknown) => work() } as unknown as AtOnce<string | number>;
+  const { handle } = nearestRoute({ fleet, turns: never, atOnce });
   const ask = (accountId: number) =>
     handle({
       version: 'v3',

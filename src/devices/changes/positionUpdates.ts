@@ -91,10 +91,7 @@ export function* decodePositionUpdates(
 const UPDATES_PER_STEP = 200;
 
 /** Applies position updates to memory. Returns the ids of devices that are not known there. */
-export function* applyPositionUpdates(
-  fleet: Pick<Fleet, 'move' | 'putStays'>,
-  updates: Iterable<PositionUpdate>,
-): Steps<number[]> {
+export function* applyPositionUpdates(fleet: Fleet, updates: Iterable<PositionUpdate>): Steps<number[]> {
   const unknown: number[] = [];
   let work = 0;
   for (const { deviceId, position, motion, stays } of updates) {

@@ -51,7 +51,7 @@ export class MotionTable {
   #revisions = new Uint32Array(0);
   #ignitions = new Uint8Array(0);
 
-  put(slot: number, { headingDeg, ignition, revision }: Omit<Motion, 'xid'>): void {
+  put(slot: number, { headingDeg, ignition, revision }: Motion): void {
     this.#makeRoom(slot);
     this.#headings[slot] = headingDeg;
     this.#revisions[slot] = revision;

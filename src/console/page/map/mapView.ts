@@ -46,10 +46,7 @@ prewarm(); // the worker loads while the page is built
 export class MapView {
   readonly map: MapLibre;
   readonly #table = new VehicleTable(still.matches);
-  readonly #layer = new VehicleLayer(
-    { table: this.#table, nowSeconds, onDrawn: () => this.#follow() },
-    vehicleColors(scheme()),
-  );
+  readonly #layer = new VehicleLayer(this.#table, vehicleColors(scheme()), nowSeconds, () => this.#follow());
   readonly #overlays = { areas: areasOverlay(), trail: trailOverlay(), draft: draftOverlay() };
   readonly #label: SpotLabel;
   readonly #stops: (() => void)[] = [];

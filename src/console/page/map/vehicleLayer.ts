@@ -2,13 +2,6 @@ import type { Map as MapLibre } from 'maplibre-gl';
 import { type VehicleColors, VehicleDrawing, worldPxOf } from './vehicleDrawing.ts';
 import type { VehicleTable } from './vehicleTable.ts';
 
-/** What a layer draws, and what it calls after each frame. */
-export interface VehicleLayerPorts {
-  readonly table: VehicleTable;
-  readonly nowSeconds: () => number;
-  readonly onDrawn: () => void;
-}
-
 /** Faster than this nothing on wheels is; a frame in which nothing moves by a part of a pixel is not drawn. */
 const SPEED_MAX_MPS = 50;
 const STEP_PX = 0.25;
@@ -21,7 +14,9 @@ const EQUATOR_M = 40_075_017;
  */
 export class VehicleLayer {
   colors: VehicleColors;
-  readonly #ports: VehicleLayerPorts;
+  readonly #table: VehicleTable;
+  readonly #nowSeconds: () => number;
+  readonly #onDrawn: () => void;
   readonly #canvas = document.createElement('canvas');
   readonly #gl: WebGL2RenderingContext;
   /** Null while the context is lost. */
@@ -30,9 +25,11 @@ export class VehicleLayer {
   #frame = 0;
   #timer: ReturnType<typeof setTimeout> | null = null;
 
-  /** Throws where the browser has no WebGL 2. */
-  constructor(ports: VehicleLayerPorts, colors: VehicleColors) {
-    this.#ports = ports;
+  /** Calls `onDrawn` after each frame. Throws where the browser has no WebGL 2. */
+  constructor(table: VehicleTable, colors: VehicleColors, nowSeconds: () => number, onDrawn: () => void) {
+    this.#table = table;
+    this.#nowSeconds = nowSeconds;
+    this.#onDrawn = onDrawn;
     this.colors = colors;
     const gl = this.#canvas.getContext('webgl2', { antialias: false });
     // By the name of MapLibre's error: for the person it is the same.
@@ -40,13 +37,13 @@ export class VehicleLayer {
       throw Object.assign(new Error('there is no WebGL 2'), { name: 'GPUInitializationError' });
     this.#gl = gl;
     this.#canvas.className = 'vehicles';
-    this.#drawing = new VehicleDrawing(gl, ports.table);
+    this.#drawing = new VehicleDrawing(gl, table);
     this.#canvas.addEventListener('webglcontextlost', (event) => {
       event.preventDefault(); // else it is never restored
       this.#drawing = null;
     });
     this.#canvas.addEventListener('webglcontextrestored', () => {
-      this.#drawing = new VehicleDrawing(gl, ports.table);
+      this.#drawing = new VehicleDrawing(gl, table);
       this.repaint();
     });
   }
@@ -78,14 +75,13 @@ export class VehicleLayer {
     this.#frame = 0;
     const map = this.#map;
     if (map === null || this.#drawing === null) return;
-    const { table, nowSeconds, onDrawn } = this.#ports;
     const { clientWidth: width, clientHeight: height } = map.getCanvas();
     if (width === 0 || height === 0) return; // it is hidden, and drawn again when it is shown
-    const now = nowSeconds();
+    const now = this.#nowSeconds();
     this.#fit(map.getCanvas());
     this.#drawing.draw(map, now, this.colors);
-    if (now < table.movingUntil) this.#drawAgain(map);
-    onDrawn();
+    if (now < this.#table.movingUntil) this.#drawAgain(map);
+    this.#onDrawn();
   };
 
   /** Gives the canvas the pixels of the map's. */

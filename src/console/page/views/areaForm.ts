@@ -206,7 +206,7 @@ function sumOf({ entries, exits, devices }: BacktestResult): string {
 const WEEK_MS = 7 * 86_400_000;
 
 /** Replays the points of the last seven days against a draft. */
-function trialCall({ body }: Pick<AreaDraft, 'body'>, nowMs: number): ApiCall {
+function trialCall({ body }: AreaDraft, nowMs: number): ApiCall {
   return backtest({ area: { ...body, name: body.name || 'draft' } }, nowMs);
 }
 
