@@ -12,7 +12,7 @@ const LEAST_M = 1;
 const LEAST_PART = 1e-4;
 /** Distances on the ellipsoid and their order are within 0.34 %, the great circle with them. */
 const SAFE = 0.99;
-/** Between places nearly opposite on the globe there is no one way. */
+/** Between places nearly opposite on the globe there is more than one shortest way. */
 const OPPOSITE_RAD = 3.1;
 const RADIANS = Math.PI / 180;
 
@@ -47,7 +47,7 @@ export function mayCross(distanceAM: number, distanceBM: number, lengthM: number
   return (distanceAM + distanceBM) * SAFE <= lengthM;
 }
 
-/** The place at a part of the way, 0 at a and 1 at b; null when there is no one way. */
+/** The place at a part of the way, 0 at a and 1 at b; null when there is more than one. */
 function greatCircle(a: LatLng, b: LatLng): ((part: number) => LatLng) | null {
   const [ax, ay, az] = direction(a);
   const [bx, by, bz] = direction(b);

@@ -209,7 +209,7 @@ class ExplainBody implements StreamedBody {
   }
 }
 
-/** Adds so many parts as make a piece; true when there are no more. */
+/** Adds parts until they make a piece; true after the last part. */
 function* addPiece(parts: Iterator<string>, json: TextPieces): Steps<boolean> {
   const untilBytes = json.bytes + PIECE_BYTES;
   for (let n = 1; json.bytes < untilBytes; n++) {

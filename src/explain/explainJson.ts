@@ -169,7 +169,7 @@ export const EXPLAIN_SCHEMAS = {
 export const EXPLAIN_META = shapeOf<Readonly<Record<'window' | 'points', unknown>>>({
   window: shapeOf<{ from: string; to: string }>(
     { from: time(), to: time() },
-    { description: 'What was looked at, both ends included.' },
+    { description: 'The time that was read, both ends included.' },
   ),
   points: integer('Points in the window.', { minimum: 0 }),
 });

@@ -28,7 +28,7 @@ export const NOTE_CODES = [
   'not_recorded',
 ] as const;
 
-/** What the verdict does not show by itself. */
+/** A remark that the verdict does not show. */
 export interface Note {
   readonly code: (typeof NOTE_CODES)[number];
   /** A sentence for a person. */
@@ -236,7 +236,7 @@ export interface Names {
 
 /**
  * One answer for the whole window, and a sentence with its numbers. The last visit with an event counts most, then the
- * last one that may still become an entry, then those that were too short, then that there was no visit.
+ * last one that may still become an entry, then those that were too short. Without a visit the points decide.
  */
 function verdictOf(replay: PointReplay, names: Names): { verdict: Verdict; message: string } {
   const { visits } = replay.log;

@@ -5,7 +5,7 @@ import { type StoredPast, selectPast } from '../history/past.sql.ts';
 import {
   ARRIVAL,
   DeviceGone,
-  ONE_DEVICE,
+  ONE_RANGE,
   type PointsRead,
   pagesOf,
   readInOrder,
@@ -48,7 +48,7 @@ export interface ExplainPorts {
 
 export type ExplainOutcome =
   | { readonly kind: 'explained'; readonly explanation: Explanation; readonly points: number }
-  /** The area or the device has gone meanwhile. */
+  /** The area or the device was deleted after the request was checked. */
   | { readonly kind: 'area_gone' | 'device_gone' }
   | { readonly kind: 'too_many_points' | 'too_much_work' };
 
@@ -166,7 +166,7 @@ function readRecorded(
   ranges: readonly PointRange[],
 ): Promise<RecordedPoints> {
   return sql.begin('isolation level repeatable read read only', async (tx) => {
-    const read = await selectPoints(tx, worldIds, ranges, ARRIVAL, ONE_DEVICE);
+    const read = await selectPoints(tx, worldIds, ranges, ARRIVAL, ONE_RANGE);
     const inWindow = { fromMs: Math.max((ranges[0] as PointRange).fromMs, fromMs), toMs: read.until.ms };
     const crossings = await selectCrossings(tx, source, inWindow);
     const recorded = crossings.map(
@@ -226,7 +226,7 @@ async function startOf(
   );
   if (isChanged && last?.direction === 'entry') return Math.max(afterLastMs, fromMs - CHANGED_LOOK_BACK_MS);
   const dwellMs = 1_000 * Math.max(...periods.map(({ dwellSeconds }) => dwellSeconds));
-  // Of a stay that goes on, the last point before the window is shown.
+  // The first visit shows its last point before the window.
   if (dwellMs === 0 && last?.direction !== 'entry') return fromMs;
   const [newest] = await selectLastPoints(tx, [deviceId], fromMs, NEVER_MS);
   return newest === undefined

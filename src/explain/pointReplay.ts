@@ -66,7 +66,7 @@ export interface ReplayOptions {
 /**
  * Replays the stored points of one device against one area as it was when they came, by the step that also decided on
  * them (stepStay), and notes what it decides. What was recorded counts: where the replay has something else, the state
- * goes on from the record. That happens where the past is not known exactly (see `unexplained`).
+ * continues from the record. That happens where the past is not known exactly (see `unexplained`).
  */
 export class PointReplay {
   readonly log: VisitLog;
@@ -258,7 +258,7 @@ export class PointReplay {
     const { shape, state } = this.#options.periods[index] as WatchPeriod;
     if (before === null || !this.#isInWindow(before.atMs) || state !== 'watched') return;
     if (this.findings.crossing !== null || this.log.hasVisits || before.shape !== shape) return;
-    // A point inside that the area did not watch is no way through it.
+    // A point inside is not a way through, even if the area did not watch the device.
     if (before.distanceM <= 0 || metres <= 0) return;
     if (!mayCross(before.distanceM, metres, wayM)) return;
     const compiled = shape.compiled();

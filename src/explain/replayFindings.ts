@@ -195,7 +195,7 @@ export class VisitLog {
     if (visit.isInWindow || atMs >= this.#fromMs) this.visits.push(finished(visit, true));
   }
 
-  /** There are no more points. */
+  /** To be called once, after the last point. */
   end(): void {
     if (this.#open?.isInWindow) this.visits.push(finished(this.#open, false));
     this.#open = null;

@@ -273,7 +273,7 @@ export interface HistoryEncoder {
   finish(take: (piece: Buffer) => void): Steps<void>;
 }
 
-/** A format of text: what stands before the points, each point, and what stands behind them. */
+/** A format of text: its beginning, each point, and its end. */
 interface TextFormat {
   readonly begin: string;
   readonly point: (page: PointColumns, n: number) => string;

@@ -7,7 +7,7 @@ import type { Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 import { selectPlaceSpans } from './placeSpans.sql.ts';
 import {
-  MANY_DEVICES,
+  MANY_RANGES,
   mergedPoints,
   PLACE,
   readInOrder,
@@ -163,7 +163,7 @@ class PresenceSearch {
     const { reads, turns } = this.#ports;
     const { accountId, worldIds } = this.#reader;
     const read = (ranges: readonly PointRange[]) =>
-      selectPoints(reads(accountId), worldIds, ranges, PLACE, MANY_DEVICES);
+      selectPoints(reads(accountId), worldIds, ranges, PLACE, MANY_RANGES);
     let tally = new PresenceTally(this.#place);
     let n = 0;
     try {
@@ -203,7 +203,7 @@ class PresenceSearch {
   }
 }
 
-/** The spans of every second device, and those of the others: each is read by itself. */
+/** The spans of every second device, and those of the others. The two are read at the same time. */
 function shared(spans: readonly PointRange[]): PointRange[][] {
   const shares = Array.from({ length: READS_AT_A_TIME }, (): PointRange[] => []);
   const byDevice = Map.groupBy(spans, ({ deviceId }) => deviceId);
@@ -215,7 +215,7 @@ function byFirstPoint(a: PresentDevice, b: PresentDevice): number {
   return a.firstMs - b.firstMs || (a.device.fields.imei < b.device.fields.imei ? -1 : 1);
 }
 
-/** Counts points of a device, and returns how many were looked at. A step unpacks one row. Throws DamagedPoints. */
+/** Counts points of a device, and returns how many were read. A step unpacks one row. Throws DamagedPoints. */
 export function* tallyStored(tally: PresenceTally, stored: StoredPoints): Steps<number> {
   for (const points of mergedPoints(stored, (lats, lngs) => tally.wants(lats, lngs))) {
     if (points.count === 0) tally.interrupt();

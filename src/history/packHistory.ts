@@ -55,7 +55,7 @@ export interface PackPorts {
   readonly onUnpackedDays: (days: number) => void;
 }
 
-/** What became of a round: the pass over all devices goes on, has ended, or must not be done now. */
+/** The result of a round: the pass over all devices continues, has ended, or must not be done now. */
 type Round = 'more' | 'done' | 'elsewhere';
 
 /** How far a pass has come in one world. */
@@ -69,7 +69,7 @@ interface WorldPlace {
 
 /**
  * Packs the points of closed days, device by device; worlds take turns. Every step is a transaction of its own, so a pass
- * that was cut off goes on from there. One pod packs at a time, and none while a pod is connected that could not read what
+ * that was cut off continues from there. One pod packs at a time, and none while a pod is connected that could not read what
  * is packed.
  */
 export class HistoryPacker {
@@ -182,7 +182,7 @@ export class HistoryPacker {
     return null;
   }
 
-  /** Packs the first of these rows, and returns those that need not be looked at again in this pass. */
+  /** Packs the first of these rows, and returns those that are done in this pass. */
   async #packRows(deviceId: number, rows: PointColumns, nowMs: number): Promise<PointColumns> {
     const { sql, lateWaitMs, onPacked, onDamaged } = this.#ports;
     const weekMs = weekStartMs(rows.recordedAtMs[0] as number);

@@ -54,7 +54,7 @@ export async function selectUnpackedDevices(
   return rows.map(({ id, imei, first }) => ({ deviceId: id, imei, firstMs: first?.getTime() ?? null }));
 }
 
-/** Devices that are looked at, and the days of each. */
+/** The devices of a sample, and the days of each. */
 const SAMPLED_DEVICES = 30;
 const SAMPLED_DAYS = 60;
 /** A day with fewer rows has only late points. */

@@ -1,5 +1,5 @@
 /**
- * After each part of the work, of a millisecond or two, nothing is done for so many times as long. A seventh of a
+ * After each part of the work, of a millisecond or two, it rests for this many times as long. A seventh of a
  * processor packs more than twice what 200 000 vehicles send.
  */
 const REST = 6;

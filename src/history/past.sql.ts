@@ -23,7 +23,7 @@ export async function prunePast(sql: Sql, beforeMs: number): Promise<number> {
   return revisions.count + moves.count + memberships.count;
 }
 
-/** Accounts that are looked at in one call, and revisions that are deleted of each. */
+/** Accounts of one call, and revisions that are deleted of each. */
 const ACCOUNTS_AT_A_TIME = 20;
 const REVISIONS_AT_A_TIME = 2_000;
 

@@ -24,7 +24,7 @@ export async function selectPlaceSpans(
   if (deviceIds.length === 0 || window.fromMs > window.toMs) return [];
   const spans: PointRange[] = [];
   for (const box of boxes) {
-    // In this order, since points that are rows may be packed meanwhile, but never the other way round.
+    // Rows first: one that is packed between the two statements is seen twice, never not at all.
     spans.push(...(await rowSpans(sql, deviceIds, box, window)));
     spans.push(...(await packedSpans(sql, deviceIds, box, window)));
   }

@@ -56,9 +56,9 @@ interface ReadLimits {
   readonly packed: number;
 }
 /** A few milliseconds of a connection; packed points of a week, or half a megabyte. */
-export const ONE_DEVICE: ReadLimits = { rows: 4_096, packed: 8 };
+export const ONE_RANGE: ReadLimits = { rows: 4_096, packed: 8 };
 /** Some tens of milliseconds of a connection, or a megabyte or two. */
-export const MANY_DEVICES: ReadLimits = { rows: 16_384, packed: 32 };
+export const MANY_RANGES: ReadLimits = { rows: 16_384, packed: 32 };
 
 /**
  * Reads the first points of these ranges, in their order, up to the limits. One statement, so a point that is packed at this
@@ -197,7 +197,7 @@ export function positionColumns([first, ...others]: readonly ColumnName[]): {
 }
 
 const WEEK_MS = 7 * DAY_MS;
-/** After weeks without a point the next statement covers so many times as many. */
+/** After weeks without a point the next statement covers this many times as many weeks. */
 const EMPTY_GROWTH = 8;
 /** Ranges of one statement. */
 const RANGES_AT_A_TIME = 128;
@@ -267,7 +267,7 @@ export async function* pointPages(
   columns: readonly ColumnName[] = MEASURED,
 ): AsyncGenerator<PointColumns, void, undefined> {
   if (fromMs > toMs) return;
-  const read = (ranges: readonly PointRange[]) => selectPoints(sql, worldIds, ranges, columns, ONE_DEVICE);
+  const read = (ranges: readonly PointRange[]) => selectPoints(sql, worldIds, ranges, columns, ONE_RANGE);
   for await (const { found } of readInOrder([{ deviceId, fromMs, toMs }], read)) {
     for (const points of found) yield* pagesOf(points);
   }

@@ -65,7 +65,7 @@ export async function takeBoxing(sql: Sql): Promise<TimeWindow | null> {
 }
 
 /**
- * Makes boxes of the rows of the next devices by id. Returns the last of them; null: there are no more. Each device is
+ * Makes boxes of the rows of the next devices by id. Returns the last of them; null after the last device. Each device is
  * locked against new points, so what the boxes do not hold comes later, and the trigger sees it.
  */
 export async function boxDevices(
@@ -102,11 +102,11 @@ export async function endBoxing(sql: Sql, { fromMs, toMs }: TimeWindow): Promise
 
 /** Locked together for some milliseconds. */
 const DEVICES_AT_A_TIME = 100;
-/** After each piece of work, so many times as long nothing is done. */
+/** After each piece of work it rests for this many times as long. */
 const REST = 1;
 
 /**
- * Makes boxes of the points that are rows, every few minutes, for whoever asks which devices were at a place. A pass that is
+ * Makes boxes of the points that are rows, every few minutes, so that a search for the devices at a place reads few rows. A pass that is
  * cut off begins again: boxes only grow.
  */
 export async function boxRows(

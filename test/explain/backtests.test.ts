@@ -4,7 +4,7 @@ import { compileShape } from '../../src/areas/shape.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
 import { type BacktestRequest, Backtests } from '../../src/explain/backtest/backtests.ts';
 import { BACKTEST_SIZES, type BacktestSizes } from '../../src/explain/backtest/surveyDevices.ts';
-import { MANY_DEVICES } from '../../src/history/points.sql.ts';
+import { MANY_RANGES } from '../../src/history/points.sql.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { type MemoryPod, openMemoryPod } from '../coherence/memoryPod.ts';
@@ -18,9 +18,9 @@ const OWNER = 'owner@example.com';
 const START_MS = Math.floor(Date.now() / 1_000 - 86_400) * 1_000;
 const imeiOf = (n: number): string => String(350_000_000_000_000 + n);
 /** One that fills pages alone, many that share one, and some without points. */
-const LONG = { imeis: [imeiOf(100)], count: 2 * MANY_DEVICES.rows + 5 };
+const LONG = { imeis: [imeiOf(100)], count: 2 * MANY_RANGES.rows + 5 };
 const SHORT = { imeis: Array.from({ length: 700 }, (_, n) => imeiOf(1_000 + n)), count: 20 };
-const EXACT = { imeis: [imeiOf(5_000)], count: MANY_DEVICES.rows };
+const EXACT = { imeis: [imeiOf(5_000)], count: MANY_RANGES.rows };
 const EMPTY = Array.from({ length: 50 }, (_, n) => imeiOf(3_000 + n));
 
 let pod: MemoryPod;

@@ -2,7 +2,7 @@ import type { Shape } from '../../areas/shape.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import {
   LATENESS,
-  MANY_DEVICES,
+  MANY_RANGES,
   mergedPoints,
   type PointsRead,
   readInOrder,
@@ -57,7 +57,7 @@ export interface BacktestResult {
   readonly kind: 'done';
   /** In the order of `dwellSeconds`. */
   readonly tallies: readonly DwellTally[];
-  /** Recorded events of the devices in the window; null where there is no area to compare with. */
+  /** Recorded events of the devices in the window; null for a draft. */
   readonly recorded: number | null;
   /** Of some points it is not recorded whether they came late; they count. */
   readonly hasUnmarked: boolean;
@@ -73,7 +73,7 @@ export type BacktestOutcome =
   | { readonly kind: 'busy' }
   /** The caller has hung up. */
   | { readonly kind: 'left' }
-  /** More points than are read: so many in the first `devices` alone. */
+  /** More points than are read: `points` in the first `devices` alone. */
   | { readonly kind: 'too_many'; readonly points: number; readonly devices: number }
   /** Its points and its area take more processor time than one may have. */
   | { readonly kind: 'too_much_work' };
@@ -164,7 +164,7 @@ function readRecorded(
   { worldIds, areaId, fromMs }: BacktestRequest,
   ranges: readonly DeviceRange[],
 ): Promise<RecordedPoints> {
-  const select = (tx: Tx) => selectPoints(tx, worldIds, ranges, LATENESS, MANY_DEVICES);
+  const select = (tx: Tx) => selectPoints(tx, worldIds, ranges, LATENESS, MANY_RANGES);
   if (areaId === null) return select(sql).then((read) => ({ ...read, recorded: [] }));
   return sql.begin('isolation level repeatable read read only', async (tx) => {
     const read = await select(tx);

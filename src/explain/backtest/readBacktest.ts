@@ -71,7 +71,7 @@ export function tooMuchWork(workMs: number): FieldError {
 
 /** The body of a backtest, but for its area. */
 export interface BacktestBody {
-  /** What `area` holds, not looked at yet; null: `areaId` is given. */
+  /** The draft, not parsed yet; null: `areaId` is given. */
   readonly area: unknown;
   readonly areaId: number | null;
   /** Each once; null: every device. */

@@ -61,7 +61,7 @@ export interface Survey {
   /** In the order of their IMEIs, or in the order asked for; without devices that have no points. */
   readonly ranges: readonly DeviceRange[];
   readonly points: number;
-  /** How many devices were looked at: all of them, unless there are too many points. */
+  /** How many devices were counted: all of them, unless there are too many points. */
   readonly devices: number;
 }
 

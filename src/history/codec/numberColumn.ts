@@ -32,7 +32,7 @@ export function writeNumbers(writer: VarintWriter, values: Float64Array, count: 
   writer.zigzags(integers, count);
 }
 
-/** Reads `count` values into the first places of `values`. Throws RangeError where the bytes are no such column. */
+/** Reads `count` values into the first places of `values`. Throws RangeError where the bytes are damaged. */
 export function readNumbers(reader: VarintReader, values: Float64Array, count: number): void {
   const kind = reader.byte();
   if (kind === RAW) {

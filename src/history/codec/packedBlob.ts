@@ -15,7 +15,7 @@ export interface PackedBlob {
   readonly bytes: Buffer;
 }
 
-/** What stands beside the blob, and must be true of it. */
+/** Facts about a blob that are stored beside it. It is damaged where they are not true. */
 export interface PackedFacts {
   readonly count: number;
   readonly firstMs: number;
@@ -37,13 +37,13 @@ export async function packColumns(columns: Uint8Array): Promise<PackedBlob> {
   return { codec: CODEC, checksum: checksumOf(bytes), bytes };
 }
 
-/** The columns of a blob, whose times are as stands beside it; a text that says what is wrong with it. */
+/** The columns of a blob, or a text that says what is wrong with it. */
 export function unpackColumns(blob: PackedBlob, facts: PackedFacts): PackedColumns | string {
   const columns = openColumns(blob, facts);
   return typeof columns === 'string' ? columns : checkTimes(columns, facts);
 }
 
-/** The same columns, if their times are as stands beside them; else a text. */
+/** The same columns if their first and last time are as stored beside them; else a text. */
 export function checkTimes(columns: PackedColumns, facts: PackedFacts): PackedColumns | string {
   try {
     const times = columns.column('recordedAtMs');
@@ -53,7 +53,7 @@ export function checkTimes(columns: PackedColumns, facts: PackedFacts): PackedCo
   }
 }
 
-/** As unpackColumns, for who may not need the times: they are neither read nor looked at. */
+/** Like unpackColumns, but the times are neither read nor checked. */
 export function openColumns(
   { codec, checksum, bytes }: PackedBlob,
   { count }: Pick<PackedFacts, 'count'>,

@@ -130,7 +130,7 @@ export class PackedColumns {
   readonly #bytes = new Map<ColumnName, Uint8Array>();
   readonly #read = new Map<ColumnName, Float64Array>();
 
-  /** Throws RangeError where the bytes are no columns. */
+  /** Throws RangeError where the bytes are damaged. */
   constructor(bytes: Uint8Array) {
     const reader = new VarintReader(bytes);
     this.count = reader.number();
@@ -184,7 +184,7 @@ function readNullable(reader: VarintReader, values: Float64Array): void {
     covered += run;
     if (n % 2 === 1) there -= run;
   }
-  // The last run goes on to the end.
+  // The last run ends with the column.
   if (runs.length % 2 === 1) there -= values.length - covered;
   if (covered > values.length || there < 0) throw new RangeError('a column has more values than points');
   if (there > 0) readNumbers(reader, values, there);

@@ -10,10 +10,10 @@ interface Share {
 }
 
 export interface CalendarPorts {
-  /** What is looked at: no period begins before it or ends after it. */
+  /** The window: no period begins before it or ends after it. */
   readonly fromMs: number;
   readonly toMs: number;
-  /** The period that an instant lies in. */
+  /** The period of an instant. */
   readonly periodOf: (ms: number) => Day;
 }
 
@@ -35,7 +35,7 @@ export class CalendarLedger implements Ledger<Share[]> {
     return this.#periods.length;
   }
 
-  /** To be called when the walk has finished. The last period ends with what is looked at. */
+  /** To be called when the walk has finished. The last period ends with the window. */
   result(): readonly Period[] {
     const last = this.#periods.at(-1);
     if (last !== undefined) last.toMs = Math.min(last.toMs, this.#ports.toMs);
@@ -75,7 +75,7 @@ export class CalendarLedger implements Ledger<Share[]> {
   }
 
   bookWay(way: Way, motion: Motion): void {
-    // A parked vehicle makes no way, whatever its receiver says.
+    // A parked vehicle covers no distance, even where its points wander.
     const wayM = motion === 'moving' && !way.isGap ? lengthM(way) : 0;
     const period = this.#periodAround(way);
     if (period !== null)
@@ -83,7 +83,7 @@ export class CalendarLedger implements Ledger<Share[]> {
     else this.#divide(way, (part, ms, share) => add(part, way.isGap ? 'gap' : motion, ms, wayM * share));
   }
 
-  /** The period that the whole way lies in, as nearly all do; null: it leads into another. */
+  /** The period of the whole way; null: the way leads into another period, which is rare. */
   #periodAround({ from, to }: Way): OpenPeriod | null {
     const period = this.#periods.at(-1);
     const isInside =
@@ -128,7 +128,7 @@ function lengthM({ from, to }: Way): number {
   return distanceM(from.lat, from.lng, to.lat, to.lng);
 }
 
-/** The newest period is the last of the list, and nearly always the one that is looked for. */
+/** The newest period is the last of the list, and nearly always the one that is wanted. */
 function shareOf(shares: Share[], period: OpenPeriod, ms: number, distanceM: number): void {
   const share = shares.at(-1);
   if (share?.period !== period) {

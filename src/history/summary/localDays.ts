@@ -7,7 +7,7 @@ export interface Day {
   readonly toMs: number;
 }
 
-/** What names of zones consist of. Intl takes offsets as well, which are no zones. */
+/** The form of a zone name. Intl also takes offsets, which are not names of zones. */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+\-/]{0,63}$/;
 /** No two midnights are further apart, even where a zone has left out a day. */
 const LONGEST_DAY_MS = 3 * DAY_MS;
@@ -34,7 +34,7 @@ export class LocalDays {
     }
   }
 
-  /** The day that an instant lies in. It begins with the first instant that has its date, at midnight or after it. */
+  /** The day of an instant. It begins with the first instant that has its date, at midnight or after it. */
   dayOf(ms: number): Day {
     const date = this.#clock(ms).dateMs;
     return { fromMs: this.#firstWithDate(date, ms), toMs: this.#firstAfterDate(date, ms) };
@@ -80,7 +80,7 @@ export class LocalDays {
   }
 }
 
-/** Throws RangeError where there is no such zone. */
+/** Throws RangeError for an unknown zone. */
 function formatOf(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en', {
     timeZone,

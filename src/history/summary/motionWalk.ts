@@ -52,7 +52,7 @@ interface Stand {
 /**
  * Separates moving from parked along a track, point after point in the order of time, and books each way in a ledger.
  *
- * A stand begins with the first point of the track or with a slow one (under 5 km/h) and goes on with slow points, and
+ * A stand begins with the first point of the track or with a slow one (under 5 km/h) and lasts with slow points, and
  * with fast ones within NOISE_RADIUS_M of its beginning. A fast point farther away ends it: the fast points before that
  * belong to the drive. A stand is a parking when its last slow point is at least 120 s after its beginning, as for
  * the events parking_start and parking_end. Ways inside a parking are parked, all others moving. A track that has slow
@@ -65,7 +65,7 @@ export class MotionWalk<Sums> {
   readonly #ledger: Ledger<Sums>;
   #last: TrackPoint | null = null;
   #stand: Stand | null = null;
-  /** Ways up to the last slow point of a stand that is no parking so far. */
+  /** Ways up to the last slow point of a stand that is not a parking yet. */
   #undecided: Sums;
   /** Ways after the last slow point of a stand. */
   #tail: Sums;

@@ -110,8 +110,8 @@ interface Gaps {
   maxSpeedKmh: number;
 }
 
-/** Ways that follow each other. The drive is from the first one that is no gap to the last one. */
-interface Stretch {
+/** Ways that follow each other. The drive lasts from the first way that is not a gap to the last one. */
+interface TripSums {
   before: Gaps;
   drive: OpenPeriod | null;
   /** Belong to the drive if the vehicle moves on. */
@@ -123,9 +123,9 @@ interface Stretch {
  * first one of the next; at the ends of the track, with its first and last point. Gaps at the ends of a trip do not
  * belong to it, and gaps alone make none.
  */
-class TripLedger implements Ledger<Stretch> {
+class TripLedger implements Ledger<TripSums> {
   readonly #trips: OpenPeriod[] = [];
-  #current: Stretch = noStretch();
+  #current: TripSums = noSums();
 
   /** The trips that have ended. */
   get count(): number {
@@ -141,45 +141,45 @@ class TripLedger implements Ledger<Stretch> {
   /** The points of a trip are those of its ways. */
   addPoint(): void {}
 
-  noSums(): Stretch {
-    return noStretch();
+  noSums(): TripSums {
+    return noSums();
   }
 
-  hold(stretch: Stretch, { from, to, isGap }: Way): void {
+  hold(sums: TripSums, { from, to, isGap }: Way): void {
     const ms = to.recordedAtMs - from.recordedAtMs;
     if (isGap) {
-      addGaps(stretch.drive === null ? stretch.before : stretch.behind, {
+      addGaps(sums.drive === null ? sums.before : sums.behind, {
         ms,
         points: 1,
         maxSpeedKmh: to.speedKmh,
       });
       return;
     }
-    stretch.drive ??= driveFrom(from);
-    const { drive } = stretch;
-    takeIn(drive, stretch.behind);
-    stretch.behind = noGaps();
+    sums.drive ??= driveFrom(from);
+    const { drive } = sums;
+    takeIn(drive, sums.behind);
+    sums.behind = noGaps();
     drive.movingMs += ms;
     drive.distanceM += distanceM(from.lat, from.lng, to.lat, to.lng);
     drive.toMs = to.recordedAtMs;
     addPoint(drive, to);
   }
 
-  join(stretch: Stretch, later: Stretch): void {
-    addGaps(stretch.drive === null ? stretch.before : stretch.behind, later.before);
+  join(sums: TripSums, later: TripSums): void {
+    addGaps(sums.drive === null ? sums.before : sums.behind, later.before);
     if (later.drive === null) return;
-    if (stretch.drive === null) {
-      stretch.drive = later.drive;
+    if (sums.drive === null) {
+      sums.drive = later.drive;
     } else {
-      takeIn(stretch.drive, stretch.behind);
-      append(stretch.drive, later.drive);
+      takeIn(sums.drive, sums.behind);
+      append(sums.drive, later.drive);
     }
-    stretch.behind = later.behind;
+    sums.behind = later.behind;
   }
 
-  book(stretch: Stretch, motion: Motion): void {
+  book(sums: TripSums, motion: Motion): void {
     if (motion === 'parked') this.#endTrip();
-    else this.join(this.#current, stretch);
+    else this.join(this.#current, sums);
   }
 
   bookWay(way: Way, motion: Motion): void {
@@ -190,12 +190,12 @@ class TripLedger implements Ledger<Stretch> {
   #endTrip(): void {
     const { drive } = this.#current;
     if (drive !== null) this.#trips.push(drive);
-    this.#current = noStretch();
+    this.#current = noSums();
   }
 }
 
 const noGaps = (): Gaps => ({ ms: 0, points: 0, maxSpeedKmh: 0 });
-const noStretch = (): Stretch => ({ before: noGaps(), drive: null, behind: noGaps() });
+const noSums = (): TripSums => ({ before: noGaps(), drive: null, behind: noGaps() });
 
 function driveFrom(point: TrackPoint): OpenPeriod {
   const drive = openPeriod(point.recordedAtMs, point.recordedAtMs);
