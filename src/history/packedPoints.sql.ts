@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
 import { DAY_MS } from '../lib/durations.ts';
-import type { CopiedRow } from '../postgres/copyRows.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Query } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../postgres/sqlText.ts';
@@ -53,7 +52,7 @@ function undamaged({ deviceId, firstMs, lastMs }: PackedRow, columns: PackedColu
   throw new DamagedPoints({ deviceId, firstMs, lastMs, reason: columns });
 }
 
-/** The columns of a row, in the order in which `copiedPackedRow` reads them. The device is known. */
+/** The columns of a row. The device is known. */
 export const PACKED_LIST = new RawSql('first_at, last_at, count, codec::integer as codec, checksum, points');
 
 /** The answer of Postgres for PACKED_LIST. */
@@ -78,16 +77,24 @@ export function packedRowOf(deviceId: number, row: SelectedPacked): PackedRow {
   };
 }
 
-/** Reads the columns behind first_at from a copy. */
-export function copiedPackedRow(row: CopiedRow, deviceId: number, firstMs: number): PackedRow {
+/** A row as one column, for a copy whose other rows have none: each further column costs every row something. */
+export const PACKED_BYTES = new RawSql(
+  `int8send((extract(epoch from first_at) * 1000)::bigint) || int8send((extract(epoch from last_at) * 1000)::bigint)
+    || int4send(count) || int4send(codec::integer) || int4send(checksum) || points`,
+);
+const HEADER_BYTES = 2 * 8 + 3 * 4;
+
+/** Reads PACKED_BYTES. */
+export function copiedPackedRow(deviceId: number, copied: Uint8Array): PackedRow {
+  const bytes = Buffer.from(copied);
   return {
     deviceId,
-    firstMs,
-    lastMs: row.timestampMs(),
-    count: row.int4(),
-    codec: row.int4(),
-    checksum: row.int4(),
-    bytes: Buffer.from(row.bytes()),
+    firstMs: Number(bytes.readBigInt64BE(0)),
+    lastMs: Number(bytes.readBigInt64BE(8)),
+    count: bytes.readInt32BE(16),
+    codec: bytes.readInt32BE(20),
+    checksum: bytes.readInt32BE(24),
+    bytes: bytes.subarray(HEADER_BYTES),
   };
 }
 

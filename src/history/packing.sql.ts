@@ -113,7 +113,8 @@ export async function selectRows(
   rest: Rest,
 ): Promise<PointColumns> {
   const points = emptyColumns(limit);
-  const { list, read } = positionColumns(COLUMN_NAMES);
+  const { list, readerInto } = positionColumns(COLUMN_NAMES);
+  const read = readerInto(points);
   let count = 0;
   for (let hasMore = true; hasMore; ) {
     const atOnce = Math.min(READ_AT_A_TIME, limit - count);
@@ -126,7 +127,7 @@ export async function selectRows(
     const row = new CopiedRow();
     await sql.copy(query, (bytes) => {
       row.feed(bytes);
-      for (; row.next(); count++) read(row, row.timestampMs(), points, count);
+      for (; row.next(); count++) read(row, row.timestampMs(), count);
     });
     hasMore = count - before === atOnce && count < limit;
     if (hasMore) await rest();

@@ -13,7 +13,7 @@ import {
 } from './codec/pointColumns.ts';
 import {
   copiedPackedRow,
-  PACKED_LIST,
+  PACKED_BYTES,
   type PackedRow,
   type PointRange,
   type TimeWindow,
@@ -72,35 +72,39 @@ export async function selectPoints(
   columns: readonly ColumnName[],
   limits: ReadLimits,
 ): Promise<PointsRead> {
-  const { list, nulls, read } = positionColumns(columns);
+  const { list, nulls, readerInto } = positionColumns(columns);
   const earliestMs = Math.min(...ranges.map(({ fromMs }) => fromMs));
   const latestMs = Math.max(...ranges.map(({ toMs }) => toMs));
+  // One range is as long as all together, and the fewer the conditions the shorter the plan takes.
+  const isAlone = ranges.length === 1;
+  const rowsWithin = new RawSql(isAlone ? '' : 'and recorded_at between since and until');
+  const packedWithin = new RawSql(isAlone ? '' : 'and last_at >= since and first_at <= until');
   // A subquery with an order is never joined in another way than range by range, so the order of the whole is known.
   const query = sql`
     with asked as materialized (
-      select a.* from unnest(
+      select n, a.id, to_timestamp(a.since / 1000) as since, to_timestamp(a.until / 1000) as until from unnest(
         '{${integers(ranges.map((range) => range.deviceId))}}'::bigint[],
         '{${integers(ranges.map((range) => range.fromMs))}}'::float8[],
         '{${integers(ranges.map((range) => range.toMs))}}'::float8[]) with ordinality a (id, since, until, n)
       join device d on d.id = a.id and d.world_id in (${integers(worldIds)})
       order by n)
-    (select n, p.*, ${NO_PACKED} from asked cross join lateral (
+    (select n, p.*, null::bytea from asked cross join lateral (
         select ${list} from position
-        where device_id = asked.id and recorded_at >= to_timestamp(since / 1000) and recorded_at <= to_timestamp(until / 1000)
-          and recorded_at between ${instant(earliestMs)} and ${instant(latestMs)}
+        where device_id = asked.id and recorded_at between ${instant(earliestMs)} and ${instant(latestMs)} ${rowsWithin}
         order by recorded_at limit ${integers([limits.rows])}) p
       limit ${integers([limits.rows])})
     union all
     (select n, ${nulls}, p.* from asked cross join lateral (
-        select ${PACKED_LIST} from packed_points
-        where device_id = asked.id and last_at >= to_timestamp(since / 1000) and first_at <= to_timestamp(until / 1000)
-          and first_at between ${instant(weekStartMs(earliestMs))} and ${instant(latestMs)}
+        select ${PACKED_BYTES} from packed_points
+        where device_id = asked.id and first_at between ${instant(weekStartMs(earliestMs))} and ${instant(latestMs)}
+          and last_at >= ${instant(earliestMs)} ${packedWithin}
         order by first_at limit ${integers([limits.packed])}) p
       limit ${integers([limits.packed])})
     union all
-    select n, ${nulls}, ${NO_PACKED} from asked`;
+    select n, ${nulls}, null from asked`;
   // Most ranges are all packed, and need no room for rows.
   let rows = NO_ROWS;
+  let read: ReadRow = readerInto(rows);
   let rowCount = 0;
   let lastRowOf = 0;
   const rowsOf = ranges.map(() => 0);
@@ -113,16 +117,19 @@ export async function selectPoints(
       const n = row.int8() - 1;
       const recordedAtMs = row.timestampMsOrNull();
       if (recordedAtMs !== null) {
-        if (rowCount === 0) rows = emptyColumns(limits.rows, columns);
-        read(row, recordedAtMs, rows, rowCount++);
+        if (rowCount === 0) {
+          rows = emptyColumns(limits.rows, columns);
+          read = readerInto(rows);
+        }
+        read(row, recordedAtMs, rowCount++);
         rowsOf[n] = (rowsOf[n] as number) + 1;
         lastRowOf = n;
         continue;
       }
       row.skipNulls(columns.length - 1);
-      const firstMs = row.timestampMsOrNull();
-      if (firstMs === null) isThere[n] = true;
-      else packed.push({ n, row: copiedPackedRow(row, (ranges[n] as PointRange).deviceId, firstMs) });
+      const bytes = row.bytesOrNull();
+      if (bytes === null) isThere[n] = true;
+      else packed.push({ n, row: copiedPackedRow((ranges[n] as PointRange).deviceId, bytes) });
     }
   });
   const lastPacked = packed.at(-1);
@@ -151,9 +158,6 @@ export async function selectPoints(
 }
 
 const NO_ROWS = emptyColumns(0);
-const NO_PACKED = new RawSql(
-  'null::timestamptz as first_at, null::timestamptz, null::integer, null::integer, null::integer, null::bytea',
-);
 
 type Reached = PointsRead['until'];
 
@@ -178,20 +182,29 @@ const POSITION: Readonly<Record<ColumnName, readonly [name: string, read: (row: 
   lates: ['late', (row) => Number(row.boolOrNull() ?? Number.NaN)],
 };
 
-/** Columns of rows: as a list for a statement, as many nulls, and what reads those behind `recorded_at` into place `n`. */
+/** Reads the columns behind `recorded_at` into place `n`. */
+type ReadRow = (row: CopiedRow, recordedAtMs: number, n: number) => void;
+
+/** Columns of rows: as a list for a statement, as many nulls, and the reader of a copy. */
 export function positionColumns([first, ...others]: readonly ColumnName[]): {
   readonly list: RawSql;
   readonly nulls: RawSql;
-  readonly read: (row: CopiedRow, recordedAtMs: number, points: PointColumns, n: number) => void;
+  readonly readerInto: (points: PointColumns) => ReadRow;
 } {
   const names = [first as ColumnName, ...others].map((name) => POSITION[name][0]);
-  const readers = others.map((name) => ({ name, read: POSITION[name][1] }));
   return {
     list: new RawSql(names.join(', ')),
     nulls: new RawSql(names.map(() => 'null').join()),
-    read(row, recordedAtMs, points, n) {
-      points.recordedAtMs[n] = recordedAtMs;
-      for (const { name, read } of readers) points[name][n] = read(row);
+    readerInto: (points) => {
+      const times = points.recordedAtMs;
+      const readers = others.map((name) => ({ values: points[name], read: POSITION[name][1] }));
+      return (row, recordedAtMs, n) => {
+        times[n] = recordedAtMs;
+        for (let c = 0; c < readers.length; c++) {
+          const { values, read } = readers[c]!;
+          values[n] = read(row);
+        }
+      };
     },
   };
 }

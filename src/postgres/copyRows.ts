@@ -145,6 +145,11 @@ export class CopiedRow {
     return this.#bytes.subarray(this.#at - length, this.#at);
   }
 
+  /** Like `bytes`, for a column that may be null. */
+  bytesOrNull(): Uint8Array | null {
+    return this.#isNull() ? null : this.bytes();
+  }
+
   float8OrNull(): number | null {
     return this.#isNull() ? null : this.float8();
   }
