@@ -6,11 +6,11 @@ import { selectLongestHistoryDays, selectNowMs } from './changelog/database.sql.
 import { forgetDeadPods } from './changelog/pods.sql.ts';
 import { pruneRemovals } from './devices/devices.sql.ts';
 import {
-  advanceEventParts,
+  advanceEventPartitions,
   deleteOldEvents,
-  dropEventParts,
+  dropEventPartitions,
   type EventCuts,
-} from './events/eventParts.sql.ts';
+} from './events/eventPartitions.sql.ts';
 import type { HistoryPacker } from './history/packHistory.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
@@ -90,12 +90,12 @@ export async function tidy(
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped history that no plan retains');
     },
     async () => {
-      await advanceEventParts(sql, eventRetentionDays);
+      await advanceEventPartitions(sql, eventRetentionDays);
       await eventCuts.refresh(sql);
     },
     async () => {
       const oldestMs = (await earlierNowMs(sql, clock())) - eventRetentionDays * DAY_MS;
-      const dropped = await dropEventParts(sql, oldestMs);
+      const dropped = await dropEventPartitions(sql, oldestMs);
       if (dropped.length > 0) log.info({ partitions: dropped }, 'dropped events older than the retention');
       for (let round = 0; round < PRUNE_ROUNDS; round++)
         if ((await deleteOldEvents(sql, oldestMs)) === 0) break;

@@ -7,7 +7,7 @@ import { Follower } from './coherence/follower.ts';
 import { WriteTrial } from './coherence/postgresHealth.ts';
 import type { Config } from './config.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
-import { EventCuts } from './events/eventParts.sql.ts';
+import { EventCuts } from './events/eventPartitions.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';
 import { DeadlineExceeded, withDeadline } from './lib/deadline.ts';

@@ -22,7 +22,7 @@ import { BodyBudget } from './http/requestBody.ts';
 import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
 import { Ingest } from './ingest/ingest.ts';
-import { BODY_PLACES, IngestBodies } from './ingest/ingestBodies.ts';
+import { BODY_SLOTS, IngestBodies } from './ingest/ingestBodies.ts';
 import { ingestApp } from './ingest/positions.routes.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { DAY_MS } from './lib/durations.ts';
@@ -162,8 +162,8 @@ function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
       ingest,
       senders: new SenderAuthorizer(new IngestTokens(pod.ingestTokens), clock),
       bodies: new IngestBodies(turns, {
-        known: new FairSemaphore(BODY_PLACES),
-        forms: new FairSemaphore(BODY_PLACES),
+        known: new FairSemaphore(BODY_SLOTS),
+        forms: new FairSemaphore(BODY_SLOTS),
       }),
       trustedProxies: pod.config.trustedProxies,
       longestHistoryDays: pod.longestHistoryDays,

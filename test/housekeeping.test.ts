@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { EventCuts } from '../src/events/eventParts.sql.ts';
+import { EventCuts } from '../src/events/eventPartitions.sql.ts';
 import { tidy } from '../src/housekeeping.ts';
 import { DAY_MS } from '../src/lib/durations.ts';
 import { DELIVERIES, ensureWeeks, POSITIONS, weekStartMs } from '../src/postgres/partitions.ts';

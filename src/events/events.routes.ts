@@ -4,8 +4,7 @@ import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaView.ts';
 import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceViews.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
-import type { DescribedError, Operation } from '../http/openapi/operation.ts';
-import { answered, bodyOf } from '../http/openapi/operation.ts';
+import { answered, bodyOf, type DescribedError, type Operation } from '../http/openapi/operation.ts';
 import { page, ref } from '../http/openapi/schema.ts';
 import {
   choiceParameter,
@@ -25,9 +24,8 @@ import {
   WINDOW_MESSAGE,
   windowOf,
 } from '../http/parameters.ts';
-import type { ReadPorts } from '../http/route.ts';
-import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import type { EventCuts } from './eventParts.sql.ts';
+import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
+import type { EventCuts } from './eventPartitions.sql.ts';
 import { areaEventView, EXAMPLE_EVENTS, eventView } from './eventView.ts';
 import { DIRECTIONS, EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './fleetEvent.ts';
 import { selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';

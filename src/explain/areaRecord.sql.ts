@@ -1,4 +1,4 @@
-import { isProducedSince } from '../events/eventParts.sql.ts';
+import { isProducedSince } from '../events/eventPartitions.sql.ts';
 import type { Direction } from '../events/fleetEvent.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';

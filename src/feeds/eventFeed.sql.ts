@@ -1,6 +1,6 @@
 import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
 import { type LogPosition, type Server, Snapshot } from '../changelog/logCursor.ts';
-import type { EventCuts } from '../events/eventParts.sql.ts';
+import type { EventCuts } from '../events/eventPartitions.sql.ts';
 import type { Direction, EventType } from '../events/fleetEvent.ts';
 import type { FleetEvent } from '../events/fleetEvents.sql.ts';
 import type { Sql } from '../postgres/sql.ts';

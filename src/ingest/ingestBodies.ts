@@ -18,10 +18,10 @@ const SMALL_BYTES = 16 * 1024;
  * How many bodies beyond SMALL_BYTES are read side by side. Nothing is kept of a body but its points, 8 MB at most for
  * the 10 000 of one; the bodies that wait stay with their senders.
  */
-export const BODY_PLACES = { running: 16, runningPerKey: 8, waiting: 512, waitingPerKey: 256 } as const;
+export const BODY_SLOTS = { running: 16, runningPerKey: 8, waiting: 512, waitingPerKey: 256 } as const;
 
-/** Forms are read before it is known who sends them: they have places of their own, and take none from a sender. */
-export interface BodyPlaces {
+/** Forms are read before it is known who sends them: they have slots of their own, and take none from a sender. */
+export interface BodySlots {
   readonly known: Pick<FairSemaphore<string>, 'run'>;
   readonly forms: Pick<FairSemaphore<string>, 'run'>;
 }
@@ -29,11 +29,11 @@ export interface BodyPlaces {
 /** Reads bodies of the ingest listener, fair by network, in steps that hold up nobody. */
 export class IngestBodies {
   readonly #turns: Pick<WorkTurns<string>, 'run'>;
-  readonly #places: BodyPlaces;
+  readonly #slots: BodySlots;
 
-  constructor(turns: Pick<WorkTurns<string>, 'run'>, places: BodyPlaces) {
+  constructor(turns: Pick<WorkTurns<string>, 'run'>, slots: BodySlots) {
     this.#turns = turns;
-    this.#places = places;
+    this.#slots = slots;
   }
 
   /** The batch that a body carries. Rejects like readPieces, and with Overloaded. */
@@ -51,29 +51,29 @@ export class IngestBodies {
         for (const _ of reader.read(piece)); // at once
       });
     } else {
-      await this.#places.known.run(network, () => readToEnd(request, MAX_BATCH_BYTES, read));
+      await this.#slots.known.run(network, () => readToEnd(request, MAX_BATCH_BYTES, read));
     }
     return reader.finish();
   }
 
   /** The bytes of a body that carries one position, of a sender who is known. Rejects like readBatch. */
   readPosition(request: IncomingMessage, network: string): Promise<Buffer> {
-    return this.#readWhole(request, network, this.#places.known);
+    return this.#readWhole(request, network, this.#slots.known);
   }
 
   /** The same of an unknown sender. */
   readForm(request: IncomingMessage, network: string): Promise<Buffer> {
-    return this.#readWhole(request, network, this.#places.forms);
+    return this.#readWhole(request, network, this.#slots.forms);
   }
 
   async #readWhole(
     request: IncomingMessage,
     network: string,
-    places: Pick<FairSemaphore<string>, 'run'>,
+    slots: Pick<FairSemaphore<string>, 'run'>,
   ): Promise<Buffer> {
     const pieces: Buffer[] = [];
     const read = () => readToEnd(request, MAX_POSITION_BYTES, (piece) => void pieces.push(piece));
-    await (isSmallBody(request, SMALL_BYTES) ? read() : places.run(network, read));
+    await (isSmallBody(request, SMALL_BYTES) ? read() : slots.run(network, read));
     return Buffer.concat(pieces);
   }
 

@@ -39,15 +39,15 @@ export async function beyondRate<Point extends BatchPoint>(
   for (const [deviceId, sent] of crowded) {
     const owedMs = locked.get(deviceId)?.owedMs ?? 0;
     const decided = new Map<number, RateExceeded | null>();
-    let place = 0;
+    let ordinal = 0;
     for (const point of sent) {
       if (stored.has(point)) continue;
       const { recordedAtMs } = point.fix;
       // What repeats a point is stored no more than the point itself.
       let exceeded = decided.get(recordedAtMs);
       if (exceeded === undefined) {
-        place++;
-        exceeded = place > roomOf(owedMs) ? { retryAtMs: roomAtMs(owedMs, place, nowMs) } : null;
+        ordinal++;
+        exceeded = ordinal > roomOf(owedMs) ? { retryAtMs: roomAtMs(owedMs, ordinal, nowMs) } : null;
         decided.set(recordedAtMs, exceeded);
       }
       if (exceeded !== null) beyond.set(point, exceeded);
@@ -89,7 +89,7 @@ export function roomOf(owedMs: number): number {
   return Math.max(0, Math.floor((HOUR_MS - owedMs) / POINT_MS));
 }
 
-/** When there is room for the point at this place, from 1, among those that a device has sent and not stored yet. */
-export function roomAtMs(owedMs: number, place: number, nowMs: number): number {
-  return Math.ceil(nowMs + owedAfter(owedMs, place) - HOUR_MS);
+/** When there is room for the point with this ordinal, from 1, among those that a device has sent and not stored yet. */
+export function roomAtMs(owedMs: number, ordinal: number, nowMs: number): number {
+  return Math.ceil(nowMs + owedAfter(owedMs, ordinal) - HOUR_MS);
 }

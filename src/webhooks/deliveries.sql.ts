@@ -218,7 +218,7 @@ export interface ReplayRequest {
 const CHUNK = 1_000;
 
 /** Where the next chunk begins; by text, since a time is finer than milliseconds. */
-export interface ReplayPlace {
+export interface ReplayCursor {
   readonly createdAt: string;
   readonly id: string;
 }
@@ -232,8 +232,8 @@ export async function requeueChunk(
   sql: Sql,
   webhookId: number,
   { statuses, fromMs, toMs }: ReplayRequest,
-  after: ReplayPlace | null,
-): Promise<{ requeued: number; next: ReplayPlace | null }> {
+  after: ReplayCursor | null,
+): Promise<{ requeued: number; next: ReplayCursor | null }> {
   const [row] = await sql<
     { looked: number; requeued: number; created_at: string | null; id: string | null }[]
   >`

@@ -8,7 +8,7 @@ import {
   insertDeliveries,
   lockDelivery,
   REPLAYABLE,
-  type ReplayPlace,
+  type ReplayCursor,
   type ReplayRequest,
   requeueChunk,
   requeueDelivery,
@@ -79,7 +79,7 @@ export async function replayDeliveries(
 ): Promise<number | undefined> {
   if ((await selectWebhook(sql, accountId, webhookId)) === undefined) return undefined;
   let count = 0;
-  let after: ReplayPlace | null = null;
+  let after: ReplayCursor | null = null;
   do {
     const chunk: Awaited<ReturnType<typeof requeueChunk>> = await requeueChunk(
       sql,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { EventCuts } from '../../src/events/eventParts.sql.ts';
+import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LOGIN_LIMITS } from '../../src/tenants/logins.sql.ts';

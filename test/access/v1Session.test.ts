@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
-import { EventCuts } from '../../src/events/eventParts.sql.ts';
+import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { HOUR_MS } from '../../src/lib/durations.ts';
 import type { Tx } from '../../src/postgres/sql.ts';

@@ -5,7 +5,7 @@ import { after, before, beforeEach, describe, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { insertDevices } from '../../src/devices/devices.sql.ts';
 import { deleteDevice } from '../../src/devices/registerDevice.ts';
-import { EventCuts } from '../../src/events/eventParts.sql.ts';
+import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Client, type QueryResult } from 'pg';
-import { advanceEventParts, EventCuts } from '../../src/events/eventParts.sql.ts';
+import { advanceEventPartitions, EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { EVENT_TYPE_FILTERS, parseEventTypeFilter } from '../../src/events/fleetEvent.ts';
 import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -51,7 +51,7 @@ before(async () => {
       '2026-01-01'::timestamptz + make_interval(secs => n * 25)
     from generate_series(1, ${2 * ROWS}) n;
   `);
-  await advanceEventParts(sql, 730);
+  await advanceEventPartitions(sql, 730);
   await cuts.refresh(sql);
   await client.query('vacuum analyze fleet_event, webhook_delivery');
 });

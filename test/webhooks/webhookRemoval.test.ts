@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { EventCuts } from '../../src/events/eventParts.sql.ts';
+import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { removeDeliveries, removeWebhooks, selectRemovedWebhooks } from '../../src/webhooks/webhooks.sql.ts';

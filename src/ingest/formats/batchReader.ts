@@ -40,7 +40,7 @@ export class BatchReader {
   #count = 0;
   #unparseable = 0;
   #error: BatchError | null = null;
-  /** How many bytes of a byte order mark were passed over at the beginning. */
+  /** How many bytes of a byte order mark were skipped at the beginning. */
   #mark = 0;
 
   constructor(format: 'json' | 'ndjson', nowMs: number, oldestMs: number) {
@@ -58,7 +58,7 @@ export class BatchReader {
 
   /** Reads the next piece of the body. */
   *read(piece: Buffer): Steps<void> {
-    for (let at = this.#passMark(piece); at < piece.length && !this.hasFailed; at += STEP_BYTES) {
+    for (let at = this.#skipByteOrderMark(piece); at < piece.length && !this.hasFailed; at += STEP_BYTES) {
       const bytes = piece.subarray(at, at + STEP_BYTES);
       this.#json?.push(bytes);
       this.#lines?.push(bytes);
@@ -105,8 +105,8 @@ export class BatchReader {
     return parsePoint(value, this.#nowMs, this.#oldestMs);
   }
 
-  /** Some clients write one; RFC 8259 section 8.1 lets a parser pass over it. Returns where the text begins. */
-  #passMark(piece: Buffer): number {
+  /** Some clients write one; RFC 8259 section 8.1 lets a parser skip it. Returns where the text begins. */
+  #skipByteOrderMark(piece: Buffer): number {
     let at = 0;
     while (at < piece.length && this.#mark < BYTE_ORDER_MARK.length) {
       if (piece[at] !== BYTE_ORDER_MARK[this.#mark]) {
@@ -127,7 +127,7 @@ const LINE_FEED = 0x0a;
 /** Cuts an NDJSON body, in UTF-8, as it comes: into its lines that are not blank, without the blanks before them. */
 export class NdjsonLines {
   readonly #take: (element: Element) => void;
-  readonly #held = new HeldElement();
+  readonly #partial = new PartialElement();
 
   constructor(take: (element: Element) => void) {
     this.#take = take;
@@ -135,23 +135,23 @@ export class NdjsonLines {
 
   push(bytes: Buffer): void {
     for (let at = 0; at < bytes.length; ) {
-      if (this.#held.isEmpty && isSpace(bytes[at])) {
+      if (this.#partial.isEmpty && isSpace(bytes[at])) {
         at++;
         continue;
       }
       const end = bytes.indexOf(LINE_FEED, at);
       if (end === -1) {
-        this.#held.hold(bytes, at);
+        this.#partial.append(bytes, at);
         return;
       }
-      this.#take(this.#held.end(bytes, at, end));
+      this.#take(this.#partial.end(bytes, at, end));
       at = end + 1;
     }
   }
 
   /** The last line may lack its line feed. */
   end(): void {
-    if (!this.#held.isEmpty) this.#take(this.#held.end(Buffer.alloc(0), 0, 0));
+    if (!this.#partial.isEmpty) this.#take(this.#partial.end(Buffer.alloc(0), 0, 0));
   }
 }
 
@@ -165,8 +165,8 @@ export class NdjsonLines {
  */
 export class JsonElements {
   readonly #take: (element: Element) => void;
-  readonly #held = new HeldElement();
-  #place: 'before' | 'opened' | 'element' | 'object' | 'behind' | 'broken' = 'before';
+  readonly #partial = new PartialElement();
+  #state: 'before' | 'opened' | 'element' | 'object' | 'behind' | 'broken' = 'before';
   /** Of brackets, and whether a string is open: in the element that has begun. */
   #depth = 0;
   #inString = false;
@@ -178,17 +178,17 @@ export class JsonElements {
 
   /** No JSON begins like the text so far. */
   get isBroken(): boolean {
-    return this.#place === 'broken';
+    return this.#state === 'broken';
   }
 
   /** The text so far is a whole body. */
   get isWhole(): boolean {
-    return this.#place === 'behind';
+    return this.#state === 'behind';
   }
 
   push(bytes: Buffer): void {
     for (let at = 0; at < bytes.length; ) {
-      if (this.#place === 'element' || this.#place === 'object') at = this.#readElement(bytes, at);
+      if (this.#state === 'element' || this.#state === 'object') at = this.#readElement(bytes, at);
       else if (isSpace(bytes[at])) at++;
       else at = this.#readMark(bytes, at);
     }
@@ -197,15 +197,15 @@ export class JsonElements {
   /** What is not blank and stands outside of elements; returns where to go on. */
   #readMark(bytes: Buffer, at: number): number {
     const code = bytes[at];
-    if (this.#place === 'before' && code === OPEN_BRACKET) this.#place = 'opened';
-    else if (this.#place === 'before' && code === OPEN_BRACE) {
-      this.#place = 'object';
+    if (this.#state === 'before' && code === OPEN_BRACKET) this.#state = 'opened';
+    else if (this.#state === 'before' && code === OPEN_BRACE) {
+      this.#state = 'object';
       return at;
-    } else if (this.#place === 'opened') {
-      this.#place = code === CLOSE_BRACKET ? 'behind' : 'element';
-      if (this.#place === 'element') return at;
+    } else if (this.#state === 'opened') {
+      this.#state = code === CLOSE_BRACKET ? 'behind' : 'element';
+      if (this.#state === 'element') return at;
     } else {
-      this.#place = 'broken';
+      this.#state = 'broken';
       return bytes.length;
     }
     return at + 1;
@@ -227,15 +227,15 @@ export class JsonElements {
       } else if (code === CLOSE_BRACE || code === CLOSE_BRACKET) {
         if (depth === 0) return this.#end(bytes, from, at, code === CLOSE_BRACKET ? 'behind' : 'broken') + 1;
         depth--;
-        if (depth === 0 && this.#place === 'object') return this.#end(bytes, from, at + 1, 'behind');
+        if (depth === 0 && this.#state === 'object') return this.#end(bytes, from, at + 1, 'behind');
       }
     }
     this.#depth = depth;
-    this.#held.hold(bytes, from);
+    this.#partial.append(bytes, from);
     return bytes.length;
   }
 
-  /** Where the string ends that is open at `from`, or the last place of this piece. */
+  /** Where the string ends that is open at `from`, or the last byte of this piece. */
   #readString(bytes: Buffer, from: number): number {
     for (let at = from; at < bytes.length; at++) {
       if (this.#isEscaped) this.#isEscaped = false;
@@ -248,10 +248,10 @@ export class JsonElements {
     return bytes.length - 1;
   }
 
-  #end(bytes: Buffer, from: number, to: number, place: 'element' | 'behind' | 'broken'): number {
+  #end(bytes: Buffer, from: number, to: number, state: 'element' | 'behind' | 'broken'): number {
     this.#depth = 0;
-    this.#place = place;
-    if (place !== 'broken') this.#take(this.#held.end(bytes, from, to));
+    this.#state = state;
+    if (state !== 'broken') this.#take(this.#partial.end(bytes, from, to));
     return to;
   }
 }
@@ -280,7 +280,7 @@ export const MAX_ELEMENT_BYTES = 16_384;
 export const MAX_ELEMENT_VALUES = 1_000;
 
 /** One element of a batch that comes in pieces: keeps what earlier pieces had of it, as far as it may be a point. */
-class HeldElement {
+class PartialElement {
   #kept: Buffer | null = null;
   #bytes = 0;
 
@@ -289,7 +289,7 @@ class HeldElement {
   }
 
   /** Keeps the bytes of an element that continues in the next piece. */
-  hold(bytes: Buffer, from: number): void {
+  append(bytes: Buffer, from: number): void {
     const length = bytes.length - from;
     if (this.#bytes + length <= MAX_ELEMENT_BYTES) {
       this.#kept ??= Buffer.allocUnsafeSlow(MAX_ELEMENT_BYTES);
@@ -300,13 +300,13 @@ class HeldElement {
 
   /** The element ends in this piece, before `to`. */
   end(bytes: Buffer, from: number, to: number): Element {
-    const held = this.#bytes;
-    const length = held + to - from;
+    const earlier = this.#bytes;
+    const length = earlier + to - from;
     this.#bytes = 0;
     if (length > MAX_ELEMENT_BYTES) return OVERSIZED;
-    if (held === 0) return textOf(bytes, from, to);
+    if (earlier === 0) return textOf(bytes, from, to);
     const kept = this.#kept as Buffer;
-    bytes.copy(kept, held, from, to);
+    bytes.copy(kept, earlier, from, to);
     return textOf(kept, 0, length);
   }
 }

@@ -7,7 +7,7 @@ import { IngestTokens, SenderAuthorizer } from '../../../src/access/senderAuthor
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import type { Ingest } from '../../../src/ingest/ingest.ts';
-import { BODY_PLACES, IngestBodies } from '../../../src/ingest/ingestBodies.ts';
+import { BODY_SLOTS, IngestBodies } from '../../../src/ingest/ingestBodies.ts';
 import { ingestApp } from '../../../src/ingest/positions.routes.ts';
 import { FairSemaphore } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
@@ -35,7 +35,7 @@ export async function ingestListener(
   t: TestContext,
   {
     store = async (fixes) => fixes.map(() => 'accepted' as const),
-    places = BODY_PLACES,
+    places = BODY_SLOTS,
     logged = [],
   }: {
     store?: (fixes: readonly Fix[]) => ReturnType<Ingest['store']>;

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import {
-  advanceEventParts,
+  advanceEventPartitions,
   deleteOldEvents,
-  dropEventParts,
+  dropEventPartitions,
   EventCuts,
-} from '../../src/events/eventParts.sql.ts';
+} from '../../src/events/eventPartitions.sql.ts';
 import { insertFleetEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
 import { selectEventFeed, selectPresent } from '../../src/feeds/eventFeed.sql.ts';
 import { DAY_MS } from '../../src/lib/durations.ts';
@@ -62,13 +62,13 @@ describe('partitions of events', () => {
   test('begin when an eighth of the retention is over, and ids rise from one to the next', async (t) => {
     const { sql } = await open(t);
     const [first] = await produce(sql, 1);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     await age(sql, RETENTION_DAYS / 8 - 1);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     const [same] = await produce(sql, 1);
     assert.equal(await partOf(sql, same), await partOf(sql, first));
     await age(sql, 1);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     const [later] = await produce(sql, 1);
     assert.notEqual(await partOf(sql, later), await partOf(sql, first));
     assert.notEqual(await partOf(sql, later), 'fleet_event_rest');
@@ -78,7 +78,7 @@ describe('partitions of events', () => {
   test('do not begin while there are no events', async (t) => {
     const { sql } = await open(t);
     for (let n = 0; n < 20; n++) {
-      await advanceEventParts(sql, RETENTION_DAYS);
+      await advanceEventPartitions(sql, RETENTION_DAYS);
       await age(sql, RETENTION_DAYS);
     }
     assert.deepEqual(await produce(sql, 1), [1]);
@@ -87,21 +87,25 @@ describe('partitions of events', () => {
   test('are dropped when all of their events are older than the retention', async (t) => {
     const { sql } = await open(t);
     const old = await produce(sql, 2);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     await age(sql, RETENTION_DAYS);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     const young = await produce(sql, 2);
     const oldestMs = (days: number) => Date.now() + days * DAY_MS - RETENTION_DAYS * DAY_MS;
-    assert.deepEqual(await dropEventParts(sql, oldestMs(RETENTION_DAYS - 1)), []);
+    assert.deepEqual(await dropEventPartitions(sql, oldestMs(RETENTION_DAYS - 1)), []);
     assert.equal(
       (await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql))).length,
       4,
     );
-    assert.deepEqual(await dropEventParts(sql, oldestMs(RETENTION_DAYS + 1)), ['fleet_event_1']);
+    assert.deepEqual(await dropEventPartitions(sql, oldestMs(RETENTION_DAYS + 1)), ['fleet_event_1']);
     const left = await selectFleetEvents(sql, [1], ALL, { limit: 9, offset: 0 }, await cutsOf(sql));
     assert.deepEqual(left.map(({ id }) => id).sort(), young);
     assert.ok(!left.some(({ id }) => old.includes(id)));
-    assert.deepEqual(await dropEventParts(sql, oldestMs(9 * RETENTION_DAYS)), [], 'the present one stays');
+    assert.deepEqual(
+      await dropEventPartitions(sql, oldestMs(9 * RETENTION_DAYS)),
+      [],
+      'the present one stays',
+    );
   });
 
   test('are made behind events that came when there was none for them', async (t) => {
@@ -109,15 +113,15 @@ describe('partitions of events', () => {
     await sql`select setval('fleet_event_id_seq', 70_000_000::bigint)`;
     const [beyond] = await produce(sql, 1);
     assert.equal(await partOf(sql, beyond), 'fleet_event_rest');
-    await advanceEventParts(sql, RETENTION_DAYS);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     assert.equal(
       await partOf(sql, (await produce(sql, 1))[0]),
       'fleet_event_rest',
       'some may not know it yet',
     );
     await age(sql, 1);
-    await advanceEventParts(sql, RETENTION_DAYS);
+    await advanceEventPartitions(sql, RETENTION_DAYS);
     const [next] = await produce(sql, 1);
     assert.match(await partOf(sql, next), /^fleet_event_71\d{6}$/);
     assert.ok((next ?? 0) > (beyond ?? 0));
@@ -152,7 +156,10 @@ describe('partitions of events', () => {
     })();
     for (let n = 0; n < 6; n++) {
       await age(sql, RETENTION_DAYS);
-      await Promise.all([advanceEventParts(sql, RETENTION_DAYS), advanceEventParts(sql, RETENTION_DAYS)]);
+      await Promise.all([
+        advanceEventPartitions(sql, RETENTION_DAYS),
+        advanceEventPartitions(sql, RETENTION_DAYS),
+      ]);
     }
     isOver = true;
     await writing;

@@ -7,8 +7,8 @@ import { identifier, integers, type SqlText } from '../postgres/sqlText.ts';
  * Into how many partitions the time of the retention is divided. A list searches all of them, and an event may be kept for
  * longer by the time of one.
  */
-const PARTS = 8;
-const PART_MIN_MS = DAY_MS;
+const PARTITIONS = 8;
+const PARTITION_MIN_MS = DAY_MS;
 /** The least and the most ids of a partition. The least keeps ids low where partitions are begun early. */
 const IDS_MIN = 1_000_000;
 const IDS_MAX = 1_000_000_000_000;
@@ -20,7 +20,7 @@ const KNOWN_MS = MINUTE_MS;
 const REST = 'fleet_event_rest';
 
 /** A partition of fleet_event: a range of ids. */
-interface EventPart {
+interface EventPartition {
   readonly name: string;
   readonly firstId: number;
   readonly endId: number;
@@ -33,40 +33,40 @@ interface EventPart {
  * Begins a new partition of events when the present one is an eighth of `retentionDays` old, and makes the one after it
  * ahead of time. Ids that the old one still had are never given: they jump to the new one.
  */
-export async function advanceEventParts(sql: Sql, retentionDays: number): Promise<void> {
+export async function advanceEventPartitions(sql: Sql, retentionDays: number): Promise<void> {
   await sql.begin(async (tx) => {
     await beginChange(tx);
     const [row] = await tx<{ next_id: number; now: Date }[]>`
       select last_value + is_called::integer as next_id, clock_timestamp() as now from fleet_event_id_seq`;
     const { next_id: nextId, now } = row as { next_id: number; now: Date };
-    const partMs = Math.max((retentionDays * DAY_MS) / PARTS, PART_MIN_MS);
-    const parts = await selectParts(tx);
-    const present = parts.findLast(({ firstId }) => firstId <= nextId);
-    const last = parts.at(-1);
+    const partitionMs = Math.max((retentionDays * DAY_MS) / PARTITIONS, PARTITION_MIN_MS);
+    const partitions = await selectPartitions(tx);
+    const present = partitions.findLast(({ firstId }) => firstId <= nextId);
+    const last = partitions.at(-1);
     if (present === undefined || last === undefined) throw new Error('fleet_event has no partition');
     await tx`update event_part set began_at = ${now} where began_at is null and first_id < ${nextId}`;
-    const next = parts.find(({ firstId }) => firstId > nextId);
+    const next = partitions.find(({ firstId }) => firstId > nextId);
     if (next === undefined) {
       // Never over rows of the rest.
       const firstId = nextId < last.endId ? last.endId : nextId + IDS_MEANWHILE;
-      await makePart(tx, firstId, firstId + idsOf(present, nextId, now.getTime(), partMs));
+      await makePartition(tx, firstId, firstId + idsOf(present, nextId, now.getTime(), partitionMs));
       return;
     }
     const isFull = nextId >= present.endId;
-    const isOld = present.beganMs !== null && now.getTime() - present.beganMs >= partMs;
+    const isOld = present.beganMs !== null && now.getTime() - present.beganMs >= partitionMs;
     const isKnown = now.getTime() - next.madeMs >= KNOWN_MS;
     if (isKnown && (isFull || (isOld && nextId > present.firstId))) await jumpTo(tx, next.firstId);
   });
 }
 
 /** Ids for twice the time of a partition, at the rate of the present one. */
-function idsOf(present: EventPart, nextId: number, nowMs: number, partMs: number): number {
+function idsOf(present: EventPartition, nextId: number, nowMs: number, partitionMs: number): number {
   const tookMs = Math.max(nowMs - (present.beganMs ?? nowMs), 1_000);
-  const ids = (2 * partMs * (nextId - present.firstId)) / tookMs;
+  const ids = (2 * partitionMs * (nextId - present.firstId)) / tookMs;
   return Math.ceil(Math.min(Math.max(ids, IDS_MIN), IDS_MAX) / IDS_MIN) * IDS_MIN;
 }
 
-async function makePart(tx: Tx, firstId: number, endId: number): Promise<void> {
+async function makePartition(tx: Tx, firstId: number, endId: number): Promise<void> {
   const name = `fleet_event_${firstId}`;
   await tx`create table ${identifier(name)} (like fleet_event including all excluding identity)`;
   // As with weeks, attaching does not block writers of other partitions; creating it as a partition would.
@@ -83,9 +83,11 @@ async function jumpTo(tx: Tx, firstId: number): Promise<void> {
 }
 
 /** Drops the partitions whose events were all produced before `oldestMs`; returns their names. */
-export async function dropEventParts(sql: Sql, oldestMs: number): Promise<string[]> {
-  const parts = await selectParts(sql);
-  const dropped = parts.filter((_, n) => (parts[n + 1]?.beganMs ?? Number.POSITIVE_INFINITY) < oldestMs);
+export async function dropEventPartitions(sql: Sql, oldestMs: number): Promise<string[]> {
+  const partitions = await selectPartitions(sql);
+  const dropped = partitions.filter(
+    (_, n) => (partitions[n + 1]?.beganMs ?? Number.POSITIVE_INFINITY) < oldestMs,
+  );
   for (const { name } of dropped) {
     await sql.begin(async (tx) => {
       await beginChange(tx);
@@ -118,7 +120,7 @@ export class EventCuts {
   #ids: readonly number[] = [];
 
   async refresh(sql: Sql): Promise<void> {
-    this.#ids = (await selectParts(sql)).slice(1).map(({ firstId }) => firstId);
+    this.#ids = (await selectPartitions(sql)).slice(1).map(({ firstId }) => firstId);
   }
 
   /** Conditions on `id`, of which each event meets one. */
@@ -152,7 +154,7 @@ async function beginChange(tx: Tx): Promise<void> {
   await tx`select pg_advisory_xact_lock(${PARTITION_LOCK})`;
 }
 
-async function selectParts(sql: Sql | Tx): Promise<EventPart[]> {
+async function selectPartitions(sql: Sql | Tx): Promise<EventPartition[]> {
   const rows = await sql<
     { name: string; first_id: number; end_id: number; made_at: Date; began_at: Date | null }[]
   >`
