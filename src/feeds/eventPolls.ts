@@ -28,27 +28,6 @@ export interface EventPollPorts {
   readonly reader: Pick<EventReader, 'next'>;
 }
 
-/** A call that waits for events, or looks for itself before it does. */
-export class EventPoll extends LongPoll {
-  /** Up to where there is nothing for it; null as long as it looks for itself. */
-  cursor: EventsCursor | null = null;
-  readonly #polls: LongPolls;
-  readonly #newsBefore: number;
-
-  constructor(polls: LongPolls, group: EventGroup, keyId: number, untilMs: number) {
-    super(group, keyId, untilMs);
-    this.#polls = polls;
-    this.#newsBefore = group.news;
-  }
-
-  /** Waits behind a cursor where it has found nothing. */
-  wait(cursor: EventsCursor): Promise<PollOutcome> {
-    this.cursor = cursor;
-    if (this.group.news !== this.#newsBefore) this.#polls.wake(this.group);
-    return this.outcome.promise;
-  }
-}
-
 /** Calls that get the same page; where it is null, they must look for themselves. */
 interface Share {
   readonly page: SharedPage | null;
@@ -172,6 +151,27 @@ export class EventPolls {
     const { cursors, texts, unread } = this.#ports;
     const end = { cursor: cursors.seal(group, null, read, server), hasMore };
     return unread.share(group.accountId, yield* pageBytes(events, (event) => texts.event(event), end));
+  }
+}
+
+/** A call that waits for events, or looks for itself before it does. */
+export class EventPoll extends LongPoll {
+  /** Up to where there is nothing for it; null as long as it looks for itself. */
+  cursor: EventsCursor | null = null;
+  readonly #polls: LongPolls;
+  readonly #newsBefore: number;
+
+  constructor(polls: LongPolls, group: EventGroup, keyId: number, untilMs: number) {
+    super(group, keyId, untilMs);
+    this.#polls = polls;
+    this.#newsBefore = group.news;
+  }
+
+  /** Waits behind a cursor where it has found nothing. */
+  wait(cursor: EventsCursor): Promise<PollOutcome> {
+    this.cursor = cursor;
+    if (this.group.news !== this.#newsBefore) this.#polls.wake(this.group);
+    return this.outcome.promise;
   }
 }
 

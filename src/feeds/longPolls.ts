@@ -16,87 +16,6 @@ const POLLS_MAX = 20_000;
 /** Calls of an account that are answered in one turn of the event loop. */
 const ANSWERS_PER_TURN = 8;
 
-/**
- * 'over': the time is up and nothing is new. 'unread': something is new, and the account has no room for it (see
- * UnreadAnswers). 'expired': the cursor cannot be followed any more. 'again': the caller must look for itself.
- */
-export type PollOutcome = FeedPage | 'over' | 'unread' | 'expired' | 'again';
-
-/** A call that waits for something new. */
-export class LongPoll {
-  readonly group: PollGroup;
-  readonly keyId: number;
-  readonly untilMs: number;
-  /** Its promise rejects with the error that making the page has failed with. */
-  readonly outcome = Promise.withResolvers<PollOutcome>();
-  /** It will be answered in its turn that its time is over. */
-  isEnding = false;
-
-  constructor(group: PollGroup, keyId: number, untilMs: number) {
-    this.group = group;
-    this.keyId = keyId;
-    this.untilMs = untilMs;
-  }
-}
-
-/** Calls of one account that wait for the same. They are served together, with one look when something may be new. */
-export abstract class PollGroup<Poll extends LongPoll = LongPoll> {
-  readonly name: string;
-  readonly accountId: number;
-  readonly worldIds: readonly number[];
-  readonly novelty: Novelty;
-  readonly #joinable: Map<string, PollGroup>;
-  readonly polls = new Set<Poll>();
-  /** How many wait, with those that are being answered. */
-  count = 0;
-  /** How often something may have become new since the first of them came. */
-  news = 0;
-  /** It will be served in a turn that has not come yet. */
-  isDue = false;
-  /** Something is new, and the account has no room for it. */
-  isBlocked = false;
-
-  /** `joinable`: the groups that calls may join, by name. */
-  constructor(
-    joinable: Map<string, PollGroup>,
-    name: string,
-    { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
-    novelty: Novelty,
-  ) {
-    this.#joinable = joinable;
-    this.name = name;
-    this.accountId = accountId;
-    this.worldIds = worldIds;
-    this.novelty = novelty;
-  }
-
-  /** Something may be new. Called in turns with all long work of the pod; does a millisecond of work at most. */
-  abstract serve(): void;
-
-  add(poll: Poll): void {
-    this.polls.add(poll);
-    this.#joinable.set(this.name, this);
-  }
-
-  remove(poll: Poll): void {
-    this.polls.delete(poll);
-    if (this.polls.size === 0) this.#close();
-  }
-
-  /** Takes all polls out, to be answered. Calls that come from now on join another group. */
-  takeAll(): Poll[] {
-    const taken = [...this.polls];
-    this.polls.clear();
-    this.#close();
-    return taken;
-  }
-
-  #close(): void {
-    if (this.#joinable.get(this.name) === this) this.#joinable.delete(this.name);
-    this.isBlocked = false;
-  }
-}
-
 /** The worlds in which something is new, of those that are followed. */
 export type Touched = Readonly<Record<Novelty, ReadonlySet<number>>>;
 
@@ -261,6 +180,87 @@ export class LongPolls {
       this.#tick = null;
     }
     return true;
+  }
+}
+
+/**
+ * 'over': the time is up and nothing is new. 'unread': something is new, and the account has no room for it (see
+ * UnreadAnswers). 'expired': the cursor cannot be followed any more. 'again': the caller must look for itself.
+ */
+export type PollOutcome = FeedPage | 'over' | 'unread' | 'expired' | 'again';
+
+/** A call that waits for something new. */
+export class LongPoll {
+  readonly group: PollGroup;
+  readonly keyId: number;
+  readonly untilMs: number;
+  /** Its promise rejects with the error that making the page has failed with. */
+  readonly outcome = Promise.withResolvers<PollOutcome>();
+  /** It will be answered in its turn that its time is over. */
+  isEnding = false;
+
+  constructor(group: PollGroup, keyId: number, untilMs: number) {
+    this.group = group;
+    this.keyId = keyId;
+    this.untilMs = untilMs;
+  }
+}
+
+/** Calls of one account that wait for the same. They are served together, with one look when something may be new. */
+export abstract class PollGroup<Poll extends LongPoll = LongPoll> {
+  readonly name: string;
+  readonly accountId: number;
+  readonly worldIds: readonly number[];
+  readonly novelty: Novelty;
+  readonly #joinable: Map<string, PollGroup>;
+  readonly polls = new Set<Poll>();
+  /** How many wait, with those that are being answered. */
+  count = 0;
+  /** How often something may have become new since the first of them came. */
+  news = 0;
+  /** It will be served in a turn that has not come yet. */
+  isDue = false;
+  /** Something is new, and the account has no room for it. */
+  isBlocked = false;
+
+  /** `joinable`: the groups that calls may join, by name. */
+  constructor(
+    joinable: Map<string, PollGroup>,
+    name: string,
+    { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
+    novelty: Novelty,
+  ) {
+    this.#joinable = joinable;
+    this.name = name;
+    this.accountId = accountId;
+    this.worldIds = worldIds;
+    this.novelty = novelty;
+  }
+
+  /** Something may be new. Called in turns with all long work of the pod; does a millisecond of work at most. */
+  abstract serve(): void;
+
+  add(poll: Poll): void {
+    this.polls.add(poll);
+    this.#joinable.set(this.name, this);
+  }
+
+  remove(poll: Poll): void {
+    this.polls.delete(poll);
+    if (this.polls.size === 0) this.#close();
+  }
+
+  /** Takes all polls out, to be answered. Calls that come from now on join another group. */
+  takeAll(): Poll[] {
+    const taken = [...this.polls];
+    this.polls.clear();
+    this.#close();
+    return taken;
+  }
+
+  #close(): void {
+    if (this.#joinable.get(this.name) === this) this.#joinable.delete(this.name);
+    this.isBlocked = false;
   }
 }
 
