@@ -32,7 +32,7 @@ import { removeWebhooks } from './webhooks/webhooks.sql.ts';
 const EVERY_MS = MINUTE_MS;
 /** Deliveries, with their bodies, are kept for this long. */
 const DELIVERY_RETENTION_DAYS = 90;
-/** Chunks of the feed deleted in one round; the rest waits for the next. */
+/** Chunks of the change log deleted in one round; the rest waits for the next. */
 const PRUNE_ROUNDS = 20;
 
 export interface HousekeepingPorts {
@@ -44,7 +44,7 @@ export interface HousekeepingPorts {
 }
 
 /**
- * Once a minute: the quotas of stays are read again, old changes leave the feed, old weeks the history with what is known
+ * Once a minute: the quotas of stays are read again, old changes leave the log, old weeks the history with what is known
  * of its time, old events their table, dead pods the list, and answers that are too old to be repeated, sessions and
  * windows of logins that are over, and deliveries of endpoints that were deleted. Then points that are rows get their
  * boxes, and those of closed days are packed. Returns the way to stop.

@@ -183,7 +183,7 @@ const PAGE_BYTES = 1_250_000;
 
 /**
  * What memory at a cursor does not know yet, of all that points are evaluated against: the worlds with changes of areas
- * or endpoints. 'anything': it may be any world, because a membership changed, the feed was pruned, or there are too
+ * or endpoints. 'anything': it may be any world, because a membership changed, the log was pruned, or there are too
  * many changes. 'history': the cursor is from another server.
  */
 export type Unapplied = ReadonlySet<number> | 'anything' | 'history';

@@ -39,7 +39,7 @@ export interface WriteScope {
 /**
  * One administrative write. When this returns, it holds on every pod. The new versions of the changed worlds are
  * published before the commit, so no pod answers from older memory once the write is acknowledged. When they could not
- * be published, `awaitEverywhere` waits until the pods have followed the feed.
+ * be published, `awaitEverywhere` waits until the pods have followed the change log.
  *
  * The versions of worlds are raised in ascending order of their ids, so that two writes cannot deadlock.
  */

@@ -114,7 +114,7 @@ export class Fleet {
     const world = this.#world(present.fields.worldId);
     if (present.fields.worldId === fields.worldId) {
       present.fields = fields;
-      // Even if this pod knew the change already: only changes read from the feed count as followed.
+      // Even if this pod knew the change already: only changes read from the log count as followed.
       this.watch.touch('devices', fields.worldId);
       const isKnown = editedXid !== 0 && world.changes.editedXid(present.slot) === editedXid;
       if (!isKnown) world.changes.edited(present.slot, editedXid);
@@ -137,7 +137,7 @@ export class Fleet {
     const { worldId } = device.fields;
     const world = this.#world(worldId);
     const { changes } = world;
-    // Even if this pod knew the change already: only changes read from the feed count as followed.
+    // Even if this pod knew the change already: only changes read from the log count as followed.
     this.watch.touch('devices', worldId);
     if (device.position !== null) {
       const aheadMs = device.position.recordedAtMs - position.recordedAtMs;

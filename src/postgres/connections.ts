@@ -5,7 +5,7 @@ import { openPool, type ServerKnowledge, type SqlOptions, sessionName } from './
 import { openSql, type Sql, sqlOn } from './sql.ts';
 
 /**
- * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the feed is
+ * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is
  * followed, callers are authorized and points are stored whatever anybody reads. With the one that listens for notifications
  * they are 33.
  */
@@ -179,7 +179,7 @@ export function listen(url: string, channel: string, onNotify: () => void): () =
       await own.query(`listen "${channel}"`);
       onNotify();
     } catch {
-      // Not reachable. The poll of the feed reports it. Ending the client makes sure that 'end' comes.
+      // Not reachable. The poll of the change log reports it. Ending the client makes sure that 'end' comes.
       await own.end().catch(() => undefined);
     }
   };

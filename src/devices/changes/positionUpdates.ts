@@ -19,7 +19,7 @@ const UPDATE_BYTES = FIELDS * 8;
 /** The last double is the revision times three plus the index of the ignition in this list. */
 const IGNITIONS = [null, false, true] as const;
 
-/** Position updates → payload of the feed. */
+/** Position updates → payload of the change log. */
 export function encodePositionUpdates(
   updates: readonly Pick<PositionUpdate, 'deviceId' | 'position' | 'motion'>[],
 ): Buffer {
