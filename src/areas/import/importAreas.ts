@@ -1,12 +1,13 @@
-import { type WritePorts, type WriteScope, writeWorlds } from '../../changelog/writeWorlds.ts';
-import type { FieldError } from '../../lib/fieldError.ts';
+import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
 import { invariant } from '../../lib/invariant.ts';
-import { ok, type Result } from '../../lib/result.ts';
+import { ok } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { AreaDefinition, StoredArea } from '../area.ts';
-import { completeDraft, mergeDraft, type ValidArea, type WarningCode } from '../areaDraft.ts';
+import type { Tx } from '../../postgres/sql.ts';
+import type { StoredArea } from '../area.ts';
+import { mergeDraft, type ValidArea, type WarningCode } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaFields.ts';
 import {
+  type AreaOwner,
   type AreaQuota,
   type AreaSize,
   insertAreas,
@@ -40,46 +41,48 @@ export async function dryRunImport(
   const stored = await selectAreasByExternalId(ports.sql, writer.accountId, externalIdsOf(plan));
   const quota = grown(await selectAreaQuota(ports.sql, writer.accountId), growth);
   const outcome = await resolve(ports, plan, writer, stored, quota);
-  const idOf = new Map(stored.map((area) => [area.definition.externalId, area.id]));
   return reportOf(
     plan,
     outcome,
-    outcome.writes.map(({ area }) => idOf.get(area.definition.externalId)),
+    outcome.writes.map((write) => write.stored?.id),
   );
 }
 
 /** Creates and updates what the plan asks for, all of it in one transaction; what is invalid costs only itself. */
 export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
-  return writeWorlds(ports, (scope) => save(scope, writer, plan));
+  return writeWorlds(ports, async (scope) => {
+    const { tx } = scope;
+    const { accountId } = writer;
+    const externalIds = externalIdsOf(plan);
+    if (externalIds.length > 0) await lockExternalIds(tx, accountId);
+    const stored = await lockAreasByExternalId(tx, accountId, externalIds);
+    const outcome = await resolve(scope, plan, writer, stored, await lockAreaQuota(tx, accountId));
+    const saved = await save(tx, { worldId: writer.worldIds[0] as number, accountId }, outcome.writes);
+    for (const [worldId, areas] of Map.groupBy(saved, (area) => area.worldId)) {
+      scope.changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
+    }
+    return reportOf(
+      plan,
+      outcome,
+      saved.map(({ id }) => id),
+    );
+  });
 }
 
-async function save(scope: WriteScope, writer: AreaWriter, plan: ImportPlan): Promise<ImportReport> {
-  const externalIds = externalIdsOf(plan);
-  if (externalIds.length > 0) await lockExternalIds(scope.tx, writer.accountId);
-  const stored = await lockAreasByExternalId(scope.tx, writer.accountId, externalIds);
-  const outcome = await resolve(scope, plan, writer, stored, await lockAreaQuota(scope.tx, writer.accountId));
-  const storedByCode = new Map(stored.map((area) => [area.definition.externalId, area]));
-  const owner = { worldId: writer.worldIds[0] as number, accountId: writer.accountId };
-  const fresh = outcome.writes.filter((write) => write.isNew).map((write) => write.area);
-  const freshIds = await insertAreas(scope.tx, owner, fresh);
+/** The areas in the order of the writes. */
+async function save(
+  tx: Tx,
+  owner: AreaOwner,
+  writes: readonly ImportWrite[],
+): Promise<Pick<StoredArea, 'id' | 'worldId'>[]> {
+  const fresh = writes.filter(({ stored }) => stored === null).map(({ area }) => area);
+  const freshIds = await insertAreas(tx, owner, fresh);
   invariant(freshIds !== null, 'no other transaction adds an external id at the same time');
-
-  const changed = new Map<number, number[]>([[owner.worldId, [...freshIds]]]);
-  const ids: number[] = [];
-  for (const { isNew, area } of outcome.writes) {
-    const before = isNew ? undefined : storedByCode.get(area.definition.externalId);
-    if (before === undefined) {
-      ids.push(freshIds.shift() as number);
-      continue;
-    }
-    await updateArea(scope.tx, before.id, area.definition, area.measures);
-    ids.push(before.id);
-    changed.set(before.worldId, [...(changed.get(before.worldId) ?? []), before.id]);
+  for (const { stored, area } of writes) {
+    if (stored !== null) await updateArea(tx, stored.id, area.definition, area.measures);
   }
-  for (const [worldId, entityIds] of changed) {
-    if (entityIds.length > 0) scope.changed({ kind: 'area', worldId, entityIds });
-  }
-  return reportOf(plan, outcome, ids);
+  let inserted = 0;
+  return writes.map(({ stored }) => stored ?? { id: freshIds[inserted++] as number, worldId: owner.worldId });
 }
 
 /** Resolves in turns: the transaction waits, the other requests do not. */
@@ -87,25 +90,20 @@ function resolve(
   { turns }: Pick<WritePorts, 'turns'>,
   plan: ImportPlan,
   writer: AreaWriter,
-  stored: readonly StoredArea[],
+  areas: readonly StoredArea[],
   quota: AreaQuota,
 ): Promise<ImportOutcome> {
-  const byCode = new Map(stored.map((area) => [area.definition.externalId, area]));
-  const unseen = (item: ImportItem): boolean => {
-    const area = item.externalId === null ? undefined : byCode.get(item.externalId);
+  const stored = new Map(areas.map((area) => [area.definition.externalId as string, area]));
+  const isUnseen = ({ externalId }: ImportItem): boolean => {
+    const area = externalId === null ? undefined : stored.get(externalId);
     return area !== undefined && !writer.worldIds.includes(area.worldId);
   };
-  const { code, message } = AREA_ERRORS.externalIdTaken;
-  const taken = plan.items.filter(unseen).map(({ index }): ImportError => ({ index, code, message }));
-  const seen = {
-    ...plan,
-    items: plan.items.filter((item) => !unseen(item)),
-    errors: [...plan.errors, ...taken],
-  };
-  return turns.run(
-    writer.accountId,
-    resolveImport(seen, (externalId) => byCode.get(externalId)?.definition, quota),
-  );
+  const taken = plan.items
+    .filter(isUnseen)
+    .map(({ index }) => fieldImportError(index, AREA_ERRORS.externalIdTaken));
+  const items = plan.items.filter((item) => !isUnseen(item));
+  const seen = { ...plan, items, errors: [...plan.errors, ...taken] };
+  return turns.run(writer.accountId, resolveImport(seen, stored, quota));
 }
 
 function externalIdsOf(plan: ImportPlan): string[] {
@@ -115,7 +113,7 @@ function externalIdsOf(plan: ImportPlan): string[] {
 /** `ids` in the order of the outcome's writes; undefined where there is none yet. */
 function reportOf(
   plan: ImportPlan,
-  outcome: ImportOutcome,
+  { created, updated, errors, warnings }: ImportOutcome,
   ids: readonly (number | undefined)[],
 ): ImportReport {
   const idAt = (write: number): { id?: number } => {
@@ -123,14 +121,14 @@ function reportOf(
     return id === undefined ? {} : { id };
   };
   return {
-    created: outcome.created.map(({ index, write }) => ({ index, ...idAt(write) })),
-    updated: outcome.updated.map(({ index, externalId, write }) => ({
+    created: created.map(({ index, write }) => ({ index, ...idAt(write) })),
+    updated: updated.map(({ index, externalId, write }) => ({
       index,
       ...idAt(write),
       external_id: externalId,
     })),
-    errors: outcome.errors,
-    warnings: outcome.warnings,
+    errors,
+    warnings,
     ...(plan.leftOut > 0 ? { left_out: plan.leftOut } : {}),
   };
 }
@@ -141,7 +139,7 @@ export interface ImportOutcome {
   readonly writes: readonly ImportWrite[];
   /** One entry for each area that a feature made; `write` is an index of `writes`. In the order of the features. */
   readonly created: readonly { readonly index: number; readonly write: number }[];
-  /** One entry for each change; an area that two features name stands here twice, or here and in `created`. */
+  /** One entry for each change; an area that two features name is here twice, or here and in `created`. */
   readonly updated: readonly {
     readonly index: number;
     readonly externalId: string;
@@ -152,9 +150,9 @@ export interface ImportOutcome {
   readonly warnings: readonly ImportWarning[];
 }
 
-interface ImportWrite {
-  /** false: the stored area with the same external id is updated. */
-  readonly isNew: boolean;
+export interface ImportWrite {
+  /** The area to update; null for a new one. */
+  readonly stored: StoredArea | null;
   readonly area: ValidArea;
 }
 
@@ -164,14 +162,13 @@ export interface ImportWarning {
 }
 
 /**
- * Decides which items create and which update. `lookup` answers with the stored area that has a code, in the
- * namespace of the caller's account. An external id that comes twice in one call is created (or updated) by its first
- * feature and updated by the next. What `quota` has no room for is left out, with one error for each feature; what comes
- * after it may fit. Yields after each item.
+ * Decides which items create and which update. `stored` has the areas of the caller's account by external id. An id that
+ * comes twice in one call is created (or updated) by its first feature and updated by the next. What `quota` has no room
+ * for is left out, with one error for each feature; what comes after it may fit. Yields after each item.
  */
 export function* resolveImport(
   plan: ImportPlan,
-  lookup: (externalId: string) => AreaDefinition | undefined,
+  stored: ReadonlyMap<string, StoredArea>,
   quota: AreaQuota,
 ): Steps<ImportOutcome> {
   const writes: ImportWrite[] = [];
@@ -184,32 +181,30 @@ export function* resolveImport(
   let used = quota;
 
   for (const item of plan.items) {
-    const known = item.externalId === null ? undefined : writeOfId.get(item.externalId);
-    const earlier = known === undefined ? undefined : writes[known];
-    const stored =
-      earlier?.area.definition ?? (item.externalId === null ? undefined : lookup(item.externalId));
-    const resolved = resolveItem(item, stored);
+    const { index, externalId } = item;
+    const write = (externalId === null ? undefined : writeOfId.get(externalId)) ?? writes.length;
+    const target = externalId === null ? null : (writes[write]?.stored ?? stored.get(externalId) ?? null);
+    const before = writes[write]?.area.definition ?? target?.definition ?? null;
+    const resolved = item.externalId === null ? ok(item.area) : mergeDraft(before, item.draft);
     yield;
     if (!resolved.ok) {
-      errors.push(...resolved.error.map((error) => fieldImportError(item.index, error)));
+      errors.push(...resolved.error.map((error) => fieldImportError(index, error)));
       continue;
     }
-    const growth = growthOf(stored ?? null, resolved.value.definition);
+    const growth = growthOf(before, resolved.value.definition);
     const excess = quotaErrorOf(used, growth);
     if (excess !== null) {
-      if (!excessive.has(item.index)) errors.push(fieldImportError(item.index, excess));
-      excessive.add(item.index);
+      if (!excessive.has(index)) errors.push(fieldImportError(index, excess));
+      excessive.add(index);
       continue;
     }
     used = grown(used, growth);
-    const write = known ?? writes.length;
-    writes[write] = { isNew: earlier ? earlier.isNew : stored === undefined, area: resolved.value };
-    if (item.externalId !== null) writeOfId.set(item.externalId, write);
-    if (item.externalId !== null && stored)
-      updated.push({ index: item.index, externalId: item.externalId, write });
-    else created.push({ index: item.index, write });
+    writes[write] = { stored: target, area: resolved.value };
+    if (externalId !== null) writeOfId.set(externalId, write);
+    if (externalId !== null && before !== null) updated.push({ index, externalId, write });
+    else created.push({ index, write });
     for (const { code } of resolved.value.warnings) {
-      if (IMPORT_WARNINGS.has(code)) warnings.set(`${item.index} ${code}`, { index: item.index, code });
+      if (IMPORT_WARNINGS.has(code)) warnings.set(`${index} ${code}`, { index, code });
     }
   }
   errors.sort((a, b) => a.index - b.index);
@@ -221,11 +216,3 @@ export const IMPORT_WARNINGS: ReadonlySet<WarningCode> = new Set([
   'warnHolesIgnored',
   'warnSimplifiedDuplicates',
 ]);
-
-function resolveItem(
-  item: ImportItem,
-  stored: AreaDefinition | undefined,
-): Result<ValidArea, readonly FieldError[]> {
-  if (item.externalId === null) return ok(item.area);
-  return stored ? mergeDraft(stored, item.draft) : completeDraft(item.draft);
-}

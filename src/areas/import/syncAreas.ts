@@ -143,21 +143,14 @@ async function growthsOf(
   plan: ImportPlan,
 ): Promise<ReadonlyMap<string, Growth>> {
   const ids = new Set(plan.items.map(({ externalId }) => externalId as string));
-  const stored = new Map(
-    (await selectAreasByExternalId(sql, accountId, [...ids])).map((area) => [
-      area.definition.externalId as string,
-      area.definition,
-    ]),
-  );
-  const { writes } = await turns.run(
-    accountId,
-    resolveImport(plan, (id) => stored.get(id), UNBOUNDED),
-  );
+  const areas = await selectAreasByExternalId(sql, accountId, [...ids]);
+  const stored = new Map(areas.map((area) => [area.definition.externalId as string, area]));
+  const { writes } = await turns.run(accountId, resolveImport(plan, stored, UNBOUNDED));
   return new Map(
-    writes.map(({ area: { definition } }): [string, Growth] => {
-      const id = definition.externalId as string;
-      const before = stored.get(id) ?? null;
-      return [id, isDeepStrictEqual(definition, before) ? 'unchanged' : growthOf(before, definition)];
+    writes.map(({ stored, area: { definition } }): [string, Growth] => {
+      const before = stored?.definition ?? null;
+      const growth = isDeepStrictEqual(definition, before) ? 'unchanged' : growthOf(before, definition);
+      return [definition.externalId as string, growth];
     }),
   );
 }

@@ -326,7 +326,7 @@ describe('what is too much is dropped and reported, the rest is done', () => {
 
 test('a plan survives the way out of a worker', () => {
   const body = collection(feature(POLYGON), coded('x', { name: '' }, LINE), coded('y'), feature(null));
-  const through = run(resolveImport(structuredClone(plan(body)), () => undefined, NO_QUOTA));
+  const through = run(resolveImport(structuredClone(plan(body)), new Map(), NO_QUOTA));
   assert.deepEqual(through, resolve(body));
 });
 
@@ -345,7 +345,7 @@ test('whatever comes in, every feature becomes areas or errors', () => {
       assert.equal(planned.error.length, 1);
       return;
     }
-    const outcome = run(resolveImport(planned.value, () => undefined, NO_QUOTA));
+    const outcome = run(resolveImport(planned.value, new Map(), NO_QUOTA));
     areas += outcome.writes.length;
     const mentioned = new Set([...outcome.created, ...outcome.updated].map(({ write }) => write));
     assert.deepEqual(

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { AreaDefinition } from '../../../src/areas/area.ts';
+import type { AreaDefinition, StoredArea } from '../../../src/areas/area.ts';
 import type { AreaQuota } from '../../../src/areas/areas.sql.ts';
 import { type ImportOutcome, resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
@@ -44,7 +44,13 @@ export function resolve(
   stored: ReadonlyMap<string, AreaDefinition> = NOTHING_STORED,
   quota = NO_QUOTA,
 ): ImportOutcome {
-  return run(resolveImport(plan(body), (externalId) => stored.get(externalId), quota));
+  return run(
+    resolveImport(
+      plan(body),
+      new Map([...stored].map(([id, definition]) => [id, { definition } as StoredArea])),
+      quota,
+    ),
+  );
 }
 
 export const errorsOf = (outcome: ImportOutcome) =>

@@ -18,7 +18,7 @@ describe('a feature with a code updates the area that has it', () => {
     assert.deepEqual(outcome.created, []);
     assert.deepEqual(outcome.updated, [{ index: 0, externalId: 'x', write: 0 }]);
     assert.deepEqual(
-      outcome.writes.map(({ isNew, area }) => [isNew, area.definition]),
+      outcome.writes.map(({ stored, area }) => [stored === null, area.definition]),
       [
         [
           false,
@@ -51,8 +51,8 @@ describe('a feature with a code updates the area that has it', () => {
     ]);
     assert.deepEqual(outcome.updated, [{ index: 2, externalId: 'n', write: 0 }]);
     assert.deepEqual(
-      outcome.writes.map(({ isNew, area: { definition } }) => [
-        isNew,
+      outcome.writes.map(({ stored, area: { definition } }) => [
+        stored === null,
         definition.name,
         definition.dwellSeconds,
       ]),
@@ -77,8 +77,8 @@ describe('a feature with a code updates the area that has it', () => {
       ],
     );
     assert.deepEqual(
-      outcome.writes.map(({ isNew, area: { definition } }) => [
-        isNew,
+      outcome.writes.map(({ stored, area: { definition } }) => [
+        stored === null,
         definition.name,
         definition.dwellSeconds,
       ]),

@@ -39,7 +39,7 @@ function exported(definition: AreaDefinition): AreaFeature {
 function imported(body: unknown): ValidArea {
   const plan = run(planImport(body));
   assert.ok(plan.ok);
-  const outcome = run(resolveImport(plan.value, () => undefined, NO_QUOTA));
+  const outcome = run(resolveImport(plan.value, new Map(), NO_QUOTA));
   assert.deepEqual(outcome.errors, []);
   assert.deepEqual(outcome.warnings, []);
   const [write] = outcome.writes;
