@@ -27,7 +27,7 @@ import {
 } from './parameters.ts';
 import type { BodyOwner } from './requestBody.ts';
 import { type BodyPorts, withBody } from './requestBody.ts';
-import type { Call, RequestBody, Route } from './route.ts';
+import type { Call, Route } from './route.ts';
 import { type FoundPath, type MountedRoute, paramsOf, RouteTable } from './routeTable.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
@@ -134,7 +134,7 @@ function answerCaller(
   if (refusal !== null) return refusal;
   const query = queryOf(mounted, target, exchange);
   if ('error' in query) return query.error;
-  const call: Call & { body: RequestBody | null } = {
+  const call: { -readonly [Part in keyof Call]: Call[Part] } = {
     version,
     caller,
     params: paramsOf(found),
@@ -144,8 +144,8 @@ function answerCaller(
     header: (name) => request.headers[name]?.toString(),
     hasLeft: () => response.destroyed,
     whenLeft: (listener) => whenGone(response, listener),
-    ...(version === 'v1' && { client: clientOf(ports, request) }),
   };
+  if (version === 'v1') call.client = clientOf(ports, request);
   if (route.maxBodyBytes === undefined) return answerRoute(route, call);
   return withBody(ports, request, ownerOf(call), route, (body) => {
     call.body = body;
