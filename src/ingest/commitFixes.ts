@@ -10,15 +10,11 @@ import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { Stay } from '../devices/stays/stays.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/invariant.ts';
+import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
-import {
-  type BatchEvaluation,
-  type EvaluatePorts,
-  evaluateFixes,
-  type IngestMemory,
-} from './evaluateFixes.ts';
+import { type BatchEvaluation, evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, FixOutcome } from './fix.ts';
 import type { RefusedStays } from './geofences/evaluateGeofences.ts';
 import type { KnownInside } from './geofences/geofences.ts';
@@ -71,8 +67,8 @@ export interface CommitPorts {
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string };
   /** How much of the change log memory holds, and a way to wait for more. */
-  readonly follower: Pick<LogFollower, 'applied' | 'catchUp'>;
-  readonly turns: EvaluatePorts['turns'];
+  readonly follower: LogFollower;
+  readonly turns: WorkTurns<string | number>;
   readonly onDamaged: OnDamaged;
 }
 

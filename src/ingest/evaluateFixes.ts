@@ -27,8 +27,8 @@ export interface IngestMemory {
 }
 
 export interface EvaluatePorts {
-  readonly memory: Pick<IngestMemory, 'areas' | 'tenancy'>;
-  readonly turns: Pick<WorkTurns<string>, 'run'>;
+  readonly memory: IngestMemory;
+  readonly turns: WorkTurns<string | number>;
 }
 
 /** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */

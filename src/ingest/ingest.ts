@@ -77,7 +77,7 @@ export class Ingest {
       for (const part of parts) this.#waiting.unblock(part);
       this.#start();
     };
-    this.#blocked = new BlockedParts({ ...ports, onFree });
+    this.#blocked = new BlockedParts(ports, onFree);
     const onFound = (found: FoundPart): void => {
       this.#found.push(found);
       this.#start();
@@ -265,21 +265,19 @@ const LOCK_POLL_MS = { first: 5, longest: 40 };
 /** A request that still waits after this, for a locked device or for memory, is rejected. */
 const WAIT_LIMIT_MS = 15_000;
 
-interface BlockedPorts extends Pick<CommitPorts, 'sql' | 'memory' | 'follower'> {
-  /** Takes parts that can be stored now, or whose request was rejected. */
-  readonly onFree: (parts: readonly Part[]) => void;
-}
-
 /** Parts that cannot be stored yet, of devices that wait for a lock or for memory. They hold no transaction. */
 class BlockedParts {
-  readonly #ports: BlockedPorts;
+  readonly #ports: CommitPorts;
+  readonly #onFree: (parts: readonly Part[]) => void;
   #lockedElsewhere: Part[] = [];
   #isPollingLocks = false;
   #awaitingMemory: Part[] = [];
   #isCatchingUp = false;
 
-  constructor(ports: BlockedPorts) {
+  /** `onFree` takes parts that can be stored now, or whose request was rejected. */
+  constructor(ports: CommitPorts, onFree: (parts: readonly Part[]) => void) {
     this.#ports = ports;
+    this.#onFree = onFree;
   }
 
   /** Keeps a part until no other transaction locks its device. */
@@ -309,7 +307,7 @@ class BlockedParts {
         else if (isOverdue(part))
           rejectRequest(part.request, new DeadlineExceeded('memory does not catch up'));
       }
-      this.#ports.onFree(parts);
+      this.#onFree(parts);
     }
     this.#isCatchingUp = false;
   }
@@ -329,7 +327,7 @@ class BlockedParts {
       }
       this.#lockedElsewhere = locked;
       pauseMs = free.length > 0 ? LOCK_POLL_MS.first : Math.min(2 * pauseMs, LOCK_POLL_MS.longest);
-      this.#ports.onFree(free);
+      this.#onFree(free);
     }
     this.#isPollingLocks = false;
   }

@@ -22,16 +22,16 @@ export const BODY_SLOTS = { running: 16, runningPerKey: 8, waiting: 512, waiting
 
 /** Forms are read before it is known who sends them: they have slots of their own, and take none from a sender. */
 export interface BodySlots {
-  readonly known: Pick<FairSemaphore<string>, 'run'>;
-  readonly forms: Pick<FairSemaphore<string>, 'run'>;
+  readonly known: FairSemaphore<string>;
+  readonly forms: FairSemaphore<string>;
 }
 
 /** Reads bodies of the ingest listener, fair by network, in steps that hold up nobody. */
 export class IngestBodies {
-  readonly #turns: Pick<WorkTurns<string>, 'run'>;
+  readonly #turns: WorkTurns<string | number>;
   readonly #slots: BodySlots;
 
-  constructor(turns: Pick<WorkTurns<string>, 'run'>, slots: BodySlots) {
+  constructor(turns: WorkTurns<string | number>, slots: BodySlots) {
     this.#turns = turns;
     this.#slots = slots;
   }
@@ -66,11 +66,7 @@ export class IngestBodies {
     return this.#readWhole(request, network, this.#slots.forms);
   }
 
-  async #readWhole(
-    request: IncomingMessage,
-    network: string,
-    slots: Pick<FairSemaphore<string>, 'run'>,
-  ): Promise<Buffer> {
+  async #readWhole(request: IncomingMessage, network: string, slots: FairSemaphore<string>): Promise<Buffer> {
     const pieces: Buffer[] = [];
     const read = () => readToEnd(request, MAX_POSITION_BYTES, (piece) => void pieces.push(piece));
     await (isSmallBody(request, SMALL_BYTES) ? read() : slots.run(network, read));

@@ -144,7 +144,7 @@ const formOf = (request: Request): string =>
   isJson(request) ? '' : (request.body as Buffer).toString('utf8');
 
 interface TokenPorts {
-  readonly senders: Pick<SenderAuthorizer, 'authorize'>;
+  readonly senders: SenderAuthorizer;
   readonly trustedProxies: CidrSet;
 }
 

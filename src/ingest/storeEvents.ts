@@ -143,7 +143,7 @@ function take<T>(items: Iterator<T, void>, count: number): T[] {
 }
 
 interface OutboxPorts {
-  readonly memory: Pick<IngestMemory, 'fleet' | 'tenancy' | 'subscriptions'>;
+  readonly memory: IngestMemory;
   /** What ids of webhook events are made from, of the server that the transaction is on. */
   readonly server: { readonly eventScope: string };
 }

@@ -3,6 +3,7 @@ import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
 import type { RetryPolicy } from './delivery/transition.ts';
 import type { EndpointChange, EndpointDraft } from './endpoint.ts';
 import type { PauseReason, Subscription } from './message.ts';
+import type { ActiveEndpoint } from './subscriptions.memory.ts';
 
 /** An endpoint as its owner sees it. The secret is not among it. */
 export interface Webhook {
@@ -33,13 +34,6 @@ interface RawWebhook {
   signature_version: string;
   created_at: Date;
   updated_at: Date;
-}
-
-/** Who receives what: what memory holds of an endpoint. */
-export interface SubscriptionRow {
-  readonly id: number;
-  readonly worldId: number;
-  readonly events: readonly Subscription[];
 }
 
 /** Stores a new endpoint unless its account has `limit` already; then undefined. The account's row is locked. */
@@ -131,7 +125,7 @@ export async function selectWebhookAccounts(
 export async function selectSubscriptions(
   sql: Sql | Tx,
   ids: readonly number[] | null,
-): Promise<SubscriptionRow[]> {
+): Promise<ActiveEndpoint[]> {
   const rows = await sql<{ id: number; world_id: number; events: Subscription[] }[]>`
     select w.id, a.world_id, w.events from webhook w join account a on a.id = w.account_id
     where w.active and w.paused_at is null ${ids === null ? sql`` : sql`and w.id = any(${arrayLiteral(ids)}::bigint[])`}`;

@@ -3,6 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
+import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import { NO_STAYS } from '../../src/devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../src/events/fleetEvent.ts';
@@ -14,6 +15,7 @@ import { KnownInside } from '../../src/ingest/geofences/geofences.ts';
 import type { LockedState } from '../../src/ingest/points.sql.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 import { validArea } from '../support/http/areas.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { IS_TORTURE } from '../support/torture.ts';
@@ -110,7 +112,8 @@ async function ingested(
       fix: fixOf(String(device), atMs, { lat, lng }),
     }));
     const turns = newTurns();
-    const ports = { memory: { areas, tenancy }, turns };
+    const memory = { fleet: new Fleet(), areas, tenancy, subscriptions: new Subscriptions() };
+    const ports = { memory, turns };
     const { evaluation, geofences } = await evaluateFixes(
       ports,
       points,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import type { NewFleetEvent } from '../../src/events/fleetEvents.sql.ts';
 import { type Queued, queueDeliveries } from '../../src/ingest/storeEvents.ts';
@@ -33,7 +34,7 @@ async function startSetup(t: TestContext): Promise<Setup> {
   tenancy.putAccount(12, OTHER_MEMBER, ORGANIZATION);
   tenancy.putAccount(13, STRANGER, null);
   const subscriptions = new Subscriptions();
-  const memory = { fleet: new Fleet(), tenancy, subscriptions };
+  const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy, subscriptions };
   return {
     database,
     memory,

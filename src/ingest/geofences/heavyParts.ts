@@ -23,8 +23,8 @@ export const HEAVY_LIMITS: HeavyLimits = { pointWorkMs: 10_000, sharedWaitMs: 10
 const RUNNING = { running: 16, runningPerKey: 1, waiting: Number.MAX_SAFE_INTEGER };
 
 export interface HeavyPorts {
-  readonly memory: Pick<IngestMemory, 'fleet' | 'areas' | 'tenancy'>;
-  readonly turns: Pick<WorkTurns<string>, 'run'>;
+  readonly memory: IngestMemory;
+  readonly turns: WorkTurns<string | number>;
 }
 
 /** A part of which some points can be committed. */

@@ -24,7 +24,7 @@ const POLL_MS = 5_000;
 const WAITING_MAX = 5_000;
 
 export interface LeftOutPorts extends BacklogPorts {
-  readonly fleet: Pick<Fleet, 'anyDevice'>;
+  readonly fleet: Fleet;
   /** Called after each chunk with what was made, by endpoint. */
   readonly onQueued: (made: ReadonlyMap<number, number>) => void;
   readonly onPaused: (webhooks: number) => void;
