@@ -228,7 +228,7 @@ async function startOf(
   const dwellMs = 1_000 * Math.max(...periods.map(({ dwellSeconds }) => dwellSeconds));
   // The first visit shows its last point before the window.
   if (dwellMs === 0 && last?.direction !== 'entry') return fromMs;
-  const [newest] = await selectLastPoints(tx, [deviceId], fromMs, NEVER_MS);
+  const [newest] = await selectLastPoints(tx, [{ deviceId, fromMs: NEVER_MS, toMs: fromMs - 1 }]);
   return newest === undefined
     ? fromMs
     : Math.min(fromMs, Math.max(newest.recordedAtMs - dwellMs, afterLastMs));

@@ -19,27 +19,24 @@ export interface LastPoint extends TimedPosition {
   readonly deviceId: number;
 }
 
-/** How many packed days that have only late points are looked behind. */
+/** How many packed days that have only late points are skipped. */
 const LOOKS_BACK = 8;
 
-/**
- * The newest evaluated point of each device before a time and not before another one; devices without such a point are
- * left out.
- */
-export async function selectLastPoints(
-  sql: Tx,
-  deviceIds: readonly number[],
-  beforeMs: number,
-  oldestMs: number,
-): Promise<LastPoint[]> {
-  if (deviceIds.length === 0 || oldestMs >= beforeMs) return [];
+/** The newest evaluated point of each range, whose devices differ. Ranges without such a point are left out. */
+export async function selectLastPoints(sql: Tx, ranges: readonly PointRange[]): Promise<LastPoint[]> {
+  let left = ranges.filter(({ fromMs, toMs }) => fromMs <= toMs);
+  if (left.length === 0) return [];
+  const latestMs = left.reduce((ms, { toMs }) => Math.max(ms, toMs), Number.NEGATIVE_INFINITY);
   const rows = await sql<{ id: number; recorded_at: Date; latitude: number; longitude: number }[]>`
     select d.id, p.recorded_at, p.latitude, p.longitude
-    from unnest(${arrayLiteral(deviceIds)}::bigint[]) d (id)
+    from unnest(
+      ${arrayLiteral(left.map((range) => range.deviceId))}::bigint[],
+      ${arrayLiteral(left.map((range) => range.fromMs))}::float8[],
+      ${arrayLiteral(left.map((range) => range.toMs))}::float8[]) d (id, since, until)
     cross join lateral (
       select recorded_at, latitude, longitude from position
-      where device_id = d.id and recorded_at < ${new Date(beforeMs)} and recorded_at >= ${new Date(oldestMs)}
-        and late is not true
+      where device_id = d.id and recorded_at >= to_timestamp(d.since / 1000) and recorded_at <= to_timestamp(d.until / 1000)
+        and recorded_at between ${new Date(earliestOf(left))} and ${new Date(latestMs)} and late is not true
       order by recorded_at desc limit 1) p`;
   const last = new Map(
     rows.map((row): [number, LastPoint] => [
@@ -47,22 +44,23 @@ export async function selectLastPoints(
       { deviceId: row.id, recordedAtMs: row.recorded_at.getTime(), lat: row.latitude, lng: row.longitude },
     ]),
   );
-  const isRange = ({ fromMs, toMs }: PointRange): boolean => fromMs <= toMs;
-  let ranges = deviceIds
-    .map((deviceId) => {
-      const fromMs = (last.get(deviceId)?.recordedAtMs ?? oldestMs - 1) + 1;
-      return { deviceId, fromMs, toMs: beforeMs - 1 };
-    })
-    .filter(isRange);
-  for (let look = 0; look < LOOKS_BACK && ranges.length > 0; look++) {
+  left = left.map((range) => ({
+    ...range,
+    fromMs: (last.get(range.deviceId)?.recordedAtMs ?? range.fromMs - 1) + 1,
+  }));
+  for (let look = 0; look < LOOKS_BACK && left.length > 0; look++) {
     const further: PointRange[] = [];
-    await unpackNewest(sql, ranges, (columns, range) => {
-      const { deviceId } = range;
-      const n = newestIn(columns, range);
-      if (n === null) further.push({ ...range, toMs: (columns.column('recordedAtMs')[0] as number) - 1 });
-      else last.set(deviceId, { deviceId, ...positionAt(columns, n) });
-    });
-    ranges = further.filter(isRange);
+    await unpackNewest(
+      sql,
+      left.filter(({ fromMs, toMs }) => fromMs <= toMs),
+      (columns, range) => {
+        const { deviceId } = range;
+        const n = newestIn(columns, range);
+        if (n === null) further.push({ ...range, toMs: (columns.column('recordedAtMs')[0] as number) - 1 });
+        else last.set(deviceId, { deviceId, ...positionAt(columns, n) });
+      },
+    );
+    left = further;
   }
   return [...last.values()];
 }
@@ -87,25 +85,10 @@ export async function selectStarts(
   oldestMs: number,
 ): Promise<Map<number, number>> {
   const starts = new Map(points.map(({ deviceId, recordedAtMs }) => [deviceId, recordedAtMs - lookBackMs]));
-  if (points.length === 0 || lookBackMs === 0) return starts;
-  const newestMs = Math.max(...starts.values());
-  const rows = await sql<{ id: number; recorded_at: Date }[]>`
-    select d.id, p.recorded_at
-    from unnest(${arrayLiteral([...starts.keys()])}::bigint[], ${arrayLiteral([...starts.values()])}::float8[]) d (id, until)
-    cross join lateral (
-      select recorded_at from position
-      where device_id = d.id and recorded_at <= to_timestamp(d.until / 1000)
-        and recorded_at between ${new Date(oldestMs)} and ${new Date(newestMs)} and late is not true
-      order by recorded_at desc limit 1) p`;
-  const found = new Map(rows.map(({ id, recorded_at }) => [id, recorded_at.getTime()]));
-  const ranges = [...starts]
-    .map(([deviceId, toMs]) => ({ deviceId, fromMs: (found.get(deviceId) ?? oldestMs - 1) + 1, toMs }))
-    .filter(({ fromMs, toMs }) => fromMs <= toMs);
-  await unpackNewest(sql, ranges, (columns, range) => {
-    const n = newestIn(columns, range);
-    if (n !== null) found.set(range.deviceId, columns.column('recordedAtMs')[n] as number);
-  });
-  for (const [deviceId, startMs] of found) starts.set(deviceId, startMs);
+  if (lookBackMs === 0) return starts;
+  const ranges = [...starts].map(([deviceId, toMs]) => ({ deviceId, fromMs: oldestMs, toMs }));
+  for (const { deviceId, recordedAtMs } of await selectLastPoints(sql, ranges))
+    starts.set(deviceId, recordedAtMs);
   for (const [deviceId, startMs] of starts) starts.set(deviceId, Math.max(startMs, oldestMs));
   return starts;
 }

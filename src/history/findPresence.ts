@@ -79,7 +79,7 @@ export class Presences {
       return hasLeft();
     };
     const budget = new ProcessorBudget(this.#workMs, isOver);
-    const search = new PresenceSearch(this.#ports, reader, place, window, limit, budget, isOver);
+    const search = new PresenceSearch(this.#ports, { reader, place, window, limit, budget, isOver });
     try {
       return await this.#running.run(reader.accountId, () => search.run());
     } catch (error) {
@@ -97,37 +97,28 @@ interface SelectedSpans {
   readonly spans: readonly PointRange[];
 }
 
+interface PresenceCall {
+  readonly reader: HistoryReader;
+  readonly place: Place;
+  readonly window: TimeWindow;
+  readonly limit: number;
+  readonly budget: ProcessorBudget;
+  /** True: nobody waits for the answer. Throws when it takes too long. */
+  readonly isOver: () => boolean;
+}
+
 /** One call. Boxes of packed points and of rows choose the times that are read. Rejects with what ends its budget. */
 class PresenceSearch {
   readonly #ports: PresencePorts;
-  readonly #reader: HistoryReader;
-  readonly #place: Place;
-  readonly #window: TimeWindow;
-  readonly #limit: number;
-  readonly #budget: ProcessorBudget;
-  /** True: nobody waits for the answer. Throws when it takes too long. */
-  readonly #isOver: () => boolean;
+  readonly #call: PresenceCall;
   #found: PresentDevice[] = [];
   #total = 0;
   #points = 0;
   #hasEnded = false;
 
-  constructor(
-    ports: PresencePorts,
-    reader: HistoryReader,
-    place: Place,
-    window: TimeWindow,
-    limit: number,
-    budget: ProcessorBudget,
-    isOver: () => boolean,
-  ) {
+  constructor(ports: PresencePorts, call: PresenceCall) {
     this.#ports = ports;
-    this.#reader = reader;
-    this.#place = place;
-    this.#window = window;
-    this.#limit = limit;
-    this.#budget = budget;
-    this.#isOver = isOver;
+    this.#call = call;
   }
 
   async run(): Promise<PresenceOutcome> {
@@ -140,31 +131,31 @@ class PresenceSearch {
       next.catch(() => undefined);
       await Promise.all(shared(selected.spans).map((spans) => this.#tally(spans, selected.byId)));
       if (this.#points > PRESENCE_POINTS_MAX) return 'too_many_points';
-      if (this.#isOver()) return 'left';
+      if (this.#call.isOver()) return 'left';
     }
   }
 
   /** The spans of the next devices; null after the last device. */
   async #select(afterImei: string): Promise<SelectedSpans | null> {
     const { reads, fleet } = this.#ports;
-    const { accountId, worldIds } = this.#reader;
+    const { accountId, worldIds } = this.#call.reader;
     const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
     const last = devices.at(-1);
     if (last === undefined) return null;
     const byId = new Map(devices.map((device) => [device.fields.id, device]));
-    const { boxes } = this.#place;
+    const { boxes } = this.#call.place;
     const ids = [...byId.keys()];
-    const spans = await selectPlaceSpans(reads(accountId), ids, boxes, this.#window, PRESENCE_GAP_MS);
+    const spans = await selectPlaceSpans(reads(accountId), ids, boxes, this.#call.window, PRESENCE_GAP_MS);
     return { lastImei: last.fields.imei, byId, spans };
   }
 
   /** Reads and counts the points of these spans, beside other spans of the same search. */
   async #tally(spans: readonly PointRange[], byId: ReadonlyMap<number, Device>): Promise<void> {
     const { reads, turns } = this.#ports;
-    const { accountId, worldIds } = this.#reader;
+    const { accountId, worldIds } = this.#call.reader;
     const read = (ranges: readonly PointRange[]) =>
       selectPoints(reads(accountId), worldIds, ranges, PLACE, MANY_RANGES);
-    let tally = new PresenceTally(this.#place);
+    let tally = new PresenceTally(this.#call.place);
     let n = 0;
     try {
       for await (const { found } of readInOrder(spans, read)) {
@@ -175,12 +166,12 @@ class PresenceSearch {
           const before = spans[n] as PointRange;
           if (span.deviceId !== before.deviceId) {
             this.#keep(before, tally, byId);
-            tally = new PresenceTally(this.#place);
+            tally = new PresenceTally(this.#call.place);
           } else if (stored.n !== n) tally.interrupt();
           n = stored.n;
-          this.#points += await turns.run(accountId, this.#budget.spend(tallyStored(tally, stored)));
+          this.#points += await turns.run(accountId, this.#call.budget.spend(tallyStored(tally, stored)));
         }
-        this.#hasEnded ||= this.#points > PRESENCE_POINTS_MAX || this.#isOver();
+        this.#hasEnded ||= this.#points > PRESENCE_POINTS_MAX || this.#call.isOver();
         if (this.#hasEnded) return;
       }
     } catch (error) {
@@ -195,11 +186,11 @@ class PresenceSearch {
     if (presence === null) return;
     this.#total++;
     const kept = this.#found.push({ device: byId.get(deviceId) as Device, ...presence });
-    if (kept > this.#limit + KEPT_BEYOND) this.#found = this.#earliest();
+    if (kept > this.#call.limit + KEPT_BEYOND) this.#found = this.#earliest();
   }
 
   #earliest(): PresentDevice[] {
-    return this.#found.sort(byFirstPoint).slice(0, this.#limit);
+    return this.#found.sort(byFirstPoint).slice(0, this.#call.limit);
   }
 }
 

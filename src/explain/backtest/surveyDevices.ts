@@ -35,7 +35,7 @@ export interface DeviceRange extends PointRange {
 export interface SurveyPorts {
   readonly sql: Sql;
   readonly fleet: Fleet;
-  readonly turns: Pick<WorkTurns<number | string>, 'run'>;
+  readonly turns: WorkTurns<number | string>;
   readonly budget: ProcessorBudget;
   readonly sizes: BacktestSizes;
   /** Throws or returns true when the work is to end. */
@@ -96,8 +96,8 @@ async function startsOf(
   { accountId, shape, fromMs, toMs, oldestMs, lookBackMs }: SurveyRequest,
   batch: readonly DeviceFields[],
 ): Promise<DeviceRange[]> {
-  const ids = batch.map(({ id }) => id);
-  const last = await selectLastPoints(sql, ids, fromMs, oldestMs);
+  const before = batch.map(({ id }) => ({ deviceId: id, fromMs: oldestMs, toMs: fromMs - 1 }));
+  const last = await selectLastPoints(sql, before);
   const inside = await turns.run(accountId, budget.spend(insideOf(last, shape)));
   const starts = await selectStarts(sql, inside, lookBackMs, oldestMs);
   return batch.map(({ id, imei }) => ({ deviceId: id, imei, fromMs: starts.get(id) ?? fromMs, toMs }));
@@ -141,7 +141,7 @@ async function countAll(
 /** Each batch is looked up when it is asked for: devices may come and go between two. */
 function* deviceBatches(
   fleet: Fleet,
-  { worldIds, imeis }: Pick<SurveyRequest, 'worldIds' | 'imeis'>,
+  { worldIds, imeis }: SurveyRequest,
 ): Generator<DeviceFields[], void, undefined> {
   if (imeis !== null) {
     for (let at = 0; at < imeis.length; at += BATCH_DEVICES) {
