@@ -1,6 +1,6 @@
 import type { Profile } from './measure/profile.ts';
 
-/** A bench: each file of bench/cases exports one as `bench`. The name of the file is the name of the case. */
+/** A bench. The files below bench/cases export them; the name of the export is the name of the case. */
 export interface BenchCase {
   /** One line that describes the case. */
   readonly about: string;

@@ -1,11 +1,9 @@
-import { findCases } from './findCases.ts';
 import { describeMachine } from './measure/machine.ts';
 import { type BenchOptions, parseOptions } from './options.ts';
 import { evaluateBudgets, readBudgets } from './report/budgets.ts';
-import { RECORDS, type RecordedCase, writeRecord } from './report/record.ts';
 import { formatMachine, formatRun, formatVerdicts } from './report/report.ts';
-import { writeResults } from './report/results.ts';
-import { runCase } from './runCase.ts';
+import { RECORDS, type RecordedCase, writeRecord, writeResults } from './report/results.ts';
+import { type CasePlace, findCases, runCase } from './runCase.ts';
 import { type BenchCluster, openCluster } from './setup/cluster.ts';
 
 // npm run bench [case…] [-- --smoke | [--seconds S] [--sizes N,…] [--profile] | --record [--profile] | --results]
@@ -50,7 +48,7 @@ async function main(): Promise<number> {
 /** Runs the cases in turn and prints each result at once. Complete: no case failed. Good: no budget was broken either. */
 async function runAll(
   options: BenchOptions,
-  cases: ReadonlyMap<string, string>,
+  cases: ReadonlyMap<string, CasePlace>,
   cluster: BenchCluster,
 ): Promise<{ measured: RecordedCase[]; isGood: boolean; isComplete: boolean }> {
   const budgets = await readBudgets();
@@ -59,10 +57,10 @@ async function runAll(
   let isGood = true;
   let isComplete = true;
   for (const name of options.cases) {
-    const path = cases.get(name);
-    if (path === undefined || interrupted.signal.aborted) break;
+    const place = cases.get(name);
+    if (place === undefined || interrupted.signal.aborted) break;
     const run = await cluster.withDatabase((databaseUrl) =>
-      runCase({ path, context: { smoke, seconds, sizes, profile, databaseUrl } }, interrupted.signal),
+      runCase({ place, context: { smoke, seconds, sizes, profile, databaseUrl } }, interrupted.signal),
     );
     if (interrupted.signal.aborted) break;
     // Budgets are for the sizes and times that cases choose themselves.

@@ -1,3 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { CaseOutcome } from './benchCase.ts';
 import { openWorker } from './worker.ts';
 import type { CaseQuestion } from './workers/caseProcess.ts';
@@ -26,4 +28,27 @@ export async function runCase(question: CaseQuestion, interrupted: AbortSignal):
     interrupted.removeEventListener('abort', end);
     await worker.close();
   }
+}
+
+const FOLDER = join(import.meta.dirname, 'cases');
+
+/** Where a case is: its file, and the name that it is exported by. */
+export interface CasePlace {
+  readonly path: string;
+  readonly exported: string;
+}
+
+/** The exported cases of the files below bench/cases by their names: `nearestRedis` and `nearestRedisCase` are nearest-redis. */
+export async function findCases(): Promise<ReadonlyMap<string, CasePlace>> {
+  const files = (await readdir(FOLDER, { recursive: true })).filter((file) => file.endsWith('.ts'));
+  const cases: [name: string, CasePlace][] = [];
+  for (const path of files.map((file) => join(FOLDER, file))) {
+    for (const [, exported = ''] of (await readFile(path, 'utf8')).matchAll(
+      /^export const (\w+): BenchCase/gm,
+    )) {
+      const name = exported.replace(/Case$/, '').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      cases.push([name, { path, exported }]);
+    }
+  }
+  return new Map(cases.sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -13,8 +13,7 @@ import { RouteCalls, readPieces } from '../../test/support/http/routeCalls.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
-import { measureAsyncCalls } from '../measure/measureAsyncCalls.ts';
-import { measureCalls } from '../measure/measureCalls.ts';
+import { measureAsyncCalls, measureCalls } from '../measure/measureCalls.ts';
 import { AttackBench } from '../neighbours/attackBench.ts';
 import type { Times } from '../neighbours/measureAttacks.ts';
 import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
@@ -41,7 +40,7 @@ const BODIES = 16;
 const FULL_AREA = 1;
 const PAGE = 200;
 
-export const bench: BenchCase = {
+export const bulk: BenchCase = {
   about:
     'batches of nearest and of areas around points, who is in an area, overlaps; in process, and beside a victim',
   run: async (context) => {

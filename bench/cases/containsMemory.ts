@@ -6,8 +6,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { measureCalls } from '../measure/measureCalls.ts';
 import { type Profile, profileCalls } from '../measure/profile.ts';
 import { fillCatalog, jaggedRing, polygonArea, smallAreas } from '../setup/areas.ts';
-import { POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../setup/containsPaths.ts';
-import { placeSource } from '../setup/places.ts';
+import { POLYGON_CENTRE, POLYGON_RADIUS_DEG, placeSource } from '../setup/places.ts';
 
 const VERTICES = [20, 200, 2_000];
 const AREAS = [1_000, 10_000, 100_000];
@@ -15,7 +14,7 @@ const SMOKE_AREAS = [100, 500];
 const QUERIES = 4_096;
 const WORLD = 1;
 
-export const bench: BenchCase = {
+export const containsMemory: BenchCase = {
   about: 'whether a polygon contains a place, and the distance to its edge, in process',
   run: async ({ smoke, seconds, sizes, profile: isProfiled, say }) => {
     const areas = sizes ?? (smoke ? SMOKE_AREAS : AREAS);

@@ -5,12 +5,12 @@ import { childEnv } from '../../test/support/childEnv.ts';
 import { askCurl, curlLines } from '../../test/support/http/demoCurls.ts';
 import { makeProjectDir, removeDataDir } from '../../test/support/postgres/cluster.ts';
 import type { BenchCase } from '../benchCase.ts';
-import { median } from '../measure/median.ts';
+import { median } from '../measure/latencies.ts';
 
 const PROJECT = join(import.meta.dirname, '..', '..');
 const ROUNDS = 3;
 
-export const bench: BenchCase = {
+export const demo: BenchCase = {
   about: 'npm run demo until the first printed command gets its answer, in an empty folder and again',
   run: async ({ smoke, say }) => {
     const first: number[] = [];

@@ -4,18 +4,15 @@ import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
+import { median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
 import { measureIngestBeside } from '../setup/ingestBesidePacking.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
-import { measurePacking, measurePages, packAll } from '../setup/packedHistory.ts';
+import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
+import { measurePacking, measurePages, packAll, storeTrack } from '../setup/packedHistory.ts';
 import { startBenchService } from '../setup/service.ts';
-import { storeTrack } from '../setup/vehicleTracks.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
 
 const DEVICES = 10_000;
 const SMOKE_DEVICES = 100;
@@ -25,11 +22,9 @@ const STEP_SECONDS = 10;
 const POINTS = (DAYS * 86_400) / STEP_SECONDS;
 const SMOKE_POINTS = 5_000;
 const ROUNDS = 5;
-const PATHS = 256;
-const PROBES_PER_SECOND = 500;
 const SMOKE_SECONDS = 0.3;
 
-export const bench: BenchCase = {
+export const history: BenchCase = {
   about:
     'the history of vehicles: packed, as a page, as a file of each format and as a summary, beside nearest calls',
   run: async (context) => {
@@ -43,9 +38,7 @@ export const bench: BenchCase = {
     const packing = await measurePacking(context, world.deviceIds.slice(1), worldIds);
     await insertHistory(sql, world.deviceIds[0] as number, points);
     const service = await startBenchService(databaseUrl);
-    const probe = openWorker<ProbeQuestion, ProbeResult>(
-      new URL('../workers/latencyProbe.ts', import.meta.url),
-    );
+    const probe = openNearestProbe(service, world.key);
     const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
     try {
       const url = `http://127.0.0.1:${service.port}`;
@@ -56,17 +49,10 @@ export const bench: BenchCase = {
       const packedPoints = await packAll(sql);
       say(`${packedPoints} of ${points} points are packed`);
       const packed = await measureReads(context, points, 'packed ', read);
-      const paths = nearestPaths(PATHS);
-      const victim = { probe, url, headers, paths };
-      const besidePacking = await measureIngestBeside(context, service.ingestPort, world.deviceIds, victim);
+      const besidePacking = await measureIngestBeside(context, service, world);
       const pages = await measurePages(context, simulatedImei(0), worldIds);
-      const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
-        await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
-        await work();
-        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
-      };
-      const alone = await probing(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
-      const beside = await probing(packed.again);
+      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
+      const beside = await probe.during(packed.again);
       return {
         kind: 'measured',
         size: `${points} points of one of ${devices} devices`,

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BenchCase, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
+import { type Latencies, median } from '../measure/latencies.ts';
 import { profile } from '../measure/profile.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
+import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { ImportOrder, ImportReply } from '../workers/importClient.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
@@ -17,11 +15,9 @@ const FEATURES = 200;
 const VERTICES = 2_000;
 const SMOKE_FEATURES = 10;
 const ROUNDS = 5;
-const PATHS = 256;
-const PROBES_PER_SECOND = 500;
 const SMOKE_SECONDS = 0.3;
 
-export const bench: BenchCase = {
+export const importCase: BenchCase = {
   about: 'the largest import of areas, and its effect on nearest calls',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
@@ -29,9 +25,7 @@ export const bench: BenchCase = {
     const features = smoke ? SMOKE_FEATURES : FEATURES;
     const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
     const service = await startBenchService(databaseUrl);
-    const probe = openWorker<ProbeQuestion, ProbeResult>(
-      new URL('../workers/latencyProbe.ts', import.meta.url),
-    );
+    const probe = openNearestProbe(service, world.key);
     const client = openWorker<ImportOrder, ImportReply>(
       new URL('../workers/importClient.ts', import.meta.url),
     );
@@ -40,32 +34,21 @@ export const bench: BenchCase = {
       const headers = { 'X-API-Key': world.key };
       const make = (times: number) => client.ask({ kind: 'make', times, features, vertices: VERTICES });
       const post = () => client.ask({ kind: 'post', url, headers });
-      const probing = async (work: () => Promise<void>): Promise<Latencies> => {
-        await probe.ask({
-          kind: 'start',
-          url,
-          headers,
-          paths: nearestPaths(PATHS),
-          perSecond: PROBES_PER_SECOND,
-        });
-        await work();
-        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
-      };
       if (!smoke) {
         await make(1);
         await post();
       }
-      const alone = await probing(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 500));
+      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 500));
       const { bytes, parseSeconds } = await make(smoke ? 1 : ROUNDS);
       let times: readonly number[] = [];
-      const meanwhile = await probing(async () => {
+      const meanwhile = await probe.during(async () => {
         times = (await post()).seconds;
       });
       const profiles = [];
       if (context.profile) {
         await make(ROUNDS);
         const work = async () => {
-          await probing(async () => void (await post()));
+          await probe.during(async () => void (await post()));
           return ROUNDS;
         };
         profiles.push(await profile('an import during nearest calls, in the serving process,', work));

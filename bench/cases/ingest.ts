@@ -2,8 +2,7 @@ import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { arrayLiteral } from '../../src/postgres/sqlText.ts';
 import type { Service } from '../../src/wiring.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
+import { Latencies, median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
 import { jaggedRing, smallAreas, storeAreas } from '../setup/areas.ts';
 import { POINTS_CENTRE, PointSource } from '../setup/pointSource.ts';
@@ -31,7 +30,7 @@ const WARMUP_BATCHES = 10;
 /** How far in the past the points begin. */
 const SPAN_MS = 6 * 3_600_000;
 
-export const bench: BenchCase = {
+export const ingest: BenchCase = {
   about: 'points over HTTP into Postgres, evaluated against areas, each answer after the commit',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;

@@ -9,7 +9,7 @@ const SMOKE_TIMES: Times = { calmMs: 60, duringMs: 60, limitMs: 1_000 };
 /** Long enough for every attack that ends by itself. */
 const LIMIT_MS = 60_000;
 
-export const bench: BenchCase = {
+export const neighbours: BenchCase = {
   about: 'the worst effect of one customer on another, within the limits of its key',
   run: async (context) => {
     const { databaseUrl, smoke, seconds } = context;

@@ -9,12 +9,11 @@ import { arrayLiteral, identifier } from '../../src/postgres/sqlText.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
+import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
 
 interface Sizes {
   readonly vehicles: number;
@@ -27,13 +26,11 @@ interface Sizes {
 const SIZES: Sizes = { vehicles: 20_000, depots: 600, days: 30, stepSeconds: 30, calls: 60 };
 const SMOKE_SIZES: Sizes = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
 const DAY_MS = 86_400_000;
-const PATHS = 256;
-const PROBES_PER_SECOND = 500;
 const RADIUS_M = 500;
 /** How far a vehicle goes from its depot. */
 const REACH_DEG = 0.2;
 
-export const bench: BenchCase = {
+export const presence: BenchCase = {
   about: 'which of many vehicles were at a place in 30 days of packed points, beside nearest calls',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
@@ -46,9 +43,7 @@ export const bench: BenchCase = {
     const firstMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - (sizes.days + 3) * DAY_MS;
     const points = await storeDays(sql, sizes, depots, world.deviceIds, firstMs, say);
     const service = await startBenchService(databaseUrl);
-    const probe = openWorker<ProbeQuestion, ProbeResult>(
-      new URL('../workers/latencyProbe.ts', import.meta.url),
-    );
+    const probe = openNearestProbe(service, world.key);
     const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
     try {
       const url = `http://127.0.0.1:${service.port}`;
@@ -67,14 +62,8 @@ export const bench: BenchCase = {
       };
       const alone = new Latencies();
       await ask(alone);
-      const paths = nearestPaths(PATHS);
-      const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
-        await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
-        await work();
-        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
-      };
-      const calm = await probing(() => sleep(smoke ? 300 : context.seconds * 200));
-      const beside = await probing(() => ask(new Latencies()));
+      const calm = await probe.during(() => sleep(smoke ? 300 : context.seconds * 200));
+      const beside = await probe.during(() => ask(new Latencies()));
       return {
         kind: 'measured',
         size: `${sizes.vehicles} vehicles with ${points} packed points of ${sizes.days} days, circles of ${RADIUS_M} m`,

@@ -12,7 +12,7 @@ const SMOKE_DEVICES = 1_000;
 /** As in the largest world. */
 const DEVICES_PER_AREA = 10;
 
-export const bench: BenchCase = {
+export const start: BenchCase = {
   about: 'start of a process until it is ready, with everything in memory',
   run: async ({ databaseUrl, sizes, smoke, profile, say }) => {
     const devices = sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);

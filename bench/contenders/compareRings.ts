@@ -3,15 +3,14 @@ import polygonClipping from 'polygon-clipping';
 import { cutRing } from '../../src/geo/antimeridianCut.ts';
 import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
 import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
-import { unwrapRing } from '../../src/geo/path.ts';
+import { type Ring, unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
+import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from '../measure/measureCalls.ts';
 import { jaggedRing } from '../setup/areas.ts';
-import { clipRing } from './clipRing.ts';
 import { FlatbushEdges, indexEdges } from './flatbushEdges.ts';
-import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from './measureAlternately.ts';
 
 const CENTRE: LatLng = { lat: 41.9, lng: 12.5 };
 const RADIUS_DEG = 0.2;
@@ -114,4 +113,40 @@ function placesAround(): Float64Array {
     const share = 1.25 * (2 * random() - 1);
     return n % 2 === 0 ? CENTRE.lat + share * RADIUS_DEG : CENTRE.lng + share * wide;
   });
+}
+
+type Position = [lng: number, lat: number];
+
+/** `intersection` of polygon-clipping or polyclip-ts. */
+type Intersect = (subject: Position[][], clip: Position[][]) => Position[][][];
+
+/**
+ * The contender of cutRing: cuts a ring at the antimeridian by intersecting it with each copy of the map that it
+ * reaches into. Parts are rings without the closing repetition. Not for a ring around a pole, whose path is open.
+ */
+export function clipRing(intersect: Intersect, { lngs, lats }: Ring): LatLng[][] {
+  const subject = [lngs.map((lng, i): Position => [lng, lats[i]!])];
+  const east = Math.max(...lngs);
+  const parts: LatLng[][] = [];
+  for (let shift = 0; shift - 180 < east; shift += 360) {
+    for (const polygon of intersect(subject, mapCopy(shift))) {
+      for (const ring of polygon) {
+        parts.push(ring.slice(0, -1).map(([lng, lat]) => ({ lat, lng: lng - shift })));
+      }
+    }
+  }
+  return parts;
+}
+
+function mapCopy(shift: number): Position[][] {
+  const [west, east] = [shift - 180, shift + 180];
+  return [
+    [
+      [west, -90],
+      [east, -90],
+      [east, 90],
+      [west, 90],
+      [west, -90],
+    ],
+  ];
 }

@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Snapshot } from '../../src/changelog/logCursor.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
@@ -5,10 +7,8 @@ import { MotionTable } from '../../src/devices/changes/slotColumns.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type FleetView, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { CaseContext } from '../benchCase.ts';
-import { collectGarbage } from '../measure/collectGarbage.ts';
+import type { CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
-import type { Part } from './part.ts';
 
 const DEVICES = 1_000_000;
 const MOVED = 10_000;
@@ -88,4 +88,19 @@ function bytesPerDevice(devices: number): number {
     throw new Error('every device has its place');
   }
   return bytes / devices;
+}
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc') as () => void;
+
+/** Frees what nothing refers to, so that the memory in use can be compared before and after. */
+export function collectGarbage(): void {
+  collect();
+}
+
+/** What one part of the case has measured. */
+export interface Part {
+  readonly size: string;
+  readonly rows: readonly Row[];
+  readonly metrics: Readonly<Record<string, number>>;
 }

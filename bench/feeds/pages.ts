@@ -6,7 +6,7 @@ import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
-import type { Part } from './part.ts';
+import type { Part } from './changes.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 1_000;

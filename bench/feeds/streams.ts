@@ -4,16 +4,15 @@ import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { CaseContext } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
+import { Latencies, median } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
-import { median } from '../measure/median.ts';
 import { seedAccount, seedKey } from '../neighbours/seeds.ts';
 import { WORLD_EMAIL } from '../setup/world.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 import type { ReadersQuestion, ReadersReply } from '../workers/streamReaders.ts';
 import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
-import type { Part } from './part.ts';
+import type { Part } from './changes.ts';
 
 const PER_KEY = 10;
 const [IDLE, BESIDE_INGEST] = [5_000, 1_000];

@@ -1,5 +1,5 @@
-import { Latencies } from './latencies.ts';
-import { median } from './median.ts';
+import type { Row } from '../benchCase.ts';
+import { Latencies, median } from './latencies.ts';
 
 const WARMUP_SHARE = 0.3;
 /** Calls between two readings of the clock. */
@@ -63,4 +63,86 @@ function callFor(
     calls += block;
   } while (performance.now() < endMs);
   return { calls, ms: performance.now() - startMs };
+}
+
+/** One way to do something. */
+interface Contender {
+  readonly what: string;
+  readonly call: (n: number) => unknown;
+  /** Calls between two readings of the clock: 1 where a call takes milliseconds. */
+  readonly block?: number;
+}
+
+/** How many short rounds, and the seconds of one measurement in all rounds together. */
+export interface Effort {
+  readonly rounds: number;
+  readonly seconds: number;
+}
+
+export interface MeasuredContender {
+  readonly row: Row;
+  readonly rounds: readonly CallTimes[];
+}
+
+/** Measures contenders in short rounds, in turn and in alternating order, so that other work affects all of them. */
+export function measureAlternately(
+  contenders: readonly Contender[],
+  { rounds, seconds }: Effort,
+): MeasuredContender[] {
+  const times = contenders.map((): CallTimes[] => []);
+  for (let round = 0; round < rounds; round++) {
+    const order = [...contenders.keys()];
+    if (round % 2 === 1) order.reverse();
+    for (const n of order) {
+      const { call, block } = contenders[n]!;
+      times[n]!.push(measureCalls(seconds / rounds, call, block));
+    }
+  }
+  return contenders.map(({ what }, n) => {
+    const row = { what, unit: 'calls', ...medianTimes(times[n]!) };
+    return { row, rounds: times[n]! };
+  });
+}
+
+/** How many times the processor time of `ours` a contender takes: the median of the rounds. */
+export function ratioTo(ours: MeasuredContender, other: MeasuredContender): number {
+  return median(ours.rounds.map(({ cpuUs }, round) => other.rounds[round]!.cpuUs / cpuUs));
+}
+
+/**
+ * Calls an asynchronous function for about `seconds`, first to warm up, with `parallel` calls always under way.
+ * Processor time is that of this process.
+ */
+export async function measureAsyncCalls(
+  seconds: number,
+  parallel: number,
+  call: (n: number) => Promise<unknown>,
+): Promise<CallTimes> {
+  await callInParallel(seconds * WARMUP_SHARE, parallel, call, new Latencies());
+  const latencies = new Latencies();
+  const before = process.cpuUsage();
+  const startMs = performance.now();
+  const calls = await callInParallel(seconds * (1 - WARMUP_SHARE), parallel, call, latencies);
+  const ms = performance.now() - startMs;
+  const { user, system } = process.cpuUsage(before);
+  return { perSecond: (calls * 1_000) / ms, cpuUs: (user + system) / calls, ...latencies.percentiles() };
+}
+
+async function callInParallel(
+  seconds: number,
+  parallel: number,
+  call: (n: number) => Promise<unknown>,
+  latencies: Latencies,
+): Promise<number> {
+  const endMs = performance.now() + seconds * 1_000;
+  let calls = 0;
+  const callInTurn = async () => {
+    do {
+      const startMs = performance.now();
+      await call(calls++);
+      latencies.add(performance.now() - startMs);
+    } while (performance.now() < endMs);
+  };
+  await Promise.all(Array.from({ length: parallel }, callInTurn));
+  return calls;
 }

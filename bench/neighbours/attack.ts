@@ -1,4 +1,7 @@
 import type { Sql } from '../../src/postgres/sql.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import { type PlaceSql, seedDevices } from './seeds.ts';
 
 /**
  * The worst that one caller can do to others within its limits. attacks.ts lists them all. Each attack has its own
@@ -87,16 +90,50 @@ export function headersOf({ key, address }: AttackAccount): Record<string, strin
   return { 'X-API-Key': key, 'X-Forwarded-For': address };
 }
 
+const JSON_BODY = { 'Content-Type': 'application/json' };
+
+/** A GET of the first account. */
+export function get(attacker: Attacker, path: string, manner?: 'unread'): Promise<number | null> {
+  const headers = headersOf(accountOf(attacker));
+  return attacker.call({ url: attacker.apiUrl + path, headers, ...(manner !== undefined && { manner }) });
+}
+
+/** A POST of JSON of the first account. */
+export function postJson(attacker: Attacker, path: string, body: string): Promise<number | null> {
+  const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
+  return attacker.call({ url: attacker.apiUrl + path, method: 'POST', headers, body });
+}
+
+/** Points to the ingest port, in the form of /positions. */
+export function sendPoints(attacker: Attacker, points: readonly object[]): Promise<number | null> {
+  return attacker.call({
+    url: `${attacker.ingestUrl}/positions`,
+    method: 'POST',
+    headers: { ...JSON_BODY, 'X-Ingest-Token': attacker.token },
+    body: JSON.stringify(points),
+  });
+}
+
+/** The field `data` of an answer that the attack needs to go on; it is not counted. */
+export async function fetchData<T>(attacker: Attacker, path: string, body?: object): Promise<T> {
+  const response = await fetch(attacker.apiUrl + path, {
+    headers: { ...headersOf(accountOf(attacker)), ...JSON_BODY },
+    ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  const { data } = (await response.json()) as { data?: T };
+  if (data === undefined) throw new Error(`${path} of the attack was answered with ${response.status}`);
+  return data;
+}
+
 /** Creates an area of the first account; its id. */
 export async function makeArea(attacker: Attacker, area: object): Promise<number> {
-  const made = await fetch(`${attacker.apiUrl}/api/v3/areas`, {
-    method: 'POST',
-    headers: { ...headersOf(accountOf(attacker)), 'Content-Type': 'application/json' },
-    body: JSON.stringify(area),
-  });
-  const { data } = (await made.json()) as { data?: { id: number } };
-  if (data === undefined) throw new Error(`the area of the attack was answered with ${made.status}`);
-  return data.id;
+  return (await fetchData<{ id: number }>(attacker, '/api/v3/areas', area)).id;
+}
+
+/** Gives the first account devices with the IMEIs of the attack. */
+export function seedOwnDevices(seeding: AttackSeeding, count: number, place: PlaceSql): Promise<void> {
+  const { sql, firstImei } = seeding;
+  return seedDevices(sql, accountOf(seeding).worldId, { firstImei, count, place });
 }
 
 /** Starts `times` calls of `work` at once and waits for all. */
@@ -115,4 +152,38 @@ export async function inTurn(
   await atOnce(Math.min(times, parallel), async () => {
     while (next < times && !stopped.aborted) await work(next++);
   });
+}
+
+/** A pod as it is deployed: behind a proxy, with its limits on. */
+export interface AttackedPod {
+  readonly worker: Worker<PodQuestion, PodReply>;
+  readonly apiUrl: string;
+  readonly ingestUrl: string;
+  readonly databaseUrl: string;
+}
+
+const VARIABLES = {
+  TRUST_PROXY: '127.0.0.0/8',
+  RATE_LIMIT_KEY_MINUTE: '120',
+  RATE_LIMIT_KEY_HOUR: '1000',
+  RATE_LIMIT_IP_MINUTE: '120',
+};
+
+export async function startAttackedPod(databaseUrl: string): Promise<AttackedPod> {
+  const worker = openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url));
+  try {
+    const start = { kind: 'start', databaseUrl, redisUrl: null, variables: VARIABLES } as const;
+    const { port, ingestPort } = await worker.ask(start);
+    const [apiUrl, ingestUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${ingestPort}`];
+    return { worker, apiUrl, ingestUrl, databaseUrl };
+  } catch (error) {
+    await worker.close();
+    throw error;
+  }
+}
+
+/** Kills it, since a clean stop would first finish what the attack left behind. */
+export async function endAttackedPod({ worker }: AttackedPod): Promise<void> {
+  worker.process.kill('SIGKILL');
+  await worker.close();
 }

@@ -3,8 +3,7 @@ import { databaseUrl as databaseNamed } from '../../test/support/postgres/cluste
 import { openWorker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
-import type { Attack, Scale } from './attack.ts';
-import { endAttackedPod, startAttackedPod } from './attackedPod.ts';
+import { type Attack, endAttackedPod, type Scale, startAttackedPod } from './attack.ts';
 import { type AttackResult, type Callers, measureAttacks, type Times } from './measureAttacks.ts';
 import { seedAttack, seedVictim, trustReceivers, type Victim } from './victim.ts';
 

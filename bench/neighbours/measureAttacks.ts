@@ -1,12 +1,12 @@
+import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { INGEST_TOKEN } from '../setup/service.ts';
 import type { Worker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
-import type { Attack, AttackSetup } from './attack.ts';
-import type { AttackedPod } from './attackedPod.ts';
-import { DiskProbe } from './diskProbe.ts';
-import { PodMemory } from './podMemory.ts';
+import type { Attack, AttackedPod, AttackSetup } from './attack.ts';
 import { extraOf, type Victim } from './victim.ts';
 
 /** What the victim measured before and during one or more attacks, and the largest memory of the pod in MB. */
@@ -87,5 +87,100 @@ export async function measureAttacks(
   } finally {
     memory.stop();
     await disk.stop();
+  }
+}
+
+const EVERY_MS = 50;
+/** Of Postgres. */
+const PAGE_BYTES = 8_192;
+
+/** Writes a page again and again to the disk on which the Postgres of the bench lies: what a commit waits for anyway. */
+class DiskProbe {
+  readonly #stop = new AbortController();
+  readonly #written: Promise<void>;
+  #worstMs = 0;
+
+  constructor() {
+    this.#written = this.#write();
+  }
+
+  /** The longest write since the last call, in milliseconds. */
+  take(): number {
+    const worstMs = this.#worstMs;
+    this.#worstMs = 0;
+    return worstMs;
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#written;
+  }
+
+  async #write(): Promise<void> {
+    const folder = await mkdtemp(join(tmpdir(), 'fleet-disk-'));
+    const file = await open(join(folder, 'page'), 'w');
+    const page = Buffer.alloc(PAGE_BYTES);
+    try {
+      while (!this.#stop.signal.aborted) {
+        const startMs = performance.now();
+        await file.write(page, 0, PAGE_BYTES, 0);
+        await file.datasync();
+        this.#worstMs = Math.max(this.#worstMs, performance.now() - startMs);
+        await sleep(EVERY_MS);
+      }
+    } finally {
+      await file.close();
+      await rm(folder, { recursive: true });
+    }
+  }
+}
+
+const MEMORY_EVERY_MS = 50;
+
+/** Samples the resident memory of a process and its descendants, in MB. */
+class PodMemory {
+  readonly #pid: number;
+  readonly #stop = new AbortController();
+  #largestMb = 0;
+
+  constructor(pid: number) {
+    this.#pid = pid;
+    void this.#watch();
+  }
+
+  /** The largest value since the last call. */
+  async take(): Promise<number> {
+    const largestMb = Math.max(this.#largestMb, await residentMb(this.#pid));
+    this.#largestMb = 0;
+    return largestMb;
+  }
+
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      this.#largestMb = Math.max(this.#largestMb, await residentMb(this.#pid));
+      await sleep(MEMORY_EVERY_MS);
+    }
+  }
+}
+
+/** Of a process and its descendants, from /proc. 0 where there is no /proc. */
+async function residentMb(pid: number): Promise<number> {
+  const status = await textOf(`/proc/${pid}/status`);
+  const own = Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) / 1_024;
+  const children = (await textOf(`/proc/${pid}/task/${pid}/children`)).split(' ').filter(Boolean);
+  const theirs = await Promise.all(children.map((child) => residentMb(Number(child))));
+  return theirs.reduce((sum, mb) => sum + mb, own);
+}
+
+/** Empty when the process has ended, or the system has no /proc. */
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch {
+    return '';
   }
 }

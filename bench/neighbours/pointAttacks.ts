@@ -7,11 +7,22 @@ import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { trackArea } from '../setup/areas.ts';
-import { type Attack, type Attacker, accountOf, atOnce, inTurn, sized } from './attack.ts';
-import { seedAreas, seedCopies, seedDevices, seedWebhooks } from './seeds.ts';
+import {
+  type Attack,
+  type Attacker,
+  type AttackSeeding,
+  accountOf,
+  atOnce,
+  inTurn,
+  seedOwnDevices,
+  sendPoints,
+  sized,
+} from './attack.ts';
+import { seedAreas, seedCopies, seedWebhooks } from './seeds.ts';
 
 const PLACE = { lat: 45.5, lng: 10.5 };
 const PLACE_SQL = { lat: '45.5', lng: '10.5' };
+const NOWHERE_SQL = { lat: '0', lng: '0' };
 /** Near the equator, see dearTrack. */
 const DEAR_PLACE = { lat: 0.001, lng: 12.5 };
 /** How long another transaction locks the row of a device. */
@@ -27,16 +38,8 @@ export const POINT_ATTACKS: readonly Attack[] = [
   {
     name: 'one point into many areas with many endpoints',
     accounts: 1,
-    seed: async (seeding) => {
-      const { sql, firstImei, receiverUrl } = seeding;
-      const { accountId, worldId } = accountOf(seeding);
-      const shape = { vertices: 20, centre: PLACE, radiusDeg: 0.1 };
-      // As many endpoints as an account may have, and a fiftieth of its areas.
-      await seedAreas(sql, { accountId, worldId }, { ...shape, count: sized(seeding, 20, 2_000) });
-      const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
-      await seedWebhooks(sql, accountId, urls);
-      await seedDevices(sql, worldId, { firstImei, count: 1, place: { lat: '0', lng: '0' } });
-    },
+    // As many endpoints as an account may have, and a fiftieth of its areas.
+    seed: (seeding) => seedAreasAndEndpoints(seeding, 2_000),
     run: async (attacker) => {
       await sendPoint(attacker, 0);
     },
@@ -45,40 +48,23 @@ export const POINT_ATTACKS: readonly Attack[] = [
     name: 'points into many areas until the endpoints are paused',
     accounts: 1,
     seed: async (seeding) => {
-      const { sql, firstImei, receiverUrl } = seeding;
-      const { accountId, worldId } = accountOf(seeding);
-      const shape = { vertices: 20, centre: PLACE, radiusDeg: 0.1 };
-      await seedAreas(sql, { accountId, worldId }, { ...shape, count: sized(seeding, 20, 500) });
-      const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
-      await seedWebhooks(sql, accountId, urls);
-      await seedDevices(sql, worldId, { firstImei, count: 1, place: { lat: '0', lng: '0' } });
+      const { sql } = seeding;
+      await seedAreasAndEndpoints(seeding, 500);
       // The first point makes more deliveries than may wait.
       await sql`
         insert into plan (name, history_days, max_waiting_deliveries) values ('few deliveries', 180, 20000)
         on conflict do nothing`;
-      await sql`update account set plan = 'few deliveries' where id = ${accountId}`;
+      await sql`update account set plan = 'few deliveries' where id = ${accountOf(seeding).accountId}`;
     },
     run: (attacker) =>
       inTurn(attacker, sized(attacker, 4, 20), 1, (n) =>
-        sendPoints(attacker, [
-          {
-            imei: String(attacker.firstImei),
-            recorded_at: Date.now(),
-            latitude: PLACE.lat + (n % 2),
-            longitude: PLACE.lng,
-          },
-        ]),
+        sendPoints(attacker, [{ ...pointOf(attacker), latitude: PLACE.lat + (n % 2) }]),
       ),
   },
   {
     name: 'more points of a device than may be stored',
     accounts: 1,
-    seed: (seeding) =>
-      seedDevices(seeding.sql, accountOf(seeding).worldId, {
-        firstImei: seeding.firstImei,
-        count: 1,
-        place: PLACE_SQL,
-      }),
+    seed: (seeding) => seedOwnDevices(seeding, 1, PLACE_SQL),
     run: async (attacker) => {
       const startMs = Date.now() - HOURS_OF_POINTS_MS;
       const size = sized(attacker, 100, POINTS_OF_A_BATCH);
@@ -87,10 +73,8 @@ export const POINT_ATTACKS: readonly Attack[] = [
         sendPoints(
           attacker,
           Array.from({ length: size }, (_, n) => ({
-            imei: String(attacker.firstImei),
+            ...pointOf(attacker),
             recorded_at: startMs + 100 * (batch * size + n),
-            latitude: PLACE.lat,
-            longitude: PLACE.lng,
           })),
         ),
       );
@@ -100,13 +84,10 @@ export const POINT_ATTACKS: readonly Attack[] = [
     name: 'points among areas that take long',
     accounts: 1,
     seed: async (seeding) => {
-      const { sql, firstImei } = seeding;
-      const owner = accountOf(seeding);
       const { points, buffer_m: bufferM, name } = dearTrack(DEAR_PLACE);
       const definition = trackArea(name, points, bufferM);
-      await seedCopies(sql, owner, definition, sized(seeding, 5, 200, 1_000));
-      const place = { lat: '0', lng: '0' };
-      await seedDevices(sql, owner.worldId, { firstImei, count: 2, place });
+      await seedCopies(seeding.sql, accountOf(seeding), definition, sized(seeding, 5, 200, 1_000));
+      await seedOwnDevices(seeding, 2, NOWHERE_SQL);
     },
     run: async (attacker) => {
       const startMs = Date.now();
@@ -126,14 +107,13 @@ export const POINT_ATTACKS: readonly Attack[] = [
     accounts: 1,
     stays: true,
     seed: async (seeding) => {
-      const { sql, firstImei } = seeding;
-      const { accountId, worldId } = accountOf(seeding);
+      const { sql } = seeding;
+      const owner = accountOf(seeding);
       const shape = { vertices: 8, centre: PLACE, radiusDeg: 0.1 };
-      await seedAreas(sql, { accountId, worldId }, { ...shape, count: sized(seeding, 20, 5_000, 20_000) });
+      await seedAreas(sql, owner, { ...shape, count: sized(seeding, 20, 5_000, 20_000) });
       // Without events: only the stays are held.
-      await sql`update area set dwell_seconds = 86400 where account_id = ${accountId}`;
-      const count = sized(seeding, 5, FLEET_DEVICES);
-      await seedDevices(sql, worldId, { firstImei, count, place: { lat: '0', lng: '0' } });
+      await sql`update area set dwell_seconds = 86400 where account_id = ${owner.accountId}`;
+      await seedOwnDevices(seeding, sized(seeding, 5, FLEET_DEVICES), NOWHERE_SQL);
     },
     // Every device comes into every area, so the account reaches its quota of stays.
     run: (attacker) =>
@@ -156,23 +136,13 @@ export const POINT_ATTACKS: readonly Attack[] = [
   {
     name: 'moves of a long absence',
     accounts: 1,
-    seed: (seeding) =>
-      seedDevices(seeding.sql, accountOf(seeding).worldId, {
-        firstImei: seeding.firstImei,
-        count: DEVICES_OF_A_BATCH,
-        place: PLACE_SQL,
-      }),
+    seed: (seeding) => seedOwnDevices(seeding, DEVICES_OF_A_BATCH, PLACE_SQL),
     run: (attacker) => withSql(attacker, (sql) => recordOften(sql, attacker, sized(attacker, 2, 200))),
   },
   {
     name: 'a device whose row is locked',
     accounts: 1,
-    seed: (seeding) =>
-      seedDevices(seeding.sql, accountOf(seeding).worldId, {
-        firstImei: seeding.firstImei,
-        count: 1,
-        place: PLACE_SQL,
-      }),
+    seed: (seeding) => seedOwnDevices(seeding, 1, PLACE_SQL),
     run: (attacker) =>
       withSql(attacker, async (sql) => {
         await sql.begin(async (tx) => {
@@ -187,23 +157,26 @@ export const POINT_ATTACKS: readonly Attack[] = [
   },
 ];
 
+const pointOf = ({ firstImei }: Attacker, device = 0) => ({
+  imei: String(firstImei + device),
+  recorded_at: Date.now(),
+  latitude: PLACE.lat,
+  longitude: PLACE.lng,
+});
+
 function sendPoint(attacker: Attacker, laterMs: number, device = 0): Promise<number | null> {
-  const point = {
-    imei: String(attacker.firstImei + device),
-    recorded_at: Date.now() + laterMs,
-    latitude: PLACE.lat,
-    longitude: PLACE.lng,
-  };
-  return sendPoints(attacker, [point]);
+  return sendPoints(attacker, [{ ...pointOf(attacker, device), recorded_at: Date.now() + laterMs }]);
 }
 
-function sendPoints(attacker: Attacker, points: readonly object[]): Promise<number | null> {
-  return attacker.call({
-    url: `${attacker.ingestUrl}/positions`,
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': attacker.token },
-    body: JSON.stringify(points),
-  });
+/** One device, and so many areas around PLACE with as many endpoints as an account may have, which never answer. */
+async function seedAreasAndEndpoints(seeding: AttackSeeding, areas: number): Promise<void> {
+  const { sql, receiverUrl } = seeding;
+  const owner = accountOf(seeding);
+  const shape = { vertices: 20, centre: PLACE, radiusDeg: 0.1 };
+  await seedAreas(sql, owner, { ...shape, count: sized(seeding, 20, areas) });
+  const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
+  await seedWebhooks(sql, owner.accountId, urls);
+  await seedOwnDevices(seeding, 1, NOWHERE_SQL);
 }
 
 /** Writes to the change log what another pod writes for this many full batches. This pod reads them all at once. */

@@ -10,14 +10,18 @@ import {
   type AttackSetup,
   accountOf,
   atOnce,
+  endAttackedPod,
+  get,
   headersOf,
   inTurn,
   makeArea,
+  postJson,
+  seedOwnDevices,
   sized,
+  startAttackedPod,
 } from './attack.ts';
-import { endAttackedPod, startAttackedPod } from './attackedPod.ts';
-import { featureText } from './featureTexts.ts';
-import { seedAreas, seedCopies, seedDevices } from './seeds.ts';
+import { seedAreas, seedCopies } from './seeds.ts';
+import { featureText } from './sharedAttacks.ts';
 
 /** As many devices and areas as a batch may ask for, of many points in few places. */
 export const LARGEST_BATCHES: Attack = {
@@ -28,12 +32,10 @@ export const LARGEST_BATCHES: Attack = {
 };
 
 async function seedBatches(seeding: AttackSeeding): Promise<void> {
-  const { sql, firstImei } = seeding;
-  const count = sized(seeding, 500, 50_000);
   const place = { lat: 'n * 0.00001 + 20', lng: 'mod(n, 300) * 0.0001 + 30' };
-  await seedDevices(sql, accountOf(seeding).worldId, { firstImei, count, place });
+  await seedOwnDevices(seeding, sized(seeding, 500, 50_000), place);
   const areas = { vertices: 20, centre: { lat: 20.25, lng: 30.01 }, radiusDeg: 0.3 };
-  await seedAreas(sql, accountOf(seeding), { ...areas, count: sized(seeding, 20, 300) });
+  await seedAreas(seeding.sql, accountOf(seeding), { ...areas, count: sized(seeding, 20, 300) });
 }
 
 async function sendBatches(attacker: Attacker): Promise<void> {
@@ -52,8 +54,7 @@ async function sendBatches(attacker: Attacker): Promise<void> {
   ] as const;
   await inTurn(attacker, sized(attacker, 8, 110), 8, (n) => {
     const [path, body] = batches[n % batches.length] ?? batches[0];
-    const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
-    return attacker.call({ url: attacker.apiUrl + path, method: 'POST', headers, body });
+    return postJson(attacker, path, body);
   });
 }
 
@@ -117,11 +118,9 @@ function containingBatches(
     seed: (seeding) => seedCopies(seeding.sql, accountOf(seeding), definition, sized(seeding, 20, areas)),
     run: async (attacker) => {
       const points = Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => pointOf(n));
-      const url = `${attacker.apiUrl}/api/v3/areas/containing/batch`;
-      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
       const body = JSON.stringify({ points });
       await inTurn(attacker, sized(attacker, 4, 20), 4, () =>
-        attacker.call({ url, method: 'POST', headers, body }),
+        postJson(attacker, '/api/v3/areas/containing/batch', body),
       );
     },
   };
@@ -200,12 +199,7 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
   {
     name: 'devices on one spot',
     accounts: 1,
-    seed: (seeding) =>
-      seedDevices(seeding.sql, accountOf(seeding).worldId, {
-        firstImei: seeding.firstImei,
-        count: sized(seeding, 500, 100_000),
-        place: { lat: '48.5', lng: '9.5' },
-      }),
+    seed: (seeding) => seedOwnDevices(seeding, sized(seeding, 500, 100_000), { lat: '48.5', lng: '9.5' }),
     run: async (attacker) => {
       const places = ['lat=48.5&lng=9.5', 'lat=48.6&lng=9.5', 'lat=-20&lng=100', 'lat=-48.5&lng=-170.5'];
       await inTurn(attacker, sized(attacker, 8, 110), 8, (n) =>
@@ -216,12 +210,10 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
   {
     name: 'devices on the equator',
     accounts: 1,
-    seed: (seeding) =>
-      seedDevices(seeding.sql, accountOf(seeding).worldId, {
-        firstImei: seeding.firstImei,
-        count: sized(seeding, 500, 50_000),
-        place: { lat: '0', lng: `n * ${360 / sized(seeding, 500, 50_000)} - 180` },
-      }),
+    seed: (seeding) => {
+      const count = sized(seeding, 500, 50_000);
+      return seedOwnDevices(seeding, count, { lat: '0', lng: `n * ${360 / count} - 180` });
+    },
     run: (attacker) =>
       inTurn(attacker, sized(attacker, 8, 110), 8, (n) =>
         get(attacker, `/api/v3/devices/nearest?limit=50&lat=${n % 2 === 0 ? 90 : -90}&lng=${n}`),
@@ -244,15 +236,9 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
     name: 'overlaps that take long',
     accounts: 1,
     run: async (attacker) => {
-      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
       const ids: number[] = [];
-      for (const area of slowOverlaps(attacker)) {
-        const call = { method: 'POST', headers, body: JSON.stringify({ name: 'Slow', ...area }) };
-        const made = await fetch(`${attacker.apiUrl}/api/v3/areas`, call);
-        const { data } = (await made.json()) as { data?: { id: number } };
-        if (data === undefined) throw new Error(`an area of the attack was answered with ${made.status}`);
-        ids.push(data.id);
-      }
+      for (const area of slowOverlaps(attacker))
+        ids.push(await makeArea(attacker, { name: 'Slow', ...area }));
       await inTurn(attacker, sized(attacker, 8, 100), 8, (n) =>
         get(attacker, `/api/v3/areas/${ids[n % ids.length]}/overlaps`),
       );
@@ -306,14 +292,6 @@ const MAX_BATCH_BYTES = 16 * 1024 * 1024 - 1024;
 const LARGE = { vertices: 2_000, centre: { lat: 47, lng: 8 }, radiusDeg: 0.2 };
 
 const emptyObjects = (count: number): string => `{"x":[${'{},'.repeat(count - 1)}{}]}`;
-
-function get(attacker: Attacker, path: string, manner?: 'unread'): Promise<number | null> {
-  return attacker.call({
-    url: attacker.apiUrl + path,
-    headers: headersOf(accountOf(attacker)),
-    ...(manner === undefined ? {} : { manner }),
-  });
-}
 
 function feed(
   attacker: Attacker,

@@ -3,8 +3,20 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { newKey } from '../../src/access/credentials.ts';
 import { OFFSET_MAX } from '../../src/http/parameters.ts';
-import { type Attack, type Attacker, accountOf, atOnce, headersOf, inTurn, sized } from './attack.ts';
-import { featureText, multiPointText } from './featureTexts.ts';
+import { jaggedRing } from '../setup/areas.ts';
+import {
+  type Attack,
+  type Attacker,
+  accountOf,
+  atOnce,
+  fetchData,
+  get,
+  headersOf,
+  inTurn,
+  seedOwnDevices,
+  sendPoints,
+  sized,
+} from './attack.ts';
 import { seedDeliveries, seedDevices, seedEvents, seedWebhooks } from './seeds.ts';
 
 const BEYOND = Number.MAX_SAFE_INTEGER;
@@ -25,10 +37,9 @@ export const SHARED_ATTACKS: readonly Attack[] = [
       name,
       accounts: 1,
       seed: async (seeding) => {
+        await seedOwnDevices(seeding, 1, { lat: '46', lng: '11' });
         const { sql, firstImei } = seeding;
-        const { worldId } = accountOf(seeding);
-        await seedDevices(sql, worldId, { firstImei, count: 1, place: { lat: '46', lng: '11' } });
-        await seedEvents(sql, worldId, firstImei, sized(seeding, 500, 200_000, 1_000_000));
+        await seedEvents(sql, accountOf(seeding).worldId, firstImei, sized(seeding, 500, 200_000, 1_000_000));
       },
       run: (attacker) => twice(attacker, (_, n) => get(attacker, `/api/v3/events?${query}&n=${n}`)),
     }),
@@ -191,10 +202,6 @@ async function twice(
   }
 }
 
-function get(attacker: Attacker, path: string): Promise<number | null> {
-  return attacker.call({ url: attacker.apiUrl + path, headers: headersOf(accountOf(attacker)) });
-}
-
 function importAreas(
   attacker: Attacker,
   body: string | Buffer,
@@ -218,11 +225,8 @@ async function seedOldDeliveries(seeding: Parameters<NonNullable<Attack['seed']>
 
 /** The id of the only endpoint of the first account. */
 async function webhookOf(attacker: Attacker): Promise<number> {
-  const response = await fetch(`${attacker.apiUrl}/api/webhooks`, {
-    headers: headersOf(accountOf(attacker)),
-  });
-  const { data } = (await response.json()) as { data: { id: number }[] };
-  return data[0]?.id ?? 0;
+  const [webhook] = await fetchData<{ id: number }[]>(attacker, '/api/webhooks');
+  return webhook?.id ?? 0;
 }
 
 /** Makes an event for the only device of each account. */
@@ -234,10 +238,32 @@ async function sendTags(attacker: Attacker, n: number): Promise<void> {
     longitude: 11,
     rfid: `tag ${n}`,
   }));
-  await attacker.call({
-    url: `${attacker.ingestUrl}/positions`,
-    method: 'POST',
-    headers: { ...JSON_BODY, 'X-Ingest-Token': attacker.token },
-    body: JSON.stringify(points),
-  });
+  await sendPoints(attacker, points);
+}
+
+/** A polygon as GeoJSON text. With an external id, an import locks the external ids of the account. */
+export function featureText(externalId: string | null, vertices: number): string {
+  const properties = { name: 'Imported', ...(externalId === null ? {} : { external_id: externalId }) };
+  return `{"type":"Feature","properties":${JSON.stringify(properties)},"geometry":${polygonText(vertices)}}`;
+}
+
+/** A feature that becomes `parts` areas. */
+function multiPointText(parts: number): string {
+  const coordinates = Array.from({ length: parts }, (_, n) => `[${(n / 100).toFixed(2)},7]`);
+  return `{"type":"Feature","properties":{"name":"P"},"geometry":{"type":"MultiPoint","coordinates":[${coordinates.join(',')}]}}`;
+}
+
+const texts = new Map<number, string>();
+
+/** Cached: writing 2 000 numbers for each of 200 features would cost the attacker too much time. */
+function polygonText(vertices: number): string {
+  const known = texts.get(vertices);
+  if (known !== undefined) return known;
+  const ring = jaggedRing(vertices, { lat: 46, lng: 11 }, 0.2, 3);
+  const positions = [...ring, ...ring.slice(0, 1)].map(
+    ({ lat, lng }) => `[${lng.toFixed(7)},${lat.toFixed(7)}]`,
+  );
+  const text = `{"type":"Polygon","coordinates":[[${positions.join(',')}]]}`;
+  texts.set(vertices, text);
+  return text;
 }

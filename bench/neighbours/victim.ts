@@ -6,7 +6,7 @@ import { DAY_MS } from '../../src/lib/durations.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { hashPassword } from '../../src/tenants/credentials.ts';
-import { nearestPaths } from '../setup/nearestCase.ts';
+import { nearestPaths } from '../setup/places.ts';
 import type { VictimCall } from '../workers/neighbourVictim.ts';
 import type { Attack, AttackAccount, AttackSetup, Scale } from './attack.ts';
 import { ATTACKS } from './attacks.ts';

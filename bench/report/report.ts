@@ -3,8 +3,6 @@ import type { Machine } from '../measure/machine.ts';
 import type { Profile } from '../measure/profile.ts';
 import type { CaseRun } from '../runCase.ts';
 import type { Verdict } from './budgets.ts';
-import { formatTable } from './table.ts';
-import { formatCount, formatDuration, formatNumber, formatPercent } from './units.ts';
 
 /** How a value of a row is shown, by the title of its column. */
 export const COLUMNS = {
@@ -86,4 +84,45 @@ export function formatVerdicts(verdicts: readonly Verdict[]): string {
       return `- ${isKept ? 'kept' : 'BROKEN'}: ${metric} ${measured} (${limit}${goal})`;
     })
     .join('\n');
+}
+
+/**
+ * A table as Markdown, which is also readable on a terminal. The first `left` columns are aligned left, the others
+ * right.
+ */
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[], left = 1): string {
+  const widths = head.map((title, column) =>
+    Math.max(3, title.length, ...rows.map((cells) => cells[column]?.length ?? 0)),
+  );
+  const pad = (text: string, column: number) => {
+    const width = widths[column] ?? 0;
+    return column < left ? text.padEnd(width) : text.padStart(width);
+  };
+  const line = (cells: readonly string[]) => `| ${head.map((_, n) => pad(cells[n] ?? '', n)).join(' | ')} |`;
+  const rule = widths.map((width, n) => (n < left ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
+  return [line(head), line(rule), ...rows.map(line)].join('\n');
+}
+
+// Numbers of measurements as text, with three significant digits.
+
+export function formatNumber(value: number): string {
+  return value >= 100 ? formatCount(value) : value.toPrecision(3);
+}
+
+/** A whole number in groups of three digits. */
+export function formatCount(value: number): string {
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, ' ');
+}
+
+/** Milliseconds with the unit that fits. Empty when there is none. */
+function formatDuration(ms: number | undefined): string {
+  if (ms === undefined || Number.isNaN(ms)) return '';
+  if (ms < 1) return `${formatNumber(ms * 1_000)} µs`;
+  return ms < 1_000 ? `${formatNumber(ms)} ms` : `${formatNumber(ms / 1_000)} s`;
+}
+
+function formatPercent(share: number | undefined): string {
+  return share === undefined ? '-' : `${Math.round(share * 100)} %`;
 }

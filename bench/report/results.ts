@@ -1,12 +1,8 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import type { Row } from '../benchCase.ts';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import type { CaseOutcome, Curve, Row } from '../benchCase.ts';
+import type { Machine } from '../measure/machine.ts';
 import { type Budgets, evaluateBudgets, readBudgets, type Verdict } from './budgets.ts';
-import { plot } from './plot.ts';
-import { type BenchRecord, RECORDS, type RecordedCase, readRecords } from './record.ts';
-import { COLUMNS, formatMetrics } from './report.ts';
-import { fillSummary, SUMMARY } from './summary.ts';
-import { formatTable } from './table.ts';
-import { formatNumber } from './units.ts';
+import { COLUMNS, formatCount, formatMetrics, formatNumber, formatTable } from './report.ts';
 
 const RESULTS = new URL('../RESULTS.md', import.meta.url);
 const GROWTH = new URL('../growth.svg', import.meta.url);
@@ -181,4 +177,203 @@ export function growthPlot(newest: readonly NewestCase[]): string {
 
 function dateOf({ takenAt }: BenchRecord): string {
   return takenAt.slice(0, 10);
+}
+
+const WIDTH = 760;
+const HEIGHT = 420;
+const MARGIN = { left: 64, right: 24, top: 40, bottom: 116 };
+const COLORS = ['#2563eb', '#dc2626', '#059669', '#d97706', '#7c3aed', '#0891b2'];
+const LEGEND_LINE = 18;
+const TITLE = 'Processor time of one call by the number of devices or areas';
+
+/**
+ * The curves as an SVG image, both axes logarithmic: what grows with the logarithm of its size looks flat, what grows
+ * with the size itself rises by a decade for each decade. `caption` says where and when.
+ */
+function plot(curves: readonly Curve[], caption: string): string {
+  const all = curves.flatMap(({ points }) => points);
+  const x = logScale(
+    all.map(([size]) => size),
+    MARGIN.left,
+    WIDTH - MARGIN.right,
+  );
+  const y = logScale(
+    all.map(([, us]) => us),
+    HEIGHT - MARGIN.bottom,
+    MARGIN.top,
+  );
+  const lines = curves.map(({ points }, n) => {
+    const at = points.map(([size, us]) => `${x.at(size)},${y.at(us)}`);
+    const color = COLORS[n % COLORS.length] as string;
+    const dots = points.map(
+      ([size, us]) => `<circle cx="${x.at(size)}" cy="${y.at(us)}" r="3" fill="${color}"/>`,
+    );
+    return `<polyline points="${at.join(' ')}" fill="none" stroke="${color}" stroke-width="2"/>${dots.join('')}`;
+  });
+  const legend = curves.map(({ name }, n) => {
+    const top = HEIGHT - MARGIN.bottom + 44 + LEGEND_LINE * Math.floor(n / 2);
+    const left = MARGIN.left + (n % 2) * ((WIDTH - MARGIN.left) / 2);
+    return `<rect x="${left}" y="${top - 9}" width="10" height="10" fill="${COLORS[n % COLORS.length]}"/>${text(left + 16, top, name)}`;
+  });
+  const xTicks = x.decades.map(
+    (size) =>
+      `<path d="M${x.at(size)} ${MARGIN.top}V${HEIGHT - MARGIN.bottom}" stroke="#e5e7eb"/>${text(x.at(size), HEIGHT - MARGIN.bottom + 18, shown(size), 'middle')}`,
+  );
+  const yTicks = y.decades.map(
+    (us) =>
+      `<path d="M${MARGIN.left} ${y.at(us)}H${WIDTH - MARGIN.right}" stroke="#e5e7eb"/>${text(MARGIN.left - 8, y.at(us) + 4, `${shown(us)} µs`, 'end')}`,
+  );
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
+    `<title>${TITLE}</title>`,
+    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
+    text(MARGIN.left, 22, TITLE),
+    ...xTicks,
+    ...yTicks,
+    ...lines,
+    ...legend,
+    text(MARGIN.left, HEIGHT - 12, caption),
+    '</svg>',
+    '',
+  ].join('\n');
+}
+
+/** Whole decades around the values, spread over [start, end] of the image. */
+function logScale(values: readonly number[], start: number, end: number) {
+  const low = Math.floor(Math.log10(Math.min(...values)));
+  const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
+  const at = (value: number) =>
+    Math.round(10 * (start + ((Math.log10(value) - low) / (high - low)) * (end - start))) / 10;
+  return { at, decades: Array.from({ length: high - low + 1 }, (_, n) => 10 ** (low + n)) };
+}
+
+function shown(value: number): string {
+  if (value >= 1e6) return `${value / 1e6} M`;
+  return value >= 1e3 ? `${value / 1e3} k` : String(Number(value.toPrecision(1)));
+}
+
+function text(x: number, y: number, content: string, anchor = 'start'): string {
+  const escaped = content.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+  return `<text x="${x}" y="${y}" text-anchor="${anchor}" fill="#111827">${escaped}</text>`;
+}
+
+/** What one run measured. Records are kept as JSON files and never change. */
+export interface BenchRecord {
+  /** ISO 8601, UTC. */
+  readonly takenAt: string;
+  readonly machine: Machine;
+  /** `--seconds` of the run. */
+  readonly seconds: number;
+  /** What a reader must know about this record. */
+  readonly note?: string;
+  readonly cases: readonly RecordedCase[];
+}
+
+export type RecordedCase = { readonly name: string } & Omit<
+  Extract<CaseOutcome, { kind: 'measured' }>,
+  'kind'
+>;
+
+/** The folder of the records. */
+export const RECORDS = new URL('../results/', import.meta.url);
+
+/** All records of a folder, the newest first. */
+export async function readRecords(folder: URL): Promise<BenchRecord[]> {
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.json'));
+  const texts = await Promise.all(files.map((file) => readFile(new URL(file, folder), 'utf8')));
+  const records = texts.map((text) => JSON.parse(text) as BenchRecord);
+  return records.sort((a, b) => (a.takenAt < b.takenAt ? 1 : -1));
+}
+
+/** Adds a record to a folder: one file, with one line for each case. */
+export async function writeRecord(folder: URL, record: BenchRecord): Promise<void> {
+  const { cases, ...head } = record;
+  const name = `${record.takenAt.slice(0, 16).replaceAll(':', '')}Z-${record.machine.commit}.json`;
+  const lines = cases.map((recorded) => JSON.stringify(recorded)).join(',\n');
+  await writeFile(new URL(name, folder), `${JSON.stringify(head).slice(0, -1)},"cases":[\n${lines}\n]}\n`);
+}
+
+/**
+ * The lines of docs/performance.md: a case, what it shows, and its measurements. `{name}` stands for a metric of the
+ * case, `{rate}` for the rate of its last row that is not a floor.
+ */
+const SUMMARY: readonly (readonly [name: string, what: string, measured: string])[] = [
+  [
+    'nearest',
+    'nearest, k = 1, over HTTP',
+    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
+  ],
+  [
+    'nearest-tenants',
+    'nearest, called by 10 000 accounts',
+    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
+  ],
+  [
+    'nearest-redis',
+    'nearest, limits and versions in Redis',
+    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
+  ],
+  [
+    'contains',
+    'contains, 2 000 vertices, 100 000 areas',
+    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
+  ],
+  ['location', 'location of a device', '{rate} requests/s: {of_express} × Express, {of_node} × node:http'],
+  ['devices', 'devices, pages of 50', '{rate} requests/s: {of_express} × Express, {of_node} × node:http'],
+  [
+    'peers',
+    'against the same behind Express',
+    'nearest {nearest_of_postgis} × PostGIS, {nearest_of_redis} × Redis; contains {contains_of_postgis} × PostGIS',
+  ],
+  ['nearest-memory', 'nearest, in process, 1 M devices', '{us_1000000} µs: {growth} × that of 10 000'],
+  [
+    'contains-memory',
+    'contains and distance, in process, 2 000 vertices',
+    '{us_2000} µs: {growth} × that of 20 vertices',
+  ],
+  [
+    'contenders',
+    'time of other libraries for the same (least of all sizes)',
+    'geokdbush {nearest_1_vs_geokdbush_ranked} ×, Flatbush {edge_distance_vs_flatbush} ×, polygon-clipping {cut_vs_polygon_clipping} ×',
+  ],
+  [
+    'ingest',
+    'ingest over HTTP, durable, 10 000 areas',
+    '{points_per_second} points/s: {of_unnest} × a plain insert of the rows',
+  ],
+  [
+    'import',
+    'nearest during an import of 200 × 2 000 vertices',
+    'p99 {p99_ms} ms; the import takes {seconds} s',
+  ],
+  ['webhooks', 'point to webhook, 1 000 points/s', 'p99 {p99_ms} ms'],
+  [
+    'webhooks',
+    'deliveries of a backlog, one pod',
+    '{deliveries_per_second} a second, {cpu_us_per_delivery} µs of a core each',
+  ],
+  ['mixed', '2 000 polls/s, 2 000 points/s, changing areas', 'p99 of the polls {p99_ms} ms'],
+  [
+    'soak',
+    'ten minutes of it',
+    'event loop p99 {loop_p99_ms} ms; heap {heap_growth} ×, memory {rss_growth} × the start',
+  ],
+  ['start', 'start with 1 M devices, 100 000 areas', '{seconds} s, {rss_mb} MB'],
+  ['demo', '`npm run demo` to the first answer', '{seconds} s'],
+  [
+    'neighbours',
+    'worst effect of an attack on another customer',
+    '{failed_calls} failed calls; polls {worst_poll_of_limit}, points {worst_point_of_limit} of what is allowed',
+  ],
+];
+
+/** A line of the summary with the values of a case. A value that is missing is a dash. */
+function fillSummary(template: string, { metrics, rows }: RecordedCase): string {
+  const last = rows.findLast(({ what }) => !what.startsWith('floor:'));
+  return template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    if (name === 'rate') return last?.perSecond === undefined ? '–' : formatCount(last.perSecond);
+    const value = metrics[name];
+    if (value === undefined) return '–';
+    return value === 0 ? '0' : formatNumber(value);
+  });
 }

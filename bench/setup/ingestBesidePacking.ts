@@ -2,14 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql } from '../../src/postgres/sql.ts';
+import type { Service } from '../../src/wiring.ts';
 import type { CaseContext, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
-import type { Worker } from '../worker.ts';
-import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
-import { packAll } from './packedHistory.ts';
-import { INGEST_TOKEN } from './service.ts';
-import { storeTrack } from './vehicleTracks.ts';
+import { Latencies, median } from '../measure/latencies.ts';
+import { type NearestProbe, openNearestProbe, sendPoints } from './nearestProbe.ts';
+import { packAll, storeTrack } from './packedHistory.ts';
+import type { BenchWorld } from './world.ts';
 
 const DAY_MS = 86_400_000;
 const VEHICLES = 60;
@@ -27,13 +25,6 @@ const SMOKE_PAIRS_MAX = 30;
 const WINDOW_MS = 2_000;
 const POLLS_PER_SECOND = 200;
 
-export interface PollingVictim {
-  readonly probe: Worker<ProbeQuestion, ProbeResult>;
-  readonly url: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly paths: readonly string[];
-}
-
 interface Felt {
   readonly sent: Latencies;
   readonly polled: Latencies;
@@ -45,11 +36,11 @@ interface Felt {
  */
 export async function measureIngestBeside(
   { databaseUrl, smoke }: CaseContext,
-  ingestPort: number,
-  deviceIds: readonly number[],
-  victim: PollingVictim,
+  service: Service,
+  { key, deviceIds }: BenchWorld,
 ): Promise<{ rows: Row[]; metrics: Record<string, number> }> {
   const sql = openSql(databaseUrl, { maxConnections: 2, name: 'bench packing' });
+  const probe = openNearestProbe(service, key, POLLS_PER_SECOND);
   try {
     const firstMs = weekStartMs(Date.now()) - 21 * DAY_MS;
     await ensureWeeks(sql, POSITIONS, [firstMs]);
@@ -67,12 +58,12 @@ export async function measureIngestBeside(
         return () => performance.now() > endMs;
       };
       const windowMs = smoke ? 200 : WINDOW_MS;
-      alone.push(await feel(ingestPort, victim, sleep(windowMs), smoke));
+      alone.push(await feel(service, probe, () => sleep(windowMs), smoke));
       let points = 0;
-      const packing = packAll(sql, sleep, endsIn(windowMs)).then((packed) => {
-        points = packed;
-      });
-      const felt = await feel(ingestPort, victim, packing, smoke);
+      const pack = async () => {
+        points = await packAll(sql, sleep, endsIn(windowMs));
+      };
+      const felt = await feel(service, probe, pack, smoke);
       // Looking for something to pack may take a whole window, and in the end everything is packed.
       if (points > 0) beside.push(felt);
     }
@@ -97,23 +88,29 @@ export async function measureIngestBeside(
       },
     };
   } finally {
+    await probe.close();
     await sql.end();
   }
 }
 
 /** What a customer feels while `work` goes on. */
 async function feel(
-  port: number,
-  { probe, ...polled }: PollingVictim,
-  work: Promise<unknown>,
+  service: Service,
+  probe: NearestProbe,
+  work: () => Promise<unknown>,
   smoke: boolean,
 ): Promise<Felt> {
-  await probe.ask({ kind: 'start', ...polled, perSecond: POLLS_PER_SECOND });
-  const sent = await sendWhile(port, work, smoke);
-  return { sent, polled: new Latencies((await probe.ask({ kind: 'stop' })).latencies) };
+  const sent = new Latencies();
+  const polled = await probe.during(() => sendWhile(service, work(), smoke, sent));
+  return { sent, polled };
 }
 
-async function sendWhile(port: number, work: Promise<unknown>, smoke: boolean): Promise<Latencies> {
+async function sendWhile(
+  service: Service,
+  work: Promise<unknown>,
+  smoke: boolean,
+  latencies: Latencies,
+): Promise<void> {
   let isOver = false;
   const ended = work.finally(() => {
     isOver = true;
@@ -121,17 +118,15 @@ async function sendWhile(port: number, work: Promise<unknown>, smoke: boolean): 
   const sent: Promise<number>[] = [];
   const beginMs = performance.now();
   for (let n = 0; !isOver; n++) {
-    sent.push(send(port, n, smoke));
+    sent.push(send(service, n, smoke));
     await sleep(Math.max(0, beginMs + ((n + 1) * 1_000) / PER_SECOND - performance.now()));
   }
   await ended;
-  const latencies = new Latencies();
   for (const ms of await Promise.all(sent)) latencies.add(ms);
-  return latencies;
 }
 
 /** Returns the milliseconds until the answer. */
-async function send(port: number, n: number, smoke: boolean): Promise<number> {
+async function send(service: Service, n: number, smoke: boolean): Promise<number> {
   const points = Array.from({ length: BATCH }, (_, at) => ({
     imei: simulatedImei((smoke ? 50 : FIRST_SENDER) + ((n * BATCH + at) % (smoke ? 40 : 2_000))),
     recorded_at: Date.now(),
@@ -140,12 +135,6 @@ async function send(port: number, n: number, smoke: boolean): Promise<number> {
     speed_kmh: 40,
   }));
   const started = performance.now();
-  const response = await fetch(`http://127.0.0.1:${port}/positions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-ingest-token': INGEST_TOKEN },
-    body: JSON.stringify(points),
-  });
-  await response.arrayBuffer();
-  if (response.status !== 200) throw new Error(`/positions answered ${response.status}`);
+  await sendPoints(service, points);
   return performance.now() - started;
 }

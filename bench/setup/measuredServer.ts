@@ -1,7 +1,6 @@
 import type { CaseContext, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
+import { Latencies, median } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
-import { median } from '../measure/median.ts';
 import type { Worker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 

@@ -1,14 +1,15 @@
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
+import type { CasePlace } from '../runCase.ts';
 import { answerQuestions } from '../worker.ts';
 
 export interface CaseQuestion {
-  /** The file of the case. */
-  readonly path: string;
+  readonly place: CasePlace;
   readonly context: Omit<CaseContext, 'say'>;
 }
 
 // A worker: runs one case in a new process, so that earlier cases do not affect its memory or compiled code.
-answerQuestions(async ({ path, context }: CaseQuestion): Promise<CaseOutcome> => {
-  const { bench } = (await import(path)) as { bench: BenchCase };
+answerQuestions(async ({ place, context }: CaseQuestion): Promise<CaseOutcome> => {
+  const cases = (await import(place.path)) as Readonly<Record<string, BenchCase>>;
+  const bench = cases[place.exported] as BenchCase;
   return bench.run({ ...context, say: (line) => process.stderr.write(`    ${line}\n`) });
 });

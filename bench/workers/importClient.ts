@@ -1,4 +1,4 @@
-import { median } from '../measure/median.ts';
+import { median } from '../measure/latencies.ts';
 import { jaggedRing } from '../setup/areas.ts';
 import { placeSource } from '../setup/places.ts';
 import { answerQuestions } from '../worker.ts';

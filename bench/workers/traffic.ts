@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jaggedRing } from '../setup/areas.ts';
-import { POLYGON_CENTRE } from '../setup/containsPaths.ts';
+import { POLYGON_CENTRE } from '../setup/places.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { answerQuestions } from '../worker.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findCases } from '../../bench/findCases.ts';
 import { type Budget, evaluateBudgets, readBudgets } from '../../bench/report/budgets.ts';
+import { findCases } from '../../bench/runCase.ts';
 
 describe('budgets', () => {
   const table: readonly (readonly [

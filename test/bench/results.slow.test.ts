@@ -5,8 +5,15 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import type { Row } from '../../bench/benchCase.ts';
-import { type BenchRecord, readRecords, writeRecord } from '../../bench/report/record.ts';
-import { formatResults, newestCases, resultsText, withSummary } from '../../bench/report/results.ts';
+import {
+  type BenchRecord,
+  formatResults,
+  newestCases,
+  readRecords,
+  resultsText,
+  withSummary,
+  writeRecord,
+} from '../../bench/report/results.ts';
 
 const BENCH = join(import.meta.dirname, '..', '..', 'bench');
 const LINES_MAX = 200;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { collectGarbage } from '../../bench/measure/collectGarbage.ts';
+import { collectGarbage } from '../../bench/feeds/changes.ts';
 import type { DeviceFields, Occupant } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/stays/occupants.memory.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { distance } from 'geokdbush';
-import { KdbushPositions, OVER_FETCH } from '../../../bench/contenders/kdbushPositions.ts';
+import { KdbushPositions, OVER_FETCH } from '../../../bench/contenders/comparePositions.ts';
 import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { wrapLng } from '../../geo/shapes.ts';

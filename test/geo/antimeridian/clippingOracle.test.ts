@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
-import { clipRing } from '../../../bench/contenders/clipRing.ts';
+import { clipRing } from '../../../bench/contenders/compareRings.ts';
 import { cutRing } from '../../../src/geo/antimeridianCut.ts';
 import { doublePlanarArea, unwrapRing } from '../../../src/geo/path.ts';
 import type { LatLng } from '../../../src/geo/wgs84.ts';

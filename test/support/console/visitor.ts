@@ -1,6 +1,7 @@
 import type { TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { PASSWORD } from '../http/application.ts';
+import { patienceMs } from '../patience.ts';
 
 /** A person with the console of a service in a browser. */
 export interface Visitor {
@@ -13,6 +14,9 @@ export interface Visitor {
   show(view: string): Promise<void>;
 }
 
+/** Small: without a graphics card each pixel of the map costs. */
+const VIEWPORT = { width: 900, height: 560 };
+
 /** Opens the login of the service at `api`; closed after the test. */
 export async function visitConsole(
   t: TestContext,
@@ -20,10 +24,10 @@ export async function visitConsole(
   api: string,
   options: BrowserContextOptions = {},
 ): Promise<Visitor> {
-  const context = await browser.newContext(options);
+  const context = await browser.newContext({ viewport: VIEWPORT, ...options });
   t.after(() => context.close());
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(patienceMs(15_000));
   const complaints: string[] = [];
   const loaded: Promise<number>[] = [];
   page.on('console', (message) => {

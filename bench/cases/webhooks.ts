@@ -2,22 +2,22 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
-import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
-import { DAY_MS } from '../../../src/lib/durations.ts';
-import { migrate } from '../../../src/postgres/migrate.ts';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { adminOf } from '../../../test/support/postgres/admin.ts';
-import { findRedisServer, startRedis } from '../../../test/support/redis.ts';
-import type { BenchCase, CaseContext, CaseOutcome } from '../../benchCase.ts';
-import { Latencies } from '../../measure/latencies.ts';
-import { postgresCpuUs } from '../../measure/postgresCpu.ts';
-import type { Profile } from '../../measure/profile.ts';
-import { INGEST_TOKEN } from '../../setup/service.ts';
-import { HANGING_PATH, HEALTHY_PATH } from '../../setup/webhookPaths.ts';
-import { openWorker, type Worker } from '../../worker.ts';
-import type { PodQuestion, PodReply } from '../../workers/webhookPod.ts';
-import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../../workers/webhookRoundTrip.ts';
+import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { adminOf } from '../../test/support/postgres/admin.ts';
+import { findRedisServer, startRedis } from '../../test/support/redis.ts';
+import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { postgresCpuUs } from '../measure/postgresCpu.ts';
+import type { Profile } from '../measure/profile.ts';
+import { INGEST_TOKEN } from '../setup/service.ts';
+import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../workers/webhookRoundTrip.ts';
 
 const ACCOUNTS = 8;
 /** For each account, 96 in all. One of the first account is dead, one is slow. */
@@ -51,7 +51,7 @@ const SPAN_MS = 6 * 3_600_000;
 /** Nothing listens here. */
 const DEAD_URL = 'https://127.0.0.1:1/';
 
-export const bench: BenchCase = {
+export const webhooks: BenchCase = {
   about:
     'from a point to the deliveries of its event, with endpoints that are dead, slow or hang, and with a backlog',
   run: async (context) => {
@@ -63,10 +63,10 @@ export const bench: BenchCase = {
     // Node reads it when a process starts. The pods inherit it.
     process.env['NODE_EXTRA_CA_CERTS'] = trusted;
     const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
-      openWorker<PodQuestion, PodReply>(new URL('../../workers/webhookPod.ts', import.meta.url)),
+      openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
     );
     const client = openWorker<RoundTripQuestion, RoundTripReply>(
-      new URL('../../workers/webhookRoundTrip.ts', import.meta.url),
+      new URL('../workers/webhookRoundTrip.ts', import.meta.url),
     );
     const sql = openSql(context.databaseUrl, { maxConnections: 1, name: 'bench' });
     try {

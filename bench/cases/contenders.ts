@@ -1,23 +1,73 @@
 import type { Redis } from 'ioredis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
-import { connectRedis, RedisPort, redisKeys, whenReady } from '../../../src/redis/redisConnection.ts';
-import { RedisRateLimiter } from '../../../src/redis/redisRateLimiter.ts';
-import { findRedisServer, startRedis } from '../../../test/support/redis.ts';
-import type { BenchCase, Row } from '../../benchCase.ts';
-import { measureAsyncCalls } from '../../measure/measureAsyncCalls.ts';
-import { type CallTimes, medianTimes } from '../../measure/measureCalls.ts';
-import { median } from '../../measure/median.ts';
+import { connectRedis, RedisPort, redisKeys, whenReady } from '../../src/redis/redisConnection.ts';
+import { RedisRateLimiter } from '../../src/redis/redisRateLimiter.ts';
+import { findRedisServer, startRedis } from '../../test/support/redis.ts';
+import type { BenchCase, Row } from '../benchCase.ts';
+import { comparePositions } from '../contenders/comparePositions.ts';
+import { compareCuts, compareEdges } from '../contenders/compareRings.ts';
+import { median } from '../measure/latencies.ts';
+import { type CallTimes, measureAsyncCalls, medianTimes } from '../measure/measureCalls.ts';
+
+const DEVICES = [10_000, 100_000, 1_000_000];
+const SMOKE_DEVICES = [1_000];
+const VERTICES = [20, 200, 2_000];
+const SMOKE_VERTICES = [20];
+const ROUNDS = 5;
+/** Of the usual nine seconds, so that about sixty measurements take a few minutes. */
+const SECONDS_SHARE = 1 / 6;
+const SMOKE_SECONDS = 0.01;
+
+export const contenders: BenchCase = {
+  about: 'our indexes and our cut at 180° against KDBush, Flatbush, polygon-clipping and polyclip-ts',
+  run: async ({ smoke, seconds, sizes, say }) => {
+    const effort = { rounds: smoke ? 1 : ROUNDS, seconds: smoke ? SMOKE_SECONDS : seconds * SECONDS_SHARE };
+    const devices = sizes ?? (smoke ? SMOKE_DEVICES : DEVICES);
+    const vertices = smoke ? SMOKE_VERTICES : VERTICES;
+    const rows: Row[] = [];
+    const metrics: Record<string, number> = {};
+    const notes: string[] = [];
+    // A ratio is the contender's time divided by ours: the least of all sizes counts.
+    const add = (compared: { rows: Row[]; ratios: Readonly<Record<string, number>> }) => {
+      rows.push(...compared.rows);
+      for (const [name, ratio] of Object.entries(compared.ratios)) {
+        metrics[name] = Math.min(metrics[name] ?? Infinity, ratio);
+      }
+    };
+    for (const size of devices.toReversed()) {
+      say(`${size} devices`);
+      const compared = comparePositions(size, effort);
+      add(compared);
+      const { wrongPercent, bytesPerDevice } = compared;
+      metrics['geokdbush_wrong_percent'] = Math.max(
+        metrics['geokdbush_wrong_percent'] ?? 0,
+        wrongPercent.plain,
+      );
+      notes.push(
+        `Of ${size} devices, geokdbush names one that is not the nearest in ${wrongPercent.plain.toFixed(2)} % of ` +
+          `the answers, and in ${wrongPercent.ranked.toFixed(2)} % with k + 4 ranked again. Memory for each device: ` +
+          `${bytesPerDevice.ours.toFixed(0)} bytes in ours, ${bytesPerDevice.kdbush.toFixed(0)} in KDBush.`,
+      );
+    }
+    for (const count of vertices.toReversed()) {
+      say(`${count} vertices`);
+      add(compareEdges(count, effort));
+      add(compareCuts(count, effort));
+    }
+    const size = `${devices.join(', ')} devices; polygons of ${vertices.join(', ')} vertices`;
+    return { kind: 'measured', size, rows, metrics, notes };
+  },
+};
 
 /** Calls under way at a time: an idle service, and a busy one. */
 const PARALLEL = [1, 64];
-const ROUNDS = 5;
-const SMOKE_SECONDS = 0.05;
+const REDIS_SMOKE_SECONDS = 0.05;
 /** Far more than is called. */
 const LIMIT = 1e9;
 const KEYS = 1_000;
 const READY_LIMIT_MS = 5_000;
 
-export const bench: BenchCase = {
+export const contendersRedis: BenchCase = {
   about: 'three limits of a call in Redis: our script against rate-limiter-flexible',
   run: async ({ smoke, seconds }) => {
     if (findRedisServer() === null) return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
@@ -27,7 +77,7 @@ export const bench: BenchCase = {
       if (!(await whenReady(redis, READY_LIMIT_MS))) throw new Error('Redis is not ready');
       const [ours, flexible] = [checkWithScript(redis), consumeEach(redis)];
       const rounds = smoke ? 1 : ROUNDS;
-      const share = smoke ? SMOKE_SECONDS : seconds / PARALLEL.length / rounds;
+      const share = smoke ? REDIS_SMOKE_SECONDS : seconds / PARALLEL.length / rounds;
       const rows: Row[] = [];
       const metrics: Record<string, number> = {};
       for (const parallel of PARALLEL) {

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser } from 'playwright-core';
-import { startBrowser, withoutBrowser } from '../../../test/support/http/browser.ts';
-import type { BenchCase, Row } from '../../benchCase.ts';
-import { compressedBytes } from '../../console/compressedBytes.ts';
-import type { ScriptTimes } from '../../console/scriptTimes.ts';
-import { WatchedPage } from '../../console/watchedPage.ts';
-import { Latencies } from '../../measure/latencies.ts';
-import { median } from '../../measure/median.ts';
-import { openWorker } from '../../worker.ts';
-import type { ConsoleQuestion, ConsoleReply } from '../../workers/consoleServer.ts';
+import { startBrowser, withoutBrowser } from '../../test/support/http/browser.ts';
+import type { BenchCase, Row } from '../benchCase.ts';
+import { type ScriptTimes, WatchedPage } from '../console/watchedPage.ts';
+import { Latencies, median } from '../measure/latencies.ts';
+import { openWorker } from '../worker.ts';
+import type { ConsoleQuestion, ConsoleReply } from '../workers/consoleServer.ts';
 
 const VEHICLES = [1_000, 10_000, 100_000];
 const SMOKE_VEHICLES = [100];
@@ -21,14 +18,14 @@ const HEAP_SECONDS_MIN = 60;
 /** A longer trace does not fit into a string. */
 const TRACE_SECONDS_MAX = 60;
 
-export const bench: BenchCase = {
+export const console: BenchCase = {
   about:
     'the map of the console in a browser without a graphics card; a tenth of the vehicles changes each second',
   run: async ({ smoke, seconds, sizes, say }) => {
     const missing = withoutBrowser();
     if (missing !== false) return { kind: 'skipped', reason: missing };
     const server = openWorker<ConsoleQuestion, ConsoleReply>(
-      new URL('../../workers/consoleServer.ts', import.meta.url),
+      new URL('../workers/consoleServer.ts', import.meta.url),
     );
     const browser = await startBrowser({ hasWebGl: true });
     try {
@@ -115,4 +112,19 @@ async function firstView(browser: Browser, address: string, rounds: number): Pro
     await page.close();
   }
   return median(times);
+}
+
+/** Bytes of everything that the page loads, as brotli: what it names itself, and what its modules ask for. */
+async function compressedBytes(address: string): Promise<number> {
+  const html = await (await fetch(`${address}/console`)).text();
+  const [, importMap = '{}'] = /<script type="importmap">(.*?)<\/script>/.exec(html) ?? [];
+  const { imports = {} } = JSON.parse(importMap) as { imports?: Record<string, string> };
+  const named = Array.from(html.matchAll(/(?:href|src)="(\/console[^"]+)"/g), ([, path]) => path as string);
+  let bytes = 0;
+  for (const path of new Set(['/console', ...named, ...Object.values(imports)])) {
+    const headers = { 'Accept-Encoding': 'br' };
+    const { headers: answered } = await fetch(address + path, { method: 'HEAD', headers });
+    bytes += Number(answered.get('content-length'));
+  }
+  return bytes;
 }

@@ -1,22 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compileShape } from '../../../src/areas/shape.ts';
-import { AreaReplay } from '../../../src/explain/backtest/areaReplay.ts';
-import { inOneGo } from '../../../src/lib/workTurns.ts';
-import { openSql } from '../../../src/postgres/sql.ts';
-import type { Service } from '../../../src/wiring.ts';
-import type { BenchCase, CaseContext, Row } from '../../benchCase.ts';
-import { Latencies } from '../../measure/latencies.ts';
-import { median } from '../../measure/median.ts';
-import { type Profile, profile } from '../../measure/profile.ts';
-import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../../setup/areas.ts';
-import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
-import { nearestPaths } from '../../setup/nearestCase.ts';
-import { INGEST_TOKEN, startBenchService } from '../../setup/service.ts';
-import { type StoredPoints, storePoints } from '../../setup/storedPoints.ts';
-import { type BenchWorld, createWorld } from '../../setup/world.ts';
-import { openWorker, type Worker } from '../../worker.ts';
-import type { ProbeQuestion, ProbeResult } from '../../workers/latencyProbe.ts';
-import type { TrafficQuestion, TrafficReply } from '../../workers/traffic.ts';
+import { compileShape } from '../../src/areas/shape.ts';
+import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
+import { inOneGo } from '../../src/lib/workTurns.ts';
+import { openSql } from '../../src/postgres/sql.ts';
+import type { Service } from '../../src/wiring.ts';
+import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
+import { median } from '../measure/latencies.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
+import { openNearestProbe } from '../setup/nearestProbe.ts';
+import { POLYGON_CENTRE } from '../setup/places.ts';
+import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type StoredPoints, storePoints } from '../setup/storedPoints.ts';
+import { type BenchWorld, createWorld } from '../setup/world.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
 
 const VERTICES = 100;
 const AREA_RADIUS_DEG = 0.05;
@@ -26,7 +24,6 @@ const SMOKE_DEVICES = 200;
 const STORED = { devices: 100, days: 30, everySeconds: 86, centre: POLYGON_CENTRE, radiusDeg: 0.1 };
 const SMOKE_STORED = { ...STORED, devices: 20, days: 2 };
 const DAY_MS = 86_400_000;
-const PROBES_PER_SECOND = 500;
 const POINTS_PER_SECOND = 1_000;
 const BATCH = 100;
 const CHANGED_AREAS = 2;
@@ -37,7 +34,7 @@ const ENGINE_POINTS = 1 << 18;
 /** A polygon of 100 vertices. */
 const RING = jaggedRing(VERTICES, POLYGON_CENTRE, AREA_RADIUS_DEG, 1);
 
-export const bench: BenchCase = {
+export const backtest: BenchCase = {
   about: 'an area of 100 vertices replayed on a month of stored points, alone and beside polls and points',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
@@ -163,11 +160,9 @@ async function traffic(
   { key, deviceIds, areaIds }: BenchWorld & { readonly areaIds: readonly number[] },
   post: (() => Promise<void>) | null,
 ) {
-  const probe: Worker<ProbeQuestion, ProbeResult> = openWorker(
-    new URL('../../workers/latencyProbe.ts', import.meta.url),
-  );
+  const probe = openNearestProbe(service, key);
   const sender: Worker<TrafficQuestion, TrafficReply> = openWorker(
-    new URL('../../workers/traffic.ts', import.meta.url),
+    new URL('../workers/traffic.ts', import.meta.url),
   );
   const apiUrl = `http://127.0.0.1:${service.port}`;
   try {
@@ -182,18 +177,12 @@ async function traffic(
       areaIds,
       areasPerSecond: 1,
     });
-    await probe.ask({
-      kind: 'start',
-      url: apiUrl,
-      headers: { 'X-API-Key': key },
-      paths: nearestPaths(256),
-      perSecond: PROBES_PER_SECOND,
-    });
-    const untilMs = performance.now() + (smoke ? 300 : seconds * 1_000);
     let rounds = 0;
-    if (post === null) await sleep(untilMs - performance.now());
-    else for (; rounds === 0 || performance.now() < untilMs; rounds++) await post();
-    const polls = new Latencies((await probe.ask({ kind: 'stop' })).latencies);
+    const polls = await probe.during(async () => {
+      const untilMs = performance.now() + (smoke ? 300 : seconds * 1_000);
+      if (post === null) await sleep(untilMs - performance.now());
+      else for (; rounds === 0 || performance.now() < untilMs; rounds++) await post();
+    });
     const sent = await sender.ask({ kind: 'stop' });
     return { polls: polls.percentiles(), pointsPerSecond: sent.points / sent.seconds, rounds };
   } finally {

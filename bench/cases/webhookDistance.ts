@@ -1,17 +1,18 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
-import { DAY_MS } from '../../../src/lib/durations.ts';
-import { migrate } from '../../../src/postgres/migrate.ts';
-import { openSql } from '../../../src/postgres/sql.ts';
-import { adminOf } from '../../../test/support/postgres/admin.ts';
-import type { BenchCase, CaseContext } from '../../benchCase.ts';
-import { openReceiver } from '../../neighbours/receiver.ts';
-import { openDelayProxy } from '../../setup/delayProxy.ts';
-import { openWorker, type Worker } from '../../worker.ts';
-import type { PodQuestion, PodReply } from '../../workers/webhookPod.ts';
+import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
+import { DAY_MS } from '../../src/lib/durations.ts';
+import { migrate } from '../../src/postgres/migrate.ts';
+import { openSql } from '../../src/postgres/sql.ts';
+import { adminOf } from '../../test/support/postgres/admin.ts';
+import type { BenchCase, CaseContext } from '../benchCase.ts';
+import { openReceiver } from '../neighbours/receiver.ts';
+import { openWorker, type Worker } from '../worker.ts';
+import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
 
 /** Round trips to the receiver: in the same building, in the same country, on another continent. */
 const ROUND_TRIPS_MS = [1, 50, 200] as const;
@@ -22,7 +23,7 @@ const SMOKE_DELIVERIES = 3;
 const SILENCE_LIMIT_MS = 20_000;
 const OWNER = 'distance@example.com';
 
-export const bench: BenchCase = {
+export const webhookDistance: BenchCase = {
   about: 'deliveries a second to one endpoint, by its distance',
   run: async (context) => {
     const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-distance-'));
@@ -38,7 +39,7 @@ export const bench: BenchCase = {
         response.writeHead(204).end();
       });
     });
-    const pod = openWorker<PodQuestion, PodReply>(new URL('../../workers/webhookPod.ts', import.meta.url));
+    const pod = openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url));
     try {
       const perSecond = await measure(context, pod, Number(new URL(receiver).port), receivedMs);
       return {
@@ -109,4 +110,34 @@ async function allReceived(receivedMs: readonly number[], count: number): Promis
       throw new Error(`${receivedMs.length} of ${count} deliveries have arrived`);
     await sleep(10);
   }
+}
+
+/**
+ * Starts a TCP proxy on a free port of the loopback to a port of the loopback, as far away as a round trip of
+ * `roundTripMs`. It delays the bytes of each direction by half of that, and the first ones of a connection by a whole
+ * round trip more, because the handshake of TCP does not pass through it. It runs until the process ends. Returns its
+ * port.
+ */
+function openDelayProxy(targetPort: number, roundTripMs: number): Promise<number> {
+  const server = createServer({ noDelay: true }, (near) => {
+    const openedMs = performance.now();
+    const far = connect({ port: targetPort, host: '127.0.0.1', noDelay: true });
+    forward(near, far, () => openedMs + roundTripMs, roundTripMs / 2);
+    forward(far, near, () => 0, roundTripMs / 2);
+  });
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+  });
+}
+
+/** Hands bytes and the end on in their order, `delayMs` after they came and after `readyMs`. */
+function forward(from: Socket, to: Duplex, readyMs: () => number, delayMs: number): void {
+  let lastMs = 0;
+  const later = (action: () => void): void => {
+    lastMs = Math.max(lastMs, Math.max(performance.now(), readyMs()) + delayMs);
+    setTimeout(action, Math.max(0, lastMs - performance.now()));
+  };
+  from.on('data', (chunk: Buffer) => later(() => to.writable && to.write(chunk)));
+  from.on('end', () => later(() => to.end()));
+  from.on('error', () => to.destroy());
 }

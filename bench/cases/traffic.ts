@@ -1,18 +1,33 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Service } from '../../src/wiring.ts';
-import type { CaseContext, CaseOutcome, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
-import { median } from '../measure/median.ts';
+import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
+import { Latencies, median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
+import { smallAreas, storeAreas } from '../setup/areas.ts';
+import { containsPaths, nearestPaths } from '../setup/places.ts';
+import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type BenchWorld, createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
 import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
-import { smallAreas, storeAreas } from './areas.ts';
-import { containsPaths } from './containsPaths.ts';
-import { nearestPaths } from './nearestCase.ts';
-import { INGEST_TOKEN, startBenchService } from './service.ts';
-import { type BenchWorld, createWorld } from './world.ts';
+
+const SMOKE_SECONDS = 0.5;
+/** Ten minutes with the usual `--seconds`. */
+const SOAK_TIMES = 600 / 9;
+
+export const mixed: BenchCase = {
+  about: 'polls of all kinds while points arrive and areas change',
+  run: (context) => runTraffic(context, context.smoke ? SMOKE_SECONDS : 2 * context.seconds),
+};
+
+export const soak: BenchCase = {
+  about: 'mixed for ten minutes: growth of memory, delay of the event loop',
+  run: (context) => {
+    const seconds = context.smoke ? SMOKE_SECONDS : Math.round(SOAK_TIMES * context.seconds);
+    return runTraffic({ ...context, profile: false }, seconds); // `mixed` has the profile of this load
+  },
+};
 
 const DEVICES = 100_000;
 const AREAS = 10_000;
@@ -39,7 +54,7 @@ const PROFILED_S = 5;
  * Polls (80 % nearest, 15 % contains, 5 % lists), points and changes of areas at the same time, at steady rates. The
  * rates are far below the capacity, so the percentiles of the polls show the effect of everything else.
  */
-export async function runTrafficCase(context: CaseContext, seconds: number): Promise<CaseOutcome> {
+export async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOutcome> {
   const { databaseUrl, smoke, say } = context;
   const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES * SMOKE_SHARE : DEVICES);
   const areas = smoke ? AREAS * SMOKE_SHARE : AREAS;

@@ -1,9 +1,9 @@
-import type { BenchCase } from '../../benchCase.ts';
-import { measureChanges } from '../../feeds/changes.ts';
-import { measurePages } from '../../feeds/pages.ts';
-import { measureStreams } from '../../feeds/streams.ts';
+import type { BenchCase } from '../benchCase.ts';
+import { measureChanges } from '../feeds/changes.ts';
+import { measurePages } from '../feeds/pages.ts';
+import { measureStreams } from '../feeds/streams.ts';
 
-export const bench: BenchCase = {
+export const feeds: BenchCase = {
   about:
     'changes and streams: an empty poll, a full page, a page of a million devices, and streams on two pods',
   run: async (context) => {

@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
-import type { Service } from '../../../src/wiring.ts';
-import type { BenchCase, Row } from '../../benchCase.ts';
-import { Latencies } from '../../measure/latencies.ts';
-import { type Profile, profile } from '../../measure/profile.ts';
-import { jaggedRing, polygonArea, storeAreas } from '../../setup/areas.ts';
-import { POLYGON_CENTRE } from '../../setup/containsPaths.ts';
-import { nearestPaths } from '../../setup/nearestCase.ts';
-import { INGEST_TOKEN, startBenchService } from '../../setup/service.ts';
-import { createWorld } from '../../setup/world.ts';
-import { openWorker } from '../../worker.ts';
-import type { FileQuestion, FileRead } from '../../workers/fileReader.ts';
-import type { ProbeQuestion, ProbeResult } from '../../workers/latencyProbe.ts';
+import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
+import type { Service } from '../../src/wiring.ts';
+import type { BenchCase, Row } from '../benchCase.ts';
+import { Latencies } from '../measure/latencies.ts';
+import { type Profile, profile } from '../measure/profile.ts';
+import { jaggedRing, polygonArea, storeAreas } from '../setup/areas.ts';
+import { openNearestProbe, PROBES_PER_SECOND, sendPoints } from '../setup/nearestProbe.ts';
+import { POLYGON_CENTRE } from '../setup/places.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
+import { openWorker } from '../worker.ts';
+import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
 
 const DEVICES = 10_000;
 const SMOKE_DEVICES = 100;
@@ -24,14 +23,12 @@ const DAY_POINTS = 8_640;
 const DAYS = 21;
 const BATCH = 2_000;
 const DAY_MS = 86_400_000;
-const PATHS = 256;
-const PROBES_PER_SECOND = 500;
 const SMOKE_SECONDS = 0.3;
 /** The vehicle goes round through the area every half hour, and stands for ten hours of a day. */
 const ROUND_MS = 1_800_000;
 const STANDS_FROM_MS = 14 * 3_600_000;
 
-export const bench: BenchCase = {
+export const explain: BenchCase = {
   about:
     'why an area of 100 vertices reported what it did of a vehicle in a day, with and without its points',
   run: async (context) => {
@@ -41,16 +38,12 @@ export const bench: BenchCase = {
     const ring = jaggedRing(VERTICES, POLYGON_CENTRE, AREA_RADIUS_DEG, 1);
     const [areaId] = await storeAreas(databaseUrl, [polygonArea('Bench', ring)]);
     const service = await startBenchService(databaseUrl);
-    const probe = openWorker<ProbeQuestion, ProbeResult>(
-      new URL('../../workers/latencyProbe.ts', import.meta.url),
-    );
-    const reader = openWorker<FileQuestion, FileRead>(
-      new URL('../../workers/fileReader.ts', import.meta.url),
-    );
+    const probe = openNearestProbe(service, world.key);
+    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
     try {
       const days = smoke ? 1 : DAYS;
       const startMs = Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
-      await sendPoints(service, startMs, days * DAY_POINTS);
+      await drive(service, startMs, days * DAY_POINTS);
       say(`${days * DAY_POINTS} points sent`);
       const url = `http://127.0.0.1:${service.port}`;
       const headers = { 'X-API-Key': world.key };
@@ -65,14 +58,8 @@ export const bench: BenchCase = {
       const day = await times(rounds, () => explain(1, false));
       const stepped = await times(rounds, () => explain(1, true));
       const weeks = await times(smoke ? 1 : 5, () => explain(days, false));
-      const paths = nearestPaths(PATHS);
-      const probing = async (work: () => Promise<unknown>): Promise<Latencies> => {
-        await probe.ask({ kind: 'start', url, headers, paths, perSecond: PROBES_PER_SECOND });
-        await work();
-        return new Latencies((await probe.ask({ kind: 'stop' })).latencies);
-      };
-      const alone = await probing(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : seconds * 200));
-      const beside = await probing(() => times(smoke ? 2 : 20, () => explain(days, true)));
+      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : seconds * 200));
+      const beside = await probe.during(() => times(smoke ? 2 : 20, () => explain(days, true)));
       const profiles: Profile[] = [];
       if (context.profile) {
         const work = async () => {
@@ -110,7 +97,7 @@ async function times(rounds: number, measure: () => Promise<number>): Promise<La
 }
 
 /** Through ingest, so that what is explained has happened. */
-async function sendPoints({ ingestPort }: Service, startMs: number, count: number): Promise<void> {
+async function drive(service: Service, startMs: number, count: number): Promise<void> {
   for (let first = 0; first < count; first += BATCH) {
     const points = Array.from({ length: Math.min(BATCH, count - first) }, (_, n) => {
       const atMs = startMs + (first + n) * STEP_MS;
@@ -123,11 +110,6 @@ async function sendPoints({ ingestPort }: Service, startMs: number, count: numbe
         longitude: POLYGON_CENTRE.lng + 0.02 * Math.cos(angle),
       };
     });
-    const response = await fetch(`http://127.0.0.1:${ingestPort}/positions`, {
-      method: 'POST',
-      headers: { 'X-Ingest-Token': INGEST_TOKEN, 'Content-Type': 'application/json' },
-      body: JSON.stringify(points),
-    });
-    if (!response.ok) throw new Error(`points were answered with ${response.status}`);
+    await sendPoints(service, points);
   }
 }

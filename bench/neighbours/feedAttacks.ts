@@ -3,22 +3,55 @@ import { openSql } from '../../src/postgres/sql.ts';
 import {
   type Attack,
   type Attacker,
-  type AttackSetup,
   accountOf,
   atOnce,
+  fetchData,
+  get,
   headersOf,
+  seedOwnDevices,
+  sendPoints,
   sized,
 } from './attack.ts';
-import { seedDevices, seedKey } from './seeds.ts';
+import { seedAreas, seedKey } from './seeds.ts';
 
-const PLACE = { lat: 46.5, lng: 11.5 };
+const PLACE = { lat: 45.5, lng: 10.5 };
+const PLACE_SQL = { lat: '45.5', lng: '10.5' };
+const STREAMS_OF_A_KEY = 10;
+const AREAS = 5;
+const BATCH = 10_000;
+const STREAM_ROUND_MS = 1_000;
 const WAITS_OF_A_KEY = 20;
 const KEYS_OF_AN_ADDRESS = 5;
 /** Between the calls of one key and those of the next: a thousand connections at once are another attack. */
 const OPENING_MS = 15;
-const ROUND_MS = 2_000;
+const WAIT_ROUND_MS = 2_000;
 
-const devicesOf = (setup: AttackSetup): number => sized(setup, 100, 1_000);
+/**
+ * As many streams as a key may have on a large fleet that reports every second, half of them never read, with the pages
+ * of all changes and with the list of those inside an area, as the console asks for it.
+ */
+export const BUSY_STREAMS: Attack = {
+  name: 'streams of a busy fleet',
+  accounts: 1,
+  lasts: true,
+  seed: async (seeding) => {
+    await seedOwnDevices(seeding, sized(seeding, 100, 10_000), PLACE_SQL);
+    const areas = { vertices: 20, centre: PLACE, radiusDeg: 0.1, count: AREAS };
+    await seedAreas(seeding.sql, accountOf(seeding), areas);
+  },
+  run: async (attacker) => {
+    void atOnce(STREAMS_OF_A_KEY, (n) =>
+      get(attacker, '/api/v3/stream?snapshot=true', n % 2 === 0 ? undefined : 'unread'),
+    );
+    const [area] = await fetchData<{ id: number }[]>(attacker, '/api/v3/areas?limit=1');
+    for (let round = 0; !attacker.stopped.aborted; round++) {
+      void get(attacker, '/api/v3/devices/changes?limit=500');
+      void get(attacker, `/api/v3/areas/${area?.id}/devices?limit=200`);
+      await moveFleet(attacker, sized(attacker, 100, 10_000), round);
+      await sleep(STREAM_ROUND_MS);
+    }
+  },
+};
 
 /**
  * As many calls as an account may have waiting for changes of its fleet, half of them each from a place of its own. Then
@@ -28,32 +61,25 @@ export const UNREAD_WAITS: Attack = {
   name: 'unread waits for changes',
   accounts: 1,
   lasts: true,
-  seed: async (seeding) => {
-    const place = { lat: String(PLACE.lat), lng: String(PLACE.lng) };
-    const { worldId } = accountOf(seeding);
-    await seedDevices(seeding.sql, worldId, {
-      firstImei: seeding.firstImei,
-      count: devicesOf(seeding),
-      place,
-    });
-  },
+  seed: (seeding) => seedOwnDevices(seeding, sized(seeding, 100, 1_000), PLACE_SQL),
   run: async (attacker) => {
+    const devices = sized(attacker, 100, 1_000);
     const keys = await makeKeys(attacker, sized(attacker, 2, 60));
     const cursor = await cursorAtTheEnd(attacker, keys[0] ?? '');
     const waits = keys.length * WAITS_OF_A_KEY;
     void atOnce(waits, async (n) => {
       await sleep(Math.floor(n / WAITS_OF_A_KEY) * OPENING_MS);
       // Pages of different sizes are different pages.
-      const limit = n % 2 === 0 ? devicesOf(attacker) : devicesOf(attacker) - (n % 500);
+      const limit = n % 2 === 0 ? devices : devices - (n % 500);
       const keyNumber = Math.floor(n / WAITS_OF_A_KEY);
       const headers = headersFrom(attacker, keys, keyNumber);
       const url = `${attacker.apiUrl}/api/v3/devices/changes?wait=25&limit=${limit}&cursor=${cursor}`;
       return attacker.call({ url, headers, manner: 'unread' });
     });
-    await sleep(ROUND_MS / 2);
+    await sleep(WAIT_ROUND_MS / 2);
     for (let round = 0; !attacker.stopped.aborted; round++) {
-      await moveFleet(attacker, round);
-      await sleep(ROUND_MS);
+      await moveFleet(attacker, devices, round);
+      await sleep(WAIT_ROUND_MS);
     }
   },
 };
@@ -89,18 +115,16 @@ async function cursorAtTheEnd(attacker: Attacker, key: string): Promise<string> 
   return cursor;
 }
 
-async function moveFleet(attacker: Attacker, round: number): Promise<void> {
+/** Every device moves. */
+async function moveFleet(attacker: Attacker, devices: number, round: number): Promise<void> {
   const recordedAtMs = Date.now();
-  const points = Array.from({ length: devicesOf(attacker) }, (_, n) => ({
-    imei: String(attacker.firstImei + n),
-    recorded_at: recordedAtMs,
-    latitude: PLACE.lat + (n % 100) * 0.001,
-    longitude: PLACE.lng + (round % 50) * 0.001,
-  }));
-  await attacker.call({
-    url: `${attacker.ingestUrl}/positions`,
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': attacker.token },
-    body: JSON.stringify(points),
-  });
+  for (let first = 0; first < devices; first += BATCH) {
+    const points = Array.from({ length: Math.min(BATCH, devices - first) }, (_, n) => ({
+      imei: String(attacker.firstImei + first + n),
+      recorded_at: recordedAtMs,
+      latitude: PLACE.lat + (n % 100) * 0.001,
+      longitude: PLACE.lng + (round % 50) * 0.001,
+    }));
+    await sendPoints(attacker, points);
+  }
 }
