@@ -234,7 +234,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   });
 
   test('draws the draft of an area, and the pointer changes it', async (t) => {
-    const { page, complaints } = await enter(t);
+    const { page, complaints } = await enter(t, { viewport: { width: 1_280, height: 720 } });
     const draft = (run: string) =>
       page.evaluate(`import('/console/areaDraft.ts').then((draft) => { ${run} })`);
     const body = () => draft('return draft.areaDraft.value.body') as Promise<AreaBody>;
