@@ -100,7 +100,7 @@ export function areaDevicesRoute(ports: AreaDevicesPorts): Route {
     scopes: scopeMask('read_areas', 'read_devices'),
     needsAllScopes: true,
     versions: ['v3'],
-    isPolled: true,
+    isFromMemory: true,
     describe: AREA_DEVICES,
     handle: (call) => devicesIn(ports, call),
   };

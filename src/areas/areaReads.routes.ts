@@ -141,7 +141,7 @@ export function areaReadRoutes({ areas, turns, atOnce }: AreaReadPorts): Route[]
     path,
     scopes: scopeMask('read_areas'),
     versions: ['v3'],
-    isPolled: true,
+    isFromMemory: true,
     describe,
     handle,
   });

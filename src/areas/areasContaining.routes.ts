@@ -127,7 +127,7 @@ export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
       path: '/areas/containing',
       scopes: scopeMask('read_areas'),
       versions: ['v3'],
-      isPolled: true,
+      isFromMemory: true,
       describe: AREAS_CONTAINING,
       handle: (call) => containing(ports, call),
     },

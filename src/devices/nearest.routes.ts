@@ -125,7 +125,7 @@ export function nearestRoute(ports: NearestPorts): Route {
     path: '/devices/nearest',
     scopes: NEAREST_SCOPES,
     versions: BOTH_VERSIONS,
-    isPolled: true,
+    isFromMemory: true,
     describe: NEAREST_DEVICES,
     handle: (call) => nearest(ports, places, call),
   };

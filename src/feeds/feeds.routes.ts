@@ -223,7 +223,7 @@ export function deviceChangesRoute({ readers }: FeedRoutePorts): Route {
     path: '/devices/changes',
     scopes: scopeMask('read_locations', 'read_devices'),
     versions: ['v3'],
-    isPolled: true,
+    isFromMemory: true,
     endsItself: true,
     describe: LIST_CHANGES,
     handle,

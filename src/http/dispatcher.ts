@@ -182,6 +182,6 @@ function ownerOf({ caller, client }: Call): BodyOwner {
 function answerRoute(route: Route, call: Call): Answer | Promise<Answer> {
   const answer = route.handle(call);
   if (!(answer instanceof Promise) || route.endsItself === true) return answer;
-  const Exceeded = route.isPolled === true ? OutOfTime : DeadlineExceeded;
+  const Exceeded = route.isFromMemory === true ? OutOfTime : DeadlineExceeded;
   return withDeadline(answer, route.deadlineMs ?? ANSWER_DEADLINE_MS, 'the answer', Exceeded);
 }

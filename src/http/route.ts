@@ -66,7 +66,7 @@ interface RouteBase {
   /** A compressed body is an error. */
   readonly takesPlainOnly?: true;
   /** Answered from memory: an answer that comes too late is not the fault of Postgres. */
-  readonly isPolled?: true;
+  readonly isFromMemory?: true;
   /** The route ends its answers in time itself, so a waiting call needs no timer of its own. */
   readonly endsItself?: true;
   /** How long an answer may take at most, where it is more than usual. */

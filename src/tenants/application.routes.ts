@@ -15,7 +15,7 @@ export function applicationRoutes(offered: readonly Route[]): Route[] {
 
 function onV1(route: Route, path: string): Route {
   // A call of a session asks Postgres whether the session lives, so it cannot be polled.
-  const { isPolled: _, ...onV1 } = {
+  const { isFromMemory: _, ...onV1 } = {
     ...route,
     path,
     versions: ['v1'] as const,
