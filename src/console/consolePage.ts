@@ -28,7 +28,7 @@ const madeBefore = new Map<string, Promise<ConsolePage>>();
 
 /**
  * GET /console and the files that the page loads. No key is needed: the page logs in. Everything is read once in a
- * process, when it is first asked for: a pod whose console nobody opens does not wait for it.
+ * process, when it is first asked for: a pod whose console is not used does not spend time on it.
  */
 export function consoleRoutes(app: Express, ports: ConsolePorts): void {
   const get = onlyMethods('GET', 'HEAD');

@@ -17,7 +17,7 @@ export interface PageTiles {
 
 const NONE: PageTiles = { json: null, origin: null, archive: null };
 
-/** A file that cannot be read costs the streets and no more: `onError` is told, and the page has the map without. */
+/** When the file cannot be read, `onError` is called and the page has its map without streets. */
 export async function readPageTiles(
   tiles: ConsoleTiles | null,
   onError: (error: unknown) => void,

@@ -26,7 +26,7 @@ export function selectDevicesById(sql: Sql, ids: readonly number[]): Promise<Dev
   return selectDevices(sql, sql`d.id = any('{${integers(ids)}}'::bigint[])`);
 }
 
-/** A text that is not an IMEI is nobody's. */
+/** A text that is not an IMEI belongs to no device. */
 export function selectDevicesByImei(sql: Sql, imeis: readonly string[]): Promise<DeviceRow[]> {
   const digits = new RawSql(imeis.filter(isImei).join(','));
   return selectDevices(sql, sql`d.imei = any('{${digits}}'::text[])`);
@@ -95,7 +95,7 @@ function staysOf(stored: string | null): PackedStays {
 }
 
 const TWO_32 = 2 ** 32;
-/** Below it Postgres keeps transaction ids for itself, such as that of rows that everybody sees. */
+/** Below it Postgres keeps transaction ids for itself, such as that of frozen rows. */
 const FIRST_XID = 3;
 
 /**

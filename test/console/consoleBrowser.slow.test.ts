@@ -102,7 +102,7 @@ describe('the console in a browser', { skip: withoutBrowser() }, () => {
     const { name, center } = area.body.data;
     await show('Areas');
     await page.getByRole('button', { name }).click();
-    await page.getByText('Nobody is inside').waitFor();
+    await page.getByText('No device is inside').waitFor();
     await send({ latitude: center.lat, longitude: center.lng });
     await page.getByLabel(`Who is in ${name}`).getByText('Van 12').waitFor();
     await show('Events');

@@ -132,7 +132,7 @@ describe('a walk through the console', { skip: withoutBrowser() }, () => {
     await change.waitFor({ state: 'detached' });
     assert.deepEqual([await get('/devices'), await get('/events')], [403, 200]);
     await page.getByRole('button', { name: 'Revoke' }).click();
-    await page.getByRole('button', { name: 'Revoke for ever' }).click();
+    await page.getByRole('button', { name: 'Revoke permanently' }).click();
     await page.getByText('revoked', { exact: true }).waitFor();
     assert.equal(await get('/events'), 403);
   }

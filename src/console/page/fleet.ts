@@ -13,7 +13,7 @@ export interface Device extends Pick<ChangedDevice, 'imei' | 'name' | 'plate' | 
 export type Removed = Pick<RemovedDevice, 'imei' | 'removed'>;
 export type DeviceChange = Device | Removed;
 
-/** Called with what has changed, in the order in which it was told. */
+/** Called with what has changed, in the order in which it was reported. */
 export type FleetListener = (changed: readonly (KnownDevice | Removed)[]) => void;
 
 /** Lists are drawn again at most this often: a fleet of 100 000 changes 10 000 times a second. */
@@ -45,7 +45,7 @@ export class Fleet {
   }
 
   apply(changed: readonly DeviceChange[]): void {
-    this.#tell(changed.map((device) => ('removed' in device ? this.#remove(device) : this.#keep(device))));
+    this.#notify(changed.map((device) => ('removed' in device ? this.#remove(device) : this.#keep(device))));
   }
 
   clear(): void {
@@ -66,15 +66,15 @@ export class Fleet {
         aged.push(device);
       }
       if (++seen % AGED_AT_ONCE !== 0) continue;
-      this.#tell(aged);
+      this.#notify(aged);
       aged = [];
       const waiting = pause();
       if (waiting !== null) await waiting;
     }
-    this.#tell(aged);
+    this.#notify(aged);
   }
 
-  #tell(changed: readonly (KnownDevice | Removed)[]): void {
+  #notify(changed: readonly (KnownDevice | Removed)[]): void {
     if (changed.length === 0) return;
     for (const listener of this.#listeners) listener(changed);
     this.#timer ??= setTimeout(this.#next, this.#waitMs());
@@ -104,7 +104,7 @@ export class Fleet {
     return Math.max(LISTS_AFTER_MS, this.#roundAtMs + LISTS_EVERY_MS - Date.now());
   }
 
-  /** Tells of every device now, and of each change from now on, until the returned function is called. */
+  /** Calls the listener with all devices now, and with each change until the returned function is called. */
   listen(listener: FleetListener): () => void {
     listener([...this.#devices.values()]);
     this.#listeners.add(listener);
@@ -129,7 +129,7 @@ export function findDevices(
   for (const device of devices) {
     if (!fits(device, wanted)) continue;
     count++;
-    // Only the first are kept in order: to sort 100 000 names takes longer than anybody waits for a key.
+    // Only the first are kept in order: sorting 100 000 names takes longer than people wait after a key press.
     const last = first[max - 1];
     if (last !== undefined && inOrder(last, device) <= 0) continue;
     first.splice(placeOf(device, first), 0, device);

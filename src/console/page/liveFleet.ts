@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { call, forgetSession, limitEndsByMs, serverNowMs, token, wait } from './api.ts';
 import { changeOf, type DeviceChange, Fleet, nameOf } from './fleet.ts';
-import { SharedStream, type Told } from './sharedStream.ts';
+import { SharedStream, type StreamPart } from './sharedStream.ts';
 import { readStream, type StreamEnd, type StreamMessage } from './stream.ts';
 import type { FleetEvent } from './types.ts';
 
@@ -12,7 +12,7 @@ export type Line =
       readonly state: 'limited';
       /** Which limit, as the service says it. */
       readonly message: string;
-      /** When it has ended at the latest; null: nobody knows. */
+      /** When it has ended at the latest; null: unknown. */
       readonly endsByMs: number | null;
       readonly againAtMs: number;
     };
@@ -35,8 +35,8 @@ export const firstEvents = signal<
 const EVENTS_MAX = 200;
 /** Changes between two looks at the clock: a tenth of a millisecond. */
 const APPLIED_AT_ONCE = 10;
-/** Devices in one part of what a tab tells another at the beginning. */
-const TOLD_AT_ONCE = 1_000;
+/** Devices in one part of what a tab sends to a new follower. */
+const SENT_AT_ONCE = 1_000;
 const RETRY_MIN_MS = 500;
 const RETRY_MAX_MS = 10_000;
 /** Windows of limits are a minute and an hour long. */
@@ -62,7 +62,7 @@ class LiveFleet {
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
-    this.#shared = new SharedStream(token.value ?? '', (tell) => this.#tellAll(tell));
+    this.#shared = new SharedStream(token.value ?? '', (send) => this.#sendAll(send));
     addEventListener('pagehide', this.#leave);
   }
 
@@ -78,7 +78,7 @@ class LiveFleet {
     fleet.clear();
     void readFirstEvents(this.#signal);
     while (!this.#signal.aborted) {
-      if (await this.#shared.follow(this.#signal, (told) => this.#takeTold(told))) continue;
+      if (await this.#shared.follow(this.#signal, (part) => this.#takePart(part))) continue;
       const end = await readStream(this.#cursor, this.#signal, {
         opened: () => {
           line.value = { state: 'live' };
@@ -132,7 +132,7 @@ class LiveFleet {
     const apply = (): void => {
       if (changed.length > 0) fleet.apply(changed);
       if (happened.length > 0) addEvents(happened);
-      this.#shared.tell(changed, happened, this.#cursor);
+      this.#shared.forward(changed, happened, this.#cursor);
       changed = [];
       happened = [];
     };
@@ -151,7 +151,7 @@ class LiveFleet {
     if (!this.#signal.aborted) apply();
   }
 
-  #takeTold({ isFirst, devices, events: happened, cursor }: Told): void {
+  #takePart({ isFirst, devices, events: happened, cursor }: StreamPart): void {
     if (isFirst) {
       fleet.clear();
       line.value = { state: 'live' };
@@ -161,16 +161,16 @@ class LiveFleet {
     if (cursor !== '') this.#cursor = cursor;
   }
 
-  #tellAll(tell: (told: Told) => void): void {
+  #sendAll(send: (part: StreamPart) => void): void {
     let devices: DeviceChange[] = [];
-    tell({ isFirst: true, devices, events: events.value, cursor: '' });
+    send({ isFirst: true, devices, events: events.value, cursor: '' });
     for (const device of fleet.values()) {
       devices.push(changeOf(device));
-      if (devices.length < TOLD_AT_ONCE) continue;
-      tell({ isFirst: false, devices, events: [], cursor: '' });
+      if (devices.length < SENT_AT_ONCE) continue;
+      send({ isFirst: false, devices, events: [], cursor: '' });
       devices = [];
     }
-    tell({ isFirst: false, devices, events: [], cursor: this.#cursor });
+    send({ isFirst: false, devices, events: [], cursor: this.#cursor });
   }
 
   async #age(): Promise<void> {

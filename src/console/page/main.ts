@@ -39,7 +39,7 @@ function Shell(): VNode {
     void followFleet(ending.signal);
     return () => {
       ending.abort();
-      endDraft(); // it is not for whoever logs in next
+      endDraft(); // the next person to log in must not see it
     };
   }, [session]);
   if (session === null) return html`<${Login} />`;
@@ -97,7 +97,7 @@ function Login(): VNode {
       <p class="error" role="alert">${error}</p>
       <button disabled=${isBusy}>Log in</button>
     </form>
-    <p>No password yet? Whoever runs the service sets one with <code>fleet account:update --email … --password …</code></p>
+    <p>No password yet? The operator of the service sets one with <code>fleet account:update --email … --password …</code></p>
   </main>`;
 }
 

@@ -1,23 +1,23 @@
 import type { DeviceChange } from './fleet.ts';
 import type { FleetEvent } from './types.ts';
 
-/** What the stream has told, as one tab of a session gives it to another. */
-export interface Told {
-  /** The first part of what a tab is given: what it knew before is to be forgotten. */
+/** A part of the stream, as one tab of a session forwards it to another. */
+export interface StreamPart {
+  /** The first part that a tab gets: it forgets what it knew before. */
   readonly isFirst: boolean;
   readonly devices: readonly DeviceChange[];
   readonly events: readonly FleetEvent[];
-  /** Behind what was told; '' within the parts of the beginning. */
+  /** The cursor after this part; '' in all but the last part of the beginning. */
   readonly cursor: string;
 }
 
-/** What tabs of one session say to each other. `from` and `to` are names that tabs give themselves. */
-type Word =
+/** A message between the tabs of one session. `from` and `to` are names that tabs give themselves. */
+type TabMessage =
   | { readonly kind: 'ask'; readonly from: string }
   | { readonly kind: 'offer' | 'accept' | 'end'; readonly from: string; readonly to: string }
-  | { readonly kind: 'told'; readonly to: readonly string[]; readonly told: Told };
+  | { readonly kind: 'part'; readonly to: readonly string[]; readonly part: StreamPart };
 
-/** How long an answer of another tab is waited for: a hidden tab answers at once, a tab that is busy drawing soon. */
+/** How long a tab waits for another one to answer: a hidden tab answers at once, a tab that is busy drawing soon. */
 const OFFER_WAIT_MS = 500;
 /** Rounds in which a tab lets another one go first, before it opens a stream of its own all the same. */
 const ROUNDS_MAX = 4;
@@ -30,28 +30,28 @@ const FOLLOWERS_MAX = 50;
 
 /**
  * The tabs of one session, which is in the session storage of each tab that was opened from another. One of them has a
- * stream and tells the others: a browser opens six connections to a host, and the service ten streams for a session.
+ * stream and forwards it to the others: a browser opens six connections to a host, and the service ten streams for a session.
  */
 export class SharedStream {
   readonly #name = crypto.randomUUID?.() ?? String(Math.random());
   readonly #channel: BroadcastChannel;
   readonly #followers = new Set<string>();
-  /** Tells a new follower all that this tab knows. */
-  readonly #begin: (tell: (told: Told) => void) => void;
+  /** Gives all that this tab knows to a new follower, in parts. */
+  readonly #begin: (send: (part: StreamPart) => void) => void;
   #isOpen = false;
   #isClosed = false;
   #markedAtMs = 0;
-  /** Another tab has told this one, so there may be more of them. */
-  #wasTold = false;
+  /** Another tab had a stream before, so there may be more of them. */
+  #hasFollowed = false;
 
   /** `begin` gives all that this tab knows, in parts, to one tab. */
-  constructor(token: string, begin: (tell: (told: Told) => void) => void) {
+  constructor(token: string, begin: (send: (part: StreamPart) => void) => void) {
     this.#begin = begin;
     this.#channel = new BroadcastChannel(`fleet-stream-${token}`);
-    this.#channel.addEventListener('message', ({ data }: MessageEvent<Word>) => this.#hear(data));
+    this.#channel.addEventListener('message', ({ data }: MessageEvent<TabMessage>) => this.#receive(data));
   }
 
-  /** Whether this tab has a stream of its own. Once it has none, its followers are told to look elsewhere. */
+  /** Whether this tab has a stream of its own. Once it has none, its followers look for another one. */
   set isOpen(isOpen: boolean) {
     const wasOpen = this.#isOpen;
     this.#isOpen = isOpen;
@@ -60,41 +60,41 @@ export class SharedStream {
       return;
     }
     if (wasOpen) localStorage.removeItem(OPEN_AT);
-    for (const to of this.#followers) this.#say({ kind: 'end', from: this.#name, to });
+    for (const to of this.#followers) this.#send({ kind: 'end', from: this.#name, to });
     this.#followers.clear();
   }
 
-  /** Hands on what the stream has told, if another tab listens. */
-  tell(devices: readonly DeviceChange[], events: readonly FleetEvent[], cursor: string): void {
+  /** Forwards what came from the stream, if another tab follows. */
+  forward(devices: readonly DeviceChange[], events: readonly FleetEvent[], cursor: string): void {
     this.#mark();
     if (this.#followers.size === 0) return;
-    this.#say({ kind: 'told', to: [...this.#followers], told: { isFirst: false, devices, events, cursor } });
+    this.#send({ kind: 'part', to: [...this.#followers], part: { isFirst: false, devices, events, cursor } });
   }
 
-  /** Is told by another tab until that one ends or is silent. False: this tab is to open a stream. */
-  async follow(signal: AbortSignal, take: (told: Told) => void): Promise<boolean> {
+  /** Follows another tab until that one ends or is silent. False: this tab has to open a stream. */
+  async follow(signal: AbortSignal, take: (part: StreamPart) => void): Promise<boolean> {
     const source = await this.#findSource(signal);
     if (source === null) return false;
-    this.#wasTold = true;
+    this.#hasFollowed = true;
     await new Promise<void>((resolve) => {
       let timer = setTimeout(() => end(), SILENCE_MS);
       const end = (): void => {
         clearTimeout(timer);
         this.#channel.removeEventListener('message', hear);
         signal.removeEventListener('abort', end);
-        this.#say({ kind: 'end', from: this.#name, to: source });
+        this.#send({ kind: 'end', from: this.#name, to: source });
         resolve();
       };
-      const hear = ({ data }: MessageEvent<Word>): void => {
+      const hear = ({ data }: MessageEvent<TabMessage>): void => {
         if (data.kind === 'end' && data.to === this.#name && data.from === source) end();
-        if (data.kind !== 'told' || !data.to.includes(this.#name)) return;
+        if (data.kind !== 'part' || !data.to.includes(this.#name)) return;
         clearTimeout(timer);
         timer = setTimeout(() => end(), SILENCE_MS);
-        take(data.told);
+        take(data.part);
       };
       this.#channel.addEventListener('message', hear);
       signal.addEventListener('abort', end);
-      this.#say({ kind: 'accept', from: this.#name, to: source });
+      this.#send({ kind: 'accept', from: this.#name, to: source });
     });
     return true;
   }
@@ -105,10 +105,10 @@ export class SharedStream {
     this.#channel.close();
   }
 
-  /** The first tab that offers to tell. Null: this tab is to open a stream. */
+  /** The first tab that offers its stream. Null: this tab has to open one. */
   async #findSource(signal: AbortSignal): Promise<string | null> {
     const ageMs = Date.now() - Number(localStorage.getItem(OPEN_AT) ?? 0);
-    if (ageMs > SILENCE_MS && !this.#wasTold) return null;
+    if (ageMs > SILENCE_MS && !this.#hasFollowed) return null;
     for (let round = 0; round < ROUNDS_MAX && !signal.aborted; round++) {
       const answer = await this.#ask();
       if (answer !== 'wait') return signal.aborted ? null : answer;
@@ -125,13 +125,13 @@ export class SharedStream {
         this.#channel.removeEventListener('message', hear);
         resolve(answer);
       };
-      const hear = ({ data }: MessageEvent<Word>): void => {
+      const hear = ({ data }: MessageEvent<TabMessage>): void => {
         if (data.kind === 'offer' && data.to === this.#name) end(data.from);
         if (data.kind === 'ask' && data.from < this.#name) isFirst = false;
       };
       const timer = setTimeout(() => end(isFirst ? null : 'wait'), OFFER_WAIT_MS);
       this.#channel.addEventListener('message', hear);
-      this.#say({ kind: 'ask', from: this.#name });
+      this.#send({ kind: 'ask', from: this.#name });
     });
   }
 
@@ -142,21 +142,21 @@ export class SharedStream {
     localStorage.setItem(OPEN_AT, String(nowMs));
   }
 
-  #hear(word: Word): void {
-    if (word.kind === 'ask' && this.#isOpen && this.#followers.size < FOLLOWERS_MAX)
-      this.#say({ kind: 'offer', from: this.#name, to: word.from });
-    if (!('from' in word) || word.kind === 'ask' || word.to !== this.#name) return;
-    if (word.kind === 'end') this.#followers.delete(word.from);
-    if (word.kind !== 'accept') return;
+  #receive(message: TabMessage): void {
+    if (message.kind === 'ask' && this.#isOpen && this.#followers.size < FOLLOWERS_MAX)
+      this.#send({ kind: 'offer', from: this.#name, to: message.from });
+    if (!('from' in message) || message.kind === 'ask' || message.to !== this.#name) return;
+    if (message.kind === 'end') this.#followers.delete(message.from);
+    if (message.kind !== 'accept') return;
     if (!this.#isOpen) {
-      this.#say({ kind: 'end', from: this.#name, to: word.from });
+      this.#send({ kind: 'end', from: this.#name, to: message.from });
       return;
     }
-    this.#begin((told) => this.#say({ kind: 'told', to: [word.from], told }));
-    this.#followers.add(word.from);
+    this.#begin((part) => this.#send({ kind: 'part', to: [message.from], part }));
+    this.#followers.add(message.from);
   }
 
-  #say(word: Word): void {
-    if (!this.#isClosed) this.#channel.postMessage(word);
+  #send(message: TabMessage): void {
+    if (!this.#isClosed) this.#channel.postMessage(message);
   }
 }

@@ -11,7 +11,7 @@ interface OfArea {
 
 /**
  * How many stays the areas of each account have: what the quota of stays is judged by. The stays of a deleted area count
- * until their devices send their next points, since they are held until then.
+ * until their devices send their next points, since the devices keep them until then.
  */
 export class StayCounts {
   readonly #areas = new Map<number, OfArea>();

@@ -13,17 +13,17 @@ type Pointer = MapMouseEvent | MapTouchEvent;
 
 /** Draws the draft of an area, until the returned function is called, and lets the pointer change it. */
 export function editDraft(map: MapLibre, overlay: Overlay): () => void {
-  let held: Handle | null = null;
+  let grabbed: Handle | null = null;
   const hold = (event: Pointer): void => {
-    held = isOneFinger(event) ? handleAt(map, event) : null;
-    if (held !== null) event.preventDefault(); // the map stays where it is
+    grabbed = isOneFinger(event) ? handleAt(map, event) : null;
+    if (grabbed !== null) event.preventDefault(); // the map stays where it is
   };
   const drag = ({ lngLat }: Pointer): void => {
     const body = areaDraft.peek()?.body;
-    if (held !== null && body !== undefined) changeDraft(dragged(body, held, lngLat));
+    if (grabbed !== null && body !== undefined) changeDraft(dragged(body, grabbed, lngLat));
   };
   const drop = (): void => {
-    held = null;
+    grabbed = null;
   };
   map.on('mousedown', hold);
   map.on('touchstart', hold);

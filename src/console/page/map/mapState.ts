@@ -8,7 +8,7 @@ import type { Near } from './vehicleTable.ts';
 export const chosen = signal<string | null>(null);
 /** A new object is a wish to see that device. */
 export const sought = signal<{ readonly imei: string } | null>(null);
-/** The map keeps to the chosen device until somebody moves it. */
+/** The map follows the chosen device until a person moves it. */
 export const isFollowing = signal(false);
 /** How many hours the trail of the chosen device covers; 0 shows none. */
 export const trailHours = signal(6);

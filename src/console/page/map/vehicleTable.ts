@@ -13,7 +13,7 @@ const CHOSEN = 2;
 
 const STATUS_CODES = { unknown: 0, offline: 1, parked: 2, moving: 3 } as const;
 
-/** After a longer silence a vehicle is simply where it is: nobody knows the way. */
+/** After a longer silence a vehicle jumps to its new position: its way is unknown. */
 const SILENCE_MAX_SECONDS = 60;
 const GLIDE_MAX_SECONDS = 10;
 
@@ -181,7 +181,7 @@ export class VehicleTable {
   }
 }
 
-/** Rows that are told as one: few calls where many have changed, and few bytes where few have. */
+/** Rows that are uploaded together: few calls where many have changed, and few bytes where few have. */
 export const BLOCK_ROWS = 256;
 
 /** Which rows of a table have changed, in blocks. */

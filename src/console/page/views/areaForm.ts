@@ -34,7 +34,7 @@ const FIELDS = [
   'external_id',
 ];
 
-/** The draft as a form. `done` is told what was saved or deleted. */
+/** The draft as a form. `done` is called with what was saved or deleted. */
 export function AreaForm({ done }: { done: (said: string) => void }): VNode | null {
   const draft = areaDraft.value;
   const sending = useSending();
@@ -93,7 +93,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
       <${AreaTrial} sending=${sending} check=${check} />
       <button class="main">${sending.isBusy ? 'Waiting…' : 'Save'}</button>
     <//>
-    ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area for ever" run=${remove} />`}
+    ${id !== null && html`<${Confirm} label="Delete" sure="Delete this area permanently" run=${remove} />`}
     <${Curl} call=${saveCall(draft)} />
   <//>`;
 }

@@ -71,7 +71,7 @@ function ChosenArea({ area, edit, close }: { area: Area; edit: () => void; close
 
 function InsideList({ path, round }: { path: string; round: number }): VNode {
   const { reply, reload } = useLoaded<readonly AreaDevice[]>(path, round);
-  return html`<${List} reply=${reply} reload=${reload} empty="Nobody is inside. Whoever comes in is listed here."
+  return html`<${List} reply=${reply} reload=${reload} empty="No device is inside. Devices that enter are listed here."
     show=${(inside: readonly AreaDevice[]) =>
       html`<ul class="rows">${inside.map(
         ({ device, since, entered_at, dwell_left_seconds }) => html`<li key=${device.imei}>

@@ -4,7 +4,7 @@ import { findDevices, type KnownDevice, nameOf } from '../fleet.ts';
 import { fleet, line } from '../liveFleet.ts';
 import { Curl, html, Time } from '../parts.ts';
 
-/** More rows than anybody reads; the search narrows them. */
+/** More rows than people read; the search narrows them. */
 const ROWS_MAX = 200;
 
 export function Devices(): VNode {

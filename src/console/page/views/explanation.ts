@@ -78,19 +78,19 @@ export function explainPathOf(areaId: number, device: string, fromMs: number, to
   return `/api/v1/areas/${areaId}/explain?${query}`;
 }
 
-/** A stretch of the window, in per cent of its length. */
-interface Stretch {
+/** A part of the window, in per cent of its length. */
+interface Span {
   readonly x: number;
   readonly width: number;
 }
 
 interface TimeLine {
-  readonly visits: readonly (Stretch & {
+  readonly visits: readonly (Span & {
     readonly outcome: string;
     /** Where the minimum stay is reached, or would have been; null: at once, or outside the window. */
     readonly threshold: number | null;
   })[];
-  readonly gaps: readonly Stretch[];
+  readonly gaps: readonly Span[];
   /** The same in words. */
   readonly text: string;
 }
@@ -105,7 +105,7 @@ export function timeLine(
   const lengthMs = Math.max(1, Date.parse(window.to) - fromMs);
   const share = (ms: number): number => ((ms - fromMs) / lengthMs) * 100;
   const within = (ms: number): number => Math.max(0, Math.min(100, share(ms)));
-  const stretch = (from: string, to: string): Stretch => {
+  const span = (from: string, to: string): Span => {
     const x = within(Date.parse(from));
     return { x, width: within(Date.parse(to)) - x };
   };
@@ -115,11 +115,11 @@ export function timeLine(
   };
   return {
     visits: visits.map(({ first_inside_at, last_inside_at, outcome }) => ({
-      ...stretch(first_inside_at, last_inside_at),
+      ...span(first_inside_at, last_inside_at),
       outcome,
       threshold: thresholdOf(first_inside_at),
     })),
-    gaps: gaps.map(({ from, to }) => stretch(from, to)),
+    gaps: gaps.map(({ from, to }) => span(from, to)),
     text: `Time line from ${timeOf(window.from)} to ${timeOf(window.to)}: ${counted(visits.length, 'visit')}, ${counted(gaps.length, 'gap')} without points${
       dwellSeconds === 0 ? '' : `, minimum stay ${duration(dwellSeconds)}`
     }. The list below has each of them.`,

@@ -56,7 +56,7 @@ function KeyRow({ apiKey, reload }: { apiKey: Key; reload: () => void }): VNode 
     ${
       revoked_at === null
         ? html`<button type="button" aria-expanded=${isOpen} aria-label=${`Change ${name}`} onClick=${() => setOpen(!isOpen)}>Change</button>
-          <${Confirm} label="Revoke" sure="Revoke for ever" run=${revoke} />`
+          <${Confirm} label="Revoke" sure="Revoke permanently" run=${revoke} />`
         : html`<em>revoked</em>`
     }
     <span class="error" role="alert">${error}</span>

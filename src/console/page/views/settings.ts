@@ -29,7 +29,7 @@ const USED = [
   ['stays', 'Stays of devices in areas'],
 ] as const;
 
-/** What the account has of what it may have, as far as the API tells it; asked again with each `round`. */
+/** What the account uses of its limits, as far as the API says it; asked again with each `round`. */
 function Usage({ round }: { round: number }): VNode {
   fleet.round.value; // drawn again with each round
   const usage = useLoaded<AccountUsage>(USAGE, round).reply;
