@@ -16,6 +16,31 @@ const PAUSE_SECONDS = 300;
 const OF_USE_DAYS = 3;
 const KEPT_DAYS = 5;
 
+/** Locked together for some milliseconds. */
+const DEVICES_AT_A_TIME = 100;
+/** After each piece of work it rests for this many times as long. */
+const REST = 1;
+
+/**
+ * Makes boxes of the points that are rows, every few minutes, so that a search for the devices at a place reads few rows. A
+ * pass that is cut off begins again: boxes only grow.
+ */
+export async function boxRows(
+  sql: Sql,
+  rest: (ms: number) => Promise<unknown>,
+  isStopping: () => boolean,
+): Promise<void> {
+  const window = await takeBoxing(sql);
+  if (window === null) return;
+  let afterDeviceId: number | null = 0;
+  while (!isStopping()) {
+    const startMs = performance.now();
+    afterDeviceId = await boxDevices(sql, afterDeviceId, DEVICES_AT_A_TIME, window);
+    if (afterDeviceId === null) return endBoxing(sql, window);
+    await rest(REST * (performance.now() - startMs));
+  }
+}
+
 /** From when to when every row has a box, by the time of its recording: the end is not included. Null: never. */
 export async function selectBoxedTime(sql: Sql): Promise<TimeWindow | null> {
   const [row] = await sql<{ since: Date; until: Date }[]>`
@@ -48,7 +73,7 @@ export async function selectBoxedWindows(
 }
 
 /** What the next pass makes boxes of, by the clock of Postgres; the end is not included. Null: it is not due yet. */
-export async function takeBoxing(sql: Sql): Promise<TimeWindow | null> {
+async function takeBoxing(sql: Sql): Promise<TimeWindow | null> {
   const [row] = await sql<{ until: Date | null; now: Date }[]>`
     update row_boxing set due_at = clock_timestamp() + make_interval(secs => ${PAUSE_SECONDS})
     where due_at <= clock_timestamp() returning until, clock_timestamp() as now`;
@@ -68,7 +93,7 @@ export async function takeBoxing(sql: Sql): Promise<TimeWindow | null> {
  * Makes boxes of the rows of the next devices by id. Returns the last of them; null after the last device. Each device is
  * locked against new points, so what the boxes do not hold comes later, and the trigger sees it.
  */
-export async function boxDevices(
+async function boxDevices(
   sql: Sql,
   afterDeviceId: number,
   limit: number,
@@ -95,32 +120,7 @@ export async function boxDevices(
 }
 
 /** All devices have boxes of this time. Another pod may have been faster; then nothing changes. */
-export async function endBoxing(sql: Sql, { fromMs, toMs }: TimeWindow): Promise<void> {
+async function endBoxing(sql: Sql, { fromMs, toMs }: TimeWindow): Promise<void> {
   await sql`update row_boxing set until = ${new Date(toMs)} where until = ${new Date(fromMs)}`;
   await sql`delete from row_box where begins_at < now() - make_interval(days => ${KEPT_DAYS})`;
-}
-
-/** Locked together for some milliseconds. */
-const DEVICES_AT_A_TIME = 100;
-/** After each piece of work it rests for this many times as long. */
-const REST = 1;
-
-/**
- * Makes boxes of the points that are rows, every few minutes, so that a search for the devices at a place reads few rows. A pass that is
- * cut off begins again: boxes only grow.
- */
-export async function boxRows(
-  sql: Sql,
-  rest: (ms: number) => Promise<unknown>,
-  isStopping: () => boolean,
-): Promise<void> {
-  const window = await takeBoxing(sql);
-  if (window === null) return;
-  let afterDeviceId: number | null = 0;
-  while (!isStopping()) {
-    const startMs = performance.now();
-    afterDeviceId = await boxDevices(sql, afterDeviceId, DEVICES_AT_A_TIME, window);
-    if (afterDeviceId === null) return endBoxing(sql, window);
-    await rest(REST * (performance.now() - startMs));
-  }
 }
