@@ -122,8 +122,8 @@ const STEP_VALUES = 500;
 
 /**
  * JSON text of a parsed value, with the members of every object in one order: values that parse equal give equal text.
- * Keys that are array indexes come first, as in every object, then the others by their code units. Hashes of these
- * texts are stored, so no byte of them may ever change.
+ * Keys that are array indexes come first, then the others by their code units. Hashes of these texts are stored, so no
+ * byte of them may ever change.
  */
 export function* canonicalJson(value: unknown): Steps<string> {
   if (!isContainer(value)) return JSON.stringify(value);
@@ -152,18 +152,8 @@ function isContainer(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
+/** An object lists the keys that are array indexes first, by number (ECMA-262, OrdinaryOwnPropertyKeys). */
 function sortedKeys(object: object): readonly string[] {
-  const keys = Object.keys(object);
-  if (keys.length < 2) return keys;
-  const named = keys.findIndex((key) => !isArrayIndex(key));
-  if (named === -1) return keys;
-  return named === 0 ? keys.sort() : [...keys.slice(0, named), ...keys.slice(named).sort()];
+  const sorted = Object.keys(object).sort();
+  return Object.keys(Object.fromEntries(sorted.map((key) => [key, null])));
 }
-
-/** The keys that every object lists first, in the order of their numbers (ECMA-262, OrdinaryOwnPropertyKeys). */
-function isArrayIndex(key: string): boolean {
-  const number = Number(key);
-  return number >= 0 && number < MAX_ARRAY_LENGTH && Number.isInteger(number) && String(number) === key;
-}
-
-const MAX_ARRAY_LENGTH = 2 ** 32 - 1;

@@ -162,16 +162,8 @@ export function corridorParts(path: Path, bufferM: number): Bounds[] {
   return parts.length === 1 ? [whole] : parts.map((part) => boundsOf(part, bufferM));
 }
 
-/** A box in degrees, with longitudes as the path has them. */
-interface Box {
-  readonly west: number;
-  readonly south: number;
-  readonly east: number;
-  readonly north: number;
-}
-
-/** A part of the path: its box, and the edges that run through it. */
-interface Part extends Box {
+/** A part of the path: its box, with longitudes as the path has them, and the edges that run through it. */
+interface Part extends Bounds {
   readonly edges: Int32Array;
 }
 
@@ -201,7 +193,7 @@ function halvesOf(path: Path, part: Part): Part[] {
 }
 
 /** The part of these edges that is inside a box; null when none is. */
-function partOf({ lngs, lats }: Path, edges: Int32Array, box: Box): Part | null {
+function partOf({ lngs, lats }: Path, edges: Int32Array, box: Bounds): Part | null {
   const found = new Int32Array(edges.length);
   let count = 0;
   let west = Infinity;
@@ -250,7 +242,7 @@ function takeLargest(parts: Part[]): Part {
 }
 
 /** On the map of longitude and latitude; a line along a meridian has a width too. */
-function sizeOf({ west, south, east, north }: Box): number {
+function sizeOf({ west, south, east, north }: Bounds): number {
   return (east - west + THIN_DEGREES) * (north - south + THIN_DEGREES);
 }
 

@@ -1,5 +1,6 @@
 import { invariant } from '../../lib/invariant.ts';
 import { ok } from '../../lib/result.ts';
+import { inOneGo } from '../../lib/workTurns.ts';
 import { type ImportItem, MAX_IMPORT_VALUES, type PlanReply, planBody } from './importPlan.ts';
 
 /**
@@ -48,7 +49,7 @@ function planWhenComplete(): void {
   pieces = [];
   bytesHere = 0;
   bytesWanted = null;
-  replyPlan(planOf(body));
+  replyPlan(inOneGo(planBody(body, MAX_IMPORT_VALUES)));
 }
 
 function replyPlan(plan: PlanReply): void {
@@ -61,12 +62,4 @@ function replyPlan(plan: PlanReply): void {
     reply({ kind: 'items', items: items.slice(at, at + MESSAGE_ITEMS) });
   }
   reply({ kind: 'plan', plan: ok({ ...plan.value, items: [] }) });
-}
-
-function planOf(bytes: Uint8Array): PlanReply {
-  const steps = planBody(bytes, MAX_IMPORT_VALUES);
-  for (;;) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-  }
 }

@@ -111,13 +111,8 @@ function relationOf(area: Outline, other: Outline): 'inside' | 'apart' | null {
   return isBoxInCircle(area.box, other.geometry) ? 'inside' : null;
 }
 
-/** The extent of an area in degrees. Longitudes are continuous: across 180°, east is above 180. */
-interface Box {
-  readonly south: number;
-  readonly west: number;
-  readonly north: number;
-  readonly east: number;
-}
+/** Bounds with continuous longitudes: across 180°, east is above 180. */
+type Box = Bounds;
 
 /**
  * Where everything within a box is: in a polygon, apart from it, or null where the box may have a part of the boundary.
