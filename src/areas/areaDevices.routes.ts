@@ -87,7 +87,7 @@ const AREA_DEVICES: Operation = {
   errors: [...ONE_AREA, ['BAD_REQUEST', OCCUPANT_STATE.errorMessage]],
 };
 
-export interface AreaDevicesPorts {
+interface AreaDevicesPorts {
   readonly areas: AreaCatalog;
   readonly fleet: Fleet;
 }

@@ -63,7 +63,7 @@ export interface AreaDraft extends OwnFields {
 }
 
 /** `isValid`: the points are checked by the rules of the type of the draft. Otherwise no type was sent. */
-export interface DraftPoints extends ValidPoints {
+interface DraftPoints extends ValidPoints {
   readonly isValid: boolean;
 }
 

@@ -125,7 +125,7 @@ const AREA_CONTAINS: Operation = {
   errors: [...ONE_AREA, ['BAD_REQUEST', COORDINATES_MESSAGE]],
 };
 
-export interface AreaReadPorts {
+interface AreaReadPorts {
   readonly areas: AreaCatalog;
   /** By account. */
   readonly turns: WorkTurns<string | number>;

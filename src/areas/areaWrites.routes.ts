@@ -48,9 +48,9 @@ import {
 } from './saveArea.ts';
 
 /** The answer to a malformed external id in the path. */
-export const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';
+const EXTERNAL_ID_MESSAGE = 'an external id has 1 to 100 letters, digits and . _ : / @ # -';
 
-export const IDEMPOTENCY_KEY_HEADER = {
+const IDEMPOTENCY_KEY_HEADER = {
   name: 'Idempotency-Key',
   in: 'header',
   required: false,
@@ -60,7 +60,7 @@ export const IDEMPOTENCY_KEY_HEADER = {
   errorMessage: 'an Idempotency-Key has 1 to 200 letters, digits and . _ : -',
 } as const satisfies Parameter & { errorMessage: string };
 
-export interface AreaWritePorts extends ChangePorts {
+interface AreaWritePorts extends ChangePorts {
   readonly createOnce: CreateOnce;
 }
 

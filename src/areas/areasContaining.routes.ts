@@ -112,7 +112,7 @@ const AREAS_CONTAINING_BATCH: Operation = {
   ],
 };
 
-export interface AreasContainingPorts {
+interface AreasContainingPorts {
   readonly areas: AreaCatalog;
   readonly bulkCalls: BulkCalls;
   /** By account. */

@@ -8,7 +8,7 @@ import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from '
 import { type AreaWriter, addArea, type SavedArea, type SaveOutcome } from './saveArea.ts';
 
 /** A creation with an Idempotency-Key. */
-export interface Creation {
+interface Creation {
   readonly draft: AreaDraft;
   readonly key: string;
   /** The body as parsed, by which a repetition is known. */

@@ -23,13 +23,13 @@ import { AREA_ERRORS, AREA_FACTS, type ValidPoints, validatePoints } from './are
 /** The part of a GeoJSON geometry that makes one area. */
 export type GeometryPart = PointPart | PathPart;
 
-export interface PointPart {
+interface PointPart {
   readonly type: 'point';
   readonly center: Result<LatLng, FieldError>;
   readonly hadHoles: false;
 }
 
-export interface PathPart {
+interface PathPart {
   readonly type: 'polygon' | 'polyline';
   readonly points: Result<ValidPoints, FieldError>;
   readonly hadHoles: boolean;
@@ -38,7 +38,7 @@ export interface PathPart {
 /** What is wrong with a geometry that cannot even be divided into parts. */
 export const GEOMETRY_ERRORS = ['errGeoJsonInvalid', 'errGeometryUnsupported'] as const;
 
-export type GeometryError = (typeof GEOMETRY_ERRORS)[number];
+type GeometryError = (typeof GEOMETRY_ERRORS)[number];
 
 /**
  * A GeoJSON geometry (RFC 7946 section 3.1) as the parts that become areas, at least one. What was cut along the

@@ -6,8 +6,8 @@ import { envelope, integer, type Schema, shapeOf } from '../http/openapi/schema.
 import type { Call, ReadPorts, Route } from '../http/route.ts';
 import { type AreaQuota, selectAreaQuota } from './areas.sql.ts';
 
-export const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
-export const usedOf = (description: string): Schema => ({
+const EXAMPLE_QUOTA = { areas: 12, vertices: 480, maxAreas: 20_000, maxVertices: 4_000_000 };
+const usedOf = (description: string): Schema => ({
   ...shapeOf<Used>({
     used: integer('How many there are.', { minimum: 0 }),
     limit: integer('How many the plan allows.', { minimum: 0 }),
@@ -39,7 +39,7 @@ export const USAGE: Operation = {
   errors: [],
 };
 
-export interface UsagePorts extends ReadPorts {
+interface UsagePorts extends ReadPorts {
   readonly fleet: Fleet;
 }
 
@@ -67,7 +67,7 @@ export interface Used {
   readonly limit: number;
 }
 
-export function usageView({ areas, vertices, maxAreas, maxVertices }: AreaQuota, stays: Used) {
+function usageView({ areas, vertices, maxAreas, maxVertices }: AreaQuota, stays: Used) {
   return {
     areas: { used: areas, limit: maxAreas },
     vertices: { used: vertices, limit: maxVertices },

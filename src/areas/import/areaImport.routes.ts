@@ -35,7 +35,7 @@ import {
 } from './importPlan.ts';
 import { ImportOverload, type ImportPlanner, ImportTooLarge } from './importPlanner.ts';
 
-export const COLLECTION = {
+const COLLECTION = {
   type: 'FeatureCollection',
   features: [
     {
@@ -46,7 +46,7 @@ export const COLLECTION = {
     { type: 'Feature', geometry: { type: 'Point', coordinates: [12.5, 95] }, properties: { name: 'Typo' } },
   ],
 };
-export const REPORT: ImportReport = {
+const REPORT: ImportReport = {
   created: [],
   updated: [],
   errors: [{ index: 1, code: 'errCoordinates' }],
@@ -62,7 +62,7 @@ export const DRY_RUN = {
   schema: { type: 'boolean', default: false },
 } as const;
 
-export const IMPORT_AREAS: Operation = {
+const IMPORT_AREAS: Operation = {
   id: 'importAreas',
   tag: 'Areas',
   summary: 'Import areas from GeoJSON',
@@ -94,7 +94,7 @@ export const IMPORT_AREAS: Operation = {
 const MAX_BODY_BYTES = 32 * 1024 * 1024;
 const DEADLINE_MS = 120_000;
 
-export interface AreaImportPorts extends ChangePorts {
+interface AreaImportPorts extends ChangePorts {
   readonly planner: ImportPlanner;
 }
 

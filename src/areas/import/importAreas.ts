@@ -150,7 +150,7 @@ export interface ImportOutcome {
   readonly warnings: readonly ImportWarning[];
 }
 
-export interface ImportWrite {
+interface ImportWrite {
   /** The area to update; null for a new one. */
   readonly stored: StoredArea | null;
   readonly area: ValidArea;

@@ -28,7 +28,7 @@ export interface FileFeature {
 }
 
 /** What some features of a file did to the areas of an account, or would do. */
-export interface SyncReport {
+interface SyncReport {
   readonly created: number;
   readonly updated: number;
   /** Areas that are as the file says already; nothing is written for them. */
@@ -163,7 +163,7 @@ const UNBOUNDED = {
 };
 
 /** The areas of an account that have an external id which no feature has. */
-export interface Surplus {
+interface Surplus {
   readonly ids: readonly number[];
   readonly size: AreaSize;
 }

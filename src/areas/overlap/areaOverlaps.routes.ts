@@ -58,7 +58,7 @@ const ITEMS_PER_STEP = 100;
 /** More than measuring takes at most, and making the JSON. */
 const DEADLINE_MS = 60_000;
 
-export interface AreaOverlapPorts {
+interface AreaOverlapPorts {
   readonly areas: AreaCatalog;
   readonly overlaps: Overlaps;
   readonly bulkCalls: BulkCalls;
