@@ -100,8 +100,8 @@ export interface CommandContext {
   /** Opens a session while `work` runs. Fails when no database is available. */
   withSession<T>(work: (session: Session) => Promise<Result<T, string>>): Promise<Result<T, string>>;
   /**
-   * Writes a value on stdout, as one line of JSON; resolves when the next may be written. False when nobody reads on, as
-   * behind `| head`.
+   * Writes a value on stdout, as one line of JSON; resolves when the next may be written. False when the reader
+   * has ended, as behind `| head`.
    */
   print(value: unknown): Promise<boolean>;
   /** One line of progress, on stderr. */

@@ -1,3 +1,4 @@
+import { selectInstanceId } from '../changelog/database.sql.ts';
 import { awaitPods, type VersionPublisher, type WritePorts } from '../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../config.ts';
 import { fail, type Result } from '../lib/result.ts';
@@ -6,7 +7,6 @@ import { sessionName } from '../postgres/connection.ts';
 import { withEmbedded } from '../postgres/embedded/embedded.ts';
 import { type Log, migrate } from '../postgres/migrate.ts';
 import { openSql, type Sql } from '../postgres/sql.ts';
-import type { VersionPublisherConnection } from './redisVersionPublisher.ts';
 
 /** The database of a command, with its schema up to date. */
 export interface Session extends WritePorts {
@@ -76,18 +76,33 @@ function explain(error: Error, config: AdminConfig): string {
   return config.databaseUrl === null ? reason : `the database of DATABASE_URL cannot be used: ${reason}`;
 }
 
-/** Through Redis where there is one, which is loaded only then; without it the pods read the change log. */
+/** Where a command publishes the versions of the worlds that it changes. */
+interface VersionPublisherConnection {
+  readonly versions: VersionPublisher;
+  close(): void;
+}
+
+/** A command does not wait long for a Redis that does not answer: pods read the change log as well. */
+const REDIS_LIMIT_MS = 1_000;
+
+/** Through the Redis of the running service, which is loaded only then; without it the pods read the change log. */
 export async function connectVersionPublisher(
   sql: Sql,
   redisUrl: string | null,
   say: (line: string) => void,
 ): Promise<VersionPublisherConnection> {
-  if (redisUrl === null) return { versions: NOWHERE, close: () => undefined };
-  const { connectRedisVersionPublisher } = await import('./redisVersionPublisher.ts');
-  return connectRedisVersionPublisher(sql, redisUrl, say);
+  if (redisUrl === null) {
+    const unpublished = () => Promise.resolve(false);
+    return { versions: { publish: unpublished, confirm: unpublished }, close: () => undefined };
+  }
+  const { connectRedis, redisKeys, RedisPort, whenReady } = await import('../redis/redisConnection.ts');
+  const { RedisWorldVersions } = await import('../redis/worldVersions.ts');
+  const namespace = await sql.begin((tx) => selectInstanceId(tx));
+  const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined });
+  const port = new RedisPort(redis, { onEvent: () => undefined });
+  await whenReady(redis, REDIS_LIMIT_MS);
+  if (!port.isUsable)
+    say('Redis (REDIS_URL) does not answer; running services read this change from the database');
+  const versions = new RedisWorldVersions(port, redisKeys(namespace));
+  return { versions, close: () => redis.disconnect() };
 }
-
-const NOWHERE: VersionPublisher = {
-  publish: () => Promise.resolve(false),
-  confirm: () => Promise.resolve(false),
-};

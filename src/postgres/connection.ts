@@ -204,15 +204,15 @@ export class ServerKnowledge {
   }
 }
 
-/** The connection waits for another that handles a new start; that takes some milliseconds. */
+/** A connection waits for another one that handles a new start, which takes some milliseconds. */
 const LIMIT_MS = 5_000;
 /** SQLSTATEs: a function is not there; a write in a transaction that is read-only. */
 const UNDEFINED_FUNCTION = '42883';
 const READ_ONLY = '25006';
 
 /**
- * The first statement of a new connection: sees to it that the start of the server is written down, and ids are renewed if
- * they must be, before anything is written under it. Rejects a pod's connection to a replica.
+ * The first statement of a new connection: records the start of the server, and renews ids where the server may lack data,
+ * before anything is written under this start. Rejects a pod's connection to a replica.
  */
 async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null): Promise<void> {
   const seen = knowledge?.seen ?? null;
@@ -228,19 +228,19 @@ async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null
   try {
     const scope = await enter().catch((error: unknown) => enterReadOnly(client, enter, error));
     if (knowledge === null) return;
-    // It may be promoted while this connection is open, and would be written to as it is then.
+    // It may be promoted while this connection is open, and the connection would write to it.
     if (scope === null) throw new PostgresUnreachable({ code: 'REPLICA' });
     knowledge.noteEventScope(scope);
   } catch (error) {
-    // A database that is about to be migrated, or is none of this service.
+    // A database without the schema: it will be migrated, or it belongs to another program.
     if (error instanceof DatabaseError && error.code === UNDEFINED_FUNCTION) return;
     throw error;
   }
 }
 
 /**
- * Enters a server that was set to read-only and started again, as providers do when its disk runs full. Unless the start is
- * written down, nothing can be read either: nobody would know whether it is still the same data. It takes two rows.
+ * Enters a server that was set to read-only and started again, as providers do when its disk runs full. Without a record of
+ * the start nothing could be read either, because the data may not be the same. It takes two rows.
  */
 async function enterReadOnly(
   client: ClientBase,

@@ -45,7 +45,7 @@ export interface Connections {
   readonly writes: SqlShares<number>;
   /** Counts attempts to log in, by network (see addressNetwork). */
   readonly logins: SqlShares<string>;
-  /** What nobody waits for: migrations, housekeeping, the last use of keys. */
+  /** Work that no caller waits for: migrations, housekeeping, the last use of keys. */
   readonly service: Sql;
   /** Tries whether writes are taken. */
   readonly probes: Sql;

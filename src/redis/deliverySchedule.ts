@@ -40,7 +40,7 @@ export class LocalDeliverySchedule implements DeliverySchedule {
   }
 }
 
-/** Endpoints of one command. Redis runs nothing else meanwhile. */
+/** Endpoints per command. Redis runs nothing else at the same time. */
 const ADD_MAX = 500;
 
 /** The schedule of all pods: a sorted set of endpoints by due time, by the clock of Redis. */
@@ -102,7 +102,7 @@ const STALE_MAX = 1_000;
 /** Items by the time at which they are due, each once, at the earliest time asked for. Adding and taking are O(log n). */
 export class DueQueue<Item> {
   readonly #dueAt = new Map<Item, number>();
-  /** A binary heap by time. An entry is outdated when its time is no longer that of its item. */
+  /** A binary heap by time. An entry is outdated when its item has another time. */
   #heap: Entry<Item>[] = [];
 
   /** An earlier time that was asked for before is kept. */

@@ -86,9 +86,6 @@ function logChanges(redis: Redis, host: string, log: ConnectionLog): void {
   });
 }
 
-/** Why there is no answer: no connection; a pause after an error; too slow; or an error reply. */
-type RedisError = 'not_connected' | 'resting' | 'timed_out' | 'failed';
-
 export type RedisEvent = { readonly kind: 'back' } | { readonly kind: 'lost'; readonly reason: string };
 
 interface RedisPortOptions {
@@ -146,7 +143,7 @@ export class RedisPort {
     script: LuaScript,
     keys: readonly string[],
     args: readonly (string | number)[],
-  ): Promise<Result<unknown, RedisError>> {
+  ): Promise<Result<unknown, string>> {
     return this.send(async (redis) => {
       try {
         return await redis.evalsha(script.sha1, keys.length, ...keys, ...args);
@@ -157,37 +154,27 @@ export class RedisPort {
     });
   }
 
-  async send<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, RedisError>> {
-    if (!this.isUsable) return fail(this.#redis.status === 'ready' ? 'resting' : 'not_connected');
+  /** The error says why there is no answer. */
+  async send<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, string>> {
+    if (!this.isUsable) return fail('Redis is not usable now');
     const isProbe = !this.#up;
     if (isProbe) this.#isProbing = true;
-    const outcome = await this.#withinDeadline(command(this.#redis));
+    const answer = await this.#withinDeadline(command(this.#redis));
     if (isProbe) this.#isProbing = false;
-    if (outcome.ok) this.#markUp();
-    else this.#markDown(outcome.error.reason);
-    return outcome.ok ? outcome : fail(outcome.error.error);
+    if (answer.ok) this.#markUp();
+    else this.#markDown(answer.error);
+    return answer;
   }
 
-  #withinDeadline<T>(answer: Promise<T>): Promise<Result<T, { error: RedisError; reason: string }>> {
+  #withinDeadline<T>(answer: Promise<T>): Promise<Result<T, string>> {
     return new Promise((resolve) => {
       // If this process itself stalled, the answer is waiting in the socket: read the sockets once before giving up.
-      const timer = setTimeout(
-        () =>
-          setImmediate(() =>
-            resolve(fail({ error: 'timed_out', reason: `no answer in ${this.#deadlineMs} ms` })),
-          ),
-        this.#deadlineMs,
-      );
-      answer.then(
-        (value) => {
-          clearTimeout(timer);
-          resolve(ok(value));
-        },
-        (error: unknown) => {
-          clearTimeout(timer);
-          resolve(fail({ error: 'failed', reason: error instanceof Error ? error.message : String(error) }));
-        },
-      );
+      const giveUp = () => setImmediate(() => resolve(fail(`no answer in ${this.#deadlineMs} ms`)));
+      const timer = setTimeout(giveUp, this.#deadlineMs);
+      answer
+        .then(ok, (error: unknown) => fail(error instanceof Error ? error.message : String(error)))
+        .then(resolve)
+        .finally(() => clearTimeout(timer));
     });
   }
 

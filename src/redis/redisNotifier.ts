@@ -72,7 +72,7 @@ export class RedisNotifier {
     this.#subscriber.subscribe(this.#channel).then(
       () => this.#local.call(),
       (error: unknown) => {
-        // The connection was closed meanwhile. The next one subscribes again.
+        // The connection was closed. The next one subscribes again.
         this.#onEvent({
           kind: 'subscribe_failed',
           reason: error instanceof Error ? error.message : String(error),

@@ -44,7 +44,7 @@ export class RedisWorldVersions implements WorldVersions {
   }
 }
 
-/** For a single process: there is no other pod. */
+/** For a single process, which has no other pods to tell. */
 export const localWorldVersions: WorldVersions = {
   publish: async () => true,
   confirm: async () => true,

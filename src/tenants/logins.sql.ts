@@ -113,7 +113,7 @@ interface LoginSubjects {
 export const LOGIN_LIMITS = { windowMinutes: 15, perAddress: 20, perPair: 10, perAccount: 20 } as const;
 
 /**
- * What an attempt from `network` (see addressNetwork) is counted by. `email` may belong to nobody: an unknown one is
+ * What an attempt from `network` (see addressNetwork) is counted by. An unknown `email` is
  * counted like any other.
  */
 export function loginSubjects(email: string, network: string): LoginSubjects {

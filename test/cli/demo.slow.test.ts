@@ -119,7 +119,7 @@ describe('the configuration of the demo', () => {
   });
 
   test('a usual port that is taken is replaced by a free one', async (t) => {
-    // Whoever has it, this test or somebody else: it is taken.
+    // The port is taken, by this test or by another process.
     const server = createServer();
     await new Promise<void>((resolve) => {
       server.once('error', () => resolve());

@@ -9,7 +9,7 @@ const NO_BOOLEAN = 'organization is neither true nor false';
 const STRAY = 'a quote stands in the middle of a value, or text follows its end';
 const FILE = 0;
 
-/** What a line says of the device, or why it says nothing; of line 0, why the whole file is refused. */
+/** The patch of a line or its error; of line 0 why the whole file is refused. */
 type Row = readonly [line: number, patch: object | string];
 type Case = readonly [name: string, text: string, ...rows: Row[]];
 

@@ -18,7 +18,7 @@ export interface FleetOptions {
   readonly interrupted?: AbortSignal;
   /** How many lines of stdout are read; all of them without it. */
   readonly readLines?: number;
-  /** What a user types in the terminal, answer by answer; without it stdin is no terminal. */
+  /** What a user types in the terminal, answer by answer. Without it stdin is not a terminal. */
   readonly typed?: readonly string[];
 }
 

@@ -204,7 +204,7 @@ describe('a copy that cannot be finished', () => {
         );
       });
       await assert.rejects(lost, isUnavailable);
-      // The next test replaces the timers: a call that goes on would never clear its own.
+      // The next test replaces the timers: a call that is still running would never clear its own.
       await Promise.all(kills);
       assert.deepEqual([...(await sql`select 1 as one`)], [{ one: 1 }]);
     }

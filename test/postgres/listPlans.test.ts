@@ -71,7 +71,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** What a read cost: rows that a scan looked at or a sort put in order, and blocks. */
+/** The cost of a read: rows that were scanned or sorted, and blocks. */
 interface Cost {
   readonly found: number;
   readonly scanned: number;
@@ -122,7 +122,7 @@ function summed(rows: readonly { 'QUERY PLAN': [{ Plan: PlanNode }] }[]): Cost {
     );
   const all = nodes(root);
   assert.deepEqual(
-    // A partition that is empty, or was never looked into, may stand in a plan as anything.
+    // A partition that is empty or was never read may have any node in a plan.
     all.filter(
       (node) =>
         node['Node Type'] === 'Seq Scan' &&

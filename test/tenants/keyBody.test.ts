@@ -24,7 +24,7 @@ describe('the body of a key', () => {
     });
   });
 
-  /** A field with one value: what creation says of it, and what a change says where that differs. */
+  /** A value of a field, the error at creation, and the error at a change where it differs. */
   const FIELDS: [field: string, value: unknown, create: string, change?: string][] = [
     ['name', undefined, 'name REQUIRED', 'ok'],
     ['name', null, 'name REQUIRED', 'ok'],

@@ -320,7 +320,7 @@ function asText(value: unknown, parse: (text: string) => Result<string, string>)
 
 const NOT_UTF8 = 'holds bytes that are no UTF-8';
 
-/** What the decoder puts in the place of such bytes. */
+/** The decoder replaces such bytes with this character. */
 function hasReplacement(text: string): boolean {
   return text.includes('\ufffd');
 }

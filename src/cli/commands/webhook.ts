@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { createServer } from 'node:https';
 import { type AddressInfo, isIP } from 'node:net';
@@ -8,6 +8,7 @@ import { join, resolve } from 'node:path';
 import { DAY_MS } from '../../lib/durations.ts';
 import { parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { readIfThere } from '../../postgres/embedded/dataFolder.ts';
 import { SECRET_PREFIX } from '../../webhooks/delivery/signature.ts';
 import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
 import {
@@ -135,15 +136,6 @@ async function receiverCertificate(
 
 function endsMs(certificatePem: string): number {
   return new X509Certificate(certificatePem).validToDate.getTime();
-}
-
-async function readIfThere(file: string): Promise<string | null> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
 }
 
 /** A delivery as it is shown. */

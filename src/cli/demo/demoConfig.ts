@@ -1,8 +1,8 @@
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type Config, type Env, readConfig } from '../../config.ts';
 import { invariant } from '../../lib/invariant.ts';
 import { fail, type Result } from '../../lib/result.ts';
+import { isPortFree } from '../../postgres/embedded/server.ts';
 import { listenerUrl, shellWord, tokenPlace } from '../../readyText.ts';
 import type { Service } from '../../wiring.ts';
 import { DEMO_EMAIL } from './demoTenant.ts';
@@ -29,7 +29,7 @@ export async function demoConfig(env: Env): Promise<Result<Config, string[]>> {
     const host = env[hostName] || '127.0.0.1';
     const wanted = env[name] || PORTS[name];
     const isFree =
-      wanted === '0' || (!Object.values(ports).includes(wanted) && (await isPortFree(Number(wanted), host)));
+      wanted === '0' || (!Object.values(ports).includes(wanted) && (await isUsable(Number(wanted), host)));
     if (!isFree && env[name]) {
       errors.push(`${name} ${wanted} is taken: set another, or leave it unset and the demo finds a free one`);
     }
@@ -48,14 +48,10 @@ export async function demoConfig(env: Env): Promise<Result<Config, string[]>> {
   return errors.length > 0 ? fail(errors) : config;
 }
 
-/** Whether this process could listen there. True for an invalid port, which readConfig reports. */
-function isPortFree(port: number, host: string): Promise<boolean> {
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) return Promise.resolve(true);
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once('error', () => resolve(false));
-    server.listen(port, host, () => server.close(() => resolve(true)));
-  });
+/** Also an invalid port: readConfig reports it. */
+async function isUsable(port: number, host: string): Promise<boolean> {
+  const isValid = Number.isInteger(port) && port >= 0 && port <= 65_535;
+  return !isValid || isPortFree(port, host);
 }
 
 /** What is said while Postgres starts. */

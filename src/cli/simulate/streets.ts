@@ -14,7 +14,7 @@ export interface Streets {
   readonly rowLimitsKmh: Float64Array;
   /** Degrees clockwise from true north of the direction of the columns. */
   readonly turnDeg: number;
-  /** A place of the plane in degrees. The scale is exact at the centre and off by 0.1 % at the edge in middle latitudes. */
+  /** A point of the plane in degrees. The scale is exact at the centre and off by 0.1 % at the edge in middle latitudes. */
   latLng(eastM: number, northM: number): LatLng;
 }
 

@@ -6,7 +6,7 @@ import { hasCode } from '../../lib/hasCode.ts';
 import type { Log } from '../migrate.ts';
 import { isSameFolder } from './folderLock.ts';
 
-/** The folder that has the cluster, its password and its log, and whom Postgres runs as (null: as this process). */
+/** The folder of the cluster, its password and its log, and the account that Postgres runs as (null: that of this process). */
 export interface DataFolder {
   readonly dir: string;
   readonly account: Account | null;
@@ -93,7 +93,7 @@ export async function makePlaces(): Promise<string> {
   return PLACES;
 }
 
-/** Makes room at a place nobody points to any more. One former content is kept; true if there was any. */
+/** Renames a folder that no data folder points to. One such folder is kept. True if there was any. */
 async function setAside(place: string): Promise<boolean> {
   if (!(await exists(place))) return false;
   await rm(`${place}.old`, { recursive: true, force: true });
@@ -131,7 +131,8 @@ function readId(place: string): Promise<string | null> {
   return readIfThere(join(place, 'id'));
 }
 
-async function readIfThere(path: string): Promise<string | null> {
+/** The text of a file; null when there is none. */
+export async function readIfThere(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

@@ -76,7 +76,8 @@ export async function startServer(
       return { port, process };
     }
     if (Date.now() < leftoverUntilMs) await sleep(POLL_MS * 10);
-    else if (portAttempt < PORT_ATTEMPTS && !(await isFree(port))) portAttempt++;
+    // The port may have been taken since it was found.
+    else if (portAttempt < PORT_ATTEMPTS && !(await isPortFree(port, '127.0.0.1'))) portAttempt++;
     else throw new Error(`Postgres did not start (${outcome}).\n${await tailOfLog(folder)}`);
   }
 }
@@ -113,17 +114,17 @@ function findFreePort(): Promise<number> {
   });
 }
 
-/** Whether somebody could still listen on the port: it may have been taken since it was found. */
-function isFree(port: number): Promise<boolean> {
+/** Whether this process could listen there. */
+export function isPortFree(port: number, host: string): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
+    server.listen(port, host, () => server.close(() => resolve(true)));
   });
 }
 
 const PREVIOUS_LIMIT_MS = 30_000;
-/** What a Postgres that nobody needs any more is sent, by the time since the first look at it. */
+/** The signals for a leftover Postgres, by the time since it was found. */
 const SIGNALS: readonly { readonly signal: NodeJS.Signals; readonly afterMs: number }[] = [
   { signal: 'SIGINT', afterMs: 0 },
   { signal: 'SIGQUIT', afterMs: 10_000 },

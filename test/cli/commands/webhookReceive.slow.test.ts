@@ -39,7 +39,7 @@ describe('webhook:receive', () => {
     assert.deepEqual([unchecked.body.type, unchecked.body.id], ['ping', ping.event_id]);
     assert.deepEqual(await first.interrupt(), { code: 0, counts: { received: 1, valid: 0, invalid: 0 } });
 
-    // The same certificate: the service goes on trusting it.
+    // The certificate is the same, so the service still trusts it.
     const port = new URL(url).port;
     const second = startWebhookReceive(t, dataDir, '--port', port, '--secret', secret);
     await second.said(/^receiving at/);
