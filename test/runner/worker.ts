@@ -15,6 +15,8 @@ const POLL_MS = 10;
 
 // What a failed test has left open does not keep this process running.
 after(() => void setTimeout(() => process.exit(), OPEN_LIMIT_MS).unref());
+// node:test ends its run when nothing keeps the process running, which may be so while a test waits for a child process.
+const running = setInterval(() => undefined, OPEN_LIMIT_MS);
 for (const [index, file] of files.entries()) {
   if (isTaken(index)) continue;
   // A variable that the file before has set would reach the processes that this file starts.
@@ -31,6 +33,7 @@ for (const [index, file] of files.entries()) {
   });
   await ended;
 }
+clearInterval(running);
 
 /** Whether another process has the file; if not, this one has it now. */
 function isTaken(index: number): boolean {
@@ -42,7 +45,6 @@ function isTaken(index: number): boolean {
   }
 }
 
-/** The pause keeps the process running: node:test opens a timer of its own when nothing does. */
 async function nothingIsOpenBut(before: readonly string[]): Promise<void> {
   for (const untilMs = performance.now() + OPEN_LIMIT_MS; ; await sleep(POLL_MS)) {
     const open = openResources();
