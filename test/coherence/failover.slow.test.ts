@@ -92,7 +92,7 @@ test('after the promotion of a replica that lacks the newest transactions, pods 
   // Nobody is left with what was lost.
   for (const [n, { status, body }] of (await waiting).entries()) {
     if (status === 503) continue;
-    // A wait that ends before the pod knows of it brings nothing, and its cursor is of the old server.
+    // A wait that ends before the pod knows of it returns nothing, and its cursor is of the old server.
     const last =
       status === 200 ? await pods[1].get(`/api/v3/${FEEDS[n]}?cursor=${body.meta.cursor}`, key) : null;
     assert.deepEqual([body.data ?? [], last?.status ?? status], [[], 410]);

@@ -123,7 +123,7 @@ describe('calls that wait for the same events', () => {
     const feed = new Feed();
     const poll = feed.join(100);
     feed.commit(5);
-    // It had looked before that.
+    // It looked before that.
     const wait = poll.wait(cursorAt(upTo(4)));
     await feed.settle();
     assert.deepEqual(idsOf(await wait), [50]);

@@ -233,7 +233,7 @@ async function despite(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Runs `work` beside what must not end by itself. */
+/** Runs `work` beside something that must not end before it. */
 async function beside(running: readonly Promise<unknown>[], work: Promise<void>): Promise<void> {
   await Promise.race([Promise.all(running), work]);
   await work;
@@ -258,7 +258,7 @@ describe('followers of feeds and streams', { skip: skipWithoutRedis() }, () => {
     const setup = await startSetup(t);
     const { pods, sql, keys, databaseUrl } = setup;
     const { followers, running, stop } = startFollowers(setup);
-    // Whoever follows without a cursor begins with the events of now.
+    // A reader without a cursor begins with the events of now.
     await beside(
       [running],
       waitFor(() => followers.every(({ collected }) => collected.hasBegun(1))),
