@@ -178,13 +178,12 @@ function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
 
 /** The listener of the public API, with the pages for people. */
 function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers): Server {
-  const { config, coordination, clock, metrics, log } = pod;
+  const { config, clock, metrics, log } = pod;
   const authorizer = createAuthorizer(pod);
-  const { rateLimiter } = coordination;
   const routes = createRoutes(pod, deliveries, readers);
   const ports = {
     authorizer,
-    sessions: new SessionAuthorizer({ sql: pod.connections.access, rateLimiter, authorizer }),
+    sessions: new SessionAuthorizer(pod.connections.access, authorizer),
     bodies: new BodyBudget(),
     turns: pod.turns,
     routes,

@@ -88,12 +88,14 @@ export class Authorizer {
 
   /** A call without a usable key costs its address a count. */
   #denyKeyless(ip: string, nowMs: number, denial: AccessDecision): AccessDecision | Promise<AccessDecision> {
-    return thenAtOnce(this.#count(ip, nowMs), (verdict) => (verdict.kind === 'limited' ? verdict : denial));
+    return thenAtOnce(this.countAddress(ip, nowMs), (verdict) =>
+      verdict.kind === 'limited' ? verdict : denial,
+    );
   }
 
   /** The address is counted before Postgres is asked for the key. */
   async #authorizeUnknown(call: PendingCall): Promise<AccessDecision> {
-    const counted = await this.#count(call.ip, call.nowMs);
+    const counted = await this.countAddress(call.ip, call.nowMs);
     if (counted.kind === 'limited') return counted;
     const key = await this.#load(call.fingerprint);
     if (key === undefined) return KEY_INVALID;
@@ -166,7 +168,8 @@ export class Authorizer {
     }
   }
 
-  #count(ip: string, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
+  /** Counts a call whose caller is not known yet, so no version is asked for. */
+  countAddress(ip: string, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
     const request = { ip, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
     return this.#ports.rateLimiter.check(request, nowMs);
   }

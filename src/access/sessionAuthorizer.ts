@@ -1,6 +1,5 @@
 import { withDeadline } from '../lib/deadline.ts';
 import type { Sql } from '../postgres/sql.ts';
-import type { LimitRequest, LimitVerdict, RateLimiter } from '../redis/rateLimiter.ts';
 import type { AccessDecision, Authorizer } from './authorizer.ts';
 import type { ClientAddress } from './clientAddress.ts';
 import { bearerToken, fingerprint } from './credentials.ts';
@@ -10,12 +9,6 @@ import { type SessionState, selectSession } from './sessions.sql.ts';
 
 /** A call waits this long for Postgres to find its session. */
 const LOOK_UP_DEADLINE_MS = 2_000;
-
-export interface SessionPorts {
-  readonly sql: Sql;
-  readonly rateLimiter: RateLimiter;
-  readonly authorizer: Pick<Authorizer, 'admitSession'>;
-}
 
 /**
  * Authorizes the calls of the application: those with a session, and logins. The order is that of keys: IP limit,
@@ -28,10 +21,12 @@ export interface SessionPorts {
  * calls. What they read from memory is as current as for a key. Rejects when Postgres does not answer.
  */
 export class SessionAuthorizer {
-  readonly #ports: SessionPorts;
+  readonly #sql: Sql;
+  readonly #authorizer: Authorizer;
 
-  constructor(ports: SessionPorts) {
-    this.#ports = ports;
+  constructor(sql: Sql, authorizer: Authorizer) {
+    this.#sql = sql;
+    this.#authorizer = authorizer;
   }
 
   /** @param authorization the Authorization headers of the request, as they came */
@@ -41,27 +36,21 @@ export class SessionAuthorizer {
     nowMs: number,
   ): Promise<AccessDecision> {
     const ip = client.network;
-    const counted = await this.#ask({ ip }, nowMs);
+    const counted = await this.#authorizer.countAddress(ip, nowMs);
     if (counted.kind === 'limited') return counted;
     const token = bearerToken(authorization);
     if (token === null) return REQUIRED;
-    const reading = selectSession(this.#ports.sql, fingerprint(token));
+    const reading = selectSession(this.#sql, fingerprint(token));
     const session = await withDeadline(reading, LOOK_UP_DEADLINE_MS, 'reading a session');
     if (session === undefined) return REQUIRED;
     // Ids of keys are positive, so the negated id of the account can identify all its sessions.
-    return this.#ports.authorizer.admitSession(sessionCaller(session), -session.accountId, ip, nowMs);
+    return this.#authorizer.admitSession(sessionCaller(session), -session.accountId, ip, nowMs);
   }
 
   /** A call that needs no credentials: only its address is counted. */
   async authorizeAnybody(client: ClientAddress, nowMs: number): Promise<AccessDecision> {
-    const counted = await this.#ask({ ip: client.network }, nowMs);
+    const counted = await this.#authorizer.countAddress(client.network, nowMs);
     return counted.kind === 'limited' ? counted : { kind: 'granted', caller: NOBODY };
-  }
-
-  /** Before the caller is known, so no version is asked for. */
-  #ask(charge: Partial<LimitRequest>, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
-    const request = { ip: null, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
-    return this.#ports.rateLimiter.check({ ...request, ...charge }, nowMs);
   }
 }
 
