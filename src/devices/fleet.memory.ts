@@ -286,9 +286,11 @@ export class Fleet {
       if (world === undefined || world.positions.size === 0) continue;
       // The last distance found in the first world bounds the search in the second.
       const last = found[limit - 1];
-      const hits = world.near(lat, lng, limit, last === undefined ? maxM : Math.min(maxM, last.distanceM));
+      const reachM = last === undefined ? maxM : Math.min(maxM, last.distanceM);
+      const hits = world.positions.near(lat, lng, limit, reachM);
       if (hits === null) return null;
-      found = found.length === 0 ? hits : nearestOf(found, hits, limit);
+      const near = hits.map(({ slot, distanceM }) => ({ device: world.bySlot[slot] as Device, distanceM }));
+      found = found.length === 0 ? near : nearestOf(found, near, limit);
     }
     return found;
   }

@@ -18,18 +18,19 @@ export class World {
   /**
    * Ranked by IMEI, since slots differ from pod to pod: devices at the same position have the same order on every pod.
    */
-  readonly positions = new PositionIndex((slot) => (this.#bySlot[slot] as Device).fields.imei);
+  readonly positions = new PositionIndex((slot) => (this.bySlot[slot] as Device).fields.imei);
   /** What happened to its devices last, for those who follow them. */
-  readonly changes = new WorldChanges((slot) => this.#bySlot[slot] as Device);
+  readonly changes = new WorldChanges((slot) => this.bySlot[slot] as Device);
   /** Which of its devices are in which areas, of this world or of another that watches it. */
   readonly occupants: Occupants;
-  readonly #bySlot: (OccupyingDevice | undefined)[] = [];
+  /** By their slots in the position index. */
+  readonly bySlot: (OccupyingDevice | undefined)[] = [];
   readonly #freeSlots: number[] = [];
   /** Searches in progress, with the slots whose devices were added, moved or removed since they began. */
   readonly #searches = new Map<LongSearch, Set<number>>();
 
   constructor(counts: StayCounts) {
-    this.occupants = new Occupants((slot) => this.#bySlot[slot] as OccupyingDevice, counts);
+    this.occupants = new Occupants((slot) => this.bySlot[slot] as OccupyingDevice, counts);
   }
 
   /** Adds a device and returns its slot in the position index. */
@@ -37,8 +38,8 @@ export class World {
     this.devices.put(device);
     const removed = this.changes.dropRemoval(device.fields.imei);
     if (removed !== null) this.#freeSlots.push(removed);
-    const slot = this.#freeSlots.pop() ?? this.#bySlot.length;
-    this.#bySlot[slot] = device;
+    const slot = this.#freeSlots.pop() ?? this.bySlot.length;
+    this.bySlot[slot] = device;
     this.changes.enter(slot, editedXid, motion);
     for (const changed of this.#searches.values()) changed.add(slot);
     return slot;
@@ -49,7 +50,7 @@ export class World {
     this.willMove(device, slot);
     this.devices.remove(device.fields.imei);
     this.positions.remove(slot);
-    this.#bySlot[slot] = undefined;
+    this.bySlot[slot] = undefined;
     this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
   }
 
@@ -57,8 +58,8 @@ export class World {
   putRemoval(removal: Removal): void {
     const known = this.changes.removalOf(removal.imei);
     if (known !== undefined && known.xid >= removal.xid) return;
-    const slot = this.changes.dropRemoval(removal.imei) ?? this.#freeSlots.pop() ?? this.#bySlot.length;
-    this.#bySlot[slot] = undefined;
+    const slot = this.changes.dropRemoval(removal.imei) ?? this.#freeSlots.pop() ?? this.bySlot.length;
+    this.bySlot[slot] = undefined;
     this.#freeSlots.push(...this.changes.putRemoval(slot, removal));
   }
 
@@ -75,14 +76,6 @@ export class World {
     }
   }
 
-  /** The nearest devices of this world, nearest first; null when that would take too long. See Fleet.near. */
-  near(lat: number, lng: number, limit: number, maxM: number): NearDevice[] | null {
-    const hits = this.positions.near(lat, lng, limit, maxM);
-    return hits === null
-      ? null
-      : hits.map((hit) => ({ device: this.#bySlot[hit.slot] as Device, distanceM: hit.distanceM }));
-  }
-
   /** From here on the search uses this world as it is now. */
   begin(search: LongSearch): void {
     this.#searches.set(search, new Set());
@@ -96,7 +89,7 @@ export class World {
   nearInSteps(search: LongSearch): Steps<void> {
     const changed = this.#searches.get(search) as ReadonlySet<number>;
     return this.positions.nearInSteps(search, changed, (hits) => {
-      for (const { slot, distanceM } of hits) search.offer(this.#bySlot[slot] as Device, distanceM);
+      for (const { slot, distanceM } of hits) search.offer(this.bySlot[slot] as Device, distanceM);
     });
   }
 }

@@ -5,8 +5,8 @@ import {
   RADIANS_PER_DEGREE,
   writeSurfacePoint,
 } from '../../geo/wgs84.ts';
-import { type NearestHits, workOfDistance } from './nearestHits.ts';
-import { EMPTY, gapSq, HALF_DIAGONALS, HALVES, LATTICE_CENTRE, STEPS_PER_M } from './trie.ts';
+import { gapSq, type NearestHits, workOfDistance } from './nearestHits.ts';
+import { EMPTY, HALF_DIAGONALS, HALVES, LATTICE_CENTRE, STEPS_PER_M } from './trie.ts';
 
 /**
  * The part of a search that visits cells far from the query. There the chord alone is a poor bound: a whole city may

@@ -259,6 +259,12 @@ function reachSqOf(geodesicM: number): number {
 /** Candidates with equal chords need no order: it says nothing about which is a hit. */
 const anyOrder: Precedes = () => false;
 
+/** The distance along one axis from the query to a cell, given by its centre as seen from the query, squared. */
+export function gapSq(centre: number, half: number): number {
+  const gap = Math.max(0, Math.abs(centre) - half);
+  return gap * gap;
+}
+
 /**
  * The longest straight line, in metres, between two positions whose geodesic is at most this long. Positions farther
  * apart by chord are farther apart by geodesic too.

@@ -1,17 +1,18 @@
 import { writeSurfacePoint } from '../../geo/wgs84.ts';
 import { FarSearch } from './farSearch.ts';
-import { NearestHits, type NearHit, type Precedes } from './nearestHits.ts';
+import { gapSq, NearestHits, type NearHit, type Precedes } from './nearestHits.ts';
 import type { ColocatedDevices } from './overflowBucket.ts';
 import {
   BLOCK_SHIFT,
   EMPTY,
   ENTRY_INTS,
-  gapSq,
   HALF_DIAGONALS,
   HALVES,
+  half,
   LATTICE_CENTRE,
   MAX_DEPTH,
   OVERFLOWED,
+  ROOT,
   SLOT,
   STEPS_PER_M,
   type Trie,
@@ -86,7 +87,7 @@ export class Search {
     const { stack, hits } = this;
     const { children } = trie;
     let depth = cell.depth;
-    let ref = trie.refAt(depth, cell.x, cell.y, cell.z);
+    let ref = refAt(trie, cell);
     // The cell's centre seen from the query: the axis that is halved next, then the other two in turn.
     const turn = depth % 3;
     const half0 = HALVES[depth]!;
@@ -246,8 +247,8 @@ function halvesOf(trie: Trie, cell: Cell, query: Float64Array): Cell[] {
       y: at.y + (axis === 1 ? step : 0),
       z: at.z + (axis === 2 ? step : 0),
     };
-    const isLowerEmpty = isEmpty(trie, lower);
-    const isUpperEmpty = isEmpty(trie, upper);
+    const isLowerEmpty = refAt(trie, lower) === EMPTY;
+    const isUpperEmpty = refAt(trie, upper) === EMPTY;
     if (!isLowerEmpty && !isUpperEmpty) {
       const middle = axis === 0 ? upper.x : axis === 1 ? upper.y : upper.z;
       return query[axis]! < middle ? [upper, lower] : [lower, upper];
@@ -257,6 +258,9 @@ function halvesOf(trie: Trie, cell: Cell, query: Float64Array): Cell[] {
   }
 }
 
-function isEmpty(trie: Trie, { depth, x, y, z }: Cell): boolean {
-  return trie.refAt(depth, x, y, z) === EMPTY;
+/** The reference at a cell: its node, the leaf that contains it, or EMPTY. */
+function refAt({ children }: Trie, { depth, x, y, z }: Cell): number {
+  let ref = children[ROOT]!;
+  for (let at = 0; at < depth && ref > 0; at++) ref = children[2 * ref + half(at, x, y, z)]!;
+  return ref;
 }

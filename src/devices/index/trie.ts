@@ -20,18 +20,12 @@ export const HALVES = Float64Array.from(
 /** The distance from the centre of a cell at this depth to a corner. */
 export const HALF_DIAGONALS = HALVES.map((side, depth) => side * Math.sqrt([3, 2.25, 1.5][depth % 3]!));
 
-/** The distance along one axis from the query to a cell, given by its centre as seen from the query, squared. */
-export function gapSq(centre: number, half: number): number {
-  const gap = Math.max(0, Math.abs(centre) - half);
-  return gap * gap;
-}
-
 /**
  * A reference between cells is positive for an inner node, negative for a leaf (`~ref` is its first block), or this.
  */
 export const EMPTY = 0;
 /** Where `children` holds the reference to the root: node 0 is never a child of another node. */
-const ROOT = 0;
+export const ROOT = 0;
 
 // A block is 128 integers, 512 bytes: a header (count, link, depth) and 31 entries (x, y, z, slot).
 export const BLOCK_SHIFT = 7;
@@ -93,13 +87,6 @@ export class Trie {
 
   bucketOf(block: number): OverflowBucket {
     return this.buckets[this.pool[(block << BLOCK_SHIFT) + LINK]!]!;
-  }
-
-  /** The reference at a cell, given by its depth and lower corner: its node, the leaf that contains it, or EMPTY. */
-  refAt(depth: number, x: number, y: number, z: number): number {
-    let ref = this.children[ROOT]!;
-    for (let at = 0; at < depth && ref > 0; at++) ref = this.children[2 * ref + half(at, x, y, z)]!;
-    return ref;
   }
 
   /** Adds a slot that is not in the trie. Its position must be set already. */
@@ -332,7 +319,7 @@ export class Trie {
 }
 
 /** Which half of its cell at this depth holds the point: 0 lower, 1 upper. */
-function half(depth: number, x: number, y: number, z: number): number {
+export function half(depth: number, x: number, y: number, z: number): number {
   const round = (depth / 3) | 0;
   const axis = depth - 3 * round;
   return ((axis === 0 ? x : axis === 1 ? y : z) >>> (LATTICE_BITS - 1 - round)) & 1;
