@@ -216,8 +216,8 @@ const EMPTY_GROWTH = 8;
 const RANGES_AT_A_TIME = 128;
 
 /**
- * Reads ranges to their ends, by one statement after the other; the last of several ranges is read week by week, as one alone.
- * While the caller works with what one statement has read, the next is under way. `read` calls `selectPoints`.
+ * Reads ranges to their ends, one statement after the other: many ranges together, and a single or the last one week by week.
+ * While the caller works with the result of one statement, the next is under way. `read` calls `selectPoints`.
  */
 export async function* readInOrder<Range extends PointRange, Read extends PointsRead>(
   ranges: readonly Range[],
@@ -296,8 +296,8 @@ export function* pagesOf(stored: StoredPoints | null): Generator<PointColumns, v
 }
 
 /**
- * The points of one range, oldest first, in pieces of up to 10 000 and more. Each piece of packed points is unpacked when it is
- * asked for; one without a wanted position is left out, and comes as no points. Throws DamagedPoints.
+ * The points of one range, oldest first, in pieces of any length. Packed points are unpacked when their piece is asked for. A
+ * piece without a wanted position is empty. Throws DamagedPoints.
  */
 export function* mergedPoints(
   { fromMs, toMs, rows, packed, columns }: StoredPoints,
