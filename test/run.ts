@@ -59,7 +59,7 @@ async function main(): Promise<void> {
     ...(values.coverage && { coverage: true, coverageIncludeGlobs: ['src/**'] }),
   };
   try {
-    process.exitCode = (await report(run(options), files)) ? 0 : 1;
+    process.exitCode = (await report(run(options), files, values.name !== undefined)) ? 0 : 1;
   } finally {
     rmSync(folder, { recursive: true });
   }

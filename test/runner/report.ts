@@ -41,9 +41,13 @@ const print = (text: string): void => void process.stdout.write(text);
 
 /**
  * Prints a run: a sign per file while it runs, each failure in full when it comes, and the totals at the end. Returns
- * whether every file has run and nothing has failed.
+ * whether nothing has failed and every file has run, or with a pattern of names (`isPart`) those with such tests.
  */
-export async function report(events: AsyncIterable<RunEvent>, files: readonly string[]): Promise<boolean> {
+export async function report(
+  events: AsyncIterable<RunEvent>,
+  files: readonly string[],
+  isPart: boolean,
+): Promise<boolean> {
   const sinceMs = performance.now();
   const seconds = new Map<string, number>();
   const failed = new Set<string>();
@@ -79,16 +83,17 @@ export async function report(events: AsyncIterable<RunEvent>, files: readonly st
   print('\n\n');
   for (const [text, tests] of skipped) print(`skipped ${tests} of ${text}\n`);
   const slowest = [...seconds].sort(([, a], [, b]) => b - a).slice(0, SLOWEST);
-  print(`slowest: ${slowest.map(([file, s]) => `${file} ${s.toFixed(0)} s`).join(', ')}\n`);
+  if (slowest.length > 0)
+    print(`slowest: ${slowest.map(([file, s]) => `${file} ${s.toFixed(0)} s`).join(', ')}\n`);
   for (const text of failed) print(`FAILED ${text}\n`);
-  const unfinished = files.filter((file) => !seconds.has(file));
+  const unfinished = isPart ? [] : files.filter((file) => !seconds.has(file));
   for (const file of unfinished.slice(0, UNFINISHED)) print(`NOT FINISHED ${file}\n`);
   const tests = counts.passed + counts.failed + counts.skipped;
   print(
     `${seconds.size} of ${files.length} files, ${tests} tests: ${counts.passed} passed, ${counts.failed} failed, ` +
       `${counts.skipped} skipped, in ${((performance.now() - sinceMs) / 1_000).toFixed(0)} s\n`,
   );
-  return failed.size === 0 && unfinished.length === 0;
+  return failed.size === 0 && unfinished.length === 0 && tests > 0;
 }
 
 function printCoverage(files: readonly FileCoverage[], totals: Coverage): void {
