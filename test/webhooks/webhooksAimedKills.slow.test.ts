@@ -63,7 +63,9 @@ interface Moment {
   readonly left: Left | null;
 }
 
-const asks = (name: string) => (question: Question) => question.text === name;
+/** The claim that leases an endpoint, and the one that also writes how a delivery ended. */
+const claims = ({ text, message }: Question) => text === 'claim_deliveries' && !message.includes('dlv_');
+const completes = ({ text, message }: Question) => text === 'claim_deliveries' && message.includes('dlv_');
 const commits = ({ text, earlier }: Question) =>
   text === 'commit' && earlier.some((each) => each.includes('insert into webhook_delivery'));
 const UNTOUCHED = { attempts: 0, inFlight: false, isReceived: false };
@@ -84,23 +86,23 @@ const MOMENTS: readonly Moment[] = [
   },
   {
     name: 'before the endpoint is claimed',
-    stand: { place: 'before', matches: asks('claim_endpoints') },
+    stand: { place: 'before', matches: claims },
     left: UNTOUCHED,
   },
   {
     name: 'after the endpoint was claimed and the attempt counted, before it is sent',
-    stand: { place: 'after', matches: asks('claim_endpoints') },
+    stand: { place: 'after', matches: claims },
     left: COUNTED,
   },
   { name: 'after the receiver has got the request, before it answers', stand: null, left: RECEIVED },
   {
     name: 'after the answer, before the result is written',
-    stand: { place: 'before', matches: asks('complete_and_claim_all') },
+    stand: { place: 'before', matches: completes },
     left: RECEIVED,
   },
   {
     name: 'after the result was written, before the process knows',
-    stand: { place: 'after', matches: asks('complete_and_claim_all') },
+    stand: { place: 'after', matches: completes },
     left: WRITTEN,
   },
 ];

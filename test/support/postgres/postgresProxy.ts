@@ -1,8 +1,15 @@
 import { connect, createServer, type Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** What a session asks of Postgres: text of statements, and names of statements that are asked again. */
-export type Question = { readonly text: string; readonly earlier: readonly string[] };
+/**
+ * What a session asks of Postgres: text of statements, and names of statements that are asked again. `message` is the
+ * whole of it, with the values of a statement that was prepared before.
+ */
+export interface Question {
+  readonly text: string;
+  readonly message: string;
+  readonly earlier: readonly string[];
+}
 
 /** Where a session stands still: before its question reaches Postgres, or when Postgres has answered it. */
 export type Place = 'before' | 'after';
@@ -110,7 +117,8 @@ class Session {
       this.#pending = this.#pending.subarray(length);
       const text = this.#hasStarted ? textOf(raw) : null;
       this.#hasStarted = true;
-      yield { raw, question: text === null ? null : { text, earlier: [...this.#earlier] } };
+      const message = raw.toString('latin1');
+      yield { raw, question: text === null ? null : { text, message, earlier: [...this.#earlier] } };
       if (text !== null) this.#earlier.push(text);
       if (this.#earlier.length > EARLIER_MAX) this.#earlier.shift();
     }
