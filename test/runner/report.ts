@@ -70,10 +70,11 @@ export async function report(
       skipped.set(text, (skipped.get(text) ?? 0) + 1);
     } else if (error !== undefined) {
       failed.add(nesting === 0 ? name : path);
-      if (CONSEQUENCES.includes(error.failureType ?? '')) continue;
-      counts.failed += 1;
-      const text = stripVTControlCharacters(inspect(error.cause ?? error)).replaceAll(/^(?=.)/gm, '  ');
-      print(`\n\nFAILED ${nesting === 0 ? name : `${path}:${line} ${name}`}\n${text}\n\n`);
+      if (!CONSEQUENCES.includes(error.failureType ?? '')) {
+        counts.failed += 1;
+        const text = stripVTControlCharacters(inspect(error.cause ?? error)).replaceAll(/^(?=.)/gm, '  ');
+        print(`\n\nFAILED ${nesting === 0 ? name : `${path}:${line} ${name}`}\n${text}\n\n`);
+      }
     } else if (details?.type !== 'suite') counts.passed += 1;
     if (nesting > 0 || !files.includes(name)) continue;
     seconds.set(name, (details?.duration_ms ?? 0) / 1_000);
