@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Readable } from 'node:stream';
+import { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 
 /** A request whose body cannot be read; `status` says why, as errors of Express do. */
@@ -26,26 +26,39 @@ export interface BodyRoom {
   more(bytes: number): Promise<void>;
 }
 
-/** A whole body, decompressed, in blocks. Rejects like readPieces, and with the errors of `more`. */
+/**
+ * A whole body, decompressed, in blocks. Rejects like readPieces, and with the errors of `more`. A compressed body is
+ * kept as it was sent until all of it is there, so one that never ends takes no more memory than its client has sent.
+ */
 export async function readBody(request: IncomingMessage, room: BodyRoom): Promise<readonly Buffer[]> {
   const { maxBytes, freeBytes } = room;
-  decoderOf(request); // an unknown encoding is an error of an empty body, too
-  if (Number(request.headers['content-length']) > maxBytes) throw skipRest(request, tooLarge());
+  const decoder = decoderOf(request); // an unknown encoding is an error of an empty body, too
+  if (!hasBody(request)) return [];
+  const { 'content-length': length } = request.headers;
+  const sentBytes = length === undefined ? null : Number(length);
+  if (sentBytes !== null && sentBytes > maxBytes) throw skipRest(request, tooLarge());
   let grantedBytes = freeBytes;
-  const grant = async (): Promise<void> => {
-    await room.more(plainLength(request) ?? maxBytes).catch((error: Error) => {
+  const grant = async (bytes: number): Promise<void> => {
+    await room.more(bytes).catch((error: Error) => {
       throw skipRest(request, error);
     });
     grantedBytes = maxBytes;
   };
-  // Before the first byte is read: what its client has sent waits in the sockets.
-  if (Number(request.headers['content-length']) > freeBytes) await grant();
-  const blocks = new ByteBlocks(plainLength(request) ?? freeBytes);
-  await readPieces(request, maxBytes, (piece) => {
+  const keepIn = (blocks: ByteBlocks, largestBytes: number) => (piece: Buffer) => {
     if (blocks.length + piece.length <= grantedBytes) return blocks.add(piece);
-    return grant().then(() => blocks.add(piece));
-  });
-  return blocks.pieces();
+    return grant(largestBytes).then(() => blocks.add(piece));
+  };
+  // For both forms at once: if bodies asked twice, two could each have what the other waits for.
+  const largestBytes = (sentBytes ?? maxBytes) + (decoder === null ? 0 : maxBytes);
+  // Before the first byte is read: what its client has sent waits in the sockets.
+  if (sentBytes !== null && sentBytes > freeBytes) await grant(largestBytes);
+  const sent = new ByteBlocks(sentBytes ?? freeBytes);
+  await takePieces(request, request, maxBytes, keepIn(sent, largestBytes));
+  if (decoder === null) return sent.pieces();
+  const unpacked = new ByteBlocks(DECODED.chunkSize);
+  const source = Readable.from(sent.pieces()).pipe(decoder());
+  await takePieces(request, source, maxBytes, keepIn(unpacked, maxBytes));
+  return unpacked.pieces();
 }
 
 /**
@@ -54,17 +67,23 @@ export async function readBody(request: IncomingMessage, room: BodyRoom): Promis
  * an unknown encoding, 400 for one that cannot be decompressed and for a client that gives up. The rest of a rejected
  * body is read and dropped, so that the connection can go on.
  */
-export async function readPieces(
-  request: IncomingMessage,
-  maxBytes: number,
-  take: (piece: Buffer) => Promise<void> | undefined | void,
-): Promise<void> {
+export async function readPieces(request: IncomingMessage, maxBytes: number, take: Take): Promise<void> {
   if (!hasBody(request)) return;
-  let source: Readable = request;
+  if ((plainLength(request) ?? 0) > maxBytes) throw skipRest(request, tooLarge());
+  await takePieces(request, decompressed(request), maxBytes, take);
+}
+
+type Take = (piece: Buffer) => Promise<void> | undefined | void;
+
+/** `source`: the request, or what decompresses it. */
+async function takePieces(
+  request: IncomingMessage,
+  source: Readable,
+  maxBytes: number,
+  take: Take,
+): Promise<void> {
+  let bytes = 0;
   try {
-    if ((plainLength(request) ?? 0) > maxBytes) throw tooLarge();
-    source = decompressed(request);
-    let bytes = 0;
     await eachPiece(source, (piece) => {
       bytes += piece.length;
       if (bytes > maxBytes) throw tooLarge();
@@ -151,10 +170,7 @@ function decompressed(request: IncomingMessage): Readable {
 const tooLarge = () => new UnreadableBody(413, 'the body is too large');
 const gaveUp = () => new UnreadableBody(400, 'the client gave up');
 
-function eachPiece(
-  stream: Readable,
-  take: (piece: Buffer) => Promise<void> | undefined | void,
-): Promise<void> {
+function eachPiece(stream: Readable, take: Take): Promise<void> {
   return new Promise((resolve, reject) => {
     /** Of the last piece: a stream may end while it is paused for it. */
     let taken: Promise<void> | undefined | void;
