@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { CidrSet } from './access/cidrSet.ts';
+import type { CidrSet } from './access/ipAddress.ts';
 import type { AreaCatalog } from './areas/areaCatalog.memory.ts';
 import { AREA_DEVICE_SCHEMAS, areaDevicesRoute } from './areas/areaDevices.routes.ts';
 import { EXTERNAL_ID } from './areas/areaFields.ts';

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { type CleanedEnv, customCleanEnv, EnvError, makeExactValidator } from 'envalid';
-import { CidrSet, parseCidrs } from './access/cidrSet.ts';
+import { CidrSet, parseCidrs } from './access/ipAddress.ts';
 import type { ConsoleTiles } from './console/consoleTiles.ts';
 import { fail, ok, type Result } from './lib/result.ts';
 

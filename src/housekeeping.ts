@@ -15,7 +15,7 @@ import type { HistoryPacker } from './history/packHistory.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
 import type { Clock } from './lib/clock.ts';
-import { DAY_MS, MINUTE_MS } from './lib/durations.ts';
+import { DAY_MS, MINUTE_MS } from './lib/time.ts';
 import {
   DELIVERIES,
   dropWeeksBefore,

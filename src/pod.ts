@@ -10,7 +10,7 @@ import { type Coordination, openCoordination } from './coordination.ts';
 import { EventCuts } from './events/eventPartitions.sql.ts';
 import type { Clock } from './lib/clock.ts';
 import type { Damage } from './lib/damagedPoints.ts';
-import { DeadlineExceeded, withDeadline } from './lib/deadline.ts';
+import { DeadlineExceeded, withDeadline } from './lib/time.ts';
 import { WorkTurns } from './lib/workTurns.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';
 import { ServerKnowledge } from './postgres/connection.ts';

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { withDeadline } from '../src/lib/deadline.ts';
+import { withDeadline } from '../src/lib/time.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { patienceMs } from './support/patience.ts';
 import { INGEST_TOKEN, request } from './support/pod.ts';

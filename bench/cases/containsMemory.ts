@@ -1,6 +1,6 @@
 import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/shape.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
 import { measureCalls } from '../measure/measureCalls.ts';

@@ -1,6 +1,6 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Curve, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';

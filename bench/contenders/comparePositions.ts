@@ -2,7 +2,7 @@ import { around } from 'geokdbush';
 import KDBush from 'kdbush';
 import type { NearHit } from '../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../src/devices/index/positionIndex.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
 import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from '../measure/measureCalls.ts';

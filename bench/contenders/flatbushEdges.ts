@@ -1,11 +1,10 @@
 import Flatbush from 'flatbush';
 import { orient2d } from 'robust-predicates';
 import { circleBounds } from '../../src/geo/bounds.ts';
-import { distanceM } from '../../src/geo/distance.ts';
 import { buildEdgeIndex, VERTEX_STRIDE } from '../../src/geo/edgeIndex.ts';
 import { improveProjection, type Projection, ReachBox } from '../../src/geo/edgeProjection.ts';
 import type { Ring } from '../../src/geo/path.ts';
-import { RADIANS_PER_DEGREE, writeSurfacePoint } from '../../src/geo/wgs84.ts';
+import { distanceM, RADIANS_PER_DEGREE, writeSurfacePoint } from '../../src/geo/wgs84.ts';
 
 /**
  * The contender of our edge index: the boxes of the edges in Flatbush. Both questions are answered exactly, with the

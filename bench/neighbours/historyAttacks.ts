@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { POLYGON_CENTRE } from '../setup/places.ts';
 import { storePoints } from '../setup/storedPoints.ts';

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { recordPositions } from '../../src/changelog/changes.sql.ts';
 import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/device.ts';
-import { HOUR_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS } from '../../src/lib/time.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';

@@ -6,7 +6,7 @@ import { type AreaDefinition, areaMeasures } from '../../src/areas/area.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { deliveryWeeks } from '../../src/housekeeping.ts';
-import { HOUR_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS } from '../../src/lib/time.ts';
 import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { RawSql } from '../../src/postgres/sqlText.ts';

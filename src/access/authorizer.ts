@@ -1,13 +1,12 @@
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { FRESH_MS } from '../changelog/pods.sql.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
+import { DeadlineExceeded, MINUTE_MS, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, isUnavailable } from '../postgres/sqlErrors.ts';
 import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
 import type { WorldVersions } from '../redis/worldVersions.ts';
-import type { ClientAddress } from './clientAddress.ts';
 import type { ShownKey } from './credentials.ts';
+import type { ClientAddress } from './ipAddress.ts';
 import type { Keyring, KeyState } from './keyring.memory.ts';
 import { selectKeyState, updateLastUsed } from './keys.sql.ts';
 

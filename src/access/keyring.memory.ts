@@ -1,4 +1,4 @@
-import type { CidrSet } from './cidrSet.ts';
+import type { CidrSet } from './ipAddress.ts';
 import type { ScopeMask } from './scopes.ts';
 
 /** How many keys are cached; the one loaded first is dropped first. */

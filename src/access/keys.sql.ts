@@ -1,7 +1,7 @@
 import { invariant } from '../lib/invariant.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
-import { parseAllowlist } from './cidrSet.ts';
+import { parseAllowlist } from './ipAddress.ts';
 import type { KeyState } from './keyring.memory.ts';
 import { parseScopes } from './scopes.ts';
 

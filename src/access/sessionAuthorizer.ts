@@ -1,8 +1,8 @@
-import { withDeadline } from '../lib/deadline.ts';
+import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { AccessDecision, Authorizer } from './authorizer.ts';
-import type { ClientAddress } from './clientAddress.ts';
 import { bearerToken, fingerprint } from './credentials.ts';
+import type { ClientAddress } from './ipAddress.ts';
 import type { KeyState } from './keyring.memory.ts';
 import { ANYBODY, SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
 import { type SessionState, selectSession } from './sessions.sql.ts';

@@ -30,7 +30,7 @@ import {
   readLimit,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import type { AreaCatalog } from './areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE, ONE_AREA } from './areaView.ts';
 

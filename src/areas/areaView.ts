@@ -16,7 +16,7 @@ import {
 import { ID_MESSAGE } from '../http/parameters.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { invariant } from '../lib/invariant.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { type StoredArea, toLatLngs } from './area.ts';
 import { AREA_WARNINGS, type AreaWarning, completeDraft, parseDraft, type WarningCode } from './areaDraft.ts';
 import { AREA_ERRORS, AREA_FACTS } from './areaFields.ts';

@@ -14,9 +14,9 @@ import {
   text,
 } from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
-import { formatIso } from '../lib/isoTime.ts';
 import { isJsonObject } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { formatIso } from '../lib/time.ts';
 import { type AreaGeometry, type StoredArea, toLatLngs } from './area.ts';
 import { AREA_ERRORS, AREA_FACTS, type ValidPoints, validatePoints } from './areaFields.ts';
 

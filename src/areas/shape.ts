@@ -6,11 +6,11 @@ import {
   indexBoxes,
   ringBounds,
 } from '../geo/bounds.ts';
-import { distanceM } from '../geo/distance.ts';
 import { buildEdgeIndex } from '../geo/edgeIndex.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { unwrapLine, unwrapRing } from '../geo/path.ts';
 import { buildRingIndex, ringSide } from '../geo/ringSide.ts';
+import { distanceM } from '../geo/wgs84.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { type AreaGeometry, type Circle, type Polygon, type Polyline, toLatLngs } from './area.ts';
 

@@ -5,7 +5,7 @@ import type { LogCursor, LogEnd } from '../changelog/logCursor.ts';
 import { putDevices } from '../devices/changes/positionUpdates.ts';
 import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
+import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';

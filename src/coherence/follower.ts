@@ -1,6 +1,6 @@
 import { AppliedTransactions, type LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { deletePod } from '../changelog/pods.sql.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
+import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 import { ChangeLogReader, type FollowPorts } from './changeLogReader.ts';
 

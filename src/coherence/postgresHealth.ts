@@ -1,5 +1,5 @@
 import { writeProbe } from '../changelog/pods.sql.ts';
-import { DeadlineExceeded, withDeadline } from '../lib/deadline.ts';
+import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 

@@ -6,7 +6,7 @@ import { choice, ID, nullable, page, ref, shapeOf, text, time } from '../http/op
 import { isBlank, limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters.ts';
 import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { COMMAND_STATUSES, type Command, type CommandStatus, selectCommands } from './commands.sql.ts';
 import { EXAMPLE_NOW_MS } from './deviceViews.ts';
 import type { Fleet } from './fleet.memory.ts';

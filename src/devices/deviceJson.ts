@@ -1,5 +1,4 @@
-import { DAY_MS, MINUTE_MS } from '../lib/durations.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { DAY_MS, formatIso, MINUTE_MS } from '../lib/time.ts';
 import { type Device, type LatestPosition, MOVING_FROM_KMH, type NearDevice, updatedAtMs } from './device.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { distanceM } from '../geo/distance.ts';
+import { distanceM } from '../geo/wgs84.ts';
 import {
   choice,
   LATITUDE,
@@ -13,7 +13,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { type Device, type LatestPosition, type NearDevice, updatedAtMs } from './device.ts';
 import { DEVICE_STATUSES, statusOf } from './deviceJson.ts';
 import { IMEI } from './imei.ts';

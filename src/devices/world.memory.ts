@@ -1,4 +1,4 @@
-import { distanceM } from '../geo/distance.ts';
+import { distanceM } from '../geo/wgs84.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
 import { type Device, type Motion, type NearDevice, NO_MOTION, type OccupyingDevice } from './device.ts';

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS } from '../lib/durations.ts';
+import { DAY_MS, MINUTE_MS } from '../lib/time.ts';
 import { PARTITION_LOCK } from '../postgres/partitions.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { identifier, integers, type SqlText } from '../postgres/sqlText.ts';

@@ -13,7 +13,7 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { ApiVersion } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import {
   type DeviceEvent,
   type DeviceEventData,

@@ -1,5 +1,5 @@
 import type { LatLng } from '../geo/wgs84.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 
 /** Every type of fleet event, as stored and shown. */
 export const EVENT_TYPES = [

@@ -23,8 +23,7 @@ import {
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { TextPieces } from '../http/textPieces.ts';
-import { DAY_MS, formatDuration } from '../lib/durations.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { DAY_MS, formatDuration, formatIso } from '../lib/time.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import { EXPLAIN_META, explanationJson } from './explainJson.ts';
 import { type Explanation, explanationOf } from './explanation.ts';

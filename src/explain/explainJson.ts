@@ -11,7 +11,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { type Explanation, NOTE_CODES, type Note, VERDICTS } from './explanation.ts';
 import { DECISIONS, type Decision, type Gap, OUTCOMES, type Step, type Visit } from './replayFindings.ts';
 

@@ -1,5 +1,4 @@
-import { formatDuration } from '../lib/durations.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatDuration, formatIso } from '../lib/time.ts';
 import type { PointReplay } from './pointReplay.ts';
 import { GAP_MS, type Gap, type ReplayFindings, type StepLog, type Visit } from './replayFindings.ts';
 import type { WatchPeriod } from './watchPeriods.ts';

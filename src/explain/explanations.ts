@@ -12,9 +12,8 @@ import {
   selectPoints,
 } from '../history/points.sql.ts';
 import { type RefusedTime, selectRefused } from '../ingest/points.sql.ts';
-import { OutOfTime } from '../lib/deadline.ts';
-import { DAY_MS } from '../lib/durations.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import { DAY_MS, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import {

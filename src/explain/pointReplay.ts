@@ -1,8 +1,8 @@
 import type { Stay } from '../devices/stays/stays.ts';
-import { distanceM } from '../geo/distance.ts';
+import { distanceM } from '../geo/wgs84.ts';
 import type { PointColumns } from '../history/codec/pointColumns.ts';
 import { stepStay } from '../ingest/geofences/geofences.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import { crosses, mayCross } from './areaCrossing.ts';
 import { type Decision, type RecordedEvent, ReplayFindings, StepLog, VisitLog } from './replayFindings.ts';

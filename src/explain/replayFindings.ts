@@ -1,5 +1,5 @@
 import type { Stay } from '../devices/stays/stays.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import type { WatchPeriod } from './watchPeriods.ts';
 
 /** A recorded event of the area and the device. */

@@ -3,7 +3,7 @@ import type { DeviceFields, LatestPosition } from '../devices/device.ts';
 import { changedDeviceJson, removedDeviceJson, statusOf } from '../devices/deviceJson.ts';
 import { eventView } from '../events/eventView.ts';
 import type { Handover } from '../http/answer.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
 

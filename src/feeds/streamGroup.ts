@@ -4,7 +4,7 @@ import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Clock } from '../lib/clock.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Cursors, DevicesRead, EventsRead } from './cursors.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';

@@ -1,4 +1,3 @@
-import { distanceM } from './distance.ts';
 import {
   chordDistanceSq,
   type EdgeIndex,
@@ -10,7 +9,7 @@ import {
   VERTEX_STRIDE,
 } from './edgeIndex.ts';
 import { improveProjection, type Projection, ReachBox } from './edgeProjection.ts';
-import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, writeSurfacePoint } from './wgs84.ts';
+import { distanceM, EQUATORIAL_RADIUS_M, POLAR_RADIUS_M, writeSurfacePoint } from './wgs84.ts';
 
 /**
  * Metres on the WGS84 ellipsoid from a position to the nearest point of the edges, 0 or more; degrees, any finite

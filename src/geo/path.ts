@@ -1,5 +1,4 @@
-import { distanceM } from './distance.ts';
-import { type Edges, type LatLng, northwardAreaM2 } from './wgs84.ts';
+import { distanceM, type Edges, type LatLng, northwardAreaM2 } from './wgs84.ts';
 
 /**
  * A chain of edges, straight in longitude and latitude (RFC 7946, 3.1.1), with unwrapped longitudes: each is the given

@@ -1,6 +1,6 @@
 import { zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import { PAGE_POINTS } from './points.sql.ts';

@@ -1,7 +1,7 @@
 import type { Device } from '../devices/device.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { OutOfTime } from '../lib/deadline.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import { OutOfTime } from '../lib/time.ts';
 import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';

@@ -18,8 +18,8 @@ import {
 } from '../http/openapi/schema.ts';
 import { FROM, limitParameter, readLimit, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
 import { ok } from '../lib/result.ts';
+import { formatIso } from '../lib/time.ts';
 import { type HistoryPoint, selectHistory } from './newestPoints.sql.ts';
 import { readHistoryCall } from './readHistoryCall.ts';
 

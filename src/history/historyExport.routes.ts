@@ -14,9 +14,9 @@ import {
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { PointColumns } from './codec/pointColumns.ts';

@@ -31,10 +31,9 @@ import {
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
-import { OutOfTime } from '../lib/deadline.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { formatIso } from '../lib/isoTime.ts';
 import { fail, ok } from '../lib/result.ts';
+import { formatIso, OutOfTime } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { TimeWindow } from './packedPoints.sql.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { selectNowMs } from '../changelog/database.sql.ts';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
-import { DAY_MS, HOUR_MS } from '../lib/durations.ts';
+import { DAY_MS, HOUR_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import {
   ensureWeeks,

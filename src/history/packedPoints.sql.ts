@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
-import { DAY_MS } from '../lib/durations.ts';
+import { DAY_MS } from '../lib/time.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Query } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../postgres/sqlText.ts';

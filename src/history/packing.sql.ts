@@ -1,5 +1,5 @@
 import type { Bounds } from '../geo/bounds.ts';
-import { DAY_MS } from '../lib/durations.ts';
+import { DAY_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers } from '../postgres/sqlText.ts';

@@ -1,4 +1,4 @@
-import { DAY_MS } from '../lib/durations.ts';
+import { DAY_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import { weekStartMs } from '../postgres/partitions.ts';
 import type { Tx } from '../postgres/sql.ts';

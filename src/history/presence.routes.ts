@@ -3,8 +3,7 @@ import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { compileShape } from '../areas/shape.ts';
 import { statusOf } from '../devices/deviceJson.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
-import { distanceM } from '../geo/distance.ts';
-import { isLatLng } from '../geo/wgs84.ts';
+import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
 import { envelope, integer, list, number, ref, type Schema, shapeOf, time } from '../http/openapi/schema.ts';
@@ -24,9 +23,8 @@ import {
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { DAY_MS, formatDuration, HOUR_MS } from '../lib/durations.ts';
-import { formatIso } from '../lib/isoTime.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { DAY_MS, formatDuration, formatIso, HOUR_MS } from '../lib/time.ts';
 import {
   PRESENCE_LIMIT_MS,
   PRESENCE_POINTS_MAX,

@@ -5,8 +5,8 @@ import { imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { type Query, WINDOW_MESSAGE, windowOf } from '../http/parameters.ts';
 import type { Call } from '../http/route.ts';
-import { DAY_MS } from '../lib/durations.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { DAY_MS } from '../lib/time.ts';
 
 /** Whose connections are used, and whose devices may be read. */
 export interface HistoryReader {

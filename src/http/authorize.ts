@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
-import type { CidrSet } from '../access/cidrSet.ts';
-import { type ClientAddress, clientAddress } from '../access/clientAddress.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
+import type { CidrSet } from '../access/ipAddress.ts';
+import { type ClientAddress, clientAddress } from '../access/ipAddress.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
 import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
 import type { SessionAuthorizer } from '../access/sessionAuthorizer.ts';

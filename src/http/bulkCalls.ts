@@ -1,7 +1,6 @@
-import { OutOfTime } from '../lib/deadline.ts';
-import { formatDuration } from '../lib/durations.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import type { FieldError } from '../lib/fieldError.ts';
+import { formatDuration, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import { type Answer, CutAnswer, NotBegun, type StreamedBody, validationAnswer } from './answer.ts';
 import { TextPieces } from './textPieces.ts';

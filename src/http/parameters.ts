@@ -1,4 +1,4 @@
-import { parseIsoMs } from '../lib/isoTime.ts';
+import { parseIsoMs } from '../lib/time.ts';
 import { type Answer, errorAnswer, listAnswer } from './answer.ts';
 import { LATITUDE, LONGITUDE, type Schema } from './openapi/schema.ts';
 

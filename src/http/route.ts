@@ -1,4 +1,4 @@
-import type { ClientAddress } from '../access/clientAddress.ts';
+import type { ClientAddress } from '../access/ipAddress.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
 import type { WritePorts } from '../changelog/writeWorlds.ts';
 import type { JsonError } from '../lib/parseJson.ts';

@@ -6,7 +6,7 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
-import { MINUTE_MS } from '../lib/durations.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import { type ErrorCode, errorAnswer } from './answer.ts';
 import { send } from './expressApp.ts';
 

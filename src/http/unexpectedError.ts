@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
-import { OutOfTime } from '../lib/deadline.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
+import { OutOfTime } from '../lib/time.ts';
 import { TooMuchWork } from '../lib/workTurns.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';
 import { type Answer, ERRORS, errorAnswer, NotBegun } from './answer.ts';

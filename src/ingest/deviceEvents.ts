@@ -1,8 +1,8 @@
 import { MOVING_FROM_KMH, PARKING_MS } from '../devices/device.ts';
 import type { DeviceEvent } from '../events/fleetEvent.ts';
-import { distanceM } from '../geo/distance.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
+import { distanceM } from '../geo/wgs84.ts';
 import { invariant } from '../lib/invariant.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import type { Fix } from './fix.ts';
 
 /**

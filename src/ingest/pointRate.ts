@@ -1,5 +1,5 @@
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
-import { HOUR_MS } from '../lib/durations.ts';
+import { HOUR_MS } from '../lib/time.ts';
 import type { Tx } from '../postgres/sql.ts';
 import type { BatchPoint, RateExceeded } from './fix.ts';
 import { findStored, type LockedState } from './points.sql.ts';

@@ -6,8 +6,8 @@ import {
   type PointKey,
   type TimedPosition,
 } from '../history/packedPoints.sql.ts';
-import { MINUTE_MS } from '../lib/durations.ts';
 import { invariant } from '../lib/invariant.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';

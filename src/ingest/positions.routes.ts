@@ -1,5 +1,5 @@
 import type { Express, Request, RequestHandler } from 'express';
-import type { CidrSet } from '../access/cidrSet.ts';
+import type { CidrSet } from '../access/ipAddress.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { Observe } from '../http/answerWriter.ts';
@@ -7,10 +7,9 @@ import { clientOf } from '../http/authorize.ts';
 import { expressApp, named, onlyMethods, type Probes, probeRoutes, send } from '../http/expressApp.ts';
 import { type ErrorLog, type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import type { Clock } from '../lib/clock.ts';
-import { withDeadline } from '../lib/deadline.ts';
-import { DAY_MS } from '../lib/durations.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import type { Result } from '../lib/result.ts';
+import { DAY_MS, withDeadline } from '../lib/time.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { FixOutcome } from './fix.ts';
 import { type Batch, MAX_POINTS } from './formats/batchReader.ts';

@@ -1,4 +1,4 @@
-import { formatIso } from './isoTime.ts';
+import { formatIso } from './time.ts';
 
 /** Which packed points cannot be read, and why. */
 export interface Damage {

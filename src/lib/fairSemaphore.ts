@@ -1,4 +1,4 @@
-import { DeadlineExceeded, withDeadline } from './deadline.ts';
+import { DeadlineExceeded, withDeadline } from './time.ts';
 
 /** Too much work waits already, of this key or of all keys. */
 export class Overloaded extends Error {

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
-import { DeadlineExceeded } from '../lib/deadline.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
+import { DeadlineExceeded } from '../lib/time.ts';
 import { openPool, type ServerKnowledge, type SqlOptions, sessionName } from './connection.ts';
 import { openSql, type Sql, sqlOn } from './sql.ts';
 

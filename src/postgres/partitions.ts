@@ -1,4 +1,4 @@
-import { DAY_MS } from '../lib/durations.ts';
+import { DAY_MS } from '../lib/time.ts';
 import type { Sql } from './sql.ts';
 import { isUnavailable } from './sqlErrors.ts';
 import { identifier } from './sqlText.ts';

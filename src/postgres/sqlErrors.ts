@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg';
-import { DeadlineExceeded } from '../lib/deadline.ts';
+import { DeadlineExceeded } from '../lib/time.ts';
 
 /** What pg says, without a code, when a statement has no answer in time, and when no connection has become free. */
 const SILENCES: ReadonlySet<unknown> = new Set([

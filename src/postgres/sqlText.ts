@@ -1,5 +1,5 @@
 import { invariant } from '../lib/invariant.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 
 /** A part of a statement: the text between its values, and the values. */
 export interface SqlText {

@@ -1,5 +1,5 @@
-import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts';
 import { invariant } from '../lib/invariant.ts';
+import { HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import {
   LIMITED,
   type LimitRequest,

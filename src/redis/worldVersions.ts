@@ -1,4 +1,4 @@
-import { HOUR_MS, MINUTE_MS } from '../lib/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import { luaScript, type RedisKeys, type RedisPort } from './redisConnection.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/cidrSet.ts';
+import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/ipAddress.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../access/scopes.ts';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { parseNameText } from '../lib/nameText.ts';

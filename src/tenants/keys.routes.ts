@@ -4,7 +4,7 @@ import { clampedInt, idOf, malformedId, offsetOf } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { changeKey, createKey, revokeKey } from './changeKeySettings.ts';
 import { KEY_ERRORS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
 import { type KeyRecord, selectKeys } from './keySettings.sql.ts';

@@ -3,7 +3,7 @@ import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/
 import { jsonBody } from '../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { parseLogin } from './credentials.ts';
 import { type LogInPorts, logIn, logOut } from './logIn.ts';
 

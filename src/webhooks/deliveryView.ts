@@ -10,7 +10,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import type { Delivery } from './deliveries.sql.ts';
 import { DELIVERY_STATUSES } from './delivery/transition.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';

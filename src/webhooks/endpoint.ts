@@ -1,4 +1,4 @@
-import type { CidrSet } from '../access/cidrSet.ts';
+import type { CidrSet } from '../access/ipAddress.ts';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';

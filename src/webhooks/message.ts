@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 
 const ID_HEX_CHARS = 32;
 /** The last characters of a delivery id are a number. 96 random bits come before it. */

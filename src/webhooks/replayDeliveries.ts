@@ -1,7 +1,7 @@
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
-import { parseIsoMs } from '../lib/isoTime.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import {
   type Delivery,

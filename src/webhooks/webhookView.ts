@@ -1,4 +1,4 @@
-import { CidrSet } from '../access/cidrSet.ts';
+import { CidrSet } from '../access/ipAddress.ts';
 import {
   choice,
   defaulting,
@@ -13,7 +13,7 @@ import {
 } from '../http/openapi/schema.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { invariant } from '../lib/invariant.ts';
-import { formatIso } from '../lib/isoTime.ts';
+import { formatIso } from '../lib/time.ts';
 import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
 import { RETRY_POLICIES } from './delivery/transition.ts';
 import { URL_MAX_CHARS } from './delivery/urlSafety.ts';

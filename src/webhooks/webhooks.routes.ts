@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { CidrSet } from '../access/cidrSet.ts';
+import type { CidrSet } from '../access/ipAddress.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';

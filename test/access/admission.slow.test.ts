@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { MINUTE_MS } from '../../src/lib/durations.ts';
+import { MINUTE_MS } from '../../src/lib/time.ts';
 import { type RawReply, rawRequest } from '../support/http/http.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type CidrSet, parseAllowlist } from '../../src/access/cidrSet.ts';
-import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { type CidrSet, parseAllowlist, parseIpAddress } from '../../src/access/ipAddress.ts';
 
 function listOf(...entries: string[]): CidrSet | null {
   const parsed = parseAllowlist(entries);

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type AccessDecision, Authorizer } from '../../src/access/authorizer.ts';
-import { CidrSet, parseAllowlist } from '../../src/access/cidrSet.ts';
-import { clientAddress } from '../../src/access/clientAddress.ts';
 import { fingerprint, readKey } from '../../src/access/credentials.ts';
-import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
+import {
+  CidrSet,
+  clientAddress,
+  type IpAddress,
+  parseAllowlist,
+  parseIpAddress,
+} from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyring.memory.ts';
 import { Keyring } from '../../src/access/keyring.memory.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
-import { MINUTE_MS } from '../../src/lib/durations.ts';
+import { DeadlineExceeded, MINUTE_MS } from '../../src/lib/time.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { Statement } from '../../src/postgres/sqlText.ts';
 import {

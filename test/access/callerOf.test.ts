@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { parseCidrs } from '../../src/access/cidrSet.ts';
-import { clientAddress } from '../../src/access/clientAddress.ts';
 import { newKey, readKey } from '../../src/access/credentials.ts';
+import { clientAddress, parseCidrs } from '../../src/access/ipAddress.ts';
 import { callerOf } from '../../src/http/authorize.ts';
 import { runs } from '../support/torture.ts';
 

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { BlockList } from 'node:net';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CidrSet, parseCidrs, parseNetwork } from '../../src/access/cidrSet.ts';
-import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { CidrSet, parseCidrs, parseIpAddress, parseNetwork } from '../../src/access/ipAddress.ts';
 import { runs } from '../support/torture.ts';
 
 const SEED = 20_260_302;

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { clientAddress } from '../../src/access/clientAddress.ts';
+import { CidrSet, clientAddress, parseCidrs } from '../../src/access/ipAddress.ts';
 import { runs } from '../support/torture.ts';
 
 const SEED = 20_260_303;

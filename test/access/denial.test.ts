@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { denialOf } from '../../src/access/authorizer.ts';
-import { type CidrSet, parseAllowlist } from '../../src/access/cidrSet.ts';
-import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { type CidrSet, parseAllowlist, parseIpAddress } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyring.memory.ts';
 
 function allow(...entries: string[]): CidrSet | null {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { parseAllowlist } from '../../src/access/cidrSet.ts';
+import { parseAllowlist } from '../../src/access/ipAddress.ts';
 import type { KeyState } from '../../src/access/keyring.memory.ts';
 import { Keyring } from '../../src/access/keyring.memory.ts';
 

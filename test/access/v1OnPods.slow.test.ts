@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { withDeadline } from '../../src/lib/deadline.ts';
+import { withDeadline } from '../../src/lib/time.ts';
 import { callApi, logIn, makeOwner, outcomeOf, PASSWORD, tryLogIn } from '../support/http/application.ts';
 import { REDIS_STATES } from '../support/ingest/redisStates.ts';
 import { patienceMs } from '../support/patience.ts';

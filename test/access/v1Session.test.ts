@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
 import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
-import { HOUR_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS } from '../../src/lib/time.ts';
 import type { Tx } from '../../src/postgres/sql.ts';
 import {
   callApi,

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
 import { compileShape, type Shape, shapeInSteps } from '../../src/areas/shape.ts';
-import { distanceM } from '../../src/geo/distance.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { anySoundGeometry, round, wrapLng } from './definitions.ts';
 

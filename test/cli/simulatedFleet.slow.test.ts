@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createFleet, type SimulatedPoint } from '../../src/cli/simulate/simulatedFleet.ts';
 import { createStreets } from '../../src/cli/simulate/streets.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
 import { parsePoint } from '../../src/ingest/formats/parsePoint.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createStreets } from '../../src/cli/simulate/streets.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 
 const ROME = { lat: 41.9, lng: 12.5 };
 

@@ -4,7 +4,7 @@ import { pruneChanges, recordChange, recordPositions } from '../../src/changelog
 import { countPodsBehind } from '../../src/changelog/pods.sql.ts';
 import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/device.ts';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { countLockWaiters, holdTransaction } from '../support/postgres/holdTransaction.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { counted, duration } from '../../src/console/page/parts.ts';
-import { formatDuration } from '../../src/lib/durations.ts';
+import { formatDuration } from '../../src/lib/time.ts';
 
 test('the console writes lengths of time as the API does', () => {
   for (const seconds of [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type DeviceStatus, statusOf } from '../../src/devices/deviceJson.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 
 const NOW = Date.UTC(2026, 2, 14, 12);
 const MINUTE = 60_000;

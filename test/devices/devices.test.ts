@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { MINUTE_MS } from '../../src/lib/durations.ts';
+import { MINUTE_MS } from '../../src/lib/time.ts';
 import { faceOf } from '../support/http/application.ts';
 import { readBothVersions } from '../support/http/readBothVersions.ts';
 import { manualClock } from '../support/manualClock.ts';

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { DeviceFields, LatestPosition } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 
 const WORLDS = [1, 2, 3];
 /** Everything a key may look into: one world, or two in either order. */

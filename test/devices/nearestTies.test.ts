@@ -6,7 +6,7 @@ import type { KeyState } from '../../src/access/keyring.memory.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../src/devices/nearest.routes.ts';
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import type { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { callApi } from '../support/http/application.ts';
 import { gist } from '../support/http/areas.ts';
 import { ownerPod } from '../support/ownerPod.ts';

@@ -5,8 +5,8 @@ import { toVertices } from '../../src/areas/area.ts';
 import type { Shape } from '../../src/areas/shape.ts';
 import { compileShape } from '../../src/areas/shape.ts';
 import { crosses } from '../../src/explain/areaCrossing.ts';
-import { distanceM } from '../../src/geo/distance.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { runs } from '../support/torture.ts';
 

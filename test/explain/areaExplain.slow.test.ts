@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { callApi } from '../support/http/application.ts';

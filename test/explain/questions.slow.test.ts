@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
 import { ownerPod } from '../support/ownerPod.ts';
 import { Stage } from './stage.ts';
 

@@ -1,4 +1,4 @@
-import { distanceM } from '../../src/geo/distance.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { type AreaApi, areaApi } from '../support/http/areas.ts';
 import type { OwnerPod } from '../support/ownerPod.ts';
 import type { Reply } from '../support/pod.ts';

@@ -12,9 +12,9 @@ import {
   indexBoxes,
   ringBounds,
 } from '../../src/geo/bounds.ts';
-import { distanceM } from '../../src/geo/distance.ts';
 import { unwrapLine, unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, starRings, wrapLng } from './shapes.ts';
 

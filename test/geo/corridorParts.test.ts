@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type Bounds, circleBounds, corridorParts, indexBoxes } from '../../src/geo/bounds.ts';
-import { distanceM } from '../../src/geo/distance.ts';
 import { unwrapLine } from '../../src/geo/path.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, wrapLng } from './shapes.ts';
 

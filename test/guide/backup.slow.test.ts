@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { type Pod, startPod } from '../support/pod.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { formatIso } from '../../src/lib/isoTime.ts';
+import { formatIso } from '../../src/lib/time.ts';
 import { type IngestService, startIngestService } from '../support/ingest/ingestService.ts';
 import { INGEST_TOKEN, request } from '../support/pod.ts';
 import { guideBlock } from './guide.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { pino } from 'pino';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { ownerPod } from '../support/ownerPod.ts';
 import { request } from '../support/pod.ts';

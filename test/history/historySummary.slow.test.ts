@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { TrackPoint } from '../../src/history/summary/motionWalk.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { readBothVersions } from '../support/http/readBothVersions.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { ownerPod } from '../support/ownerPod.ts';

@@ -9,7 +9,7 @@ import { EventCuts } from '../../src/events/eventPartitions.sql.ts';
 import { HistoryPacker, type PackPorts } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
 import { tidy } from '../../src/housekeeping.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { ensureWeeks, PACKED_POINTS, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { packPoints } from '../support/history/packPoints.ts';

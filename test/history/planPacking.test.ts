@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PackedSpan } from '../../src/history/packedPoints.sql.ts';
 import { type PackingPlan, planPacking } from '../../src/history/packHistory.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 
 const MONDAY_MS = Date.UTC(2026, 2, 2);
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { distanceM } from '../../src/geo/distance.ts';
-import { DAY_MS, HOUR_MS } from '../../src/lib/durations.ts';
+import { distanceM } from '../../src/geo/wgs84.ts';
+import { DAY_MS, HOUR_MS } from '../../src/lib/time.ts';
 import { boxAllRows } from '../support/history/boxAllRows.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { ownerPod } from '../support/ownerPod.ts';

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CutAnswer, NotBegun, type StreamedBody } from '../../src/http/answer.ts';
 import { BulkCalls } from '../../src/http/bulkCalls.ts';
-import { OutOfTime } from '../../src/lib/deadline.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
+import { OutOfTime } from '../../src/lib/time.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import { spin } from '../support/spin.ts';
 

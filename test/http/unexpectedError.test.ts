@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { describe, test } from 'node:test';
 import { DatabaseError } from 'pg';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
-import { DeadlineExceeded, OutOfTime } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded, OutOfTime } from '../../src/lib/time.ts';
 import { TooMuchWork } from '../../src/lib/workTurns.ts';
 import { PostgresUnreachable } from '../../src/postgres/sqlErrors.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { pruneChanges } from '../../src/changelog/changes.sql.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { openMemoryPod } from '../coherence/memoryPod.ts';
 import { ApiPlayer } from '../support/http/apiPlayer.ts';
 import { type AreaPods, startAreaPods } from '../support/http/areaPods.ts';

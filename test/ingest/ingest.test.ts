@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
 import type { Fix, FixOutcome } from '../../src/ingest/fix.ts';
 import { IngestOverload } from '../../src/ingest/ingest.ts';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { IngestOverload } from '../../src/ingest/ingest.ts';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { ingestListener, wire } from '../support/http/ingestListener.ts';
 
 for (const [name, failure, status, code, level] of [

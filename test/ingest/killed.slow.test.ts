@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { deviceEventData } from '../../src/events/fleetEvent.ts';
 import { NO_STATE, stepDevice } from '../../src/ingest/deviceEvents.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { connectEmbedded } from '../../src/postgres/embedded/embedded.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import {

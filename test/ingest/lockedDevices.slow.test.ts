@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { INGEST_TOKEN, type Reply, request } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DAY_MS, formatDuration, HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts';
+import { DAY_MS, formatDuration, HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
 
 test('a length of time is written as people write it', () => {
   const written: readonly (readonly [ms: number, text: string])[] = [

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { formatIso, parseIsoMs } from '../../src/lib/isoTime.ts';
+import { formatIso, parseIsoMs } from '../../src/lib/time.ts';
 import { runs } from '../support/torture.ts';
 
 const SEED = { seed: 20_260_314 };

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import { withDeadline } from '../../src/lib/deadline.ts';
+import { withDeadline } from '../../src/lib/time.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { areaApi, CIRCLE } from '../support/http/areas.ts';
 import { startLoad, type Tally } from '../support/ingest/load.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { listen } from '../../src/postgres/connections.ts';
 import { openSql, type Sql, type Tx } from '../../src/postgres/sql.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { DatabaseError } from 'pg';
-import { DeadlineExceeded } from '../../src/lib/deadline.ts';
+import { DeadlineExceeded } from '../../src/lib/time.ts';
 import { errorFields, PostgresUnreachable, unavailability } from '../../src/postgres/sqlErrors.ts';
 
 test('a server that does not answer is not one that cannot be reached', () => {

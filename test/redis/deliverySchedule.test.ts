@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { HOUR_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS } from '../../src/lib/time.ts';
 import {
   type DeliverySchedule,
   LocalDeliverySchedule,

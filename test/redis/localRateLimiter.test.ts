@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import { runs } from '../support/torture.ts';
 import { asks } from './pod.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { HOUR_MS, MINUTE_MS } from '../../src/lib/durations.ts';
+import { HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
 import { localWorldVersions } from '../../src/redis/worldVersions.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, HASTY_MS, startPod, type TestPod } from './pod.ts';

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { addressNetwork } from '../../src/access/clientAddress.ts';
-import { parseIpAddress } from '../../src/access/ipAddress.ts';
+import { addressNetwork, parseIpAddress } from '../../src/access/ipAddress.ts';
 import { loginSubjects } from '../../src/tenants/logins.sql.ts';
 
 const subjects = (email: string, ip: string) => {

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { BlockList } from 'node:net';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
-import { type IpAddress, parseIpAddress } from '../../src/access/ipAddress.ts';
+import { CidrSet, type IpAddress, parseCidrs, parseIpAddress } from '../../src/access/ipAddress.ts';
 import { isPublicAddress, parseSafeAddress, parseSafeAnswer } from '../../src/webhooks/delivery/urlSafety.ts';
 import { runs } from '../support/torture.ts';
 

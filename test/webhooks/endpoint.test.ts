@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
+import { CidrSet, parseCidrs } from '../../src/access/ipAddress.ts';
 import { parseEndpointCreate, parseEndpointUpdate } from '../../src/webhooks/endpoint.ts';
 import { runs } from '../support/torture.ts';
 

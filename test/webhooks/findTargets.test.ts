@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
+import { CidrSet, parseCidrs } from '../../src/access/ipAddress.ts';
 import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
 import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { findTargets, sendWebhook } from '../../src/webhooks/delivery/sendWebhook.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
-import { parseCidrs } from '../../src/access/cidrSet.ts';
+import { parseCidrs } from '../../src/access/ipAddress.ts';
 import {
   CONNECTION_LIMITS,
   type ConnectionLimits,

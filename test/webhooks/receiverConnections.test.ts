@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type TestContext, test } from 'node:test';
 import { createServer, type TLSSocket } from 'node:tls';
-import { parseCidrs } from '../../src/access/cidrSet.ts';
+import { parseCidrs } from '../../src/access/ipAddress.ts';
 import { CONNECTION_LIMITS, ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
 import { sendWebhook } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';

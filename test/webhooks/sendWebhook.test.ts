@@ -4,9 +4,9 @@ import { connect } from 'node:net';
 import { after, describe, type TestContext, test } from 'node:test';
 import type { TLSSocket } from 'node:tls';
 import { promisify } from 'node:util';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
+import { CidrSet, parseCidrs } from '../../src/access/ipAddress.ts';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
 import {
   type Resolve,
@@ -112,7 +112,7 @@ describe('a webhook that is sent', () => {
     const script = `
       const { sendWebhook } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/delivery/sendWebhook.ts'))});
       const { ReceiverConnections } = await import(${JSON.stringify(import.meta.resolve('../../src/webhooks/delivery/receiverConnections.ts'))});
-      const { parseCidrs } = await import(${JSON.stringify(import.meta.resolve('../../src/access/cidrSet.ts'))});
+      const { parseCidrs } = await import(${JSON.stringify(import.meta.resolve('../../src/access/ipAddress.ts'))});
       console.log((await sendWebhook(new ReceiverConnections(), { owner: { webhookId: 1, accountId: 1, revision: '' },
         url: 'https://127.0.0.1:${port}/', headers: {}, body: '{}',
         allowNets: parseCidrs('127.0.0.1').value, ca: ${JSON.stringify(CERTIFICATE.certificatePem)} })).statusCode);`;

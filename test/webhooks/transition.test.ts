@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { MINUTE_MS } from '../../src/lib/durations.ts';
+import { MINUTE_MS } from '../../src/lib/time.ts';
 import {
   type AttemptOutcome,
   DELIVERY_STATUSES,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { CidrSet, parseCidrs } from '../../src/access/cidrSet.ts';
+import { CidrSet, parseCidrs } from '../../src/access/ipAddress.ts';
 import { urlErrorMessage, validateWebhookUrl } from '../../src/webhooks/delivery/urlSafety.ts';
 import { runs } from '../support/torture.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DAY_MS } from '../../src/lib/durations.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import type { Reply } from '../support/pod.ts';

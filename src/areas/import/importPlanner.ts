@@ -1,8 +1,8 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { ok } from '../../lib/result.ts';
+import { MINUTE_MS } from '../../lib/time.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { type ImportItem, type PlanReply, planBody } from './importPlan.ts';
 import type { ProcessReply } from './importProcess.ts';

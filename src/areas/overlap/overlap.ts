@@ -1,7 +1,7 @@
 import { type Bounds, circleBounds, corridorBounds } from '../../geo/bounds.ts';
-import { distanceM } from '../../geo/distance.ts';
 import { circleMeasures, ringAreaM2 } from '../../geo/measure.ts';
 import { unwrapLine, unwrapRing } from '../../geo/path.ts';
+import { distanceM } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type AreaGeometry, type Circle, toLatLngs } from '../area.ts';
 import {

@@ -1,9 +1,8 @@
 import { Worker } from 'node:worker_threads';
-import { OutOfTime } from '../../lib/deadline.ts';
-import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore, Overloaded } from '../../lib/fairSemaphore.ts';
 import { hasCode } from '../../lib/hasCode.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { MINUTE_MS, OutOfTime } from '../../lib/time.ts';
 import type { AreaGeometry } from '../area.ts';
 import type { Area } from '../areaCatalog.memory.ts';
 import type { OtherArea, ThreadData, ThreadReply, ThreadTask } from './overlapThread.ts';

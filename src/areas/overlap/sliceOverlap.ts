@@ -1,6 +1,5 @@
 import { circleBounds } from '../../geo/bounds.ts';
-import { distanceM } from '../../geo/distance.ts';
-import { parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
+import { distanceM, parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Circle } from '../area.ts';
 import type { PlanarRing } from './polygonOverlap.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/cidrSet.ts';
 import { fingerprint, newKey, prefix } from '../../access/credentials.ts';
+import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/ipAddress.ts';
 import { insertKey, revokeKey } from '../../access/keys.sql.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';

@@ -1,6 +1,5 @@
 import type { LatLng } from '../../geo/wgs84.ts';
-import { MINUTE_MS } from '../../lib/durations.ts';
-import { formatIso } from '../../lib/isoTime.ts';
+import { formatIso, MINUTE_MS } from '../../lib/time.ts';
 import {
   advance,
   createVehicle,

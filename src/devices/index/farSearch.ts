@@ -1,5 +1,5 @@
-import { distanceM } from '../../geo/distance.ts';
 import {
+  distanceM,
   EQUATORIAL_RADIUS_M,
   POLAR_RADIUS_M,
   RADIANS_PER_DEGREE,

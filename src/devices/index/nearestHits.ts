@@ -1,5 +1,4 @@
-import { distanceM } from '../../geo/distance.ts';
-import { EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from '../../geo/wgs84.ts';
+import { distanceM, EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from '../../geo/wgs84.ts';
 import { invariant } from '../../lib/invariant.ts';
 import { STEPS_PER_M } from './trie.ts';
 

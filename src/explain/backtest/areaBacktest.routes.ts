@@ -12,10 +12,9 @@ import { answered, dataBody } from '../../http/openapi/operation.ts';
 import { envelope, list, ref } from '../../http/openapi/schema.ts';
 import { jsonBody } from '../../http/requestBody.ts';
 import type { Call, Route } from '../../http/route.ts';
-import { DAY_MS, formatDuration } from '../../lib/durations.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
-import { formatIso } from '../../lib/isoTime.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { DAY_MS, formatDuration, formatIso } from '../../lib/time.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from './areaReplay.ts';
 import {

@@ -16,7 +16,7 @@ import {
   time,
 } from '../../http/openapi/schema.ts';
 import type { FieldError } from '../../lib/fieldError.ts';
-import { formatIso } from '../../lib/isoTime.ts';
+import { formatIso } from '../../lib/time.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type DwellTally, LISTED_EVENTS_MAX, type ReplayedEvent } from './areaReplay.ts';
 import type { BacktestResult } from './backtests.ts';

@@ -8,8 +8,8 @@ import {
   readInOrder,
   selectPoints,
 } from '../../history/points.sql.ts';
-import { OutOfTime } from '../../lib/deadline.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
+import { OutOfTime } from '../../lib/time.ts';
 import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { selectRecorded } from '../areaRecord.sql.ts';

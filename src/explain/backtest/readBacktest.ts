@@ -1,10 +1,9 @@
 import { AREA_LIMITS } from '../../areas/areaFields.ts';
 import { isImei } from '../../devices/imei.ts';
-import { DAY_MS, formatDuration } from '../../lib/durations.ts';
 import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';
-import { parseIsoMs } from '../../lib/isoTime.ts';
 import { isJsonObject, isMissing } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { DAY_MS, formatDuration, parseIsoMs } from '../../lib/time.ts';
 
 export const BACKTEST_LIMITS = { windowDays: 31, devices: 10_000, dwellValues: 10 } as const;
 

@@ -1,4 +1,4 @@
-import { distanceM } from '../../geo/distance.ts';
+import { distanceM } from '../../geo/wgs84.ts';
 import type { Day } from './localDays.ts';
 import type { Ledger, Motion, TrackPoint, Way } from './motionWalk.ts';
 

@@ -1,5 +1,5 @@
-import { DAY_MS, HOUR_MS } from '../../lib/durations.ts';
 import { invariant } from '../../lib/invariant.ts';
+import { DAY_MS, HOUR_MS } from '../../lib/time.ts';
 
 /** From its first instant to that of the next day. */
 export interface Day {

@@ -1,5 +1,5 @@
 import { MOVING_FROM_KMH, PARKING_MS } from '../../devices/device.ts';
-import { distanceM } from '../../geo/distance.ts';
+import { distanceM } from '../../geo/wgs84.ts';
 
 /** A point of a track, as a summary needs it. */
 export interface TrackPoint {

@@ -1,4 +1,4 @@
-import { distanceM } from '../../geo/distance.ts';
+import { distanceM } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import {
   addPoint,

@@ -1,8 +1,7 @@
 import { isImei } from '../../devices/imei.ts';
 import { isLatLng } from '../../geo/wgs84.ts';
-import { MINUTE_MS } from '../../lib/durations.ts';
-import { formatIso, parseIsoMs } from '../../lib/isoTime.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { formatIso, MINUTE_MS, parseIsoMs } from '../../lib/time.ts';
 import type { Fix, RateExceeded } from '../fix.ts';
 import { POINTS_PER_SECOND } from '../pointRate.ts';
 

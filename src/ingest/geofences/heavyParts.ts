@@ -1,6 +1,6 @@
 import type { Device } from '../../devices/device.ts';
-import { MINUTE_MS } from '../../lib/durations.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
+import { MINUTE_MS } from '../../lib/time.ts';
 import { Pace, type Steps, type WorkTurns } from '../../lib/workTurns.ts';
 import type { IngestMemory } from '../evaluateFixes.ts';
 import type { Fix } from '../fix.ts';

@@ -3,7 +3,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { CidrSet } from '../../access/cidrSet.ts';
+import type { CidrSet } from '../../access/ipAddress.ts';
 import { type IpAddress, parseIpAddress } from '../../access/ipAddress.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';

@@ -1,5 +1,4 @@
-import { type CidrSet, parseCidrs } from '../../access/cidrSet.ts';
-import { type IpAddress, parseIpAddress } from '../../access/ipAddress.ts';
+import { type CidrSet, type IpAddress, parseCidrs, parseIpAddress } from '../../access/ipAddress.ts';
 import { invariant } from '../../lib/invariant.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 

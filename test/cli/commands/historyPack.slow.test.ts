@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { takePackingLease } from '../../../src/history/packing.sql.ts';
-import { DAY_MS } from '../../../src/lib/durations.ts';
+import { DAY_MS } from '../../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { createDatabase } from '../../support/postgres/postgres.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arcExcessSlope, arcM, chordOfArc } from '../../../src/devices/index/farSearch.ts';
 import { STEPS_PER_M } from '../../../src/devices/index/trie.ts';
-import { distanceM } from '../../../src/geo/distance.ts';
-import { writeSurfacePoint } from '../../../src/geo/wgs84.ts';
+import { distanceM, writeSurfacePoint } from '../../../src/geo/wgs84.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 
 const FROM_STEPS = 300_000 * STEPS_PER_M;

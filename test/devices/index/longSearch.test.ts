@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { DeviceFields, LatestPosition, NearDevice } from '../../../src/devices/device.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
-import { distanceM } from '../../../src/geo/distance.ts';
+import { distanceM } from '../../../src/geo/wgs84.ts';
 import type { Steps } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';

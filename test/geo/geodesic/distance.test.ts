@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { distanceM } from '../../../src/geo/distance.ts';
+import { distanceM } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 
 type Pair = readonly [latA: number, lngA: number, latB: number, lngB: number];

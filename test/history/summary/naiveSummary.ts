@@ -1,4 +1,4 @@
-import { distanceM } from '../../../src/geo/distance.ts';
+import { distanceM } from '../../../src/geo/wgs84.ts';
 import type { OpenPeriod, Period } from '../../../src/history/summary/calendarLedger.ts';
 import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
 

@@ -6,7 +6,7 @@ import { LocalDays } from '../../../src/history/summary/localDays.ts';
 import type { TrackPoint } from '../../../src/history/summary/motionWalk.ts';
 import { Summary, type SummaryPeriods } from '../../../src/history/summary/summary.ts';
 import { NO_STATE, stepDevice } from '../../../src/ingest/deviceEvents.ts';
-import { HOUR_MS } from '../../../src/lib/durations.ts';
+import { HOUR_MS } from '../../../src/lib/time.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { readTraces } from '../../support/ingest/readTraces.ts';
 import { skipWithoutData } from '../../support/ingest/recordings.ts';

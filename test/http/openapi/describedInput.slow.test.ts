@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CidrSet } from '../../../src/access/cidrSet.ts';
+import { CidrSet } from '../../../src/access/ipAddress.ts';
 import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
 import { isExternalId } from '../../../src/areas/areaFields.ts';
 import { isIdempotencyKey } from '../../../src/areas/createOnce.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { knownParameters } from '../../../src/http/dispatcher.ts';
 import { readQuery, unknownParametersText } from '../../../src/http/parameters.ts';
-import { knownParameters } from '../../../src/http/routeTable.ts';
 import { apiSide, keyOf } from '../../support/http/apiSide.ts';
 import { describedApi, describedRoutes } from '../../support/http/describedApi.ts';
 import { bareRequest } from '../../support/http/http.ts';

@@ -13,7 +13,7 @@ import {
   type GeofenceEventAt,
   watchedAreas,
 } from '../../../src/ingest/geofences/evaluateGeofences.ts';
-import { formatIso } from '../../../src/lib/isoTime.ts';
+import { formatIso } from '../../../src/lib/time.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
 import { instantMs, type ReportedEvent } from './expectedEvents.ts';

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { formatIso } from '../../../src/lib/isoTime.ts';
+import { formatIso } from '../../../src/lib/time.ts';
 import type { ExpectedEvent, Trace } from './trace.ts';
 
 /** An event as the API shows it, with the names of the story in the place of ids. */

@@ -1,5 +1,5 @@
 import { boxRows } from '../../../src/history/rowBoxes.sql.ts';
-import { HOUR_MS } from '../../../src/lib/durations.ts';
+import { HOUR_MS } from '../../../src/lib/time.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 
 /** Makes boxes of all rows from `sinceMs` on that are old enough, as housekeeping does in the course of time. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
-import { parseCidrs } from '../../../src/access/cidrSet.ts';
+import { parseCidrs } from '../../../src/access/ipAddress.ts';
 import { IngestTokens, SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseIsoMs } from '../../../src/lib/isoTime.ts';
+import { parseIsoMs } from '../../../src/lib/time.ts';
 
 /** A folder with recordings and boundaries of municipalities, or undefined. */
 export const DATA_FOLDER = process.env['FLEET_TEST_DATA'];

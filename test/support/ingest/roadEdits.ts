@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DAY_MS } from '../../../src/lib/durations.ts';
+import { DAY_MS } from '../../../src/lib/time.ts';
 import { type NaiveEvent, NaiveReplay, ORGANIZATIONS } from '../../ingest/naiveReplay.ts';
 import { areaApi } from '../http/areas.ts';
 import type { PodAddress } from '../pod.ts';

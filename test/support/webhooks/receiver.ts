@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import type { TestContext } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
-import { DAY_MS } from '../../../src/lib/durations.ts';
+import { DAY_MS } from '../../../src/lib/time.ts';
 import { checkDelivery } from './describedDelivery.ts';
 
 const DRIP_EVERY_MS = 50;

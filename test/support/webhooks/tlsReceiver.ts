@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
-import { DAY_MS } from '../../../src/lib/durations.ts';
+import { DAY_MS } from '../../../src/lib/time.ts';
 
 export const RECEIVER_NAME = 'hook.example.com';
 

@@ -1,5 +1,3 @@
-import { DAY_MS, HOUR_MS, MINUTE_MS } from './durations.ts';
-
 const SECOND_MS = 1_000;
 
 /** Longest accepted text: seconds with a fraction of 30 digits and an offset fit easily. */
@@ -136,4 +134,51 @@ function daysSinceEpoch(year: number, month: number, day: number): number {
   const dayOfYear = Math.floor((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) + day - 1;
   const dayOfEra = yearOfEra * 365 + Math.floor(yearOfEra / 4) - Math.floor(yearOfEra / 100) + dayOfYear;
   return era * 146_097 + dayOfEra - 719_468;
+}
+
+/** What was waited for did not come in time. It may still happen. */
+export class DeadlineExceeded extends Error {
+  override name = 'DeadlineExceeded';
+}
+
+/** A computation, with its waits for its turns, took longer than it may. Unlike DeadlineExceeded it blames nobody else. */
+export class OutOfTime extends Error {
+  override name = 'OutOfTime';
+}
+
+/** `promise`, or a rejection with `Exceeded` when it has not settled within `limitMs`. */
+export function withDeadline<T>(
+  promise: Promise<T>,
+  limitMs: number,
+  what: string,
+  Exceeded: typeof DeadlineExceeded | typeof OutOfTime = DeadlineExceeded,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Exceeded(`${what} took longer than ${limitMs} ms`)), limitMs);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+/** Milliseconds in each unit of time. A day is 24 hours: all times of the service are in UTC. */
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * A length of time as people write it, by its two largest units: "4 min 30 s", "36 h", "3 days 2 h". Under a minute it is
+ * exact to the millisecond.
+ */
+export function formatDuration(ms: number): string {
+  if (ms < MINUTE_MS) return `${Number((ms / 1_000).toFixed(3))} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < HOUR_MS / 1_000) return inTwoUnits(seconds, 60, 'min', 's');
+  const minutes = Math.round(ms / MINUTE_MS);
+  if (minutes < (2 * DAY_MS) / MINUTE_MS) return inTwoUnits(minutes, 60, 'h', 'min');
+  return inTwoUnits(Math.round(ms / HOUR_MS), 24, 'days', 'h');
+}
+
+function inTwoUnits(amount: number, perUnit: number, unit: string, smallUnit: string): string {
+  const rest = amount % perUnit;
+  const whole = `${(amount - rest) / perUnit} ${unit}`;
+  return rest === 0 ? whole : `${whole} ${rest} ${smallUnit}`;
 }
