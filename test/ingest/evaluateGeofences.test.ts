@@ -250,7 +250,7 @@ describe('a batch with more work than the limits allow', () => {
     );
 
   test('pauses after every area that takes long', () => {
-    const steps = evaluateGeofences([point(1, 0, 1)], new Map(), () => expensive(20, 0.5), NO_LIMITS);
+    const steps = evaluateGeofences([point(1, 0, 1)], new Map(), () => expensive(20, 1), NO_LIMITS);
     let pauses = 0;
     while (steps.next().done !== true) pauses++;
     assert.ok(pauses >= 20, `${pauses} pauses`);
