@@ -249,11 +249,11 @@ describe('a batch with more work than the limits allow', () => {
       })),
     );
 
-  test('pauses after every area that takes long', () => {
+  test('pauses after every area that takes long, but for three at first, before their cost is known', () => {
     const steps = evaluateGeofences([point(1, 0, 1)], new Map(), () => expensive(20, 1), NO_LIMITS);
     let pauses = 0;
     while (steps.next().done !== true) pauses++;
-    assert.ok(pauses >= 20, `${pauses} pauses`);
+    assert.ok(pauses >= 17, `${pauses} pauses`);
   });
 
   const times = { baseMs: 20, perPointMs: 0, ofBatchMs: 1e9, isOverdue: () => false };
