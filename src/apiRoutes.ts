@@ -55,13 +55,11 @@ import { type LogInPorts, LoginTurns } from './tenants/logIn.ts';
 import { v1SessionRoutes } from './tenants/sessions.routes.ts';
 import { VERSION } from './version.ts';
 import { webhookDeliveryRoutes } from './webhooks/deliveries.routes.ts';
-import { DELIVERY_BODY_SCHEMAS } from './webhooks/deliveryCallback.ts';
 import { SummaryCache } from './webhooks/deliverySummary.ts';
-import { DELIVERY_SCHEMAS, EXAMPLE_EXHAUSTED } from './webhooks/deliveryView.ts';
+import { DELIVERY_BODY_SCHEMAS, DELIVERY_SCHEMAS, EXAMPLE_EXHAUSTED } from './webhooks/deliveryView.ts';
+import { WEBHOOK_SCHEMAS } from './webhooks/endpoint.ts';
 import { DELIVERY_ID } from './webhooks/message.ts';
-import { webhookPauseRoutes } from './webhooks/pauses/pauses.routes.ts';
 import { webhookRoutes } from './webhooks/webhooks.routes.ts';
-import { WEBHOOK_SCHEMAS } from './webhooks/webhookView.ts';
 
 export interface RoutePorts extends EventPorts, ChangePorts {
   readonly logins: LogInPorts['logins'];
@@ -110,7 +108,6 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     areaImportRoute({ ...ports, planner }),
     ...areaWriteRoutes({ ...ports, createOnce: new CreateOnce() }),
     ...webhookRoutes(ports),
-    ...webhookPauseRoutes(ports),
     ...webhookDeliveryRoutes({ ...ports, summaries: new SummaryCache() }),
   ];
   return [

@@ -1,13 +1,13 @@
 import type { Pod } from './pod.ts';
 import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
-import { ClaimBatches } from './webhooks/delivery/deliverEndpoint.ts';
+import { claimInBatches } from './webhooks/delivery/deliverEndpoint.ts';
 import { DeliverySlots, DeliveryWorkers, SLOT_LIMITS } from './webhooks/delivery/deliveryWorkers.ts';
-import { FanOut } from './webhooks/delivery/fanOut.ts';
+import { fanOutWork } from './webhooks/delivery/fanOut.ts';
 import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';
 import { sendWebhook } from './webhooks/delivery/sendWebhook.ts';
 import { BacklogWatch } from './webhooks/pauses/backlogWatch.ts';
-import { LeftOutDeliveries } from './webhooks/pauses/makeLeftOut.ts';
+import { leftOutWork } from './webhooks/pauses/makeLeftOut.ts';
 
 /** How the deliveries of a pod are started and woken. */
 export interface PodDeliveries {
@@ -49,21 +49,21 @@ export function createDeliveries(pod: Pod): PodDeliveries {
     watch.note(made);
     wake([...made.keys()]);
   };
-  const leftOut = new LeftOutDeliveries({
+  const leftOut = leftOutWork({
     sql: connections.service,
     fleet: pod.memory.fleet,
     log,
     onQueued: queued,
     onPaused: metrics.observePaused,
   });
-  const fanOut = new FanOut({
+  const fanOut = fanOutWork({
     sql: connections.service,
     log,
     onQueued: queued,
     onWaiting: metrics.observeOutbox,
   });
   const receivers = new ReceiverConnections();
-  const workers = createWorkers(pod, fanOut, receivers);
+  const workers = createWorkers(pod, receivers, () => fanOut.wake());
   return {
     wake,
     queued,
@@ -78,13 +78,16 @@ export function createDeliveries(pod: Pod): PodDeliveries {
   };
 }
 
-function createWorkers(pod: Pod, fanOut: FanOut, connections: ReceiverConnections): DeliveryWorkers {
+function createWorkers(
+  pod: Pod,
+  connections: ReceiverConnections,
+  onOutboxFilled: () => void,
+): DeliveryWorkers {
   const { config, coordination, metrics } = pod;
   const sql = pod.connections.delivery;
-  const batches = new ClaimBatches((claims) => claimDeliveries(sql, claims));
   return new DeliveryWorkers({
     sql,
-    claim: (claim) => batches.claim(claim),
+    claim: claimInBatches((claims) => claimDeliveries(sql, claims)),
     slots: new DeliverySlots(SLOT_LIMITS),
     clock: pod.clock,
     secretsKey: pod.secretsKey,
@@ -95,6 +98,6 @@ function createWorkers(pod: Pod, fanOut: FanOut, connections: ReceiverConnection
     log: pod.log,
     onAttempt: metrics.countAttempt,
     onSweep: metrics.observeSweep,
-    onOutboxFilled: () => fanOut.wake(),
+    onOutboxFilled,
   });
 }

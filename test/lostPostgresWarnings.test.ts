@@ -4,9 +4,9 @@ import { KeyUse } from '../src/access/authorizer.ts';
 import { type HousekeepingPorts, tidy } from '../src/housekeeping.ts';
 import { openSql } from '../src/postgres/sql.ts';
 import { type DeliveryPorts, DeliveryWorkers } from '../src/webhooks/delivery/deliveryWorkers.ts';
-import { FanOut } from '../src/webhooks/delivery/fanOut.ts';
+import { fanOutWork } from '../src/webhooks/delivery/fanOut.ts';
 import { BacklogWatch } from '../src/webhooks/pauses/backlogWatch.ts';
-import { LeftOutDeliveries, type LeftOutPorts } from '../src/webhooks/pauses/makeLeftOut.ts';
+import { type LeftOutPorts, leftOutWork } from '../src/webhooks/pauses/makeLeftOut.ts';
 import { waitFor } from './support/waitFor.ts';
 
 /** Nobody listens there. */
@@ -31,7 +31,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
     return () => flushed;
   },
   'the outbox cannot be emptied': (log) => {
-    const fanOut = new FanOut({ sql, log, onQueued: nothing, onWaiting: nothing });
+    const fanOut = fanOutWork({ sql, log, onQueued: nothing, onWaiting: nothing });
     fanOut.start();
     return () => fanOut.stop();
   },
@@ -43,7 +43,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
     return () => watch.stop();
   },
   'deliveries that were left out cannot be made': (log) => {
-    const leftOut = new LeftOutDeliveries({ sql, log } as unknown as LeftOutPorts);
+    const leftOut = leftOutWork({ sql, log } as unknown as LeftOutPorts);
     leftOut.start();
     return () => leftOut.stop();
   },

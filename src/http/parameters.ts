@@ -328,7 +328,7 @@ export interface ListPage {
 export async function listPageAnswer<Item>(
   page: ListPage,
   select: (page: ListPage) => Promise<readonly Item[]>,
-  view: (item: Item) => unknown,
+  view: (item: Item) => unknown = (item) => item,
 ): Promise<Answer> {
   if (page.offset <= OFFSET_MAX) return listAnswer((await select(page)).map(view), page);
   if (page.offset < BEYOND_EVERY_LIST) {

@@ -192,7 +192,7 @@ export async function queueDeliveries(
   const deliveries = drafts.map((draft, n): NewDelivery => ({ id: ids[n] as string, ...draft }));
   const queued = await insertDeliveries(tx, deliveries, 'new_events');
   const made = new Map<number, number>();
-  for (const { webhookId } of queued) made.set(webhookId, (made.get(webhookId) ?? 0) + 1);
+  for (const { webhook_id: id } of queued) made.set(id, (made.get(id) ?? 0) + 1);
   // Of one endpoint all are made or none.
   const isOutboxFilled = queued.length < count && (await fillOutbox(tx, messages, new Set(made.keys())));
   return { made, isOutboxFilled };

@@ -28,14 +28,8 @@ import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
 import { DELIVERY_STATUSES } from './delivery/transition.ts';
 import { type SummaryCache, summarize } from './deliverySummary.ts';
-import {
-  deliveryView,
-  EXAMPLE_DELIVERY,
-  EXAMPLE_EXHAUSTED,
-  EXAMPLE_PENDING,
-  summaryView,
-} from './deliveryView.ts';
-import { isDeliveryId } from './message.ts';
+import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
+import { DELIVERY_ID } from './message.ts';
 import {
   parseReplayRequest,
   REPLAY_ERRORS,
@@ -96,25 +90,23 @@ const SUMMARIZE_DELIVERIES: Operation = {
   answers: [
     answered(200, 'The counts.', envelope(ref('DeliverySummary')), {
       summary: dataBody(
-        summaryView(
-          summarize({
-            byStatus: { delivered: 940, failed: 3, exhausted: 1, pending: 2 },
-            attempts: 957,
-            durations: [
-              { durationMs: 80, count: 700 },
-              { durationMs: 210, count: 230 },
-              { durationMs: 1900, count: 10 },
-            ],
-          }),
-        ),
+        summarize({
+          byStatus: { delivered: 940, failed: 3, exhausted: 1, pending: 2 },
+          attempts: 957,
+          durations: [
+            { durationMs: 80, count: 700 },
+            { durationMs: 210, count: 230 },
+            { durationMs: 1900, count: 10 },
+          ],
+        }),
       ),
-      none: dataBody(summaryView(summarize({ byStatus: {}, attempts: 0, durations: [] }))),
+      none: dataBody(summarize({ byStatus: {}, attempts: 0, durations: [] })),
     }),
   ],
 };
 
 async function summary({ reads, summaries }: WebhookDeliveryPorts, { caller }: Call): Promise<Answer> {
-  return dataAnswer(summaryView(await summaries.of(reads(caller.accountId), caller.accountId)));
+  return dataAnswer(await summaries.of(reads(caller.accountId), caller.accountId));
 }
 
 const LIST_DEAD_LETTERS: Operation = {
@@ -125,7 +117,7 @@ const LIST_DEAD_LETTERS: Operation = {
   parameters: [...CREATED, LIST_LIMIT, LONG_LIST_OFFSET],
   answers: [
     answered(200, 'A page of exhausted deliveries.', page(ref('Delivery')), {
-      'dead letter': bodyOf(listAnswer([deliveryView(EXAMPLE_EXHAUSTED)], PAGE)),
+      'dead letter': bodyOf(listAnswer([EXAMPLE_EXHAUSTED], PAGE)),
     }),
   ],
   errors: LONG_LIST,
@@ -135,10 +127,8 @@ async function deadLetter({ reads }: WebhookDeliveryPorts, { caller, query }: Ca
   const window = windowOf(query);
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
   const sql = reads(caller.accountId);
-  return listPageAnswer(
-    pageOf(query),
-    (page) => selectDeadLetters(sql, caller.accountId, { ...page, ...window }),
-    deliveryView,
+  return listPageAnswer(pageOf(query), (page) =>
+    selectDeadLetters(sql, caller.accountId, { ...page, ...window }),
   );
 }
 
@@ -150,7 +140,7 @@ const LIST_DELIVERIES: Operation = {
   parameters: [DELIVERY_STATUS, ...CREATED, LIST_LIMIT, LONG_LIST_OFFSET],
   answers: [
     answered(200, 'A page of deliveries.', page(ref('Delivery')), {
-      deliveries: bodyOf(listAnswer([EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED].map(deliveryView), PAGE)),
+      deliveries: bodyOf(listAnswer([EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED], PAGE)),
     }),
   ],
   errors: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_STATUS.errorMessage], ...LONG_LIST],
@@ -165,11 +155,7 @@ async function history({ reads }: WebhookDeliveryPorts, { caller, params, query 
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
   const sql = reads(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
-  return listPageAnswer(
-    pageOf(query),
-    (page) => selectDeliveries(sql, id, status, { ...page, ...window }),
-    deliveryView,
-  );
+  return listPageAnswer(pageOf(query), (page) => selectDeliveries(sql, id, status, { ...page, ...window }));
 }
 
 const TEST_WEBHOOK: Operation = {
@@ -179,13 +165,12 @@ const TEST_WEBHOOK: Operation = {
   description: 'An ordinary delivery of type ping to this endpoint alone, also while it is inactive.',
   answers: [
     answered(202, 'The delivery, waiting for its first attempt.', envelope(ref('Delivery')), {
-      ping: dataBody(deliveryView(EXAMPLE_PENDING)),
+      ping: dataBody(EXAMPLE_PENDING),
     }),
   ],
   errors: ONE_WEBHOOK,
 };
 
-/** An ordinary delivery of type ping, to this endpoint only, also when it is inactive. */
 async function test(ports: WebhookDeliveryPorts, { caller, params, nowMs }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
@@ -201,13 +186,11 @@ const REPLAY_DELIVERY: Operation = {
   description: 'At once, with a fresh budget of attempts. The attempts are counted on.',
   answers: [
     answered(202, 'The delivery, waiting for its attempt.', envelope(ref('Delivery')), {
-      requeued: dataBody(
-        deliveryView({
-          ...EXAMPLE_EXHAUSTED,
-          status: 'requeued',
-          nextAttemptAtMs: EXAMPLE_DELIVERY.createdAtMs,
-        }),
-      ),
+      requeued: dataBody({
+        ...EXAMPLE_EXHAUSTED,
+        status: 'requeued',
+        next_attempt_at: EXAMPLE_DELIVERY.created_at,
+      }),
     }),
   ],
   errors: [['BAD_REQUEST', DELIVERY_ID_MESSAGE], ['BAD_REQUEST', REPLAY_MESSAGE], 'NOT_FOUND'],
@@ -215,7 +198,7 @@ const REPLAY_DELIVERY: Operation = {
 
 async function replay(ports: WebhookDeliveryPorts, { caller, params }: Call): Promise<Answer> {
   const deliveryId = params['deliveryId'] ?? '';
-  if (!isDeliveryId(deliveryId)) return errorAnswer('BAD_REQUEST', DELIVERY_ID_MESSAGE);
+  if (!DELIVERY_ID.test(deliveryId)) return errorAnswer('BAD_REQUEST', DELIVERY_ID_MESSAGE);
   const { sql } = ports.writes(caller.accountId);
   const delivery = await replayDelivery(sql, ports.wake, caller.accountId, deliveryId);
   if (delivery === undefined) return errorAnswer('NOT_FOUND');
@@ -281,7 +264,7 @@ async function replayAll(ports: WebhookDeliveryPorts, { caller, params, body }: 
 }
 
 function queuedAnswer(delivery: Delivery): Answer {
-  return { ...dataAnswer(deliveryView(delivery)), status: 202 };
+  return { ...dataAnswer(delivery), status: 202 };
 }
 
 function pageOf(query: Query): ListPage {

@@ -13,36 +13,26 @@ export interface NewDelivery {
   readonly body: string;
 }
 
-/** A delivery as its owner sees it. */
+/** A delivery as its owner sees it, under the names of the API and of the table. */
 export interface Delivery {
   readonly id: string;
-  readonly webhookId: number;
-  readonly eventId: string;
-  readonly eventType: WebhookType;
+  readonly webhook_id: number;
+  readonly event_id: string;
+  readonly event_type: WebhookType;
   readonly status: DeliveryStatus;
   readonly attempts: number;
-  readonly nextAttemptAtMs: number | null;
-  readonly lastStatusCode: number | null;
-  readonly lastError: string | null;
-  readonly lastDurationMs: number | null;
-  readonly createdAtMs: number;
-  readonly deliveredAtMs: number | null;
+  readonly next_attempt_at: Date | null;
+  readonly last_status_code: number | null;
+  readonly last_error: string | null;
+  readonly last_duration_ms: number | null;
+  readonly created_at: Date;
+  readonly delivered_at: Date | null;
 }
 
-interface RawDelivery {
-  id: string;
-  webhook_id: number;
-  event_id: string;
-  event_type: WebhookType;
-  status: DeliveryStatus;
-  attempts: number;
-  next_attempt_at: Date | null;
-  last_status_code: number | null;
-  last_error: string | null;
-  last_duration_ms: number | null;
-  created_at: Date;
-  delivered_at: Date | null;
-}
+/** A `Delivery`, in its order. */
+const COLUMNS = new RawSql(`
+  d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at, d.last_status_code,
+  d.last_error, d.last_duration_ms, d.created_at, d.delivered_at`);
 
 /**
  * Queues deliveries in the transaction that produced their events, and returns those it queued. It skips endpoints that
@@ -60,21 +50,20 @@ export async function insertDeliveries(
   of: 'new_events' | 'left_out' | 'pause' | 'test',
 ): Promise<Delivery[]> {
   if (deliveries.length === 0) return [];
-  const rows = await tx<RawDelivery[]>`
-    insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, created_at)
-    select d.id, w.id, w.account_id, d.event_id, d.event_type, d.body, transaction_timestamp()
+  return tx<Delivery[]>`
+    insert into webhook_delivery as d (id, webhook_id, account_id, event_id, event_type, body, created_at)
+    select n.id, w.id, w.account_id, n.event_id, n.event_type, n.body, transaction_timestamp()
     from unnest(
       ${deliveries.map((d) => d.id)}::text[], ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[],
       ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
       ${deliveries.map((d) => d.body)}::text[]
-    ) with ordinality as d (id, webhook_id, event_id, event_type, body, n)
-    join webhook w on w.id = d.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
+    ) with ordinality as n (id, webhook_id, event_id, event_type, body, ordinal)
+    join webhook w on w.id = n.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
     join account a on a.id = w.account_id and a.active
     where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)
-    order by d.n
+    order by n.ordinal
     for key share of w
-    returning *`;
-  return rows.map(deliveryOf);
+    returning ${COLUMNS}`;
 }
 
 /** A page of a list, limited to a range of creation times: both ends included, in milliseconds as shown. */
@@ -104,9 +93,13 @@ export async function selectDeadLetters(
   page: DeliveryPage,
 ): Promise<Delivery[]> {
   const removed = await selectRemovedOf(sql, accountId);
-  const gone = without(sql, removed);
   const name = removed.length === 0 ? 'dead_letters' : 'dead_letters_without_removed';
-  return selectNewest(sql, name, sql`account_id = ${accountId} and status = 'exhausted' ${gone}`, page);
+  return selectNewest(
+    sql,
+    name,
+    sql`account_id = ${accountId} and status = 'exhausted' ${without(sql, removed)}`,
+    page,
+  );
 }
 
 /** Reads only ids until the page is found. */
@@ -116,10 +109,8 @@ async function selectNewest(
   condition: SqlText,
   { limit, offset, fromMs, toMs }: DeliveryPage,
 ): Promise<Delivery[]> {
-  const statement = sql<RawDelivery[]>`
-    select d.id, d.webhook_id, d.event_id, d.event_type, d.status, d.attempts, d.next_attempt_at,
-      d.last_status_code, d.last_error, d.last_duration_ms, d.created_at, d.delivered_at
-    from (
+  const statement = sql<Delivery[]>`
+    select ${COLUMNS} from (
       select id, created_at from webhook_delivery where ${condition}
         ${fromMs === null ? sql`` : sql`and created_at >= ${new Date(fromMs)}`}
         ${toMs === null ? sql`` : sql`and created_at < ${new Date(toMs + 1)}`}
@@ -128,37 +119,46 @@ async function selectNewest(
     order by d.created_at desc, d.id desc`;
   // Without a range of times, a plan that does not know the values would read whole partitions.
   const isPrepared = fromMs !== null || toMs !== null;
-  const rows = await (isPrepared ? statement.named(shapeName(name, { fromMs, toMs })) : statement);
-  return rows.map(deliveryOf);
+  return isPrepared ? statement.named(shapeName(name, { fromMs, toMs })) : statement;
 }
 
-/** Locks a delivery of this account, and says whether an attempt is in flight. */
-export async function lockDelivery(
-  tx: Tx,
+/** The states from which deliveries are replayed. */
+export const REPLAYABLE = ['failed', 'exhausted'] as const;
+
+/**
+ * Gives a failed or exhausted delivery of this account a fresh budget, with an attempt due now. `not_replayable` in every
+ * other state, and while an attempt is in flight; undefined when the account has no such delivery.
+ */
+export async function requeueDelivery(
+  sql: Sql,
   accountId: number,
   id: string,
-): Promise<{ delivery: Delivery; inFlight: boolean } | undefined> {
-  const [row] = await tx<(RawDelivery & { attempt_token: number | null })[]>`
-    select * from webhook_delivery d
-    where id = ${id} and account_id = ${accountId} and ${ITS_ENDPOINT_IS_THERE} for update`;
-  return row === undefined ? undefined : { delivery: deliveryOf(row), inFlight: row.attempt_token !== null };
-}
-
-/** Gives a locked delivery a fresh budget, with an attempt due now. */
-export async function requeueDelivery(tx: Tx, id: string): Promise<Delivery> {
-  const [row] = await tx<RawDelivery[]>`
-    update webhook_delivery set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
-    where id = ${id} returning *`;
-  if (row === undefined) throw new Error('a locked delivery is gone');
-  return deliveryOf(row);
+): Promise<Delivery | 'not_replayable' | undefined> {
+  // For their owner, deliveries of a deleted endpoint are gone at once, though their rows are deleted later.
+  const isThere = sql`
+    d.id = ${id} and d.account_id = ${accountId} and exists (select from webhook w where w.id = d.webhook_id)`;
+  const [requeued] = await sql<Delivery[]>`
+    update webhook_delivery d set status = 'requeued', spent = 0, next_attempt_at = clock_timestamp()
+    where ${isThere} and d.status = any(${REPLAYABLE}::text[]) and d.attempt_token is null
+    returning ${COLUMNS}`;
+  if (requeued !== undefined) return requeued;
+  const found = await sql`select from webhook_delivery d where ${isThere}`;
+  return found.length > 0 ? 'not_replayable' : undefined;
 }
 
 /** Excludes deleted endpoints by id. There are hardly ever any, and an index-only scan cannot check if one exists. */
 const without = (sql: Sql, removed: readonly number[]) =>
   removed.length === 0 ? sql`` : sql`and webhook_id <> all(${arrayLiteral(removed)}::bigint[])`;
 
-/** For their owner, deliveries of a deleted endpoint are gone at once, though their rows are deleted later. */
-const ITS_ENDPOINT_IS_THERE = new RawSql('exists (select from webhook w where w.id = d.webhook_id)');
+/** Deliveries of these hours, as counted by the store. */
+export interface DeliveryCounts {
+  /** A status without deliveries may be missing. */
+  readonly byStatus: Readonly<Partial<Record<DeliveryStatus, number>>>;
+  /** The attempts of all these deliveries together. */
+  readonly attempts: number;
+  /** How many deliveries took how long in their last attempt, in any order. */
+  readonly durations: readonly { readonly durationMs: number; readonly count: number }[];
+}
 
 /**
  * The deliveries of an account created within the last `hours`, counted by status and also by duration. An index-only
@@ -187,26 +187,6 @@ export async function countDeliveries(sql: Sql, accountId: number, hours: number
   return { byStatus, attempts, durations };
 }
 
-function deliveryOf(row: RawDelivery): Delivery {
-  return {
-    id: row.id,
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    eventType: row.event_type,
-    status: row.status,
-    attempts: row.attempts,
-    nextAttemptAtMs: row.next_attempt_at?.getTime() ?? null,
-    lastStatusCode: row.last_status_code,
-    lastError: row.last_error,
-    lastDurationMs: row.last_duration_ms,
-    createdAtMs: row.created_at.getTime(),
-    deliveredAtMs: row.delivered_at?.getTime() ?? null,
-  };
-}
-
-/** The states from which deliveries are replayed. */
-export const REPLAYABLE = ['failed', 'exhausted'] as const;
-
 /** Which deliveries of an endpoint are sent again; the window is of created_at, both ends included. */
 export interface ReplayRequest {
   readonly statuses: readonly (typeof REPLAYABLE)[number][];
@@ -223,17 +203,23 @@ export interface ReplayCursor {
   readonly id: string;
 }
 
+export interface RequeuedChunk {
+  readonly requeued: number;
+  /** Null when no more are left. */
+  readonly next: ReplayCursor | null;
+}
+
 /**
  * Gives a chunk of the endpoint's deliveries a fresh budget, with attempts due now in the order of their creation.
  * Deliveries that are locked or have an attempt in flight are skipped. The next chunk begins after `next`, so one that
- * fails again in between is not taken twice. `next` is null when no more are left.
+ * fails again in between is not taken twice.
  */
 export async function requeueChunk(
   sql: Sql,
   webhookId: number,
   { statuses, fromMs, toMs }: ReplayRequest,
   after: ReplayCursor | null,
-): Promise<{ requeued: number; next: ReplayCursor | null }> {
+): Promise<RequeuedChunk> {
   const [row] = await sql<
     { looked: number; requeued: number; created_at: string | null; id: string | null }[]
   >`
@@ -261,14 +247,4 @@ export async function requeueChunk(
   if (row === undefined || row.created_at === null || row.id === null) return { requeued: 0, next: null };
   const next = row.looked < CHUNK ? null : { createdAt: row.created_at, id: row.id };
   return { requeued: row.requeued, next };
-}
-
-/** Deliveries of these hours, as counted by the store. */
-export interface DeliveryCounts {
-  /** A status without deliveries may be missing. */
-  readonly byStatus: Readonly<Partial<Record<DeliveryStatus, number>>>;
-  /** The attempts of all these deliveries together. */
-  readonly attempts: number;
-  /** How many deliveries took how long in their last attempt, in any order. */
-  readonly durations: readonly { readonly durationMs: number; readonly count: number }[];
 }

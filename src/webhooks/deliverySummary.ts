@@ -61,37 +61,23 @@ export class SummaryCache {
 /** A summary covers this many hours before now. */
 export const SUMMARY_WINDOW_HOURS = 24;
 
-export interface DeliverySummary {
-  readonly total: number;
-  readonly delivered: number;
-  readonly failed: number;
-  readonly exhausted: number;
-  /** With the requeued ones. */
-  readonly pending: number;
-  /** delivered / (delivered + exhausted), 0 to 1; null when there is neither. */
-  readonly successRate: number | null;
-  readonly attempts: number;
-  /** Nearest-rank percentiles; null when nothing was sent. */
-  readonly durationMs: {
-    readonly p50: number | null;
-    readonly p95: number | null;
-    readonly p99: number | null;
-  };
-}
+export type DeliverySummary = ReturnType<typeof summarize>;
 
-export function summarize({ byStatus, attempts, durations }: DeliveryCounts): DeliverySummary {
+/** What the API answers. Pending ones include the requeued; percentiles are by nearest rank. */
+export function summarize({ byStatus, attempts, durations }: DeliveryCounts) {
   const { delivered = 0, failed = 0, exhausted = 0, pending = 0, requeued = 0 } = byStatus;
   const finished = delivered + exhausted;
   const ascending = durations.toSorted((a, b) => a.durationMs - b.durationMs);
   return {
+    window_hours: SUMMARY_WINDOW_HOURS,
     total: finished + failed + pending + requeued,
     delivered,
     failed,
     exhausted,
     pending: pending + requeued,
-    successRate: finished === 0 ? null : delivered / finished,
+    success_rate: finished === 0 ? null : delivered / finished,
     attempts,
-    durationMs: {
+    duration_ms: {
       p50: percentile(ascending, 50),
       p95: percentile(ascending, 95),
       p99: percentile(ascending, 99),

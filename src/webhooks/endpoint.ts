@@ -1,26 +1,64 @@
 import type { CidrSet } from '../access/ipAddress.ts';
+import {
+  choice,
+  defaulting,
+  ID,
+  integer,
+  list,
+  nullable,
+  type Schema,
+  shapeOf,
+  text,
+  time,
+} from '../http/openapi/schema.ts';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
-import { urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';
-import { isSubscription, type Subscription } from './message.ts';
+import { URL_MAX_CHARS, urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';
+import {
+  ALL_TYPES,
+  isSubscription,
+  PAUSE_REASONS,
+  type PauseReason,
+  type Subscription,
+  WEBHOOK_TYPES,
+} from './message.ts';
 
-/** What an owner decides about an endpoint. */
+/** What an owner decides about an endpoint, under the names of the API and of the table. */
 export interface EndpointDraft {
   /** Normalised. */
   readonly url: string;
   readonly description: string | null;
   /** At least one, each once, in the order sent. */
   readonly events: readonly Subscription[];
-  readonly retryPolicy: RetryPolicy;
+  readonly retry_policy: RetryPolicy;
   /** The total number of attempts, 0 to 10. */
-  readonly maxRetries: number;
+  readonly max_retries: number;
   readonly active: boolean;
 }
 
 /** An endpoint's fields to change; those not sent are missing. */
 export type EndpointChange = Partial<EndpointDraft>;
+
+/** An endpoint as its owner sees it. The secret is not among it. */
+export interface Webhook extends EndpointDraft {
+  readonly id: number;
+  /** Null unless it gets no new deliveries. */
+  readonly paused: { readonly reason: PauseReason; readonly since: string } | null;
+  readonly signature_version: string;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+}
+
+/** The events that a paused endpoint lacks, by the hour in which they were recorded. */
+export interface LeftOut {
+  readonly events: number;
+  /** False when there are more than were counted: later ones. */
+  readonly is_complete: boolean;
+  readonly hours: readonly { readonly from: Date; readonly events: number }[];
+}
 
 /** What is wrong with a body: its url alone (400 WEBHOOK_URL_INVALID), or every other invalid field at once (422). */
 export type EndpointError =
@@ -76,23 +114,11 @@ export const ENDPOINT_ERRORS = {
  * with the other fields. null counts as not sent; unknown fields are ignored. Never throws.
  */
 export function parseEndpointCreate(body: unknown, allowNets: CidrSet): Result<EndpointDraft, EndpointError> {
-  const fields = readFields(body, allowNets);
-  if (!fields.ok) return fields;
-  const { url, description, events, retryPolicy, maxRetries, active } = fields.value;
-  const errors = [
-    ...(url === undefined ? [ENDPOINT_ERRORS.urlRequired] : []),
-    ...(events === undefined ? [ENDPOINT_ERRORS.eventsRequired] : []),
-    ...errorsOf(fields.value),
-  ];
-  if (url === undefined || !events?.ok || errors.length > 0) return fail({ kind: 'invalid', errors });
-  return ok({
-    url,
-    description: sentValue(description) ?? null,
-    events: events.value,
-    retryPolicy: sentValue(retryPolicy) ?? 'exponential',
-    maxRetries: sentValue(maxRetries) ?? ENDPOINT_LIMITS.defaultMaxRetries,
-    active: sentValue(active) ?? true,
-  });
+  const sent = readFields(body, allowNets, [ENDPOINT_ERRORS.urlRequired, ENDPOINT_ERRORS.eventsRequired]);
+  if (!sent.ok) return sent;
+  const { defaultMaxRetries } = ENDPOINT_LIMITS;
+  const defaults = { retry_policy: 'exponential', max_retries: defaultMaxRetries, active: true } as const;
+  return ok({ description: null, ...defaults, ...(sent.value as Pick<EndpointDraft, 'url' | 'events'>) });
 }
 
 /** The body that changes an endpoint. The same rules, but nothing is required, and a description of null removes it. */
@@ -100,96 +126,188 @@ export function parseEndpointUpdate(
   body: unknown,
   allowNets: CidrSet,
 ): Result<EndpointChange, EndpointError> {
-  const fields = readFields(body, allowNets);
-  if (!fields.ok) return fields;
-  const errors = errorsOf(fields.value);
-  if (errors.length > 0) return fail({ kind: 'invalid', errors });
-  const { url, description, events, retryPolicy, maxRetries, active } = fields.value;
-  return ok({
-    ...(url !== undefined && { url }),
-    ...(description?.ok && { description: description.value }),
-    ...(events?.ok && { events: events.value }),
-    ...(retryPolicy?.ok && { retryPolicy: retryPolicy.value }),
-    ...(maxRetries?.ok && { maxRetries: maxRetries.value }),
-    ...(active?.ok && { active: active.value }),
-  });
+  return readFields(body, allowNets, []);
 }
 
-/** A field of a body: undefined when not sent, otherwise its value or its error. */
-type Sent<T> = Result<T, FieldError> | undefined;
-
-interface SentFields {
-  readonly url: string | undefined;
-  readonly description: Sent<string | null>;
-  readonly events: Sent<readonly Subscription[]>;
-  readonly retryPolicy: Sent<RetryPolicy>;
-  readonly maxRetries: Sent<number>;
-  readonly active: Sent<boolean>;
-}
-
-function readFields(body: unknown, allowNets: CidrSet): Result<SentFields, EndpointError> {
+/** The fields that are sent. `required`: the errors of fields that have to be. */
+function readFields(
+  body: unknown,
+  allowNets: CidrSet,
+  required: readonly (FieldError & { readonly field: string })[],
+): Result<EndpointChange, EndpointError> {
   if (!isJsonObject(body)) return fail({ kind: 'invalid', errors: [ENDPOINT_ERRORS.bodyInvalid] });
-  const url = sentUrl(body['url'], allowNets);
-  if (url?.ok === false) return fail({ kind: 'url_invalid', message: url.error });
-  return ok({
-    url: url?.value,
-    description: sentDescription(body['description']),
-    events: sentEvents(body['events']),
-    retryPolicy: sentRetryPolicy(body['retry_policy']),
-    maxRetries: sentMaxRetries(body['max_retries']),
-    active: sentActive(body['active']),
-  });
-}
-
-function errorsOf({ url: _, ...validated }: SentFields): FieldError[] {
-  return Object.values(validated).flatMap((sent) => (sent?.ok === false ? [sent.error] : []));
-}
-
-function sentValue<T>(sent: Sent<T>): T | undefined {
-  return sent?.ok ? sent.value : undefined;
-}
-
-function sentUrl(value: unknown, allowNets: CidrSet): Result<string, string> | undefined {
-  if (isMissing(value)) return undefined;
-  if (typeof value !== 'string') return fail(urlErrorMessage('not_a_url'));
-  const validated = validateWebhookUrl(value, allowNets);
-  return validated.ok ? validated : fail(urlErrorMessage(validated.error));
-}
-
-/** Text that Postgres can store, unchanged. It may have several lines. */
-function sentDescription(value: unknown): Sent<string | null> {
-  if (value === undefined) return undefined;
-  if (value === null) return ok(null);
-  if (typeof value !== 'string' || !value.isWellFormed() || CONTROL.test(value)) {
-    return fail(ENDPOINT_ERRORS.descriptionInvalid);
+  const sent: Record<string, unknown> = {};
+  if (!isMissing(body['url'])) {
+    const { url } = body;
+    const validated =
+      typeof url === 'string' ? validateWebhookUrl(url, allowNets) : fail('not_a_url' as const);
+    if (!validated.ok) return fail({ kind: 'url_invalid', message: urlErrorMessage(validated.error) });
+    sent['url'] = validated.value;
   }
-  const { descriptionMaxCodePoints: max } = ENDPOINT_LIMITS;
-  const isTooLong = value.length > 2 * max || [...value].length > max;
-  return isTooLong ? fail(ENDPOINT_ERRORS.descriptionTooLong) : ok(value);
+  const errors: FieldError[] = required.filter(({ field }) => isMissing(body[field]));
+  for (const [name, parse] of Object.entries(PARSERS)) {
+    const value = body[name];
+    if (value === undefined || (value === null && name !== 'description')) continue;
+    const parsed = parse(value);
+    if (parsed.ok) sent[name] = parsed.value;
+    else errors.push(parsed.error);
+  }
+  return errors.length > 0 ? fail({ kind: 'invalid', errors }) : ok(sent);
 }
+
+const PARSERS: {
+  readonly [Name in Exclude<keyof EndpointDraft, 'url'>]: (
+    value: unknown,
+  ) => Result<EndpointDraft[Name], FieldError>;
+} = {
+  /** Text that Postgres can store, unchanged. It may have several lines. */
+  description(value) {
+    if (value === null) return ok(null);
+    if (typeof value !== 'string' || !value.isWellFormed() || CONTROL.test(value))
+      return fail(ENDPOINT_ERRORS.descriptionInvalid);
+    const { descriptionMaxCodePoints: max } = ENDPOINT_LIMITS;
+    const isTooLong = value.length > 2 * max || [...value].length > max;
+    return isTooLong ? fail(ENDPOINT_ERRORS.descriptionTooLong) : ok(value);
+  },
+  events(value) {
+    if (!Array.isArray(value)) return fail(ENDPOINT_ERRORS.eventsInvalid);
+    if (value.length === 0) return fail(ENDPOINT_ERRORS.eventsRequired);
+    return value.every(isSubscription) ? ok([...new Set(value)]) : fail(ENDPOINT_ERRORS.eventsInvalid);
+  },
+  retry_policy(value) {
+    const policy = RETRY_POLICIES.find((known) => known === value);
+    return policy ? ok(policy) : fail(ENDPOINT_ERRORS.retryPolicyInvalid);
+  },
+  max_retries(value) {
+    const isSound =
+      Number.isInteger(value) && Number(value) >= 0 && Number(value) <= ENDPOINT_LIMITS.maxRetries;
+    return isSound ? ok(Number(value) + 0) : fail(ENDPOINT_ERRORS.maxRetriesOutOfRange);
+  },
+  active: (value) => (typeof value === 'boolean' ? ok(value) : fail(ENDPOINT_ERRORS.activeInvalid)),
+};
 
 const CONTROL = /(?![\t\n\r])\p{Cc}/u;
 
-function sentEvents(value: unknown): Sent<readonly Subscription[]> {
-  if (isMissing(value)) return undefined;
-  if (!Array.isArray(value)) return fail(ENDPOINT_ERRORS.eventsInvalid);
-  if (value.length === 0) return fail(ENDPOINT_ERRORS.eventsRequired);
-  return value.every(isSubscription) ? ok([...new Set(value)]) : fail(ENDPOINT_ERRORS.eventsInvalid);
-}
+export const EXAMPLE_WEBHOOK: Webhook = {
+  id: 7,
+  url: 'https://hooks.example.com/fleet',
+  description: 'Dispatch desk',
+  events: ['geofence_enter', 'geofence_exit', 'alarm'],
+  retry_policy: 'exponential',
+  max_retries: ENDPOINT_LIMITS.defaultMaxRetries,
+  active: true,
+  paused: null,
+  signature_version: SIGNATURE_VERSION,
+  created_at: new Date(Date.UTC(2026, 0, 15, 10)),
+  updated_at: new Date(Date.UTC(2026, 0, 15, 10)),
+};
 
-function sentRetryPolicy(value: unknown): Sent<RetryPolicy> {
-  if (isMissing(value)) return undefined;
-  const policy = RETRY_POLICIES.find((known) => known === value);
-  return policy ? ok(policy) : fail(ENDPOINT_ERRORS.retryPolicyInvalid);
-}
+/** The bytes 0 to 31; no endpoint has this secret. */
+export const EXAMPLE_SECRET =
+  SECRET_PREFIX + Buffer.from(Uint8Array.from({ length: 32 }, (_, n) => n)).toString('base64');
 
-function sentMaxRetries(value: unknown): Sent<number> {
-  if (isMissing(value)) return undefined;
-  const sound = Number.isInteger(value) && Number(value) >= 0 && Number(value) <= ENDPOINT_LIMITS.maxRetries;
-  return sound ? ok(Number(value) + 0) : fail(ENDPOINT_ERRORS.maxRetriesOutOfRange);
-}
+const DESCRIPTION = nullable(text(undefined, { maxLength: ENDPOINT_LIMITS.descriptionMaxCodePoints }));
 
-function sentActive(value: unknown): Sent<boolean> {
-  if (isMissing(value)) return undefined;
-  return typeof value === 'boolean' ? ok(value) : fail(ENDPOINT_ERRORS.activeInvalid);
-}
+const EVENTS = list(choice([ALL_TYPES, ...WEBHOOK_TYPES]), {
+  minItems: 1,
+  description: `${ALL_TYPES}: every type, present and future.`,
+});
+
+const URL_TEXT = text('https, and reachable from the internet.', { format: 'uri', maxLength: URL_MAX_CHARS });
+
+const MAX_RETRIES = integer('The total number of attempts; 0 acts like 1.', {
+  minimum: 0,
+  maximum: ENDPOINT_LIMITS.maxRetries,
+});
+
+const WEBHOOK: Record<keyof Webhook, Schema> = {
+  id: ID,
+  url: URL_TEXT,
+  description: DESCRIPTION,
+  events: EVENTS,
+  retry_policy: choice(RETRY_POLICIES),
+  max_retries: MAX_RETRIES,
+  active: { type: 'boolean', description: 'Only an active endpoint receives events.' },
+  paused: nullable(
+    shapeOf<NonNullable<Webhook['paused']>>(
+      {
+        reason: choice(
+          PAUSE_REASONS,
+          'endpoint_quota: too many of its deliveries wait; account_quota: too many of the account; failing: no attempt has succeeded for five days.',
+        ),
+        since: time(),
+      },
+      { description: 'A paused endpoint gets no new deliveries until it is resumed.' },
+    ),
+  ),
+  signature_version: choice([SIGNATURE_VERSION]),
+  created_at: time(),
+  updated_at: time(),
+};
+
+const ERRORS: readonly FieldError[] = Object.values(ENDPOINT_ERRORS);
+
+const ERROR_FIELDS = new Set(ERRORS.flatMap(({ field }) => (field === null ? [] : [field])));
+
+export const WEBHOOK_SCHEMAS = {
+  Webhook: shapeOf<Webhook>(WEBHOOK),
+  WebhookWithSecret: shapeOf<Webhook & { secret: string }>({
+    ...WEBHOOK,
+    secret: text('Signs every delivery. Shown only here, so keep it.', { pattern: '^whsec_' }),
+  }),
+  WebhookInput: {
+    type: 'object',
+    required: ['url', 'events'],
+    properties: {
+      url: URL_TEXT,
+      events: EVENTS,
+      description: DESCRIPTION,
+      retry_policy: defaulting(
+        nullable(
+          choice(
+            RETRY_POLICIES,
+            'exponential: after 2, 4, 8, 16 … minutes; fixed: every 5 minutes; none: no retry.',
+          ),
+        ),
+        'exponential',
+      ),
+      max_retries: defaulting(nullable(MAX_RETRIES), ENDPOINT_LIMITS.defaultMaxRetries),
+      active: defaulting(nullable({ type: 'boolean' }), true),
+    },
+  },
+  WebhookChange: {
+    type: 'object',
+    description:
+      'Only what is sent changes. `description: null` removes it; null elsewhere acts as not sent.',
+    properties: {
+      url: nullable(URL_TEXT),
+      events: nullable(EVENTS),
+      description: DESCRIPTION,
+      retry_policy: nullable(choice(RETRY_POLICIES)),
+      max_retries: nullable(MAX_RETRIES),
+      active: nullable({ type: 'boolean' }),
+    },
+  },
+  WebhookFieldError: shapeOf<FieldError>(
+    {
+      field: nullable(choice([...ERROR_FIELDS], 'null: the body as a whole.')),
+      code: choice([...new Set(ERRORS.map(({ code }) => code))]),
+      message: text(),
+    },
+    { description: 'One invalid field of an endpoint.' },
+  ),
+  LeftOut: shapeOf<LeftOut>({
+    events: integer('Events whose deliveries are not made yet.', { minimum: 0 }),
+    is_complete: {
+      type: 'boolean',
+      description: 'false: only the first hundred thousand events are counted.',
+    },
+    hours: list(
+      shapeOf<LeftOut['hours'][number]>({
+        from: time('The hour in which they were recorded.'),
+        events: integer(undefined, { minimum: 1 }),
+      }),
+      { description: 'The earliest first; hours without events are missing.' },
+    ),
+  }),
+} as const satisfies Readonly<Record<string, Schema>>;

@@ -77,10 +77,6 @@ export function newDeliveryIds(count: number): string[] {
   );
 }
 
-export function isDeliveryId(text: string): boolean {
-  return DELIVERY_ID.test(text);
-}
-
 export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;
 
 function body(id: string, type: WebhookType, createdAtMs: number, data: object): string {

@@ -6,14 +6,13 @@ import type { Sql } from '../postgres/sql.ts';
 import {
   type Delivery,
   insertDeliveries,
-  lockDelivery,
   REPLAYABLE,
   type ReplayCursor,
   type ReplayRequest,
+  type RequeuedChunk,
   requeueChunk,
   requeueDelivery,
 } from './deliveries.sql.ts';
-import { transition } from './delivery/transition.ts';
 import { newDeliveryIds, newEventId, pingBody } from './message.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 
@@ -41,27 +40,15 @@ export async function requestPing(
   return delivery;
 }
 
-/** A replay starts at once, whatever the retry rule of the endpoint. */
-const NO_RETRY = { policy: 'none', maxRetries: 1 } as const;
-
-/**
- * Queues a failed or exhausted delivery once more, with all of its retries. Undefined when the account has no such
- * delivery; 'not_replayable' in every other state, and while an attempt is in flight.
- */
+/** Queues a failed or exhausted delivery once more, with all of its retries; see requeueDelivery. */
 export async function replayDelivery(
   sql: Sql,
   wake: Wake,
   accountId: number,
   deliveryId: string,
 ): Promise<Delivery | 'not_replayable' | undefined> {
-  const outcome = await sql.begin(async (tx) => {
-    const locked = await lockDelivery(tx, accountId, deliveryId);
-    if (locked === undefined) return undefined;
-    const { delivery, inFlight } = locked;
-    const next = transition(delivery.status, { kind: 'replay', inFlight }, NO_RETRY, 0);
-    return next === null ? 'not_replayable' : requeueDelivery(tx, deliveryId);
-  });
-  if (typeof outcome === 'object') wake([outcome.webhookId]);
+  const outcome = await requeueDelivery(sql, accountId, deliveryId);
+  if (typeof outcome === 'object') wake([outcome.webhook_id]);
   return outcome;
 }
 
@@ -81,15 +68,10 @@ export async function replayDeliveries(
   let count = 0;
   let after: ReplayCursor | null = null;
   do {
-    const chunk: Awaited<ReturnType<typeof requeueChunk>> = await requeueChunk(
-      sql,
-      webhookId,
-      request,
-      after,
-    );
-    if (chunk.requeued > 0) wake([webhookId]);
-    count += chunk.requeued;
-    after = chunk.next;
+    const { requeued, next }: RequeuedChunk = await requeueChunk(sql, webhookId, request, after);
+    if (requeued > 0) wake([webhookId]);
+    count += requeued;
+    after = next;
   } while (after !== null);
   return count;
 }

@@ -2,17 +2,10 @@ import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../access/keyring.memory.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { newSecret, seal } from './delivery/signature.ts';
-import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft } from './endpoint.ts';
+import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft, type Webhook } from './endpoint.ts';
 import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
 import type { Wake } from './replayDeliveries.ts';
-import {
-  deleteWebhook,
-  insertWebhook,
-  rotateSecret,
-  selectWebhook,
-  updateWebhook,
-  type Webhook,
-} from './webhooks.sql.ts';
+import { deleteWebhook, insertWebhook, rotateSecret, selectWebhook, updateWebhook } from './webhooks.sql.ts';
 
 /** How long a replaced secret continues to sign beside the new one. */
 const SECRET_OVERLAP_HOURS = 24;

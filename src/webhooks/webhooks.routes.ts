@@ -4,7 +4,7 @@ import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
 import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
 import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
-import { envelope, page, ref } from '../http/openapi/schema.ts';
+import { choice, envelope, nullable, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   ID_MESSAGE,
   idOf,
@@ -18,31 +18,28 @@ import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { urlErrorMessage } from './delivery/urlSafety.ts';
-import { DELIVERY_CALLBACK } from './deliveryCallback.ts';
+import { DELIVERY_CALLBACK } from './deliveryView.ts';
 import {
   ENDPOINT_ERRORS,
   ENDPOINT_LIMITS,
   type EndpointError,
+  EXAMPLE_SECRET,
+  EXAMPLE_WEBHOOK,
   parseEndpointCreate,
   parseEndpointUpdate,
+  type Webhook,
 } from './endpoint.ts';
-import type { Wake } from './replayDeliveries.ts';
+import { countLeftOut } from './pauses/leftOut.sql.ts';
+import { parseResumeRequest, REPLAY_ERRORS, type Wake } from './replayDeliveries.ts';
 import {
   changeWebhook,
   createWebhook,
   removeWebhook,
+  resumeWebhook,
   rotateWebhookSecret,
   type WebhookWithSecret,
 } from './saveWebhook.ts';
-import { selectWebhook, selectWebhooks, type Webhook } from './webhooks.sql.ts';
-import {
-  EXAMPLE_PAUSED,
-  EXAMPLE_SECRET,
-  EXAMPLE_VIEW,
-  EXAMPLE_WEBHOOK,
-  EXAMPLE_WEBHOOK_BODY,
-  webhookView,
-} from './webhookView.ts';
+import { selectWebhook, selectWebhooks } from './webhooks.sql.ts';
 
 /** The errors of a route about one endpoint. */
 export const ONE_WEBHOOK: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
@@ -67,7 +64,7 @@ interface WebhookPorts extends ReadPorts, ChangePorts {
   readonly allowNets: CidrSet;
 }
 
-/** Endpoints of the caller's account: create, list, read, change, delete, rotate the secret. */
+/** Endpoints of the caller's account: create, list, read, change, delete, rotate the secret, end a pause. */
 export function webhookRoutes(ports: WebhookPorts): Route[] {
   const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
   return [
@@ -77,6 +74,8 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
     route('PUT', '/:id', UPDATE_WEBHOOK, (call) => update(ports, call)),
     route('DELETE', '/:id', DELETE_WEBHOOK, (call) => remove(ports, call)),
     route('POST', '/:id/rotate-secret', ROTATE_SECRET, (call) => rotate(ports, call)),
+    route('GET', '/:id/left-out', COUNT_LEFT_OUT, (call) => leftOut(ports, call)),
+    route('POST', '/:id/resume', RESUME_WEBHOOK, (call) => resume(ports, call)),
   ];
 }
 
@@ -89,8 +88,12 @@ const CREATE_WEBHOOK: Operation = {
     ...WEBHOOK_BODY,
     schema: ref('WebhookInput'),
     examples: {
-      'some events': EXAMPLE_WEBHOOK_BODY,
-      everything: { url: EXAMPLE_WEBHOOK_BODY.url, events: ['*'] },
+      'some events': {
+        url: EXAMPLE_WEBHOOK.url,
+        description: EXAMPLE_WEBHOOK.description,
+        events: EXAMPLE_WEBHOOK.events,
+      },
+      everything: { url: EXAMPLE_WEBHOOK.url, events: ['*'] },
     },
     errorExamples: {
       ...WEBHOOK_BODY.errorExamples,
@@ -102,7 +105,7 @@ const CREATE_WEBHOOK: Operation = {
       201,
       'The endpoint with its secret.',
       envelope(ref('WebhookWithSecret')),
-      { created: dataBody({ ...EXAMPLE_VIEW, secret: EXAMPLE_SECRET }) },
+      { created: dataBody({ ...EXAMPLE_WEBHOOK, secret: EXAMPLE_SECRET }) },
       ['Location'],
     ),
   ],
@@ -128,7 +131,7 @@ const LIST_WEBHOOKS: Operation = {
   parameters: [LIST_LIMIT, OFFSET],
   answers: [
     answered(200, 'A page of endpoints, by id.', page(ref('Webhook')), {
-      endpoints: bodyOf(listAnswer([EXAMPLE_VIEW], { limit: LIST_LIMIT.fallback, offset: 0 })),
+      endpoints: bodyOf(listAnswer([EXAMPLE_WEBHOOK], { limit: LIST_LIMIT.fallback, offset: 0 })),
     }),
   ],
 };
@@ -136,7 +139,7 @@ const LIST_WEBHOOKS: Operation = {
 async function list({ reads }: WebhookPorts, { caller, query }: Call): Promise<Answer> {
   const page = { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) };
   const webhooks = await selectWebhooks(reads(caller.accountId), caller.accountId, page);
-  return listAnswer(webhooks.map(webhookView), page);
+  return listAnswer(webhooks, page);
 }
 
 const GET_WEBHOOK: Operation = {
@@ -145,8 +148,11 @@ const GET_WEBHOOK: Operation = {
   summary: 'Read one endpoint',
   answers: [
     answered(200, 'The endpoint, without its secret.', envelope(ref('Webhook')), {
-      endpoint: dataBody(EXAMPLE_VIEW),
-      'paused by the service': dataBody(webhookView(EXAMPLE_PAUSED)),
+      endpoint: dataBody(EXAMPLE_WEBHOOK),
+      'paused by the service': dataBody({
+        ...EXAMPLE_WEBHOOK,
+        paused: { reason: 'endpoint_quota', since: '2026-03-02T08:40:00.000Z' },
+      }),
     }),
   ],
   errors: ONE_WEBHOOK,
@@ -171,7 +177,7 @@ const UPDATE_WEBHOOK: Operation = {
   },
   answers: [
     answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), {
-      paused: dataBody(webhookView({ ...EXAMPLE_WEBHOOK, active: false })),
+      paused: dataBody({ ...EXAMPLE_WEBHOOK, active: false }),
     }),
   ],
   errors: [...ONE_WEBHOOK, ...URL_ERRORS],
@@ -210,7 +216,7 @@ const ROTATE_SECRET: Operation = {
     'The new secret signs at once. For 24 hours the old one signs beside it, in the header webhook-signature only.',
   answers: [
     answered(200, 'The endpoint with its new secret.', envelope(ref('WebhookWithSecret')), {
-      rotated: dataBody({ ...EXAMPLE_VIEW, secret: EXAMPLE_SECRET }),
+      rotated: dataBody({ ...EXAMPLE_WEBHOOK, secret: EXAMPLE_SECRET }),
     }),
   ],
   errors: ONE_WEBHOOK,
@@ -223,12 +229,86 @@ async function rotate(ports: WebhookPorts, { caller, params }: Call): Promise<An
   return rotated === undefined ? errorAnswer('NOT_FOUND') : secretAnswer(rotated);
 }
 
+const COUNT_LEFT_OUT: Operation = {
+  id: 'countLeftOut',
+  tag: 'Webhooks',
+  summary: 'Count what a paused endpoint lacks',
+  description:
+    'Events since the service paused the endpoint, and those whose deliveries are still being made after it was resumed. An event of the minute before the pause may be counted although it was delivered.',
+  answers: [
+    answered(200, 'How many events, by the hour.', envelope(ref('LeftOut')), {
+      'two hours': dataBody({
+        events: 21_730,
+        is_complete: true,
+        hours: [
+          { from: '2026-03-02T08:00:00.000Z', events: 6_112 },
+          { from: '2026-03-02T09:00:00.000Z', events: 15_618 },
+        ],
+      }),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+async function leftOut({ reads }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const sql = reads(caller.accountId);
+  if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
+  return dataAnswer(await countLeftOut(sql, caller.accountId, id));
+}
+
+const RESUME_ERROR = shapeOf<{ field: string | null; code: string; message: string }>({
+  field: { ...choice(['from']), nullable: true, enum: ['from', null] },
+  code: choice(['INVALID', 'INVALID_BODY']),
+  message: text(),
+});
+
+const RESUME_WEBHOOK: Operation = {
+  id: 'resumeWebhook',
+  tag: 'Webhooks',
+  summary: 'Resume a paused endpoint',
+  description:
+    'It gets new deliveries at once. Those that were left out are made again from the events, oldest first, while fewer than 5 000 wait. Nothing changes when the endpoint is not paused.',
+  body: {
+    schema: shapeOf<{ from: string }>(
+      { from: nullable(time('Events recorded earlier stay left out. Now: all of them do.')) },
+      { optional: ['from'] },
+    ),
+    examples: {
+      'with everything that was left out': {},
+      'from a time on': { from: '2026-03-02T09:00:00.000Z' },
+    },
+    fieldError: RESUME_ERROR,
+    errorExamples: {
+      'not a time': [REPLAY_ERRORS.fromInvalid],
+      'not a JSON object': [REPLAY_ERRORS.bodyInvalid],
+    },
+  },
+  answers: [
+    answered(200, 'The endpoint as it is now.', envelope(ref('Webhook')), {
+      resumed: dataBody(EXAMPLE_WEBHOOK),
+    }),
+  ],
+  errors: ONE_WEBHOOK,
+};
+
+async function resume({ writes }: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
+  const id = idOf(params);
+  if (id === null) return malformedId();
+  const json = jsonBody(body);
+  if (!json.ok) return json.error;
+  const request = parseResumeRequest(json.value);
+  if (!request.ok) return validationAnswer(request.error);
+  return found(await resumeWebhook(writes(caller.accountId), caller, id, request.value.fromMs));
+}
+
 function found(webhook: Webhook | undefined): Answer {
-  return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(webhookView(webhook));
+  return webhook === undefined ? errorAnswer('NOT_FOUND') : dataAnswer(webhook);
 }
 
 function secretAnswer({ webhook, secret }: WebhookWithSecret): Answer {
-  return dataAnswer({ ...webhookView(webhook), secret });
+  return dataAnswer({ ...webhook, secret });
 }
 
 function endpointErrorAnswer(error: EndpointError): Answer {

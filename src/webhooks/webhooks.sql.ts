@@ -1,40 +1,15 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
-import type { RetryPolicy } from './delivery/transition.ts';
-import type { EndpointChange, EndpointDraft } from './endpoint.ts';
-import type { PauseReason, Subscription } from './message.ts';
+import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
+import type { Subscription } from './message.ts';
 import type { ActiveEndpoint } from './subscriptions.memory.ts';
 
-/** An endpoint as its owner sees it. The secret is not among it. */
-export interface Webhook {
-  readonly id: number;
-  readonly url: string;
-  readonly description: string | null;
-  readonly events: readonly Subscription[];
-  readonly retryPolicy: RetryPolicy;
-  readonly maxRetries: number;
-  readonly active: boolean;
-  /** Null unless it gets no new deliveries. */
-  readonly paused: { readonly reason: PauseReason; readonly sinceMs: number } | null;
-  readonly signatureVersion: string;
-  readonly createdAtMs: number;
-  readonly updatedAtMs: number;
-}
-
-interface RawWebhook {
-  id: number;
-  url: string;
-  description: string | null;
-  events: Subscription[];
-  retry_policy: RetryPolicy;
-  max_retries: number;
-  active: boolean;
-  paused_at: Date | null;
-  paused_reason: PauseReason | null;
-  signature_version: string;
-  created_at: Date;
-  updated_at: Date;
-}
+/** A `Webhook`, in its order. */
+const COLUMNS = new RawSql(`
+  id, url, description, events, retry_policy, max_retries, active,
+  case when paused_at is not null then json_build_object('reason', paused_reason,
+    'since', to_char(paused_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) end as paused,
+  signature_version, created_at, updated_at`);
 
 /** Stores a new endpoint unless its account has `limit` already; then undefined. The account's row is locked. */
 export async function insertWebhook(
@@ -45,24 +20,24 @@ export async function insertWebhook(
   limit: number,
 ): Promise<Webhook | undefined> {
   await tx`select from account where id = ${accountId} for update`;
-  const [row] = await tx<RawWebhook[]>`
+  const [webhook] = await tx<Webhook[]>`
     insert into webhook (account_id, url, description, events, retry_policy, max_retries, active, secret)
-    select ${accountId}, ${draft.url}, ${draft.description}, ${[...draft.events]}::text[], ${draft.retryPolicy},
-           ${draft.maxRetries}, ${draft.active}, ${sealedSecret}
+    select ${accountId}, ${draft.url}, ${draft.description}, ${[...draft.events]}::text[], ${draft.retry_policy},
+           ${draft.max_retries}, ${draft.active}, ${sealedSecret}
     where (select count(*) from webhook where account_id = ${accountId}) < ${limit}
-    returning *`;
-  return row === undefined ? undefined : webhookOf(row);
+    returning ${COLUMNS}`;
+  return webhook;
 }
 
 /** Endpoints of an account, by id. */
-export async function selectWebhooks(
+export function selectWebhooks(
   sql: Sql,
   accountId: number,
   page: { limit: number; offset: number },
 ): Promise<Webhook[]> {
-  const rows = await sql<RawWebhook[]>`
-    select * from webhook where account_id = ${accountId} order by id limit ${page.limit} offset ${page.offset}`;
-  return rows.map(webhookOf);
+  return sql<Webhook[]>`
+    select ${COLUMNS} from webhook where account_id = ${accountId}
+    order by id limit ${page.limit} offset ${page.offset}`;
 }
 
 export async function selectWebhook(
@@ -70,8 +45,9 @@ export async function selectWebhook(
   accountId: number,
   id: number,
 ): Promise<Webhook | undefined> {
-  const [row] = await sql<RawWebhook[]>`select * from webhook where id = ${id} and account_id = ${accountId}`;
-  return row === undefined ? undefined : webhookOf(row);
+  const [webhook] = await sql<Webhook[]>`
+    select ${COLUMNS} from webhook where id = ${id} and account_id = ${accountId}`;
+  return webhook;
 }
 
 /** Changes what was sent; undefined when the account has no such endpoint. */
@@ -81,19 +57,10 @@ export async function updateWebhook(
   id: number,
   change: EndpointChange,
 ): Promise<Webhook | undefined> {
-  const sent = Object.entries({
-    url: change.url,
-    description: change.description,
-    events: change.events === undefined ? undefined : [...change.events],
-    retry_policy: change.retryPolicy,
-    max_retries: change.maxRetries,
-    active: change.active,
-    updated_at: new RawSql('clock_timestamp()'),
-  }).filter(([, value]) => value !== undefined);
-  const [row] = await tx<RawWebhook[]>`
-    update webhook set ${assignments(Object.fromEntries(sent))} where id = ${id} and account_id = ${accountId}
-    returning *`;
-  return row === undefined ? undefined : webhookOf(row);
+  const [webhook] = await tx<Webhook[]>`
+    update webhook set ${assignments({ ...change, updated_at: new RawSql('clock_timestamp()') })}
+    where id = ${id} and account_id = ${accountId} returning ${COLUMNS}`;
+  return webhook;
 }
 
 /** Replaces the secret. Deliveries are also signed with the old one for `overlapHours`, where both are allowed. */
@@ -104,11 +71,11 @@ export async function rotateSecret(
   sealedSecret: Buffer,
   overlapHours: number,
 ): Promise<Webhook | undefined> {
-  const [row] = await tx<RawWebhook[]>`
+  const [webhook] = await tx<Webhook[]>`
     update webhook set previous_secret = secret, secret = ${sealedSecret}, updated_at = clock_timestamp(),
       previous_secret_until = clock_timestamp() + make_interval(hours => ${overlapHours})
-    where id = ${id} and account_id = ${accountId} returning *`;
-  return row === undefined ? undefined : webhookOf(row);
+    where id = ${id} and account_id = ${accountId} returning ${COLUMNS}`;
+  return webhook;
 }
 
 /** Whose these endpoints are; those that are gone are missing. */
@@ -130,25 +97,6 @@ export async function selectSubscriptions(
     select w.id, a.world_id, w.events from webhook w join account a on a.id = w.account_id
     where w.active and w.paused_at is null ${ids === null ? sql`` : sql`and w.id = any(${arrayLiteral(ids)}::bigint[])`}`;
   return rows.map((row) => ({ id: row.id, worldId: row.world_id, events: row.events }));
-}
-
-function webhookOf(row: RawWebhook): Webhook {
-  return {
-    id: row.id,
-    url: row.url,
-    description: row.description,
-    events: row.events,
-    retryPolicy: row.retry_policy,
-    maxRetries: row.max_retries,
-    active: row.active,
-    paused:
-      row.paused_at === null || row.paused_reason === null
-        ? null
-        : { reason: row.paused_reason, sinceMs: row.paused_at.getTime() },
-    signatureVersion: row.signature_version,
-    createdAtMs: row.created_at.getTime(),
-    updatedAtMs: row.updated_at.getTime(),
-  };
 }
 
 /** Deliveries that one statement deletes, in some tens of milliseconds. */
@@ -199,18 +147,10 @@ export async function removeDeliveries(
   return { count, isDone: done.count > 0 };
 }
 
-/** A webhook endpoint as the commands list it, without its secret. */
-export interface ListedWebhook {
-  readonly id: number;
+/** A webhook endpoint as the commands list it. */
+export interface ListedWebhook
+  extends Pick<Webhook, 'id' | keyof EndpointDraft | 'created_at' | 'updated_at'> {
   readonly email: string;
-  readonly url: string;
-  readonly description: string | null;
-  readonly events: readonly string[];
-  readonly retry_policy: string;
-  readonly max_retries: number;
-  readonly active: boolean;
-  readonly created_at: Date;
-  readonly updated_at: Date;
 }
 
 /** The endpoints behind an id, by id; of one account, or of all (null). */

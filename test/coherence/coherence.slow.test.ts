@@ -279,8 +279,8 @@ class Run {
       url: 'https://example.com/',
       description: null,
       events: [this.#oneOf(['*', 'geofence_enter', 'alarm'] as const) ?? '*'],
-      retryPolicy: 'none',
-      maxRetries: 0,
+      retry_policy: 'none',
+      max_retries: 0,
       active: this.#random() < 0.7,
     };
   }

@@ -3,7 +3,6 @@ import { describe, test } from 'node:test';
 import type { Sql, Tx } from '../../src/postgres/sql.ts';
 import {
   type Attempt,
-  CLAIM,
   type Claim,
   type Claimed,
   claimDeliveries,
@@ -13,7 +12,7 @@ import {
   releaseLease,
   selectInterrupted,
 } from '../../src/webhooks/delivery/claims.sql.ts';
-import { ClaimBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
+import { claimInBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { meetLossyServer } from '../support/postgres/lossyServer.ts';
 import {
@@ -24,8 +23,8 @@ import {
   startDeliveryDatabase,
 } from '../support/webhooks/deliveryDatabase.ts';
 
-const DELIVERED = { status: 'delivered', nextAttemptDelayMs: null, freshBudget: false } as const;
-const FAILED = { status: 'failed', nextAttemptDelayMs: 120_000, freshBudget: false } as const;
+const DELIVERED = { status: 'delivered', nextAttemptDelayMs: null } as const;
+const FAILED = { status: 'failed', nextAttemptDelayMs: 120_000 } as const;
 const RESULT = { statusCode: 200, error: null, durationMs: 7 };
 
 const delivered = (attempt: EndedAttempt['attempt']): EndedAttempt => ({
@@ -118,7 +117,7 @@ describe('the lease of an endpoint', () => {
     const queued = await database.queue(id, 4);
     await database.sql`update webhook_delivery set next_attempt_at = next_attempt_at - interval '1 minute' where id = ${queued[3] ?? ''}`;
     let { lease, attempt } = await open(database, id);
-    assert.deepEqual([attempt.attempt, attempt.budgetUsed, attempt.status], [1, 1, 'pending']);
+    assert.deepEqual([attempt.attempt, attempt.budgetUsed], [1, 1]);
     const started = [attempt.deliveryId];
     for (const mayStart of [true, true, false]) {
       await database.sql`update webhook set leased_until = clock_timestamp() + interval '1 second' where id = ${id}`;
@@ -232,9 +231,9 @@ describe('the lease of an endpoint', () => {
       const id = await database.endpoint();
       await database.queue(id, 3);
       const { lease, attempt } = await open(database, id);
-      const batches = new ClaimBatches((claims) => claimDeliveries(database.sql, claims));
+      const claim = claimInBatches((claims) => claimDeliveries(database.sql, claims));
       await Promise.all([
-        batches.claim({ webhookId: id, lease, ended: delivered(attempt), mayStart: true }),
+        claim({ webhookId: id, lease, ended: delivered(attempt), mayStart: true }),
         database.sql.begin((tx) => deleteWebhook(tx, database.accountId, id)),
       ]);
       assert.equal((await database.sql`select from webhook_delivery where webhook_id = ${id}`).length, 0);
@@ -329,8 +328,8 @@ describe('the lease of an endpoint', () => {
         await released.promise;
       });
       await held.promise;
-      const batches = new ClaimBatches((claims) => claimDeliveries(database.sql, claims));
-      const answers = moves.map((move) => batches.claim(move));
+      const claim = claimInBatches((claims) => claimDeliveries(database.sql, claims));
+      const answers = moves.map(claim);
       const [first, second] = answers.map(async (answer) => {
         const { written, next } = (await answer) as Claimed;
         return { written, next };
@@ -345,22 +344,4 @@ describe('the lease of an endpoint', () => {
       assert.deepEqual(await first, { written: true, next: { attempt: null, dueInMs: null } });
     });
   }
-
-  test('the claim is one text with ten parameters that can be pasted into psql', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const { sql } = database;
-    const id = await database.endpoint();
-    const [deliveryId = ''] = await database.queue(id);
-    const rows = await sql.begin(async (tx) => {
-      await tx.unsafe(`prepare claim as ${CLAIM}`);
-      const nulls = Array.from({ length: 7 }, () => "'{null}'").join(', ');
-      return tx.unsafe<{ id: string; token: number; attempts: number; is_busy: boolean }[]>(
-        `execute claim ('{${id}}', '{null}', '{true}', ${nulls})`,
-      );
-    });
-    assert.deepEqual(
-      rows.map((row) => [row.id, row.token, row.attempts, row.is_busy]),
-      [[deliveryId, 1, 1, false]],
-    );
-  });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Claimed } from '../../src/webhooks/delivery/claims.sql.ts';
-import { ClaimBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
+import { claimInBatches } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { leaseOf } from '../support/webhooks/deliveryDatabase.ts';
 
 const SIZE = 64;
@@ -21,7 +21,7 @@ function start() {
     readonly end: (busy?: number) => void;
     readonly fail: () => void;
   }[] = [];
-  const batches = new ClaimBatches(
+  const claim = claimInBatches(
     (claims) =>
       new Promise((resolve, reject) => {
         const ids = claims.map(({ webhookId }) => webhookId);
@@ -32,7 +32,7 @@ function start() {
         });
       }),
   );
-  const ask = async (id: number) => (await batches.claim(leaseOf(id)))?.lease.fencingToken;
+  const ask = async (id: number) => (await claim(leaseOf(id)))?.lease.fencingToken;
   return { statements, ask };
 }
 

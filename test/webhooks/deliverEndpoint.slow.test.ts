@@ -52,7 +52,7 @@ describe('a turn of an endpoint', () => {
 
   test('a result is written also when Postgres could not take it at first', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retryPolicy: 'none' });
+    const id = await database.endpoint({ retry_policy: 'none' });
     await database.queue(id);
     const harm = openSql(database.url, { maxConnections: 1, name: 'test harm' });
     t.after(() => harm.end());
@@ -91,7 +91,7 @@ describe('a turn of an endpoint', () => {
 
   test('the only attempt of a delivery is begun again when it was counted and its process died, and may then fail', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retryPolicy: 'none' });
+    const id = await database.endpoint({ retry_policy: 'none' });
     await database.queue(id);
     assert.ok(await claimEndpoint(database.sql, id), 'counted by a process that dies before it sends');
     await database.sql`update webhook set leased_until = clock_timestamp()`;
@@ -109,7 +109,7 @@ describe('a turn of an endpoint', () => {
 
   test('the only attempt of a delivery is begun again when its process stalled until it was too late to send', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retryPolicy: 'none' });
+    const id = await database.endpoint({ retry_policy: 'none' });
     await database.queue(id);
     const results: SendResult[] = [{ kind: 'unsent' }, ANSWERED];
     const ports = database.ports(async () => results.shift() ?? assert.fail());
@@ -210,23 +210,21 @@ describe('a turn of an endpoint', () => {
     [{ kind: 'failed', error: 'dns_not_found', durationMs: 3 }, 'failed', 'dns_not_found'],
     [{ kind: 'unsafe' }, 'failed', 'url_unsafe'],
   ];
-  for (const [result, status, error] of RESULTS) {
-    test(`what is written of ${JSON.stringify(result)}`, async (t) => {
-      const database = await startDeliveryDatabase(t);
+  test('writes what came of each attempt', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    for (const [result, status, error] of RESULTS) {
       const id = await database.endpoint();
       await database.queue(id);
       await deliverEndpoint(
         database.ports(async () => result),
         id,
       );
-      const [row] = await database.sql<{ next_attempt_at: Date | null }[]>`
-        select status, last_error, last_duration_ms, next_attempt_at from webhook_delivery`;
+      const [row] = await database.sql<{ isRetried: boolean }[]>`
+        select status, last_error, last_duration_ms, next_attempt_at is not null as "isRetried"
+        from webhook_delivery where webhook_id = ${id}`;
       const durationMs = 'durationMs' in result ? result.durationMs : null;
-      assert.deepEqual(
-        { ...row, next_attempt_at: null },
-        { status, last_error: error, last_duration_ms: durationMs, next_attempt_at: null },
-      );
-      assert.equal(row?.next_attempt_at !== null, status === 'failed' && result.kind !== 'unsafe');
-    });
-  }
+      const isRetried = status === 'failed' && result.kind !== 'unsafe';
+      assert.deepEqual(row, { status, last_error: error, last_duration_ms: durationMs, isRetried });
+    }
+  });
 });

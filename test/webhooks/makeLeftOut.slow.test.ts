@@ -112,8 +112,8 @@ describe('what was left out while an endpoint was paused', () => {
     await setup.events(1, { worldId: await otherWorld(setup) });
     await setup.makeAll();
     assert.deepEqual(await setup.queued(id), [], 'it is still paused');
-    const { events, isComplete, hours } = await countLeftOut(setup.sql, setup.accountId, id);
-    assert.deepEqual([events, isComplete], [CHUNK + 2, true]);
+    const { events, is_complete, hours } = await countLeftOut(setup.sql, setup.accountId, id);
+    assert.deepEqual([events, is_complete], [CHUNK + 2, true]);
     assert.equal(
       hours.reduce((sum, hour) => sum + hour.events, 0),
       events,

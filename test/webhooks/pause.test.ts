@@ -5,11 +5,8 @@ import type { Backlog } from '../../src/webhooks/pauses/pauses.sql.ts';
 
 const QUOTA = { perAccount: 1_000, perEndpoint: 100 };
 
-const backlog = (webhookId: number, waiting: number, others: Partial<Backlog> = {}): Backlog => ({
-  webhookId,
-  isPaused: false,
-  waiting,
-  toBeMade: 0,
+const backlog = (id: number, waiting: number, others: Partial<Backlog> = {}): Backlog => ({
+  ...{ id, is_paused: false, waiting, to_be_made: 0 },
   ...others,
 });
 
@@ -20,7 +17,7 @@ describe('endpoints are paused', () => {
   });
 
   test('when more events than that are in the outbox', () => {
-    const pauses = pausesOf(QUOTA, [backlog(1, 0, { toBeMade: 100 }), backlog(2, 0, { toBeMade: 101 })]);
+    const pauses = pausesOf(QUOTA, [backlog(1, 0, { to_be_made: 100 }), backlog(2, 0, { to_be_made: 101 })]);
     assert.deepEqual(pauses, [{ webhookId: 2, reason: 'endpoint_quota' }]);
   });
 
@@ -29,7 +26,7 @@ describe('endpoints are paused', () => {
     const pauses = pausesOf(QUOTA, [...many, backlog(1, 10), backlog(2, 11)]);
     assert.deepEqual(
       pauses,
-      [...many.map(({ webhookId }) => webhookId), 2].map((webhookId) => ({
+      [...many.map(({ id }) => id), 2].map((webhookId) => ({
         webhookId,
         reason: 'account_quota',
       })),
@@ -38,7 +35,7 @@ describe('endpoints are paused', () => {
   });
 
   test('once: what waits for paused ones counts, but they are not paused again', () => {
-    const paused = Array.from({ length: 10 }, (_, n) => backlog(n + 10, 101, { isPaused: true }));
+    const paused = Array.from({ length: 10 }, (_, n) => backlog(n + 10, 101, { is_paused: true }));
     assert.deepEqual(pausesOf(QUOTA, [...paused, backlog(1, 11), backlog(2, 10)]), [
       { webhookId: 1, reason: 'account_quota' },
     ]);

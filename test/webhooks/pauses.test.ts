@@ -33,7 +33,7 @@ const dead = async ({ sql }: DeliveryDatabase) =>
 describe('an endpoint is dead', () => {
   test('when it has failed for five days without a success, and still does', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retryPolicy: 'none' });
+    const id = await database.endpoint({ retry_policy: 'none' });
     await attempts(database, id, 20, FAILED);
     assert.deepEqual(await dead(database), [], 'it has failed today');
     await daysPass(database, 6);
@@ -50,8 +50,8 @@ describe('an endpoint is dead', () => {
   test('not when one attempt has succeeded, nor after a few failures far apart', async (t) => {
     const database = await startDeliveryDatabase(t);
     const [alive, rare] = [
-      await database.endpoint({ retryPolicy: 'none' }),
-      await database.endpoint({ retryPolicy: 'none' }),
+      await database.endpoint({ retry_policy: 'none' }),
+      await database.endpoint({ retry_policy: 'none' }),
     ];
     await attempts(database, alive, 20, FAILED);
     await attempts(database, alive, 1);
@@ -65,7 +65,7 @@ describe('an endpoint is dead', () => {
 
   test('not any more when its owner has resumed it', async (t) => {
     const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retryPolicy: 'none' });
+    const id = await database.endpoint({ retry_policy: 'none' });
     await attempts(database, id, 20, FAILED);
     await daysPass(database, 6);
     await attempts(database, id, 1, FAILED);

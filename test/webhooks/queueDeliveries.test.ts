@@ -4,6 +4,7 @@ import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import type { NewFleetEvent } from '../../src/events/fleetEvents.sql.ts';
 import { type Queued, queueDeliveries } from '../../src/ingest/storeEvents.ts';
+import type { Tx } from '../../src/postgres/sql.ts';
 import { isUniqueViolation } from '../../src/postgres/sqlErrors.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
@@ -25,6 +26,7 @@ interface Setup {
   endpoint(worldId: number, events: readonly Subscription[], active?: boolean): Promise<number>;
   /** Queues these events in a transaction, as those with ids from 1 on. */
   queue(events: readonly NewFleetEvent[], firstId?: number, atOnce?: number): Promise<Queued>;
+  queueIn(tx: Tx, events: readonly NewFleetEvent[], firstId?: number, atOnce?: number): Promise<Queued>;
 }
 
 async function startSetup(t: TestContext): Promise<Setup> {
@@ -35,19 +37,21 @@ async function startSetup(t: TestContext): Promise<Setup> {
   tenancy.putAccount(13, STRANGER, null);
   const subscriptions = new Subscriptions();
   const memory = { fleet: new Fleet(), areas: new AreaCatalog(), tenancy, subscriptions };
+  const ports = { memory, server: { eventScope: INSTANCE_ID } };
+  const queueIn: Setup['queueIn'] = (tx, events, firstId = 1, atOnce = AT_ONCE) => {
+    const ids = events.map((_, n) => firstId + n);
+    return queueDeliveries(tx, ports, events, ids, NOW_MS, atOnce);
+  };
   return {
     database,
     memory,
+    queueIn,
     endpoint: async (worldId, events, active = true) => {
       const id = await database.endpoint({ events, active });
       subscriptions.put({ id, worldId, events });
       return id;
     },
-    queue: (events, firstId = 1, atOnce = AT_ONCE) => {
-      const ids = events.map((_, n) => firstId + n);
-      const ports = { memory, server: { eventScope: INSTANCE_ID } };
-      return database.sql.begin((tx) => queueDeliveries(tx, ports, events, ids, NOW_MS, atOnce));
-    },
+    queue: (events, ...more) => database.sql.begin((tx) => queueIn(tx, events, ...more)),
   };
 }
 
@@ -166,17 +170,8 @@ describe('the outbox of a transaction', () => {
   test('nothing of it stays when the transaction ends otherwise', async (t) => {
     const setup = await startSetup(t);
     await setup.endpoint(MEMBER, ['*']);
-    const { memory, database } = setup;
-    const doomed = database.sql.begin(async (tx) => {
-      const queued = await queueDeliveries(
-        tx,
-        { memory, server: { eventScope: INSTANCE_ID } },
-        [event(MEMBER)],
-        [1],
-        NOW_MS,
-        AT_ONCE,
-      );
-      assert.equal(queued.made.size, 1);
+    const doomed = setup.database.sql.begin(async (tx) => {
+      assert.equal((await setup.queueIn(tx, [event(MEMBER)])).made.size, 1);
       throw new Error('planted');
     });
     await assert.rejects(doomed, /planted/);
@@ -186,18 +181,10 @@ describe('the outbox of a transaction', () => {
   test('the same event cannot be queued twice for an endpoint in its transaction, however late in it', async (t) => {
     const setup = await startSetup(t);
     await setup.endpoint(MEMBER, ['*']);
-    const { memory, database } = setup;
-    const twice = database.sql.begin(async (tx) => {
+    const twice = setup.database.sql.begin(async (tx) => {
       for (const seconds of [0, 0.01]) {
         await tx`select pg_sleep(${seconds})`;
-        await queueDeliveries(
-          tx,
-          { memory, server: { eventScope: INSTANCE_ID } },
-          [event(MEMBER)],
-          [1],
-          NOW_MS,
-          AT_ONCE,
-        );
+        await setup.queueIn(tx, [event(MEMBER)]);
       }
     });
     await assert.rejects(twice, (error) => isTakenInPartition(error));
@@ -212,7 +199,7 @@ describe('the outbox of a transaction', () => {
     const page = { fromMs: null, toMs: null, limit: 50, offset: 0 };
     const listed = await selectDeliveries(setup.database.sql, id, null, page);
     assert.deepEqual(
-      listed.map(({ eventType }) => eventType),
+      listed.map((delivery) => delivery.event_type),
       types.toReversed(),
     );
     const due = await setup.database.sql<{ event_type: string }[]>`

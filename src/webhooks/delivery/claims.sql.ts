@@ -1,6 +1,6 @@
 import type { Sql } from '../../postgres/sql.ts';
 import { arrayLiteral } from '../../postgres/sqlText.ts';
-import type { DeliveryStatus, RetryRule, Transition } from './transition.ts';
+import type { RetryRule, Transition } from './transition.ts';
 
 /** The right to send to one endpoint. Only the holder of the newest token may write results. */
 export interface Lease {
@@ -17,7 +17,6 @@ export interface Attempt {
   readonly body: string;
   /** Its number over the life of the delivery, from 1. */
   readonly attempt: number;
-  readonly status: DeliveryStatus;
   /** Attempts since the delivery was made or last replayed, this one included. */
   readonly budgetUsed: number;
   /** The endpoint as it is now: the revision changes with each of its settings. */
@@ -30,7 +29,7 @@ export interface Attempt {
 }
 
 /** An attempt whose process died before it wrote the result. */
-export type InterruptedAttempt = Pick<Attempt, 'deliveryId' | 'createdAt' | 'status' | 'budgetUsed' | 'rule'>;
+export type InterruptedAttempt = Pick<Attempt, 'deliveryId' | 'createdAt' | 'budgetUsed' | 'rule'>;
 
 /** An attempt that ended. The delay to the next attempt counts from the moment at which this is written. */
 export interface EndedAttempt {
@@ -65,21 +64,40 @@ export interface Claimed {
 }
 
 /** What comes next at an endpoint: an attempt to be sent under the lease. Without one the lease was given back. */
-export type NextAttempt =
-  | { readonly attempt: Attempt }
-  /** When the next attempt is due, not below 0; null when there is none. */
-  | { readonly attempt: null; readonly dueInMs: number | null };
+export interface NextAttempt {
+  readonly attempt: Attempt | null;
+  /** Without an attempt: when the next one is due, not below 0. Null when there is none. */
+  readonly dueInMs: number | null;
+}
+
+/**
+ * The delivery that is sent next to an endpoint, at most one row: `endpoint` has its webhook_id and active, and
+ * owner_active of its account. Nothing is sent for a deactivated account, and to an inactive endpoint only tests, not their
+ * replays. Either half reads the beginning of an index, however many deliveries wait.
+ */
+export const FIRST_SENDABLE = `
+    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
+      where endpoint.owner_active and endpoint.active
+        and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+      order by d.next_attempt_at limit 1)
+    union all
+    (select latest.id, latest.created_at, latest.next_attempt_at from (
+        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
+        where endpoint.owner_active and not endpoint.active
+          and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+        order by d.next_attempt_at desc limit 200) latest
+      where latest.event_type = 'ping' and latest.status <> 'requeued'
+      order by latest.next_attempt_at limit 1)`;
 
 /**
  * Leases endpoints, writes how attempts ended, and counts the next attempt of each endpoint: everything that must be
- * true before a request leaves, in one statement that waits for no lock. It can be pasted into psql with its ten
- * parameters.
+ * true before a request leaves, in one statement that waits for no lock.
  *
  * - A lease lasts 30 s, an attempt 10 s at most. A lease with 25 s left is not renewed: an attempt may begin 10 s late.
  * - All CTEs see the snapshot in which the statement began, but a lock gives the newest version of a row. So a row that
  *   changed since then may look busy. That is safe, because a busy claim is repeated.
  */
-export const CLAIM = `
+const CLAIM = `
 with asked as materialized (
   -- The claims, one for each endpoint. lease_token is null where a new lease is wanted, ended_id where no attempt ended.
   select * from unnest(
@@ -128,22 +146,8 @@ with asked as materialized (
 
 ), claim as materialized (
   -- The endpoints that are not busy: when their first delivery is due, and that delivery, locked, if it is due now.
-  -- Nothing is sent for a deactivated account, and to an inactive endpoint only tests, not their replays.
-  -- Whatever waits, each half reads the beginning of an index.
   select endpoint.*, first.next_attempt_at as first_at, due.id as due_id, due.created_at as due_created_at
-  from endpoint left join lateral (
-    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
-      where endpoint.owner_active and endpoint.active
-        and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
-      order by d.next_attempt_at limit 1)
-    union all
-    (select latest.id, latest.created_at, latest.next_attempt_at from (
-        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
-        where endpoint.owner_active and not endpoint.active
-          and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
-        order by d.next_attempt_at desc limit 200) latest
-      where latest.event_type = 'ping' and latest.status <> 'requeued'
-      order by latest.next_attempt_at limit 1)
+  from endpoint left join lateral (${FIRST_SENDABLE}
   ) first on true left join lateral (
     select d.id, d.created_at from webhook_delivery d
     where endpoint.may_start and first.next_attempt_at <= clock_timestamp()
@@ -191,13 +195,13 @@ with asked as materialized (
   update webhook_delivery d set attempts = d.attempts + 1, spent = d.spent + 1, next_attempt_at = null,
     attempt_token = claim.token
   from claim where d.id = claim.due_id and d.created_at = claim.due_created_at
-  returning claim.webhook_id, d.id, d.created_at, d.event_id, d.body, d.attempts, d.status, d.spent
+  returning claim.webhook_id, d.id, d.created_at, d.event_id, d.body, d.attempts, d.spent
 )
 -- due_in_ms: where nothing was started, the milliseconds until something may be. 100 when the delivery that is due is
 -- locked, by a replay for example.
 select webhook_id, claim.token, claim.lease_token is null and not claim.may_start as has_interrupted,
   busy.webhook_id is not null as is_busy, completed.webhook_id is not null as written,
-  started.id, started.created_at::text, started.event_id, started.body, started.attempts, started.status, started.spent,
+  started.id, started.created_at::text, started.event_id, started.body, started.attempts, started.spent,
   claim.account_id, claim.revision, claim.url, claim.retry_policy, claim.max_retries, claim.secret,
   claim.previous_secret,
   case when started.id is null and coalesce(claim.first_at, completed.next_attempt_at) is not null then greatest(
@@ -212,13 +216,13 @@ interface ClaimRow {
   readonly has_interrupted: boolean;
   readonly is_busy: boolean;
   readonly written: boolean;
-  /** Null when no attempt was started. */
+  readonly due_in_ms: number | null;
+  /** Null when no attempt was started, and so are the others. */
   readonly id: string | null;
   readonly created_at: string;
   readonly event_id: string;
   readonly body: string;
   readonly attempts: number;
-  readonly status: DeliveryStatus;
   readonly spent: number;
   readonly account_id: number;
   readonly revision: string;
@@ -227,7 +231,6 @@ interface ClaimRow {
   readonly max_retries: number;
   readonly secret: Buffer;
   readonly previous_secret: Buffer | null;
-  readonly due_in_ms: number | null;
 }
 
 /**
@@ -260,28 +263,27 @@ export async function claimDeliveries(
 }
 
 function claimedOf(row: ClaimRow): Claimed {
+  const attempt: Attempt | null =
+    row.id === null
+      ? null
+      : {
+          deliveryId: row.id,
+          createdAt: row.created_at,
+          eventId: row.event_id,
+          body: row.body,
+          attempt: row.attempts,
+          budgetUsed: row.spent,
+          owner: { webhookId: row.webhook_id, accountId: row.account_id, revision: row.revision },
+          url: row.url,
+          rule: { policy: row.retry_policy, maxRetries: row.max_retries },
+          sealedSecret: row.secret,
+          sealedPreviousSecret: row.previous_secret,
+        };
   return {
     lease: { webhookId: row.webhook_id, fencingToken: row.token },
     hasInterrupted: row.has_interrupted,
     written: row.written,
-    next: row.id === null ? { attempt: null, dueInMs: row.due_in_ms } : { attempt: attemptOf(row, row.id) },
-  };
-}
-
-function attemptOf(row: ClaimRow, deliveryId: string): Attempt {
-  return {
-    deliveryId,
-    createdAt: row.created_at,
-    eventId: row.event_id,
-    body: row.body,
-    attempt: row.attempts,
-    status: row.status,
-    budgetUsed: row.spent,
-    owner: { webhookId: row.webhook_id, accountId: row.account_id, revision: row.revision },
-    url: row.url,
-    rule: { policy: row.retry_policy, maxRetries: row.max_retries },
-    sealedSecret: row.secret,
-    sealedPreviousSecret: row.previous_secret,
+    next: { attempt, dueInMs: row.due_in_ms },
   };
 }
 
@@ -293,17 +295,14 @@ export async function releaseLease(sql: Sql, { webhookId, fencingToken }: Lease)
 
 /** Attempts that earlier holders of the lease left in flight. */
 export async function selectInterrupted(sql: Sql, lease: Lease): Promise<InterruptedAttempt[]> {
-  const rows = await sql<
-    (Pick<ClaimRow, 'created_at' | 'status' | 'spent' | 'retry_policy' | 'max_retries'> & { id: string })[]
-  >`
-    select d.id, d.created_at::text, d.status, d.spent, w.retry_policy, w.max_retries
+  const rows = await sql<(ClaimRow & { id: string })[]>`
+    select d.id, d.created_at::text, d.spent, w.retry_policy, w.max_retries
     from webhook_delivery d join webhook w on w.id = d.webhook_id
     where d.webhook_id = ${lease.webhookId} and d.attempt_token is not null
       and d.attempt_token < ${lease.fencingToken}`;
   return rows.map((row) => ({
     deliveryId: row.id,
     createdAt: row.created_at,
-    status: row.status,
     budgetUsed: row.spent,
     rule: { policy: row.retry_policy, maxRetries: row.max_retries },
   }));

@@ -2,7 +2,6 @@ import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CidrSet } from '../../access/ipAddress.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { invariant } from '../../lib/invariant.ts';
 import { DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
@@ -37,7 +36,7 @@ const WRITE_PAUSE_MS = 500;
 
 export interface DeliverPorts {
   readonly sql: Sql;
-  /** Runs a claim (see ClaimBatches). */
+  /** Runs a claim (see claimInBatches). */
   readonly claim: (claim: Claim) => Promise<Claimed | undefined>;
   readonly clock: Clock;
   readonly secretsKey: KeyObject;
@@ -58,10 +57,15 @@ export interface DeliverPorts {
  * queued.
  */
 export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): Promise<number | null> {
+  const { sql } = ports;
   const startedAtMs = performance.now();
   if (ports.isStopping()) return 0;
   const claimed = await ports.claim({ webhookId, lease: null, ended: null, mayStart: true });
-  if (claimed === undefined) return retryDelayMs(ports.sql, webhookId);
+  if (claimed === undefined) {
+    // Another pod has the lease, or the endpoint is gone and nothing is due.
+    const dueInMs = await selectDueInMs(sql, webhookId);
+    return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
+  }
   const { lease } = claimed;
   try {
     let askedAtMs = startedAtMs;
@@ -72,50 +76,22 @@ export async function deliverEndpoint(ports: DeliverPorts, webhookId: number): P
       next = await claimNext(ports, lease, null, true);
     }
     for (let sent = 1; next.attempt !== null; sent++) {
-      if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await leaveToNextHolder(ports.sql, lease);
-      const ended = await deliver(ports, lease, next.attempt, askedAtMs + SENT_BY_MS);
+      // An attempt that may be in flight is left to the next holder of the lease, who is to come at once.
+      if (performance.now() - askedAtMs > SEND_WITHIN_MS) return await releaseLease(sql, lease).then(() => 0);
+      const ended = await sendAttempt(ports, next.attempt, askedAtMs + SENT_BY_MS);
       askedAtMs = performance.now();
       const isOver = sent === MAX_DELIVERIES || askedAtMs - startedAtMs > MAX_MS || !ports.hasSlot();
       next = await claimNext(ports, lease, ended, !isOver);
     }
     return next.dueInMs;
   } catch (error) {
-    await releaseLease(ports.sql, lease);
+    await releaseLease(sql, lease);
     throw error;
   }
 }
 
-/** Leaves an attempt that may be in flight to the next holder of the lease, who is to come at once. */
-async function leaveToNextHolder(sql: Sql, lease: Lease): Promise<number> {
-  await releaseLease(sql, lease);
-  return 0;
-}
-
-/** After a claim that was not granted: another pod has the lease, or the endpoint is gone and nothing is due. */
-async function retryDelayMs(sql: Sql, webhookId: number): Promise<number | null> {
-  const dueInMs = await selectDueInMs(sql, webhookId);
-  return dueInMs === null ? null : Math.max(dueInMs, BUSY_RETRY_MS);
-}
-
 interface Ended extends EndedAttempt {
   readonly outcome: AttemptOutcome;
-}
-
-async function deliver(
-  ports: DeliverPorts,
-  lease: Lease,
-  attempt: Attempt,
-  sendUntilMs: number,
-): Promise<Ended> {
-  const { outcome, result } = await sendAttempt(ports, lease, attempt, sendUntilMs);
-  const next = transition(
-    attempt.status,
-    { kind: 'attempt', outcome, attemptsUsed: attempt.budgetUsed },
-    attempt.rule,
-    ports.minuteMs,
-  );
-  invariant(next !== null, 'only deliveries that may be attempted are started');
-  return { attempt, outcome, transition: next, result };
 }
 
 /** Writes the result of the attempt that ended, if there is one, and claims the next. */
@@ -132,11 +108,11 @@ async function claimNext(
       ended === null ? Promise.reject(error) : completeLater(ports, lease, ended, error),
     );
   if (ended !== null) ports.onAttempt(claimed?.written ? ended.outcome : 'fenced', ended.result.durationMs);
-  return claimed?.next ?? LOST;
+  return claimed?.next ?? LEFT;
 }
 
-/** The lease is lost: another pod has the endpoint, or it is gone. */
-const LOST: NextAttempt = { attempt: null, dueInMs: 0 };
+/** The lease is lost or given back: another pod has the endpoint, or it is gone. */
+const LEFT: NextAttempt = { attempt: null, dueInMs: 0 };
 
 /**
  * Writes a result after Postgres was away. Without that the attempt would count as interrupted, whatever its outcome
@@ -153,78 +129,68 @@ async function completeLater(
     await sleep(WRITE_PAUSE_MS);
     try {
       const written = await completeAttempt(sql, { startedUnder: lease }, ended);
-      return { written, next: { attempt: null, dueInMs: await leaveToNextHolder(sql, lease) } };
+      await releaseLease(sql, lease);
+      return { written, next: LEFT };
     } catch (again) {
       error = again;
     }
   }
 }
 
+/** Signs and sends an attempt, and decides what becomes of its delivery. */
 async function sendAttempt(
-  ports: DeliverPorts,
-  lease: Lease,
+  { secretsKey, allowNets, clock, send, minuteMs }: DeliverPorts,
   attempt: Attempt,
   sendUntilMs: number,
-): Promise<Pick<Ended, 'outcome' | 'result'>> {
-  const secret = open(ports.secretsKey, attempt.sealedSecret);
-  if (secret === null) {
-    return { outcome: 'failed', result: { statusCode: null, error: 'secret_unreadable', durationMs: null } };
-  }
-  const { sealedPreviousSecret } = attempt;
+): Promise<Ended> {
+  const { owner, eventId, deliveryId, body, url, sealedPreviousSecret } = attempt;
+  const ended = (outcome: AttemptOutcome, result: Partial<Ended['result']>): Ended => ({
+    attempt,
+    outcome,
+    transition: transition(outcome, attempt.budgetUsed, attempt.rule, minuteMs),
+    result: { statusCode: null, error: null, durationMs: null, ...result },
+  });
+  const secret = open(secretsKey, attempt.sealedSecret);
+  if (secret === null) return ended('failed', { error: 'secret_unreadable' });
   const headers = deliveryHeaders({
-    endpointId: lease.webhookId,
-    eventId: attempt.eventId,
-    deliveryId: attempt.deliveryId,
+    endpointId: owner.webhookId,
+    eventId,
+    deliveryId,
     attempt: attempt.attempt,
-    body: attempt.body,
+    body,
     secret,
-    previousSecret: sealedPreviousSecret === null ? null : open(ports.secretsKey, sealedPreviousSecret),
-    nowMs: ports.clock(),
+    previousSecret: sealedPreviousSecret === null ? null : open(secretsKey, sealedPreviousSecret),
+    nowMs: clock(),
   });
-  const sent = await ports.send({
-    url: attempt.url,
-    headers,
-    body: attempt.body,
-    owner: attempt.owner,
-    allowNets: ports.allowNets,
-    sendUntilMs,
-  });
+  const sent = await send({ url, headers, body, owner, allowNets, sendUntilMs });
   switch (sent.kind) {
     case 'answered': {
-      const outcome = outcomeOfStatus(sent.statusCode);
-      const error = outcome === 'delivered' ? null : `http_${sent.statusCode}`;
-      return { outcome, result: { statusCode: sent.statusCode, error, durationMs: sent.durationMs } };
+      const { statusCode, durationMs } = sent;
+      const outcome = outcomeOfStatus(statusCode);
+      return ended(outcome, {
+        statusCode,
+        error: outcome === 'delivered' ? null : `http_${statusCode}`,
+        durationMs,
+      });
     }
     case 'failed':
-      return {
-        outcome: 'failed',
-        result: { statusCode: null, error: sent.error, durationMs: sent.durationMs },
-      };
+      return ended('failed', { error: sent.error, durationMs: sent.durationMs });
     case 'unsafe':
-      return { outcome: 'unsafe', result: { statusCode: null, error: 'url_unsafe', durationMs: null } };
+      return ended('unsafe', { error: 'url_unsafe' });
     case 'unsent':
-      return { outcome: 'interrupted', result: INTERRUPTED };
+      return ended('interrupted', { error: 'interrupted' });
   }
 }
-
-const INTERRUPTED: Ended['result'] = { statusCode: null, error: 'interrupted', durationMs: null };
 
 /** An interrupted attempt counts as failed. Nobody knows whether it arrived, so the delivery is sent again. */
 async function completeInterrupted({ sql, minuteMs, onAttempt }: DeliverPorts, lease: Lease): Promise<void> {
   for (const attempt of await selectInterrupted(sql, lease)) {
-    const { status, budgetUsed, rule } = attempt;
-    const next = transition(
-      status,
-      { kind: 'attempt', outcome: 'interrupted', attemptsUsed: budgetUsed },
-      rule,
-      minuteMs,
-    );
-    invariant(next !== null, 'an attempt was in flight, so it had been allowed');
-    await completeAttempt(
-      sql,
-      { interruptedBefore: lease },
-      { attempt, transition: next, result: INTERRUPTED },
-    );
+    const ended = {
+      attempt,
+      transition: transition('interrupted', attempt.budgetUsed, attempt.rule, minuteMs),
+      result: { statusCode: null, error: 'interrupted', durationMs: null },
+    };
+    await completeAttempt(sql, { interruptedBefore: lease }, ended);
     onAttempt('interrupted', null);
   }
 }
@@ -237,71 +203,53 @@ const STATEMENTS = 2;
 const LOCKED_RETRY_MS = 20;
 const LOCKED_MAX_MS = 30_000;
 
-interface WaitingClaim {
-  readonly claim: Claim;
-  readonly resolve: (answer: Claimed | 'busy' | undefined) => void;
-  readonly reject: (error: unknown) => void;
-}
+type ClaimAnswer = Claimed | 'busy' | undefined;
 
 /**
  * The claims of a whole pod. A statement carries what was asked for in one turn of the event loop, or while earlier
  * ones were running. So a claim is made alone and at once when there is little to do, and batches grow with the load.
+ *
+ * The function that is returned is like claimDeliveries, for one claim. A locked row keeps only this claim waiting, not the
+ * rest of its batch. Rejects with DeadlineExceeded when it stays locked.
+ *
+ * @param run answers all claims, in their order; if it rejects, every claim rejects
  */
-export class ClaimBatches {
-  readonly #run: (claims: readonly Claim[]) => Promise<readonly (Claimed | 'busy' | undefined)[]>;
-  #waiting: WaitingClaim[] = [];
-  #running = 0;
-  #isScheduled = false;
-
-  /** @param run answers all claims, in their order; if it rejects, every claim rejects */
-  constructor(run: (claims: readonly Claim[]) => Promise<readonly (Claimed | 'busy' | undefined)[]>) {
-    this.#run = run;
-  }
-
-  /**
-   * Like claimDeliveries, for one claim. A locked row keeps only this claim waiting, not the rest of its batch. Rejects
-   * with DeadlineExceeded when it stays locked.
-   */
-  async claim(claim: Claim): Promise<Claimed | undefined> {
-    const startedAtMs = performance.now();
-    for (;;) {
-      const answer = await this.#ask(claim);
-      if (answer !== 'busy') return answer;
-      if (performance.now() - startedAtMs > LOCKED_MAX_MS)
-        throw new DeadlineExceeded('an endpoint stays locked');
-      await sleep(LOCKED_RETRY_MS);
-    }
-  }
-
-  #ask(claim: Claim): Promise<Claimed | 'busy' | undefined> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ claim, resolve, reject });
-      this.#schedule();
-    });
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled || this.#running >= STATEMENTS || this.#waiting.length === 0) return;
-    this.#isScheduled = true;
+export function claimInBatches(
+  run: (claims: readonly Claim[]) => Promise<readonly ClaimAnswer[]>,
+): (claim: Claim) => Promise<Claimed | undefined> {
+  const waiting: ({ claim: Claim } & Omit<PromiseWithResolvers<ClaimAnswer>, 'promise'>)[] = [];
+  let running = 0;
+  let isScheduled = false;
+  const schedule = (): void => {
+    if (isScheduled || running >= STATEMENTS || waiting.length === 0) return;
+    isScheduled = true;
     setImmediate(() => {
-      this.#isScheduled = false;
-      void this.#runOne();
+      isScheduled = false;
+      void runOne();
     });
-  }
-
-  async #runOne(): Promise<void> {
-    const batch = this.#waiting.splice(0, BATCH_SIZE);
-    this.#running++;
-    this.#schedule();
+  };
+  const runOne = async (): Promise<void> => {
+    const batch = waiting.splice(0, BATCH_SIZE);
+    running++;
+    schedule();
     try {
-      const answers = await this.#run(batch.map(({ claim }) => claim));
-      batch.forEach(({ resolve }, n) => {
-        resolve(answers[n]);
-      });
+      const answers = await run(batch.map(({ claim }) => claim));
+      for (const [n, { resolve }] of batch.entries()) resolve(answers[n]);
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
-    this.#running--;
-    this.#schedule();
-  }
+    running--;
+    schedule();
+  };
+  return async (claim) => {
+    for (const startedAtMs = performance.now(); ; await sleep(LOCKED_RETRY_MS)) {
+      const { promise, ...settle } = Promise.withResolvers<ClaimAnswer>();
+      waiting.push({ claim, ...settle });
+      schedule();
+      const answer = await promise;
+      if (answer !== 'busy') return answer;
+      if (performance.now() - startedAtMs > LOCKED_MAX_MS)
+        throw new DeadlineExceeded('an endpoint stays locked');
+    }
+  };
 }

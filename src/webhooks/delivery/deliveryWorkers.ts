@@ -1,4 +1,5 @@
 import { type FairLimits, FairSemaphore, Overloaded } from '../../lib/fairSemaphore.ts';
+import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { type DeliverySchedule, OUTBOX_ENTRY } from '../../redis/deliverySchedule.ts';
 import { selectWebhookAccounts } from '../webhooks.sql.ts';
@@ -44,23 +45,31 @@ export class DeliveryWorkers {
   readonly #active = new Map<number, ActiveEndpoint>();
   /** Accounts by endpoint. An endpoint never changes its account. */
   readonly #accounts = new Map<number, number>();
-  #isTaking = false;
-  #isPoked = false;
-  #timers: NodeJS.Timeout[] = [];
-  #sweeping: Promise<void> | null = null;
+  readonly #looks: RepeatedWork;
+  readonly #sweeps: RepeatedWork;
   #sweptTo = 0;
   /** The oldest due time among the endpoints that this round of sweeps has seen so far. */
   #oldestDueMs = 0;
   #isStopping = false;
-  #isFailing = false;
 
   constructor(ports: DeliveryPorts) {
     this.#ports = ports;
+    const warn = (message: string) => (error: unknown) => ports.log.warn(errorFields(error), message);
+    this.#looks = new RepeatedWork(
+      POLL_MS,
+      () => this.#take(),
+      warn('the accounts of endpoints cannot be read; trying again'),
+    );
+    this.#sweeps = new RepeatedWork(
+      SWEEP_MS,
+      () => this.#sweep().finally(() => this.poke()),
+      warn('the delivery schedule cannot be rebuilt'),
+    );
   }
 
   start(): void {
-    this.#sweepOnce();
-    this.#timers = [setInterval(() => this.poke(), POLL_MS), setInterval(() => this.#sweepOnce(), SWEEP_MS)];
+    this.#sweeps.start();
+    this.#looks.start();
   }
 
   /**
@@ -69,40 +78,25 @@ export class DeliveryWorkers {
    */
   async endAttempts(): Promise<void> {
     this.#isStopping = true;
-    for (const timer of this.#timers) clearInterval(timer);
-    await this.#ports.schedule.addAll(
-      [...this.#active.keys()].map((webhookId) => ({ webhookId, dueInMs: 0 })),
-    );
+    this.#looks.end();
+    this.#sweeps.end();
+    await this.#addAll([...this.#active.keys()], 0);
     await Promise.all([...this.#active.values()].map(({ ended }) => ended));
   }
 
   /** Ends attempts, then waits for a running sweep: without a time limit if Postgres does not answer. */
   async stop(): Promise<void> {
     await this.endAttempts();
-    await this.#sweeping;
+    await this.#sweeps.stop();
   }
 
-  /** Looks for due endpoints. If it is looking already, it looks once more: the running look may have been too early. */
+  /** Looks for due endpoints. */
   poke(): void {
-    if (this.#isStopping) return;
-    this.#isPoked = true;
-    if (this.#isTaking) return;
-    this.#isTaking = true;
-    void this.#takeWhilePoked().finally(() => {
-      this.#isTaking = false;
-    });
+    this.#looks.wake();
   }
 
-  async #takeWhilePoked(): Promise<void> {
-    while (this.#isPoked && !this.#isStopping) {
-      this.#isPoked = false;
-      await this.#take();
-    }
-  }
-
-  /** Never rejects. */
   async #take(): Promise<void> {
-    const { schedule, slots, log, onOutboxFilled } = this.#ports;
+    const { schedule, slots, onOutboxFilled } = this.#ports;
     const taken = await schedule.take(Math.max(TAKE_MIN, ENDPOINTS_MAX - slots.size));
     if (taken.includes(OUTBOX_ENTRY)) onOutboxFilled();
     const fresh = taken.filter((webhookId) => {
@@ -114,11 +108,11 @@ export class DeliveryWorkers {
     try {
       await this.#learnAccounts(fresh);
     } catch (error) {
-      log.warn(errorFields(error), 'the accounts of endpoints cannot be read; trying again');
-      return schedule.addAll(fresh.map((webhookId) => ({ webhookId, dueInMs: FAILED_RETRY_MS })));
+      await this.#addAll(fresh, FAILED_RETRY_MS);
+      throw error;
     }
     // Another pod may have them: this one begins nothing more.
-    if (this.#isStopping) return schedule.addAll(fresh.map((webhookId) => ({ webhookId, dueInMs: 0 })));
+    if (this.#isStopping) return this.#addAll(fresh, 0);
     for (const webhookId of fresh) {
       const accountId = this.#accounts.get(webhookId);
       if (accountId === undefined) continue; // the endpoint is gone, with its deliveries
@@ -126,6 +120,10 @@ export class DeliveryWorkers {
       this.#active.set(webhookId, endpoint);
       endpoint.ended = this.#run(webhookId, accountId, endpoint);
     }
+  }
+
+  #addAll(webhookIds: readonly number[], dueInMs: number): Promise<void> {
+    return this.#ports.schedule.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs })));
   }
 
   async #learnAccounts(webhookIds: readonly number[]): Promise<void> {
@@ -163,54 +161,34 @@ export class DeliveryWorkers {
   ): Promise<number | null> {
     const { slots, claim, send } = this.#ports;
     const slot = await slots.acquire(webhookId, accountId);
+    const ports: DeliverPorts = {
+      ...this.#ports,
+      claim: (asked) => {
+        // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
+        endpoint.isWoken = false;
+        return claim(asked);
+      },
+      send: (request) => slot.attempt(() => send(request)),
+      hasSlot: () => slot.isHeld,
+      isStopping: () => this.#isStopping,
+    };
     try {
-      return await deliverEndpoint(
-        {
-          ...this.#ports,
-          claim: (asked) => {
-            // A claim sees everything that was queued before it. Only what wakes the endpoint later needs another look.
-            endpoint.isWoken = false;
-            return claim(asked);
-          },
-          send: (request) => slot.attempt(() => send(request)),
-          hasSlot: () => slot.isHeld,
-          isStopping: () => this.#isStopping,
-        },
-        webhookId,
-      );
+      return await deliverEndpoint(ports, webhookId);
     } finally {
       slot.release();
     }
   }
 
-  /** One sweep at a time, however long Postgres takes. */
-  #sweepOnce(): void {
-    this.#sweeping ??= this.#sweep().finally(() => {
-      this.#sweeping = null;
-    });
-  }
-
   async #sweep(): Promise<void> {
     const { sql, schedule, log, onSweep } = this.#ports;
     const startedAtMs = performance.now();
-    try {
-      const { endpoints, nextAfterId, oldestDueMs } = await selectDueEndpoints(
-        sql,
-        this.#sweptTo,
-        SWEEP_ENDPOINTS,
-      );
-      await schedule.addAll(endpoints);
-      this.#oldestDueMs = Math.max(this.#sweptTo === 0 ? 0 : this.#oldestDueMs, oldestDueMs);
-      this.#sweptTo = nextAfterId;
-      const backlog = { waiting: await countWaiting(sql, BACKLOG_MAX), oldestDueMs: this.#oldestDueMs };
-      onSweep(backlog, performance.now() - startedAtMs);
-      if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
-      this.#isFailing = false;
-    } catch (error) {
-      if (!this.#isFailing) log.warn(errorFields(error), 'the delivery schedule cannot be rebuilt');
-      this.#isFailing = true;
-    }
-    this.poke();
+    const due = await selectDueEndpoints(sql, this.#sweptTo, SWEEP_ENDPOINTS);
+    await schedule.addAll(due.endpoints);
+    this.#oldestDueMs = Math.max(this.#sweptTo === 0 ? 0 : this.#oldestDueMs, due.oldestDueMs);
+    this.#sweptTo = due.nextAfterId;
+    const backlog = { waiting: await countWaiting(sql, BACKLOG_MAX), oldestDueMs: this.#oldestDueMs };
+    onSweep(backlog, performance.now() - startedAtMs);
+    if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
   }
 }
 

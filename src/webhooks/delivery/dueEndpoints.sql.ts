@@ -1,6 +1,7 @@
 import type { Sql } from '../../postgres/sql.ts';
 import { RawSql } from '../../postgres/sqlText.ts';
 import type { DueEndpoint } from '../../redis/deliverySchedule.ts';
+import { FIRST_SENDABLE } from './claims.sql.ts';
 
 /** A part of what the delivery schedule should hold. */
 export interface DueEndpoints {
@@ -27,10 +28,10 @@ export async function selectDueEndpoints(sql: Sql, afterId: number, max: number)
       where waiting.n < ${max}
     )
     select waiting.id, first.next_attempt_at is not null as is_due,
-      ${dueInMs('first.next_attempt_at')} as due_in_ms,
+      ${DUE_IN_MS} as due_in_ms,
       greatest(0, extract(epoch from clock_timestamp() - first.next_attempt_at) * 1000)::float8 as late_ms
-    from waiting left join ${ENDPOINTS} on endpoint.id = waiting.id
-      left join lateral (${FIRST_SENDABLE}) first on true
+    from waiting left join ${ENDPOINTS} on endpoint.webhook_id = waiting.id
+      left join lateral (${FIRST}) first on true
     where waiting.n > 0 order by waiting.n`;
   const due = rows.filter((row) => row.is_due);
   const dueInMsById = new Map(due.map((row) => [row.id, row.due_in_ms]));
@@ -55,8 +56,8 @@ async function selectAbandoned(sql: Sql): Promise<number[]> {
 /** When an endpoint's next attempt is due: milliseconds from now, not below 0; null when there is none. */
 export async function selectDueInMs(sql: Sql, webhookId: number): Promise<number | null> {
   const [row] = await sql<{ due_in_ms: number }[]>`
-    select ${dueInMs('first.next_attempt_at')} as due_in_ms
-    from ${ENDPOINTS} cross join lateral (${FIRST_SENDABLE}) first where endpoint.id = ${webhookId}`;
+    select ${DUE_IN_MS} as due_in_ms
+    from ${ENDPOINTS} cross join lateral (${FIRST}) first where endpoint.webhook_id = ${webhookId}`;
   return row?.due_in_ms ?? null;
 }
 
@@ -68,28 +69,13 @@ export async function countWaiting(sql: Sql, max: number): Promise<number> {
   return row?.waiting ?? 0;
 }
 
-/** Milliseconds until `time`, a column, not below 0. */
-function dueInMs(time: string): RawSql {
-  return new RawSql(`greatest(0, extract(epoch from ${time} - clock_timestamp()) * 1000)::float8`);
-}
-
-/**
- * When the delivery of an endpoint that is sent next is due, at most one row. The same rule as in the CTE `claim` of a
- * claim: nothing for a deactivated account, and for an inactive endpoint only tests, not their replays. Either half
- * reads the beginning of an index, however many deliveries wait.
- */
-const FIRST_SENDABLE = new RawSql(`
-    (select d.next_attempt_at from webhook_delivery d
-      where endpoint.owner_active and endpoint.active and d.webhook_id = endpoint.id and d.next_attempt_at is not null
-      order by d.next_attempt_at limit 1)
-    union all
-    (select latest.next_attempt_at from (
-        select d.next_attempt_at, d.event_type, d.status from webhook_delivery d
-        where endpoint.owner_active and not endpoint.active and d.webhook_id = endpoint.id
-          and d.next_attempt_at is not null
-        order by d.next_attempt_at desc limit 200) latest
-      where latest.event_type = 'ping' and latest.status <> 'requeued'
-      order by latest.next_attempt_at limit 1)`);
+const FIRST = new RawSql(FIRST_SENDABLE);
 
 const ENDPOINTS = new RawSql(`(
-  select w.id, w.active, a.active as owner_active from webhook w join account a on a.id = w.account_id) endpoint`);
+  select w.id as webhook_id, w.active, a.active as owner_active
+  from webhook w join account a on a.id = w.account_id) endpoint`);
+
+/** Milliseconds until the first sendable delivery is due, not below 0. */
+const DUE_IN_MS = new RawSql(
+  'greatest(0, extract(epoch from first.next_attempt_at - clock_timestamp()) * 1000)::float8',
+);

@@ -1,10 +1,10 @@
 import { NODATA, NOTFOUND, Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { CidrSet } from '../../access/ipAddress.ts';
-import { type IpAddress, parseIpAddress } from '../../access/ipAddress.ts';
+import type { CidrSet, IpAddress } from '../../access/ipAddress.ts';
 import { invariant } from '../../lib/invariant.ts';
 import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';
 import { parseSafeAddress, parseSafeAnswer, validateWebhookUrl } from './urlSafety.ts';
@@ -46,33 +46,23 @@ export async function sendWebhook(
   connections: ReceiverConnections,
   request: WebhookRequest,
 ): Promise<SendResult> {
-  const { headers, body, owner, allowNets, deadlineMs = DEADLINE_MS, resolve = resolveHost, ca } = request;
+  const { allowNets, deadlineMs = DEADLINE_MS, resolve = resolveHost } = request;
   const { sendUntilMs = Number.POSITIVE_INFINITY } = request;
   const validated = validateWebhookUrl(request.url, allowNets);
   if (!validated.ok) return { kind: 'unsafe' };
   const url = new URL(validated.value);
   const startedMs = performance.now();
+  const untilMs = Math.min(startedMs + deadlineMs, sendUntilMs);
   const deadline = new AbortController();
   const { signal } = deadline;
   const timer = setTimeout(() => deadline.abort(), deadlineMs);
   try {
     const targets = await findTargets(url.hostname, allowNets, resolve, signal);
-    if (targets.kind === 'unsafe') return targets;
     const outcome =
-      targets.kind === 'failed'
-        ? targets
-        : await postOnce({
-            url,
-            headers,
-            body,
-            addresses: targets.addresses,
-            connections,
-            owner,
-            ca,
-            signal,
-            untilMs: Math.min(startedMs + deadlineMs, sendUntilMs),
-          });
-    if (outcome.kind === 'unsent') return outcome;
+      targets.kind === 'addresses'
+        ? await postOnce({ ...request, url, addresses: targets.addresses, connections, signal, untilMs })
+        : targets;
+    if (outcome.kind === 'unsafe' || outcome.kind === 'unsent') return outcome;
     return { ...outcome, durationMs: Math.round(performance.now() - startedMs) };
   } finally {
     clearTimeout(timer);
@@ -85,11 +75,10 @@ type Targets =
   | { readonly kind: 'unsafe' }
   | { readonly kind: 'failed'; readonly error: 'timeout' | DnsError };
 
-type DnsError = Extract<Resolution, { kind: 'failed' }>['error'];
-
 /**
  * The addresses of `hostname`, the host of a WHATWG URL. A literal is its own address, a localhost name means the
- * loopback, and any other name is resolved once. Every address is checked. `timeout` when the signal aborts first.
+ * loopback (RFC 6761 section 6.3), and any other name is resolved once. Every address is checked. `timeout` when the
+ * signal aborts first.
  */
 export async function findTargets(
   hostname: string,
@@ -97,13 +86,21 @@ export async function findTargets(
   resolve: Resolve,
   signal: AbortSignal,
 ): Promise<Targets> {
-  const literal = hostname.replace(/^\[(.*)\]$/, '$1');
+  const literal = withoutBrackets(hostname);
   if (isIP(literal) !== 0) return check([parseSafeAddress(literal, allowNets)]);
-  if (isLocalhost(hostname)) return check(allowedLoopbacks(allowNets));
-  const resolution = await Promise.race([resolve(hostname, signal), timeout(signal)]);
+  if (hostname === 'localhost' || hostname.endsWith('.localhost')) {
+    const loopbacks = ['127.0.0.1', '::1'].map((text) => parseSafeAddress(text, allowNets));
+    return check(loopbacks.filter((address) => address !== null));
+  }
+  const timeout = once(signal, 'abort').then(() => ({ kind: 'failed', error: 'timeout' }) as const);
+  const resolution = await Promise.race([resolve(hostname, signal), timeout]);
   if (resolution.kind === 'failed') return resolution;
   if (resolution.addresses.length === 0) return { kind: 'failed', error: 'dns_not_found' };
   return check(resolution.addresses.map((address) => parseSafeAnswer(address, allowNets)));
+}
+
+function withoutBrackets(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, '$1');
 }
 
 /** All addresses must be safe: it must not matter which of them the connection uses. */
@@ -113,30 +110,12 @@ function check(addresses: readonly (IpAddress | null)[]): Targets {
   return isSafe ? { kind: 'addresses', addresses: safe } : { kind: 'unsafe' };
 }
 
-/** RFC 6761 section 6.3: these names mean the loopback, and are not sent to a DNS server. */
-function isLocalhost(hostname: string): boolean {
-  return hostname === 'localhost' || hostname.endsWith('.localhost');
-}
+type DnsError = 'dns_not_found' | 'dns_failed';
 
-function allowedLoopbacks(allowNets: CidrSet): IpAddress[] {
-  return ['127.0.0.1', '::1']
-    .map(parseIpAddress)
-    .filter((address) => address !== null)
-    .filter((address) => allowNets.has(address));
-}
-
-function timeout(signal: AbortSignal): Promise<Targets & { kind: 'failed' }> {
-  return new Promise((resolve) => {
-    const onAbort = () => resolve({ kind: 'failed', error: 'timeout' });
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-  });
-}
-
-/** The addresses of a host name as text, at least one; or why there is none. */
+/** The addresses of a host name as text; or why there is none. */
 type Resolution =
   | { readonly kind: 'addresses'; readonly addresses: readonly string[] }
-  | { readonly kind: 'failed'; readonly error: 'dns_not_found' | 'dns_failed' };
+  | { readonly kind: 'failed'; readonly error: DnsError };
 
 /** Resolves a host name. Never rejects. May stop early when the signal aborts. */
 export type Resolve = (hostname: string, signal: AbortSignal) => Promise<Resolution>;
@@ -171,18 +150,11 @@ function isAbsentError(error: unknown): boolean {
   return error instanceof Error && 'code' in error && (error.code === NODATA || error.code === NOTFOUND);
 }
 
-interface Post {
+interface Post extends Pick<WebhookRequest, 'headers' | 'body' | 'owner' | 'ca'> {
   readonly url: URL;
-  readonly headers: Readonly<Record<string, string>>;
-  /** JSON text, sent in UTF-8. */
-  readonly body: string;
   /** At least one checked address. The connection goes to one of them, whatever DNS answers by now. */
   readonly addresses: readonly IpAddress[];
   readonly connections: ReceiverConnections;
-  /** Whose connection is used, and kept for the next request. */
-  readonly owner: ConnectionOwner;
-  /** Certificates (PEM) trusted instead of the well-known ones. */
-  readonly ca: string | undefined;
   /** Ends the exchange as `timeout`. */
   readonly signal: AbortSignal;
   /** By performance.now(). Nothing is sent later, even if the signal comes late. */
@@ -210,7 +182,7 @@ const MAX_ADDRESSES = 8;
  * A receiver may close a kept connection just when a request is sent over it. Then the request is sent once more over a
  * new connection, within the same limits of time. Never rejects.
  */
-export async function postOnce(post: Post): Promise<Exchange> {
+async function postOnce(post: Post): Promise<Exchange> {
   post.connections.check(post.owner, post.addresses);
   const first = await exchange(post);
   if (first.kind !== 'closed') return first;
@@ -254,10 +226,9 @@ function exchange(post: Post): Promise<Outcome> {
 }
 
 function open({ url, headers, body, addresses, connections, owner, ca }: Post): ClientRequest {
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1');
   const options: OwnedOptions = {
     method: 'POST',
-    hostname,
+    hostname: withoutBrackets(url.hostname),
     port: url.port === '' ? 443 : Number(url.port),
     path: url.pathname + url.search,
     headers: { ...headers, 'User-Agent': USER_AGENT, 'Content-Length': Buffer.byteLength(body) },

@@ -105,9 +105,11 @@ export function logPauses(log: Pick<BacklogPorts['log'], 'warn'>, pauses: readon
 export function pausesOf(quota: WaitingQuota, backlogs: readonly Backlog[]): Pause[] {
   const all = backlogs.reduce((sum, { waiting }) => sum + waiting, 0);
   const share = quota.perAccount / ENDPOINT_LIMITS.perOwner;
-  return backlogs.flatMap(({ webhookId, isPaused, waiting, toBeMade }): Pause[] => {
-    if (isPaused) return [];
-    if (Math.max(waiting, toBeMade) > quota.perEndpoint) return [{ webhookId, reason: 'endpoint_quota' }];
-    return all > quota.perAccount && waiting > share ? [{ webhookId, reason: 'account_quota' }] : [];
-  });
+  return backlogs.flatMap(
+    ({ id: webhookId, is_paused: isPaused, waiting, to_be_made: toBeMade }): Pause[] => {
+      if (isPaused) return [];
+      if (Math.max(waiting, toBeMade) > quota.perEndpoint) return [{ webhookId, reason: 'endpoint_quota' }];
+      return all > quota.perAccount && waiting > share ? [{ webhookId, reason: 'account_quota' }] : [];
+    },
+  );
 }

@@ -1,6 +1,7 @@
 import type { Direction, EventType } from '../../events/fleetEvent.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../../postgres/sqlText.ts';
+import type { LeftOut } from '../endpoint.ts';
 
 /** Events of one chunk: their deliveries are made in one short transaction. */
 const CHUNK = 500;
@@ -9,38 +10,28 @@ const COUNT_MAX = 100_000;
 /** Events are read this long after they were recorded. By then their transaction is over. */
 const SETTLED_SECONDS = 30;
 
-/** An endpoint that is not paused any more, and the events that it still lacks. */
+/** An endpoint that is not paused any more, and the events that it still lacks. Times are as Postgres writes them. */
 export interface LeftOutRange {
-  readonly webhookId: number;
-  readonly accountId: number;
+  readonly webhook_id: number;
   readonly events: readonly string[];
   /** The worlds of its account, whose events it receives. */
-  readonly worldIds: readonly number[];
-  /** The events after these are missing. Times as Postgres writes them. */
-  readonly fromAt: string;
-  readonly afterId: number;
-  readonly toAt: string;
+  readonly worlds: readonly number[];
+  /** The events after these are missing. */
+  readonly from_at: string;
+  readonly after_id: number;
+  readonly to_at: string;
 }
 
 export interface LeftOutEvent {
   readonly id: number;
   readonly type: EventType;
   readonly direction: Direction | null;
-  readonly imei: string;
+  readonly device_imei: string;
   readonly data: Readonly<Record<string, unknown>>;
-  readonly occurredAtMs: number;
-  readonly recordedAtMs: number;
-  readonly recordedAt: string;
-}
-
-interface RawRange {
-  webhook_id: number;
-  account_id: number;
-  events: string[];
-  worlds: number[];
-  from_at: string;
-  after_id: number;
-  to_at: string;
+  readonly occurred_at: Date;
+  readonly recorded_at: Date;
+  /** The same as Postgres writes it, to the microsecond. */
+  readonly recorded: string;
 }
 
 const WORLDS = new RawSql(`array_remove(array[a.world_id, (
@@ -51,8 +42,8 @@ const WORLDS = new RawSql(`array_remove(array[a.world_id, (
  * has events of that time: their deliveries are made from there.
  */
 export async function lockNextLeftOut(tx: Tx, afterWebhookId: number): Promise<LeftOutRange | undefined> {
-  const [row] = await tx<RawRange[]>`
-    select l.webhook_id, w.account_id, w.events, ${WORLDS} as worlds, l.from_at::text, l.after_id, l.to_at::text
+  const [range] = await tx<LeftOutRange[]>`
+    select l.webhook_id, w.events, ${WORLDS} as worlds, l.from_at::text, l.after_id, l.to_at::text
     from webhook_left_out l join webhook w on w.id = l.webhook_id join account a on a.id = w.account_id
     where l.to_at is not null and l.webhook_id > ${afterWebhookId}
       and w.active and w.paused_at is null and a.active
@@ -60,59 +51,28 @@ export async function lockNextLeftOut(tx: Tx, afterWebhookId: number): Promise<L
         select from webhook_outbox o
         where o.account_id = w.account_id and (o.created_at is null or o.created_at <= l.to_at))
     order by l.webhook_id limit 1 for update of l skip locked`;
-  return (
-    row && {
-      webhookId: row.webhook_id,
-      accountId: row.account_id,
-      events: row.events,
-      worldIds: row.worlds,
-      fromAt: row.from_at,
-      afterId: row.after_id,
-      toAt: row.to_at,
-    }
-  );
+  return range;
 }
 
 /** The next events of a range, in the order in which they were recorded. `isLast`: no others will come. */
 export async function selectLeftOutEvents(
   tx: Tx,
   range: LeftOutRange,
-): Promise<{ events: LeftOutEvent[]; isLast: boolean }> {
-  const rows = await tx<
-    {
-      id: number;
-      type: EventType;
-      direction: Direction | null;
-      device_imei: string;
-      data: Record<string, unknown>;
-      occurred_at: Date;
-      recorded_at: Date;
-      recorded: string;
-    }[]
-  >`
+): Promise<{ events: readonly LeftOutEvent[]; isLast: boolean }> {
+  const events = await tx<LeftOutEvent[]>`
     select e.id, e.type, e.direction, e.device_imei, e.data, e.occurred_at, e.recorded_at,
       e.recorded_at::text as recorded
-    from unnest(${arrayLiteral(range.worldIds)}::bigint[]) as world (id) cross join lateral (
+    from unnest(${arrayLiteral(range.worlds)}::bigint[]) as world (id) cross join lateral (
       select * from fleet_event f
       where f.world_id = world.id
-        and (f.recorded_at, f.id) > (${range.fromAt}::timestamptz, ${range.afterId}::bigint)
-        and f.recorded_at <= least(${range.toAt}::timestamptz,
+        and (f.recorded_at, f.id) > (${range.from_at}::timestamptz, ${range.after_id}::bigint)
+        and f.recorded_at <= least(${range.to_at}::timestamptz,
           statement_timestamp() - make_interval(secs => ${SETTLED_SECONDS}))
       order by f.recorded_at, f.id limit ${CHUNK}) e
     order by e.recorded_at, e.id limit ${CHUNK}`;
   const [end] = await tx<{ is_over: boolean }[]>`
-    select ${range.toAt}::timestamptz < statement_timestamp() - make_interval(secs => ${SETTLED_SECONDS}) as is_over`;
-  const events = rows.map((row) => ({
-    id: row.id,
-    type: row.type,
-    direction: row.direction,
-    imei: row.device_imei,
-    data: row.data,
-    occurredAtMs: row.occurred_at.getTime(),
-    recordedAtMs: row.recorded_at.getTime(),
-    recordedAt: row.recorded,
-  }));
-  return { events, isLast: rows.length < CHUNK && end?.is_over === true };
+    select ${range.to_at}::timestamptz < statement_timestamp() - make_interval(secs => ${SETTLED_SECONDS}) as is_over`;
+  return { events, isLast: events.length < CHUNK && end?.is_over === true };
 }
 
 /** Clocks of a server and of its replica differ by less. */
@@ -122,12 +82,12 @@ const CLOCKS_HOURS = 1;
  * What ids of webhook events were made from since a time, the newest first: another text since each time that the database
  * may have lost some (enter_server).
  */
-export async function selectEventScopes(tx: Tx, { fromAt }: Pick<LeftOutRange, 'fromAt'>): Promise<string[]> {
+export async function selectEventScopes(tx: Tx, { from_at }: LeftOutRange): Promise<string[]> {
   const rows = await tx<{ event_scope: string }[]>`
     select event_scope from server_start
     where ordinal >= coalesce((
       select max(ordinal) from server_start
-      where noted_at < ${fromAt}::timestamptz - make_interval(hours => ${CLOCKS_HOURS})), 0)
+      where noted_at < ${from_at}::timestamptz - make_interval(hours => ${CLOCKS_HOURS})), 0)
     group by event_scope order by max(ordinal) desc`;
   return rows.map((row) => row.event_scope);
 }
@@ -144,35 +104,20 @@ export async function selectDelivered(
   return new Set(rows.map((row) => row.event_id));
 }
 
-/** Notes that the deliveries up to this event are made. */
-export async function advanceLeftOut(
-  tx: Tx,
-  webhookId: number,
-  { recordedAt, id }: LeftOutEvent,
-): Promise<void> {
-  await tx`
-    update webhook_left_out set from_at = ${recordedAt}::timestamptz, after_id = ${id}
-    where webhook_id = ${webhookId}`;
-}
-
-/** Nothing is missing any more. */
-export async function deleteLeftOut(tx: Tx, webhookId: number): Promise<void> {
-  await tx`delete from webhook_left_out where webhook_id = ${webhookId}`;
-}
-
-/** Events that an endpoint lacks, by the hour in which they were recorded. */
-export interface LeftOutCounts {
-  readonly events: number;
-  /** False when there are more than were counted: later ones. */
-  readonly isComplete: boolean;
-  readonly hours: readonly { readonly fromMs: number; readonly events: number }[];
+/** Notes that the deliveries up to `last` are made; null: all of them. */
+export async function advanceLeftOut(tx: Tx, webhookId: number, last: LeftOutEvent | null): Promise<void> {
+  if (last === null) await tx`delete from webhook_left_out where webhook_id = ${webhookId}`;
+  else
+    await tx`
+      update webhook_left_out set from_at = ${last.recorded}::timestamptz, after_id = ${last.id}
+      where webhook_id = ${webhookId}`;
 }
 
 /**
  * Counts the first hundred thousand events since the pause that are not made yet. It does not look whether an event of the
  * last minute before the pause has a delivery, so it may count a few of those too.
  */
-export async function countLeftOut(sql: Sql, accountId: number, webhookId: number): Promise<LeftOutCounts> {
+export async function countLeftOut(sql: Sql, accountId: number, webhookId: number): Promise<LeftOut> {
   const rows = await sql<{ hour: Date; events: number; read: number }[]>`
     with missing as materialized (
       select l.from_at, l.after_id, coalesce(l.to_at, statement_timestamp()) as to_at, w.events, ${WORLDS} as worlds
@@ -195,7 +140,7 @@ export async function countLeftOut(sql: Sql, accountId: number, webhookId: numbe
   const hours = rows.filter(({ events }) => events > 0);
   return {
     events: hours.reduce((sum, { events }) => sum + events, 0),
-    isComplete: rows.reduce((sum, { read }) => sum + read, 0) < COUNT_MAX,
-    hours: hours.map(({ hour, events }) => ({ fromMs: hour.getTime(), events })),
+    is_complete: rows.reduce((sum, { read }) => sum + read, 0) < COUNT_MAX,
+    hours: hours.map(({ hour, events }) => ({ from: hour, events })),
   };
 }

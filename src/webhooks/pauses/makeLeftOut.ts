@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fleet } from '../../devices/fleet.memory.ts';
 import { invariant } from '../../lib/invariant.ts';
+import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { insertDeliveries } from '../deliveries.sql.ts';
+import { insertDeliveries, type NewDelivery } from '../deliveries.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, newDeliveryIds, webhookTypeOf } from '../message.ts';
 import { matches } from '../subscriptions.memory.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {
   advanceLeftOut,
-  deleteLeftOut,
   type LeftOutEvent,
   type LeftOutRange,
   lockNextLeftOut,
@@ -34,72 +34,30 @@ export interface LeftOutPorts extends BacklogPorts {
  * Pauses endpoints that are dead, and makes the deliveries that were left out while an endpoint was paused: a chunk of each
  * endpoint in turn, as long as few of its deliveries wait. Any number of pods may do so at once.
  */
-export class LeftOutDeliveries {
-  readonly #ports: LeftOutPorts;
-  #timer: NodeJS.Timeout | undefined;
-  #running: Promise<void> | null = null;
-  #isStopping = false;
-  #isFailing = false;
-
-  constructor(ports: LeftOutPorts) {
-    this.#ports = ports;
-  }
-
-  start(): void {
-    this.#timer = setInterval(() => this.#wake(), POLL_MS);
-    this.#wake();
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopping = true;
-    clearInterval(this.#timer);
-    await this.#running;
-  }
-
-  #wake(): void {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
-  }
-
-  /** Never rejects. After an error the next poll tries again. */
-  async #run(): Promise<void> {
-    const { sql, log, onPaused } = this.#ports;
-    try {
-      await pauseDead(this.#ports);
-      onPaused(await countPaused(sql));
-      while (!this.#isStopping && (await this.#round()));
-      this.#isFailing = false;
-    } catch (error) {
-      if (!this.#isFailing) log.warn(errorFields(error), 'deliveries that were left out cannot be made');
-      this.#isFailing = true;
-    }
-  }
-
-  /** A chunk for each endpoint. False when none was made. */
-  async #round(): Promise<boolean> {
-    let hasMade = false;
-    for (let afterId = 0; !this.#isStopping; ) {
+export function leftOutWork(ports: LeftOutPorts): RepeatedWork {
+  const { sql, log, onPaused, onQueued } = ports;
+  const run = async (isStopping: () => boolean): Promise<void> => {
+    for (const { webhookId, ...owner } of await selectDeadWebhooks(sql))
+      logPauses(log, await pauseWebhooks(sql, owner, [{ webhookId, reason: 'failing' }]));
+    onPaused(await countPaused(sql));
+    for (let afterId = 0, hasMade = false; !isStopping(); ) {
       const startedAtMs = performance.now();
-      const chunk = await makeLeftOut(this.#ports, afterId);
-      if (chunk === null) break;
-      afterId = chunk.webhookId;
-      hasMade ||= chunk.events > 0;
-      if (chunk.made > 0) this.#ports.onQueued(new Map([[chunk.webhookId, chunk.made]]));
+      const chunk = await makeLeftOut(ports, afterId);
+      if (chunk === null && !hasMade) return;
+      // After the last endpoint another round begins, unless this one has made nothing.
+      hasMade = chunk !== null && (hasMade || chunk.events > 0);
+      afterId = chunk?.webhookId ?? 0;
+      if (chunk !== null && chunk.made > 0) onQueued(new Map([[chunk.webhookId, chunk.made]]));
       // Leaves Postgres to points and callers for as long.
       await sleep(performance.now() - startedAtMs);
     }
-    return hasMade;
-  }
+  };
+  return new RepeatedWork(POLL_MS, run, (error) =>
+    log.warn(errorFields(error), 'deliveries that were left out cannot be made'),
+  );
 }
 
-async function pauseDead({ sql, log }: BacklogPorts): Promise<void> {
-  for (const { webhookId, ...owner } of await selectDeadWebhooks(sql)) {
-    logPauses(log, await pauseWebhooks(sql, owner, [{ webhookId, reason: 'failing' }]));
-  }
-}
-
-/** The result of one chunk: how many events were read, and how many deliveries were made of them. */
+/** One chunk: how many events were read, and how many deliveries were made of them. */
 interface Chunk {
   readonly webhookId: number;
   readonly events: number;
@@ -111,28 +69,29 @@ export function makeLeftOut(ports: LeftOutPorts, afterWebhookId: number): Promis
   return ports.sql.begin(async (tx) => {
     const range = await lockNextLeftOut(tx, afterWebhookId);
     if (range === undefined) return null;
-    const { webhookId } = range;
-    if ((await countWaitingOf(tx, webhookId, WAITING_MAX)) >= WAITING_MAX) {
-      return { webhookId, events: 0, made: 0 };
-    }
+    const { webhook_id: webhookId } = range;
+    const nothing = { webhookId, events: 0, made: 0 };
+    if ((await countWaitingOf(tx, webhookId, WAITING_MAX)) >= WAITING_MAX) return nothing;
     const { events, isLast } = await selectLeftOutEvents(tx, range);
-    const made = await makeDeliveries(tx, ports, range, events);
-    if (made === null) return { webhookId, events: 0, made: 0 };
+    const deliveries = await missingDeliveries(tx, ports.fleet, range, events);
+    const { length: made } = await insertDeliveries(tx, deliveries, 'left_out');
+    // Otherwise the endpoint was paused or deactivated in the meantime.
+    if (made < deliveries.length) return nothing;
     const last = events.at(-1);
-    if (isLast) await deleteLeftOut(tx, webhookId);
+    if (isLast) await advanceLeftOut(tx, webhookId, null);
     else if (last !== undefined) await advanceLeftOut(tx, webhookId, last);
     return { webhookId, events: events.length, made };
   });
 }
 
-/** How many deliveries were made; null when the endpoint was paused or deactivated in the meantime. */
-async function makeDeliveries(
+/** Deliveries of those of these events that the endpoint receives and has none of. */
+async function missingDeliveries(
   tx: Tx,
-  { fleet }: Pick<LeftOutPorts, 'fleet'>,
+  fleet: Fleet,
   range: LeftOutRange,
   events: readonly LeftOutEvent[],
-): Promise<number | null> {
-  const { webhookId, events: wanted } = range;
+): Promise<NewDelivery[]> {
+  const { webhook_id: webhookId, events: wanted } = range;
   const scopes = await selectEventScopes(tx, range);
   const drafts = events.flatMap((event) => {
     const type = webhookTypeOf(event.type, event.direction);
@@ -140,27 +99,23 @@ async function makeDeliveries(
     const eventIds = scopes.map((scope) => fleetEventWebhookId(scope, event.id));
     return matches(wanted, type) ? [{ event, type, eventIds }] : [];
   });
-  const delivered = await selectDelivered(
-    tx,
-    webhookId,
-    drafts.flatMap(({ eventIds }) => eventIds),
-  );
+  const all = drafts.flatMap(({ eventIds }) => eventIds);
+  const delivered = await selectDelivered(tx, webhookId, all);
   const missing = drafts.filter(({ eventIds }) => !eventIds.some((id) => delivered.has(id)));
   const ids = newDeliveryIds(missing.length);
-  const deliveries = missing.map(({ event, type, eventIds: [eventId] }, n) => {
+  return missing.map(({ event, type, eventIds: [eventId] }, n) => {
     invariant(eventId, 'the start of the server is written down');
-    const device = fleet.anyDevice(event.imei)?.fields;
+    const { device_imei: imei } = event;
+    const device = fleet.anyDevice(imei)?.fields;
     const body = fleetEventBody({
       id: eventId,
       type,
-      createdAtMs: event.recordedAtMs,
+      createdAtMs: event.recorded_at.getTime(),
       fleetEventId: event.id,
-      occurredAtMs: event.occurredAtMs,
-      device: { imei: event.imei, name: device?.name ?? null, plate: device?.plate ?? null },
+      occurredAtMs: event.occurred_at.getTime(),
+      device: { imei, name: device?.name ?? null, plate: device?.plate ?? null },
       data: event.data,
     });
     return { id: ids[n] as string, webhookId, eventId, eventType: type, body };
   });
-  const made = await insertDeliveries(tx, deliveries, 'left_out');
-  return made.length === deliveries.length ? made.length : null;
 }

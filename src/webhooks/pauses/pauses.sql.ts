@@ -134,6 +134,12 @@ export async function endLeftOut(tx: Tx, webhookId: number): Promise<void> {
     update webhook_left_out set to_at = clock_timestamp() where webhook_id = ${webhookId} and to_at is null`;
 }
 
+/** How many deliveries of an account may wait for an attempt. */
+export interface WaitingQuota {
+  readonly perAccount: number;
+  readonly perEndpoint: number;
+}
+
 /** An account with its quota, and the world whose version rises when one of its endpoints is paused. */
 export interface QuotaOwner {
   readonly accountId: number;
@@ -155,12 +161,22 @@ export async function selectQuotaOwners(sql: Sql, webhookIds: readonly number[])
   }));
 }
 
+/** What waits for an endpoint. */
+export interface Backlog {
+  readonly id: number;
+  readonly is_paused: boolean;
+  /** Deliveries that wait for an attempt. A count that stops somewhere beyond the quota of an endpoint is enough. */
+  readonly waiting: number;
+  /** Events in the outbox whose deliveries are not made yet. */
+  readonly to_be_made: number;
+}
+
 /**
  * What waits for each endpoint of an account. Reads an index entry for each waiting delivery, of one endpoint at most one
  * more than its quota: about a third of a second for a million.
  */
-export async function countBacklogs(sql: Sql, { accountId, quota }: QuotaOwner): Promise<Backlog[]> {
-  const rows = await sql<{ id: number; is_paused: boolean; waiting: number; to_be_made: number }[]>`
+export function countBacklogs(sql: Sql, { accountId, quota }: QuotaOwner): Promise<Backlog[]> {
+  return sql<Backlog[]>`
     with outbox as (
       select e.webhook_id, sum((o.size - o.done) / cardinality(o.webhook_ids)) as events
       from webhook_outbox o cross join lateral unnest(o.webhook_ids) as e (webhook_id)
@@ -173,12 +189,6 @@ export async function countBacklogs(sql: Sql, { accountId, quota }: QuotaOwner):
     ) as waiting
     from webhook w left join outbox on outbox.webhook_id = w.id
     where w.account_id = ${accountId}`;
-  return rows.map((row) => ({
-    webhookId: row.id,
-    isPaused: row.is_paused,
-    waiting: row.waiting,
-    toBeMade: row.to_be_made,
-  }));
 }
 
 /** How many deliveries wait for one endpoint, counted up to `max`. */
@@ -188,22 +198,6 @@ export async function countWaitingOf(sql: Sql | Tx, webhookId: number, max: numb
       select from webhook_delivery
       where webhook_id = ${webhookId} and next_attempt_at is not null limit ${max}) counted`;
   return row?.waiting ?? 0;
-}
-
-/** How many deliveries of an account may wait for an attempt. */
-export interface WaitingQuota {
-  readonly perAccount: number;
-  readonly perEndpoint: number;
-}
-
-/** What waits for an endpoint. */
-export interface Backlog {
-  readonly webhookId: number;
-  readonly isPaused: boolean;
-  /** Deliveries that wait for an attempt. A count that stops somewhere beyond the quota of an endpoint is enough. */
-  readonly waiting: number;
-  /** Events in the outbox whose deliveries are not made yet. */
-  readonly toBeMade: number;
 }
 
 export interface Pause {

@@ -8,7 +8,7 @@ import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.
 import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
 import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
 import type { DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
-import { ClaimBatches } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
+import { claimInBatches } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import { newSecret, seal } from '../../../src/webhooks/delivery/signature.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
@@ -62,8 +62,8 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
         url: 'https://hooks.example.com/',
         description: null,
         events: ['*'],
-        retryPolicy: 'exponential',
-        maxRetries: 5,
+        retry_policy: 'exponential',
+        max_retries: 5,
         active: true,
         ...draft,
       };
@@ -85,10 +85,9 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
     },
     ports: (send) => {
       const outcomes: string[] = [];
-      const batches = new ClaimBatches((claims) => claimDeliveries(sql, claims));
       return {
         sql,
-        claim: (claim) => batches.claim(claim),
+        claim: claimInBatches((claims) => claimDeliveries(sql, claims)),
         clock: Date.now,
         secretsKey: KEY,
         allowNets: nets.value,
