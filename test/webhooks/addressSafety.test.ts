@@ -11,37 +11,19 @@ const NOBODY = new CidrSet([]);
 
 /** The registries once more, as first and last address, in the words of node:net. */
 const special = new BlockList();
-for (const [first, last] of [
-  ['0.0.0.0', '0.255.255.255'],
-  ['10.0.0.0', '10.255.255.255'],
-  ['100.64.0.0', '100.127.255.255'],
-  ['127.0.0.0', '127.255.255.255'],
-  ['169.254.0.0', '169.254.255.255'],
-  ['172.16.0.0', '172.31.255.255'],
-  ['192.0.0.0', '192.0.0.255'],
-  ['192.0.2.0', '192.0.2.255'],
-  ['192.31.196.0', '192.31.196.255'],
-  ['192.52.193.0', '192.52.193.255'],
-  ['192.88.99.0', '192.88.99.255'],
-  ['192.168.0.0', '192.168.255.255'],
-  ['192.175.48.0', '192.175.48.255'],
-  ['198.18.0.0', '198.19.255.255'],
-  ['198.51.100.0', '198.51.100.255'],
-  ['203.0.113.0', '203.0.113.255'],
-  ['224.0.0.0', '255.255.255.255'],
-] as const) {
-  special.addRange(first, last, 'ipv4');
-}
-for (const [first, last] of [
-  ['::', '1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'],
-  ['2001::', '2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff'],
-  ['2001:db8::', '2001:db8:ffff:ffff:ffff:ffff:ffff:ffff'],
-  ['2002::', '2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff'],
-  ['2620:4f:8000::', '2620:4f:8000:ffff:ffff:ffff:ffff:ffff'],
-  ['3fff::', '3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff'],
-  ['4000::', 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff'],
-] as const) {
-  special.addRange(first, last, 'ipv6');
+const ranges = `
+  0.0.0.0-0.255.255.255 10.0.0.0-10.255.255.255 100.64.0.0-100.127.255.255 127.0.0.0-127.255.255.255
+  169.254.0.0-169.254.255.255 172.16.0.0-172.31.255.255 192.0.0.0-192.0.0.255 192.0.2.0-192.0.2.255
+  192.31.196.0-192.31.196.255 192.52.193.0-192.52.193.255 192.88.99.0-192.88.99.255 192.168.0.0-192.168.255.255
+  192.175.48.0-192.175.48.255 198.18.0.0-198.19.255.255 198.51.100.0-198.51.100.255 203.0.113.0-203.0.113.255
+  224.0.0.0-255.255.255.255
+  ::-1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 2001::-2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff
+  2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff 2002::-2002:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+  2620:4f:8000::-2620:4f:8000:ffff:ffff:ffff:ffff:ffff 3fff::-3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff
+  4000::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff`;
+for (const range of ranges.trim().split(/\s+/)) {
+  const [first = '', last = ''] = range.split('-');
+  special.addRange(first, last, first.includes(':') ? 'ipv6' : 'ipv4');
 }
 
 function address(text: string): IpAddress {
@@ -82,21 +64,9 @@ describe('isPublicAddress', () => {
   });
 });
 
-describe('parseSafeAddress', () => {
-  test('an address mapped into IPv6 is refused, whatever is inside', () => {
-    assert.equal(parseSafeAddress('::ffff:8.8.8.8', NOBODY), null);
-    assert.equal(parseSafeAddress('8.8.8.8', NOBODY)?.text, '8.8.8.8');
-  });
-
-  test('a translated address is refused as a literal', () => {
-    assert.equal(parseSafeAddress('64:ff9b::808:808', NOBODY), null);
-  });
-
-  test('what is no address is refused', () => {
-    for (const text of ['', 'localhost', '1.2.3', '8.8.8.8%eth0', 'fe80::1%eth0', '[::1]']) {
-      assert.equal(parseSafeAddress(text, NOBODY), null);
-    }
-  });
+test('what is no address is refused', () => {
+  for (const text of ['', 'localhost', '1.2.3', '8.8.8.8%eth0', 'fe80::1%eth0', '[::1]'])
+    assert.equal(parseSafeAddress(text, NOBODY), null);
 });
 
 describe('parseSafeAnswer', () => {

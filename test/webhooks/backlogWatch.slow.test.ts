@@ -64,24 +64,4 @@ describe('an endpoint with too many waiting deliveries', () => {
     assert.deepEqual(paused.toSorted(), [`${first} account_quota`, `${second} account_quota`]);
     assert.equal((await database.queue(small)).length, 1);
   });
-
-  test('is counted after a thousand new deliveries, not before', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    await setQuota(database, 1_000, 0);
-    const [few, many] = [
-      await database.endpoint(),
-      await database.endpoint({}, await database.account('b@x')),
-    ];
-    await database.queue(few);
-    await database.queue(many);
-    const { watch, paused } = startWatch(t, database);
-    watch.note(
-      new Map([
-        [few, STEP - 1],
-        [many, STEP],
-      ]),
-    );
-    await waitFor(() => paused.length > 0);
-    assert.deepEqual(paused, [`${many} endpoint_quota`]);
-  });
 });
