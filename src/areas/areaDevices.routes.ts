@@ -1,7 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { Occupant } from '../devices/device.ts';
 import { deviceNamesJson, statusOf } from '../devices/deviceJson.ts';
-import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { dwellLeftSeconds, OCCUPANT_STATES } from '../devices/stays/occupants.memory.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';

@@ -1,5 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_POINT } from '../devices/deviceViews.ts';
+import { EXAMPLE_POINT } from '../devices/deviceSchemas.ts';
 import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../http/answer.ts';
 import {

@@ -8,7 +8,7 @@ import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
 import { COMMAND_STATUSES, type Command, type CommandStatus, selectCommands } from './commands.sql.ts';
-import { EXAMPLE_NOW_MS } from './deviceViews.ts';
+import { EXAMPLE_NOW_MS } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 import { imeiError, ONE_DEVICE } from './imei.ts';
 

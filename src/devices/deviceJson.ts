@@ -2,7 +2,7 @@ import { DAY_MS, formatIso, MINUTE_MS } from '../lib/time.ts';
 import { type Device, type LatestPosition, MOVING_FROM_KMH, type NearDevice, updatedAtMs } from './device.ts';
 
 /**
- * The views of polled resources (see deviceViews.ts) as JSON text, written straight from memory: the same bytes as
+ * The views of polled resources (see deviceSchemas.ts) as JSON text, written straight from memory: the same bytes as
  * JSON.stringify makes of the view, without the view and at a third of the time.
  */
 export function deviceJson(device: Device, nowMs: number): string {

@@ -13,7 +13,7 @@ import {
   EXAMPLE_SILENT_DEVICE,
   EXAMPLE_VAN,
   latestLocationView,
-} from './deviceViews.ts';
+} from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 import { imeiError, ONE_DEVICE } from './imei.ts';
 

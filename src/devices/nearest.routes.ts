@@ -46,7 +46,7 @@ import { isMissing, type JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
 import { nearDeviceJson } from './deviceJson.ts';
-import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT, nearestView } from './deviceViews.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT, nearestView } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 
 export const NEAREST_LIMIT = limitParameter(50, 1);

@@ -1,5 +1,5 @@
 import { EXAMPLE_CIRCLE } from '../areas/areaView.ts';
-import { EXAMPLE_IMEI, EXAMPLE_VAN, lat, lng, WORLD_ID } from '../devices/deviceViews.ts';
+import { EXAMPLE_IMEI, EXAMPLE_VAN, lat, lng, WORLD_ID } from '../devices/deviceSchemas.ts';
 import {
   choice,
   ID,

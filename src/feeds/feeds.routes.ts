@@ -7,7 +7,7 @@ import {
   EXAMPLE_VAN,
   LOCATION,
   removedDeviceView,
-} from '../devices/deviceViews.ts';
+} from '../devices/deviceSchemas.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
 import { EVENT_SCHEMAS, EXAMPLE_EVENTS } from '../events/eventView.ts';

@@ -1,5 +1,5 @@
 import { scopeMask } from '../access/scopes.ts';
-import { EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';

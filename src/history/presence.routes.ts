@@ -2,7 +2,7 @@ import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { compileShape } from '../areas/shape.ts';
 import { statusOf } from '../devices/deviceJson.ts';
-import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';

@@ -1,4 +1,4 @@
-import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceViews.ts';
+import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { EVENT_DATA, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import type { EventType } from '../events/fleetEvent.ts';
 import {

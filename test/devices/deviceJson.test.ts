@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Device, LatestPosition } from '../../src/devices/device.ts';
 import { deviceJson, latestLocationJson, nearDeviceJson } from '../../src/devices/deviceJson.ts';
 import { DeviceJsonCache } from '../../src/devices/devices.routes.ts';
-import { deviceView, latestLocationView, nearestView } from '../../src/devices/deviceViews.ts';
+import { deviceView, latestLocationView, nearestView } from '../../src/devices/deviceSchemas.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const number = (min: number, max: number) => fc.double({ min, max, noNaN: true });
