@@ -13,83 +13,12 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { formatIso } from '../lib/time.ts';
-import { type Device, type LatestPosition, type NearDevice, updatedAtMs } from './device.ts';
-import { DEVICE_STATUSES, statusOf } from './deviceJson.ts';
+import type { Device, NearDevice } from './device.ts';
+import { DEVICE_STATUSES } from './deviceJson.ts';
 import { IMEI } from './imei.ts';
 
-// What the API shows of devices: their views field by field, the schemas of these, and the examples of the description.
-
-const locationView = (position: LatestPosition) => ({
-  latitude: position.lat,
-  longitude: position.lng,
-  speed_kmh: position.speedKmh,
-  recorded_at: formatIso(position.recordedAtMs),
-});
-
-export function deviceView(device: Device, nowMs: number) {
-  const { fields, position } = device;
-  return {
-    id: fields.imei,
-    imei: fields.imei,
-    name: fields.name,
-    plate: fields.plate,
-    device_model: fields.model,
-    odometer_km: position?.odometerKm ?? null,
-    status: statusOf(position, nowMs),
-    groups: fields.groups,
-    location: position === null ? null : locationView(position),
-    updated_at: formatIso(updatedAtMs(device)),
-  };
-}
-
-/** A device as the feeds show it. */
-export function changedDeviceView(
-  device: Device,
-  headingDeg: number,
-  ignition: boolean | null,
-  nowMs: number,
-) {
-  const { position } = device;
-  const location =
-    position === null
-      ? null
-      : { ...locationView(position), heading: headingDeg, altitude_m: position.altitudeM };
-  return { ...deviceView(device, nowMs), location, ignition };
-}
-
-/** A device that the key does not see any more. */
-export function removedDeviceView(imei: string) {
-  return { id: imei, imei, removed: true as const };
-}
-
-export function nearestView({ device, distanceM }: NearDevice, nowMs: number) {
-  const { fields, position } = device;
-  return {
-    id: fields.imei,
-    imei: fields.imei,
-    name: fields.name,
-    plate: fields.plate,
-    status: statusOf(position, nowMs),
-    location: position === null ? null : locationView(position),
-    distance_km: distanceM / 1000,
-  };
-}
-
-export function latestLocationView(position: LatestPosition) {
-  return {
-    latitude: position.lat,
-    longitude: position.lng,
-    altitude_m: position.altitudeM,
-    speed_kmh: position.speedKmh,
-    recorded_at: formatIso(position.recordedAtMs),
-  };
-}
-
-type DeviceView = ReturnType<typeof deviceView>;
-
 /** The position that devices carry. */
-export const LOCATION: Schema = shapeOf<NonNullable<DeviceView['location']>>({
+export const LOCATION: Schema = shapeOf({
   latitude: LATITUDE,
   longitude: LONGITUDE,
   speed_kmh: SPEED_KMH,
@@ -109,7 +38,7 @@ export const DEVICE_NAMES = {
 };
 
 export const DEVICE_SCHEMAS = {
-  Device: shapeOf<DeviceView>({
+  Device: shapeOf({
     ...DEVICE_NAMES,
     device_model: nullable(text('Hardware model.')),
     odometer_km: nullable(number()),
@@ -117,12 +46,12 @@ export const DEVICE_SCHEMAS = {
     location: { ...nullable(LOCATION), description: 'null when no position is known.' },
     updated_at: nullable(time('When the server last moved or edited the device.')),
   }),
-  NearDevice: shapeOf<ReturnType<typeof nearestView>>({
+  NearDevice: shapeOf({
     ...DEVICE_NAMES,
     location: nullable(LOCATION),
     distance_km: number('Straight-line distance in kilometres.', { minimum: 0 }),
   }),
-  LatestLocation: shapeOf<ReturnType<typeof latestLocationView>>({
+  LatestLocation: shapeOf({
     latitude: LATITUDE,
     longitude: LONGITUDE,
     altitude_m: number('Metres.'),
@@ -131,8 +60,7 @@ export const DEVICE_SCHEMAS = {
   }),
 };
 
-// A small fleet. The views make every example of the description from it, so that the description shows what the
-// service would answer about these vehicles.
+// A small fleet. Every example of the description is made from it as the service would answer about these vehicles.
 
 export const EXAMPLE_NOW_MS = Date.UTC(2026, 2, 2, 8, 15, 30);
 export const WORLD_ID = 1;

@@ -46,10 +46,10 @@ import { isMissing, type JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { NearDevice } from './device.ts';
 import { nearDeviceJson } from './deviceJson.ts';
-import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT, nearestView } from './deviceSchemas.ts';
+import { EXAMPLE_NEAR, EXAMPLE_NOW_MS, EXAMPLE_POINT } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 
-export const NEAREST_LIMIT = limitParameter(50, 1);
+const NEAREST_LIMIT = limitParameter(50, 1);
 
 const MAX_KM = {
   name: 'max_km',
@@ -60,7 +60,9 @@ const MAX_KM = {
   errorMessage: 'max_km must be a positive number',
 } as const satisfies Parameter & { errorMessage: string };
 
-export const NEAREST_DEVICES: Operation = {
+const EXAMPLE_FOUND = [JSON.parse(nearDeviceJson(EXAMPLE_NEAR, EXAMPLE_NOW_MS))];
+
+const NEAREST_DEVICES: Operation = {
   id: 'nearestDevices',
   tag: 'Devices',
   summary: 'Find the devices nearest to a coordinate',
@@ -87,7 +89,7 @@ export const NEAREST_DEVICES: Operation = {
         }),
       ),
       {
-        one: dataBody([nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)], {
+        one: dataBody(EXAMPLE_FOUND, {
           query: { ...EXAMPLE_POINT, limit: 1, max_km: null },
           distance: 'straight_line_km',
         }),
@@ -216,7 +218,7 @@ const NEAREST_BATCH: Operation = {
       {
         stops: dataBody(
           [
-            { ref: 'stop 17', devices: [nearestView(EXAMPLE_NEAR, EXAMPLE_NOW_MS)] },
+            { ref: 'stop 17', devices: EXAMPLE_FOUND },
             {
               ref: OUT_OF_RANGE.ref,
               error: { code: 'INVALID_COORDINATES', message: ERRORS.INVALID_COORDINATES[1] },

@@ -1,12 +1,11 @@
 import { scopeMask } from '../access/scopes.ts';
+import { changedDeviceJson, removedDeviceJson } from '../devices/deviceJson.ts';
 import {
-  changedDeviceView,
   DEVICE_SCHEMAS,
   EXAMPLE_NOW_MS,
   EXAMPLE_SILENT_DEVICE,
   EXAMPLE_VAN,
   LOCATION,
-  removedDeviceView,
 } from '../devices/deviceSchemas.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { EVENT_TYPE, eventTypeOf } from '../events/events.routes.ts';
@@ -86,11 +85,8 @@ const FROM_MESSAGE = 'from must be an ISO 8601 time';
 const TOO_MANY_POLLS = `${POLLS_PER_ACCOUNT} calls of this account are waiting already; wait for the answer to one of them`;
 const TOO_MUCH_UNREAD = `${UNREAD_MAX_BYTES / (1024 * 1024)} MB of answers to this account have not been read yet; read them first`;
 
-type ChangedView = ReturnType<typeof changedDeviceView>;
-type ChangedLocation = NonNullable<ChangedView['location']>;
-
-const CHANGED_LOCATION: Schema = shapeOf<ChangedLocation>({
-  ...(LOCATION.properties as Record<keyof ChangedLocation, Schema>),
+const CHANGED_LOCATION: Schema = shapeOf({
+  ...LOCATION.properties,
   heading: number('Degrees, clockwise from north.', { minimum: 0, maximum: 360 }),
   altitude_m: number('Metres.'),
 });
@@ -105,15 +101,15 @@ function recorded({ properties = {}, required = [], ...rest }: Schema): Schema {
 }
 
 export const FEED_SCHEMAS = {
-  ChangedDevice: shapeOf<ChangedView>({
-    ...(DEVICE_SCHEMAS.Device.properties as Record<keyof ChangedView, Schema>),
+  ChangedDevice: shapeOf({
+    ...DEVICE_SCHEMAS.Device.properties,
     location: { ...nullable(CHANGED_LOCATION), description: 'null when no position is known.' },
     ignition: {
       ...nullable({ type: 'boolean' }),
       description: 'As the device said last; null when it never did.',
     },
   }),
-  RemovedDevice: shapeOf<ReturnType<typeof removedDeviceView>>(
+  RemovedDevice: shapeOf(
     {
       id: text('Equal to `imei`.'),
       imei: text(),
@@ -163,12 +159,15 @@ const LIST_CHANGES: Operation = {
       {
         devices: dataBody(
           [
-            changedDeviceView(EXAMPLE_VAN, 214, true, EXAMPLE_NOW_MS),
-            changedDeviceView(EXAMPLE_SILENT_DEVICE, 0, null, EXAMPLE_NOW_MS),
+            JSON.parse(changedDeviceJson(EXAMPLE_VAN, EXAMPLE_NOW_MS, 214, true)),
+            JSON.parse(changedDeviceJson(EXAMPLE_SILENT_DEVICE, EXAMPLE_NOW_MS, 0, null)),
           ],
           EXAMPLE_META,
         ),
-        'one that is not seen any more': dataBody([removedDeviceView('356938035643825')], EXAMPLE_META),
+        'one that is not seen any more': dataBody(
+          [JSON.parse(removedDeviceJson('356938035643825'))],
+          EXAMPLE_META,
+        ),
         'nothing new': dataBody([], EXAMPLE_META),
       },
     ),

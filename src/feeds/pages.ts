@@ -1,6 +1,5 @@
 import type { Changed } from '../devices/changes/worldChanges.ts';
-import type { DeviceFields, LatestPosition } from '../devices/device.ts';
-import { changedDeviceJson, removedDeviceJson, statusOf } from '../devices/deviceJson.ts';
+import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/deviceJson.ts';
 import { eventView } from '../events/eventView.ts';
 import type { Handover } from '../http/answer.ts';
 import { formatIso } from '../lib/time.ts';
@@ -55,35 +54,17 @@ export function* pageBytes<T>(
   return bytes.subarray(0, at + bytes.write(closing, at));
 }
 
-/** A power of two. With every slot in use about 20 MB. */
-const SLOTS = 2 ** 15;
+/** With every one in use about 20 MB. */
+const TEXT_SLOTS = 2 ** 15;
 
-interface KeptText {
-  readonly fields: DeviceFields;
-  readonly position: LatestPosition | null;
-  readonly status: string;
-  readonly text: string;
-}
-
-/**
- * Items of the feeds as JSON text. A device that has changed is sent to every reader of its world: its text is made
- * once. Memory replaces fields and position as a whole, so the same object means the same text.
- */
+/** Items of the feeds as JSON text. A device that has changed is sent to every reader of its world, and is made once. */
 export class ItemTexts {
-  readonly #kept: (KeptText | undefined)[] = new Array(SLOTS).fill(undefined);
+  readonly #devices = new DeviceTexts(changedDeviceJson, TEXT_SLOTS);
 
   device(item: Changed, nowMs: number): string {
-    if (item.device === null) return removedDeviceJson(item.imei);
-    const { fields, position } = item.device;
-    const slot = fields.id & (SLOTS - 1);
-    const kept = this.#kept[slot];
-    const status = statusOf(position, nowMs);
-    if (kept?.fields === fields && kept.position === position && kept.status === status) return kept.text;
-    const joined = changedDeviceJson(item.device, item.headingDeg, item.ignition, nowMs);
-    // Joined from pieces, a string is a tree of them until it is copied into one.
-    const text = Buffer.from(joined).toString();
-    this.#kept[slot] = { fields, position, status, text };
-    return text;
+    return item.device === null
+      ? removedDeviceJson(item.imei)
+      : this.#devices.text(item.device, nowMs, item.headingDeg, item.ignition);
   }
 
   event(event: RecordedEvent): string {

@@ -2,9 +2,17 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Device, LatestPosition } from '../../src/devices/device.ts';
-import { deviceJson, latestLocationJson, nearDeviceJson } from '../../src/devices/deviceJson.ts';
-import { DeviceJsonCache } from '../../src/devices/devices.routes.ts';
-import { deviceView, latestLocationView, nearestView } from '../../src/devices/deviceSchemas.ts';
+import {
+  changedDeviceJson,
+  type DeviceStatus,
+  DeviceTexts,
+  deviceJson,
+  deviceNamesJson,
+  latestLocationJson,
+  nearDeviceJson,
+  statusOf,
+} from '../../src/devices/deviceJson.ts';
+import { DAY_MS, formatIso, MINUTE_MS } from '../../src/lib/time.ts';
 
 const NOW_MS = Date.UTC(2026, 10, 20);
 const number = (min: number, max: number) => fc.double({ min, max, noNaN: true });
@@ -41,58 +49,101 @@ const device: fc.Arbitrary<Device> = fc.record({
   position: fc.option(position),
 });
 
-describe('the JSON of a polled resource is that of its view:', () => {
-  test('of a device', () => {
-    fc.assert(
-      fc.property(device, (device) => {
-        assert.equal(deviceJson(device, NOW_MS), JSON.stringify(deviceView(device, NOW_MS)));
-      }),
-    );
-  });
+/** The same fields for JSON.stringify. */
+function shown({ fields, position }: Device, nowMs = NOW_MS) {
+  const { imei, name, plate, model, groups, editedAtMs } = fields;
+  const location = position && {
+    latitude: position.lat,
+    longitude: position.lng,
+    speed_kmh: position.speedKmh,
+    recorded_at: formatIso(position.recordedAtMs),
+  };
+  return {
+    names: { id: imei, imei, name, plate },
+    more: { device_model: model, odometer_km: position?.odometerKm ?? null },
+    status: statusOf(position, nowMs),
+    groups,
+    location,
+    updated_at: formatIso(Math.max(editedAtMs, position?.movedAtMs ?? 0)),
+  };
+}
 
-  test('of an item of nearest', () => {
-    fc.assert(
-      fc.property(device, number(0, 2e7), (device, distanceM) => {
-        const near = { device, distanceM };
-        assert.equal(nearDeviceJson(near, NOW_MS), JSON.stringify(nearestView(near, NOW_MS)));
-      }),
-    );
-  });
+function deviceText(device: Device, nowMs = NOW_MS): string {
+  const { names, more, ...rest } = shown(device, nowMs);
+  return JSON.stringify({ ...names, ...more, ...rest });
+}
 
-  test('of a latest location', () => {
-    fc.assert(
-      fc.property(position, (position) => {
-        assert.equal(latestLocationJson(position), JSON.stringify(latestLocationView(position)));
-      }),
-    );
-  });
+test('the JSON of devices is what JSON.stringify makes of their fields, whatever texts they have', () => {
+  fc.assert(
+    fc.property(device, number(0, 2e7), fc.option(fc.boolean()), (device, value, ignition) => {
+      const { names, more, location, status, ...rest } = shown(device);
+      const { position } = device;
+      assert.equal(deviceJson(device, NOW_MS), deviceText(device));
+      assert.equal(deviceNamesJson(device, NOW_MS), JSON.stringify({ ...names, status }));
+      assert.equal(
+        nearDeviceJson({ device, distanceM: value }, NOW_MS),
+        JSON.stringify({ ...names, status, location, distance_km: value / 1000 }),
+      );
+      const { groups, updated_at } = rest;
+      const changed = location && { ...location, heading: value, altitude_m: position?.altitudeM };
+      assert.equal(
+        changedDeviceJson(device, NOW_MS, value, ignition),
+        JSON.stringify({ ...names, ...more, status, groups, location: changed, updated_at, ignition }),
+      );
+      if (position === null || location === null) return;
+      const { latitude, longitude, speed_kmh, recorded_at } = location;
+      assert.equal(
+        latestLocationJson(position),
+        JSON.stringify({ latitude, longitude, altitude_m: position.altitudeM, speed_kmh, recorded_at }),
+      );
+    }),
+  );
 });
 
-describe('kept JSON', () => {
-  test('is never that of another device, of older fields, of an older position or of a past status', () => {
-    // Few ids that share two slots, asked for in any order and at any time.
-    const id = fc.constantFrom(1, 2, 1 + 2 ** 17, 2 + 2 ** 34);
-    const step = fc.tuple(fc.nat(7), id, fc.integer({ min: 0, max: 3 * 86_400_000 }));
-    fc.assert(
-      fc.property(
-        fc.array(device, { minLength: 8, maxLength: 8 }),
-        fc.array(step, { maxLength: 30 }),
-        (devices, steps) => {
-          const texts = new DeviceJsonCache();
-          // Memory replaces fields and positions as a whole, never in part.
-          const known = new Map<number, { fields: Device['fields']; position: Device['position'] }>();
-          for (const [at, id, laterMs] of steps) {
-            const { fields, position } = devices[at] as Device;
-            const present = known.get(id) ?? { fields: { ...fields, id }, position };
-            if (laterMs % 3 === 0) present.position = position;
-            if (laterMs % 5 === 0) present.fields = { ...fields, id };
-            known.set(id, present);
-            const nowMs = NOW_MS + laterMs;
-            assert.equal(texts.json(present, nowMs), JSON.stringify(deviceView(present, nowMs)));
-            assert.equal(texts.json(present, nowMs), JSON.stringify(deviceView(present, nowMs)));
-          }
-        },
-      ),
-    );
-  });
+test('kept JSON is never that of another device, of older fields, of an older position or of a past status', () => {
+  // Few ids that share two slots, asked for in any order and at any time.
+  const id = fc.constantFrom(1, 2, 1 + 2 ** 17, 2 + 2 ** 34);
+  const step = fc.tuple(fc.nat(7), id, fc.integer({ min: 0, max: 3 * 86_400_000 }));
+  fc.assert(
+    fc.property(
+      fc.array(device, { minLength: 8, maxLength: 8 }),
+      fc.array(step, { maxLength: 30 }),
+      (devices, steps) => {
+        const texts = new DeviceTexts(deviceJson, 2 ** 17);
+        // Memory replaces fields and positions as a whole, never in part.
+        const known = new Map<number, { fields: Device['fields']; position: Device['position'] }>();
+        for (const [at, id, laterMs] of steps) {
+          const { fields, position } = devices[at] as Device;
+          const present = known.get(id) ?? { fields: { ...fields, id }, position };
+          if (laterMs % 3 === 0) present.position = position;
+          if (laterMs % 5 === 0) present.fields = { ...fields, id };
+          known.set(id, present);
+          const nowMs = NOW_MS + laterMs;
+          for (let n = 0; n < 2; n++) assert.equal(texts.text(present, nowMs), deviceText(present, nowMs));
+        }
+      },
+    ),
+  );
+});
+
+describe('status', () => {
+  const cases: [name: string, ageMs: number | null, speedKmh: number, expected: DeviceStatus][] = [
+    ['no position', null, 0, 'unknown'],
+    ['standing now', 0, 0, 'parked'],
+    ['creeping', 0, 4.999, 'parked'],
+    ['stood 24 h ago', DAY_MS, 0, 'parked'],
+    ['stood more than 24 h ago', DAY_MS + 1, 0, 'offline'],
+    ['5 km/h now', 0, 5, 'moving'],
+    ['drove 10 min ago', 10 * MINUTE_MS, 90, 'moving'],
+    ['drove more than 10 min ago', 10 * MINUTE_MS + 1, 90, 'offline'],
+    ['drove a day ago', DAY_MS, 90, 'offline'],
+    ['a clock ahead, standing', -5 * MINUTE_MS, 0, 'parked'],
+    ['a clock ahead, driving', -5 * MINUTE_MS, 50, 'moving'],
+  ];
+  for (const [name, ageMs, speedKmh, expected] of cases) {
+    test(`${name}: ${expected}`, () => {
+      const position = ageMs === null ? null : { recordedAtMs: NOW_MS - ageMs, speedKmh };
+      assert.equal(statusOf(position, NOW_MS), expected);
+    });
+  }
 });

@@ -69,7 +69,7 @@ describe('GET /devices/{imei}', () => {
     assert.deepEqual(rest, { id: SILENT, imei: SILENT, ...texts, ...unknown });
   });
 
-  // The rule is a table in test/devices/deviceStatus.test.ts.
+  // The rule is a table in test/devices/deviceJson.test.ts.
   for (const [n, [speedKmh, ageMs, status]] of [
     [5, 10 * MINUTE_MS, 'moving'],
     [5, 10 * MINUTE_MS + 1, 'offline'],
