@@ -3,16 +3,16 @@ import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { answered, bodyOf } from '../http/openapi/operation.ts';
 import { choice, ID, nullable, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
-import { isBlank, limitParameter, type Parameter, parameterError, readLimit } from '../http/parameters.ts';
+import { limitParameter, listParameter, parameterError, readLimit, readList } from '../http/parameters.ts';
 import type { ReadPorts } from '../http/route.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
-import { COMMAND_STATUSES, type Command, type CommandStatus, selectCommands } from './commands.sql.ts';
+import { COMMAND_STATUSES, type Command, selectCommands } from './commands.sql.ts';
 import { EXAMPLE_NOW_MS } from './deviceSchemas.ts';
 import type { Fleet } from './fleet.memory.ts';
 import { imeiError, ONE_DEVICE } from './imei.ts';
 
-export const EXAMPLE_COMMANDS: readonly Command[] = [
+const EXAMPLE_COMMANDS: readonly Command[] = [
   { id: 18, type: 'position_request', status: 'pending', queuedAtMs: EXAMPLE_NOW_MS, sentAtMs: null },
   {
     id: 17,
@@ -23,26 +23,16 @@ export const EXAMPLE_COMMANDS: readonly Command[] = [
   },
 ];
 
-export const COMMANDS_LIMIT = limitParameter(100, 50);
+const COMMANDS_LIMIT = limitParameter(100, 50);
 
-const DEFAULT_COMMAND_STATUSES: readonly CommandStatus[] = ['pending', 'sent'];
+const COMMAND_STATUS = listParameter(
+  'status',
+  COMMAND_STATUSES,
+  'Only commands in one of these states, separated by commas.',
+  ['pending', 'sent'],
+);
 
-export const COMMAND_STATUS = {
-  name: 'status',
-  in: 'query',
-  required: false,
-  explode: false,
-  description: 'Only commands in one of these states, separated by commas.',
-  schema: {
-    type: 'array',
-    items: { type: 'string', enum: COMMAND_STATUSES },
-    default: DEFAULT_COMMAND_STATUSES,
-  },
-  fallback: DEFAULT_COMMAND_STATUSES,
-  errorMessage: `status must be a comma-separated subset of ${COMMAND_STATUSES.join(', ')}`,
-} as const satisfies Parameter & { fallback: readonly CommandStatus[]; errorMessage: string };
-
-export const LIST_COMMANDS: Operation = {
+const LIST_COMMANDS: Operation = {
   id: 'listCommands',
   tag: 'Devices',
   summary: 'Read the command queue of a device',
@@ -75,26 +65,15 @@ async function commands({ reads, fleet }: CommandPorts, call: Call): Promise<Ans
   const imei = call.params['imei'] ?? '';
   const error = imeiError(imei);
   if (error !== null) return error;
-  const statuses = statusesOf(query['status']);
-  if (statuses === null) return parameterError(COMMAND_STATUS);
+  const statuses = readList(query, COMMAND_STATUS);
+  if (statuses === 'invalid') return parameterError(COMMAND_STATUS);
   const limit = readLimit(query, COMMANDS_LIMIT);
   if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const found = await selectCommands(reads(caller.accountId), caller.worldIds, imei, statuses, limit);
   return listAnswer(found.map(commandView), { limit, offset: 0 });
 }
 
-function statusesOf(text: string | undefined): readonly CommandStatus[] | null {
-  if (text === undefined || isBlank(text)) return COMMAND_STATUS.fallback;
-  const statuses: CommandStatus[] = [];
-  for (const part of text.split(',')) {
-    const status = COMMAND_STATUSES.find((known) => known === part.trim());
-    if (status === undefined) return null;
-    statuses.push(status);
-  }
-  return statuses;
-}
-
-export function commandView(command: Command) {
+function commandView(command: Command) {
   return {
     id: command.id,
     type: command.type,

@@ -5,10 +5,11 @@ import { text } from '../http/openapi/schema.ts';
 import {
   choiceParameter,
   isBlank,
+  listParameter,
   type Parameter,
   parameterError,
-  type Query,
   readChoice,
+  readList,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
 import { CURSOR, CURSOR_MESSAGE, readCursor } from './feeds.routes.ts';
@@ -16,16 +17,11 @@ import { STREAMS_PER_KEY, type Streams } from './streams.ts';
 
 const PARTS = ['devices', 'events'] as const;
 
-const INCLUDE = {
-  name: 'include',
-  in: 'query',
-  required: false,
-  explode: false,
-  description:
-    'What to send, separated by commas: of what the permissions of the key allow. Default: all of that.',
-  schema: { type: 'array', items: { type: 'string', enum: PARTS } },
-  errorMessage: `include must be a comma-separated subset of ${PARTS.join(', ')}`,
-} as const satisfies Parameter & { errorMessage: string };
+const INCLUDE = listParameter(
+  'include',
+  PARTS,
+  'What to send, separated by commas: of what the permissions of the key allow. Default: all of that.',
+);
 
 const SNAPSHOT = choiceParameter(
   'snapshot',
@@ -66,12 +62,12 @@ export function streamRoute(ports: StreamRoutePorts): Route {
 }
 
 async function stream({ readers }: StreamRoutePorts, { caller, query, header }: Call): Promise<Answer> {
-  const include = readInclude(query);
+  const include = readList(query, INCLUDE);
   if (include === 'invalid') return parameterError(INCLUDE);
   const snapshot = readChoice(query, SNAPSHOT);
   if (snapshot === 'invalid') return parameterError(SNAPSHOT);
-  const devices = include.has('devices') && hasAny(caller.scopes, DEVICES);
-  const events = include.has('events') && hasAny(caller.scopes, EVENTS);
+  const devices = include.includes('devices') && hasAny(caller.scopes, DEVICES);
+  const events = include.includes('events') && hasAny(caller.scopes, EVENTS);
   if (!devices && !events) return errorAnswer('INSUFFICIENT_SCOPE');
   // A browser that comes back sends it beside the cursor with which it began.
   const last = header('last-event-id');
@@ -115,17 +111,3 @@ const OPEN_STREAM: Operation = {
     'CURSOR_EXPIRED',
   ],
 };
-
-type Part = (typeof PARTS)[number];
-
-function readInclude(query: Query): ReadonlySet<Part> | 'invalid' {
-  const sent = query['include'];
-  if (sent === undefined || isBlank(sent)) return new Set(PARTS);
-  const parts = new Set<Part>();
-  for (const word of sent.split(',')) {
-    const part = PARTS.find((part) => part === word.trim());
-    if (part === undefined) return 'invalid';
-    parts.add(part);
-  }
-  return parts;
-}

@@ -231,6 +231,47 @@ export function readChoice<Value extends string>(
   return values.find((value) => value === sent) ?? 'invalid';
 }
 
+/** A parameter of the query that is some of these words, separated by commas. */
+interface ListParameter<Value extends string> extends ChoiceParameter<Value> {
+  /** What it counts as when it is missing or blank. */
+  readonly fallback: readonly Value[];
+}
+
+export function listParameter<Value extends string>(
+  name: string,
+  values: readonly Value[],
+  description: string,
+  fallback?: readonly Value[],
+): ListParameter<Value> {
+  const schema: Schema = { type: 'array', items: { type: 'string', enum: values } };
+  return {
+    name,
+    in: 'query',
+    required: false,
+    explode: false,
+    description,
+    schema: fallback === undefined ? schema : { ...schema, default: fallback },
+    values,
+    fallback: fallback ?? values,
+    errorMessage: `${name} must be a comma-separated subset of ${values.join(', ')}`,
+  };
+}
+
+export function readList<Value extends string>(
+  query: Query,
+  { name, values, fallback }: ListParameter<Value>,
+): readonly Value[] | 'invalid' {
+  const sent = query[name];
+  if (sent === undefined || isBlank(sent)) return fallback;
+  const found: Value[] = [];
+  for (const word of sent.split(',')) {
+    const value = values.find((known) => known === word.trim());
+    if (value === undefined) return 'invalid';
+    found.push(value);
+  }
+  return found;
+}
+
 export function parameterError({ errorMessage }: { readonly errorMessage: string }): Answer {
   return errorAnswer('BAD_REQUEST', errorMessage);
 }
