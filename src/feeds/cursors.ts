@@ -48,23 +48,35 @@ const CURSOR_LIFE_MS = 36 * 3_600_000;
 /** A cursor that would say the same is given out again until it is this old. */
 const RENEW_MS = 600_000;
 
+const CIPHER = 'aes-256-gcm';
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+const TEXT = /^[A-Za-z0-9_-]+$/;
+/** Cursors that were sealed or opened lately: most come back to the pod that gave them out. */
+const KEPT_MAX = 10_000;
+
 type Caller = Pick<KeyState, 'accountId' | 'worldIds'>;
 
-/** Opens the cursors that callers send, and seals those that they are given. */
+/**
+ * Opens the cursors that callers send, and seals those that they are given into text that only this service can read or
+ * make (AES-256-GCM under a key derived from SECRETS_KEY). The text says all that is known of a reader, so nothing is
+ * stored for one.
+ */
 export class Cursors {
-  readonly #box: CursorBox;
+  readonly #key: KeyObject;
   readonly #applied: AppliedTransactions;
   readonly #clock: Clock;
+  readonly #kept = new Map<string, FeedCursor>();
 
   constructor(secretsKey: KeyObject, applied: AppliedTransactions, clock: Clock) {
-    this.#box = new CursorBox(secretsKey);
+    this.#key = createSecretKey(createHmac('sha256', secretsKey).update('feed cursors').digest());
     this.#applied = applied;
     this.#clock = clock;
   }
 
   /** `malformed`: not made by this service for this account. `expired`: it was, and cannot be followed any more. */
   open(text: string, { accountId, worldIds }: Caller): FeedCursor | 'malformed' | 'expired' {
-    const cursor = this.#box.open(text);
+    const cursor = this.opened(text);
     if (cursor === null || cursor.accountId !== accountId) return 'malformed';
     const isOld = this.#clock() - cursor.issuedAtMs > CURSOR_LIFE_MS;
     const isElsewhere = worldIds.join() !== cursor.worldIds.join();
@@ -84,34 +96,14 @@ export class Cursors {
     { lineage, start, walBytes, xmax }: ServerState = this.#applied.server,
   ): string {
     const server = { lineage, start, walBytes, xmax };
-    return this.#box.seal({ issuedAtMs: this.#clock(), accountId, worldIds, server, devices, events });
+    return this.sealed({ issuedAtMs: this.#clock(), accountId, worldIds, server, devices, events });
   }
 
   isFresh({ issuedAtMs }: FeedCursor): boolean {
     return this.#clock() - issuedAtMs < RENEW_MS;
   }
-}
 
-const CIPHER = 'aes-256-gcm';
-const IV_BYTES = 12;
-const TAG_BYTES = 16;
-const TEXT = /^[A-Za-z0-9_-]+$/;
-/** Cursors that were sealed or opened lately: most come back to the pod that gave them out. */
-const KEPT_MAX = 10_000;
-
-/**
- * Seals cursors into text that only this service can read or make (AES-256-GCM under a key derived from SECRETS_KEY).
- * The text says all that is known of a reader, so nothing is stored for one.
- */
-export class CursorBox {
-  readonly #key: KeyObject;
-  readonly #kept = new Map<string, FeedCursor>();
-
-  constructor(secretsKey: KeyObject) {
-    this.#key = createSecretKey(createHmac('sha256', secretsKey).update('feed cursors').digest());
-  }
-
-  seal(cursor: FeedCursor): string {
+  sealed(cursor: FeedCursor): string {
     const iv = randomBytes(IV_BYTES);
     const cipher = createCipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES });
     const sealed = [iv, cipher.update(encodeCursor(cursor)), cipher.final(), cipher.getAuthTag()];
@@ -120,17 +112,16 @@ export class CursorBox {
     return text;
   }
 
-  /** What `seal` was given, or null when the text was not sealed by this service. */
-  open(text: string): FeedCursor | null {
+  /** What was sealed, or null when the text was not sealed by this service. */
+  opened(text: string): FeedCursor | null {
     const kept = this.#kept.get(text);
     if (kept !== undefined) return kept;
     if (text.length > CURSOR_MAX_CHARS || !TEXT.test(text)) return null;
     const sealed = Buffer.from(text, 'base64url');
     // A cursor has one spelling.
     if (sealed.length < IV_BYTES + TAG_BYTES || sealed.toString('base64url') !== text) return null;
-    const decipher = createDecipheriv(CIPHER, this.#key, sealed.subarray(0, IV_BYTES), {
-      authTagLength: TAG_BYTES,
-    });
+    const iv = sealed.subarray(0, IV_BYTES);
+    const decipher = createDecipheriv(CIPHER, this.#key, iv, { authTagLength: TAG_BYTES });
     decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
     const bytes = decipher.update(sealed.subarray(IV_BYTES, -TAG_BYTES));
     try {

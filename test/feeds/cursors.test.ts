@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import {
   isSameServer,
   ServerStarts,
@@ -12,7 +13,7 @@ import {
 import {
   ALSO_MAX,
   CURSOR_MAX_CHARS,
-  CursorBox,
+  Cursors,
   decodeCursor,
   encodeCursor,
   type FeedCursor,
@@ -111,7 +112,8 @@ const cursor: fc.Arbitrary<FeedCursor> = fc.record(
   },
   { noNullPrototype: true },
 );
-const KEY = createSecretKey(Buffer.alloc(32, 7));
+const cursorsOf = (key = createSecretKey(Buffer.alloc(32, 7))) =>
+  new Cursors(key, new AppliedTransactions(Date.now), Date.now);
 
 describe('a cursor', () => {
   test('says after the journey what it said before, in at most 500 characters', () => {
@@ -123,9 +125,9 @@ describe('a cursor', () => {
             read === null ? [] : [`${read.seen}`, `${read.open?.upTo ?? read.seen}`],
           ),
         );
-        const text = new CursorBox(KEY).seal(cursor);
+        const text = cursorsOf().sealed(cursor);
         if (distinct.size <= 3) assert.ok(text.length <= CURSOR_MAX_CHARS, `${text.length} characters`);
-        assert.deepEqual(new CursorBox(KEY).open(text), cursor);
+        assert.deepEqual(cursorsOf().opened(text), cursor);
       }),
       { seed: 5, numRuns: 300 },
     );
@@ -134,14 +136,14 @@ describe('a cursor', () => {
   test('that was changed, cut off or sealed by another service is none', () => {
     fc.assert(
       fc.property(cursor, fc.nat(), fc.integer({ min: 1, max: 63 }), (cursor, at, by) => {
-        const text = new CursorBox(KEY).seal(cursor);
-        const box = new CursorBox(KEY);
+        const text = cursorsOf().sealed(cursor);
+        const cursors = cursorsOf();
         const bytes = Buffer.from(text, 'base64url');
         const place = at % bytes.length;
         bytes[place] = (bytes[place] as number) ^ by;
-        assert.equal(box.open(bytes.toString('base64url')), null);
-        assert.equal(box.open(text.slice(0, at % text.length)), null);
-        assert.equal(new CursorBox(createSecretKey(Buffer.alloc(32, 8))).open(text), null);
+        assert.equal(cursors.opened(bytes.toString('base64url')), null);
+        assert.equal(cursors.opened(text.slice(0, at % text.length)), null);
+        assert.equal(cursorsOf(createSecretKey(Buffer.alloc(32, 8))).opened(text), null);
       }),
       { seed: 6, numRuns: 100 },
     );
@@ -149,7 +151,7 @@ describe('a cursor', () => {
 });
 
 test('of very many cursors ten thousand are kept, and the others are read from their text', () => {
-  const box = new CursorBox(KEY);
+  const cursors = cursorsOf();
   const cursorOf = (accountId: number): FeedCursor => ({
     issuedAtMs: 0,
     accountId,
@@ -160,10 +162,10 @@ test('of very many cursors ten thousand are kept, and the others are read from t
   });
   const [oldest, newest] = [cursorOf(0), cursorOf(10_000)];
   const texts = [oldest, ...Array.from({ length: 9_999 }, (_, n) => cursorOf(n + 1)), newest].map((each) =>
-    box.seal(each),
+    cursors.sealed(each),
   );
-  assert.equal(box.open(texts.at(-1) as string), newest, 'the very cursor');
-  const read = box.open(texts[0] as string);
+  assert.equal(cursors.opened(texts.at(-1) as string), newest, 'the very cursor');
+  const read = cursors.opened(texts[0] as string);
   assert.notEqual(read, oldest, 'it was not kept');
   assert.deepEqual(read, oldest);
 });
