@@ -8,7 +8,7 @@ import { formatIso } from '../lib/time.ts';
 import { inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Cursors, DevicesRead, EventsRead } from './cursors.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
-import { GroupsByWorld, type Touched } from './longPolls.ts';
+import type { Touched } from './longPolls.ts';
 import type { ItemTexts } from './pages.ts';
 import { type FleetView, isCurrent, readDevices, readUpTo } from './readDevices.ts';
 import type { EventReader } from './readEvents.ts';
@@ -236,52 +236,4 @@ export function cursorUpTo({ devices, events }: StreamCursor, upTo: Snapshot): S
     devices: devices === null ? null : readUpTo(upTo),
     events: events === null ? null : { seen: upTo, open: null, fromMs: null },
   };
-}
-
-/** The groups of a pod, by what their readers want and by the worlds that they see. */
-export class StreamGroups {
-  readonly #ports: StreamGroupPorts;
-  readonly #byName = new Map<string, StreamGroup>();
-  readonly #byWorld: GroupsByWorld<StreamGroup>;
-
-  constructor(ports: StreamGroupPorts) {
-    this.#ports = ports;
-    this.#byWorld = new GroupsByWorld(ports.fleet.watch);
-  }
-
-  /** The group for a reader at this cursor; a new one begins with everything sent up to what memory holds. */
-  of(caller: KeyState, cursor: StreamCursor): StreamGroup {
-    const name = nameOf(caller, cursor);
-    const present = this.#byName.get(name);
-    if (present !== undefined && !present.isOver) return present;
-    const { followed } = this.#ports.follower.applied;
-    const group = new StreamGroup(this.#ports, caller, cursorUpTo(cursor, followed));
-    this.#byName.set(name, group);
-    this.#byWorld.add(group);
-    return group;
-  }
-
-  /** The last reader of the group has gone. */
-  drop(group: StreamGroup): void {
-    const name = nameOf(group.caller, group.cursor);
-    if (this.#byName.get(name) === group) this.#byName.delete(name);
-    this.#byWorld.remove(group);
-  }
-
-  /** Tells the groups that see these worlds what is new in them, and returns those. */
-  touchedBy(touched: Touched): Set<StreamGroup> {
-    const groups = new Set<StreamGroup>();
-    for (const worldId of [...touched.devices, ...touched.events]) {
-      for (const group of this.#byWorld.of(worldId)) groups.add(group);
-    }
-    for (const group of groups) group.note(touched);
-    return groups;
-  }
-}
-
-function nameOf(
-  { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
-  { devices, events }: StreamCursor,
-): string {
-  return `${accountId} ${worldIds.join()} ${devices !== null} ${events !== null}`;
 }

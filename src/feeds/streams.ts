@@ -3,9 +3,9 @@ import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import { type LongPolls, OpenCounts, type Touched } from './longPolls.ts';
+import { GroupsByWorld, type LongPolls, OpenCounts, type Touched } from './longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
-import { cursorUpTo, type StreamGroup, type StreamGroupPorts, StreamGroups } from './streamGroup.ts';
+import { cursorUpTo, StreamGroup, type StreamGroupPorts } from './streamGroup.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
 import { type StreamCursor, StreamReader } from './streamReader.ts';
 
@@ -52,7 +52,9 @@ export type OpenedStream =
  */
 export class Streams {
   readonly #ports: StreamPorts;
-  readonly #groups: StreamGroups;
+  /** By what their readers want and may see. */
+  readonly #groups = new Map<string, StreamGroup>();
+  readonly #groupsByWorld: GroupsByWorld<StreamGroup>;
   readonly #readers = new Map<StreamReader, StreamGroup>();
   readonly #heartbeats: StreamHeartbeats;
   readonly #counts = new OpenCounts(STREAMS_PER_KEY, STREAMS_PER_ACCOUNT);
@@ -63,7 +65,7 @@ export class Streams {
 
   constructor(ports: StreamPorts) {
     this.#ports = ports;
-    this.#groups = new StreamGroups(ports);
+    this.#groupsByWorld = new GroupsByWorld(ports.fleet.watch);
     this.#heartbeats = new StreamHeartbeats(ports, this.#readers);
     ports.polls.onNews((touched, by) => {
       // What this pod has committed is sent when it is followed, in the order of all pods.
@@ -122,7 +124,7 @@ export class Streams {
 
   #attach(caller: KeyState, cursor: StreamCursor, server: Server, sink: StreamSink): { close(): void } {
     const { follower, clock } = this.#ports;
-    const group = this.#groups.of(caller, cursor);
+    const group = this.#groupOf(caller, cursor);
     const { id: keyId, accountId, endsAtMs } = caller;
     const reader = new StreamReader({ keyId, accountId, endsAtMs, cursor }, sink, clock());
     this.#readers.set(reader, group);
@@ -137,6 +139,24 @@ export class Streams {
     return { close: () => this.#leave(reader, group) };
   }
 
+  /** A new group begins with everything sent up to what memory holds. */
+  #groupOf(caller: KeyState, cursor: StreamCursor): StreamGroup {
+    const name = nameOf(caller, cursor);
+    const present = this.#groups.get(name);
+    if (present !== undefined && !present.isOver) return present;
+    const { followed } = this.#ports.follower.applied;
+    const group = new StreamGroup(this.#ports, caller, cursorUpTo(cursor, followed));
+    this.#groups.set(name, group);
+    this.#groupsByWorld.add(group);
+    return group;
+  }
+
+  #drop(group: StreamGroup): void {
+    const name = nameOf(group.caller, group.cursor);
+    if (this.#groups.get(name) === group) this.#groups.delete(name);
+    this.#groupsByWorld.remove(group);
+  }
+
   #leave(reader: StreamReader, group: StreamGroup): void {
     if (!this.#readers.delete(reader)) return;
     reader.isClosed = true;
@@ -144,7 +164,7 @@ export class Streams {
     group.members.delete(reader);
     group.joiners.delete(reader);
     group.readerCount--;
-    if (group.readerCount === 0) this.#groups.drop(group);
+    if (group.readerCount === 0) this.#drop(group);
     this.#heartbeats.forget(reader);
   }
 
@@ -178,7 +198,12 @@ export class Streams {
   }
 
   #note(touched: Touched): void {
-    for (const group of this.#groups.touchedBy(touched)) this.#due.add(group);
+    for (const worldId of [...touched.devices, ...touched.events]) {
+      for (const group of this.#groupsByWorld.of(worldId)) {
+        group.note(touched);
+        this.#due.add(group);
+      }
+    }
     if (this.#due.size > 0) this.#gather();
   }
 
@@ -274,6 +299,13 @@ export class Streams {
     group.joiners.delete(reader);
     if (!reader.isClosed) group.members.add(reader);
   }
+}
+
+function nameOf(
+  { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
+  { devices, events }: StreamCursor,
+): string {
+  return `${accountId} ${worldIds.join()} ${devices !== null} ${events !== null}`;
 }
 
 /** Whether everything that was sent is within this snapshot. */
