@@ -33,7 +33,7 @@ const CATCH_UP_LIMIT_MS = 2_000;
 /** A page of up to this many items (the default) is made at once, in a millisecond; a larger one in turns. */
 const ITEMS_AT_ONCE = 500;
 
-export interface DeviceFeedPorts {
+interface DeviceFeedPorts {
   readonly fleet: Fleet;
   readonly follower: LogFollower;
   readonly cursors: Cursors;
@@ -44,7 +44,7 @@ export interface DeviceFeedPorts {
   readonly clock: Clock;
 }
 
-export interface ChangesQuery {
+interface ChangesQuery {
   readonly cursor: string | null;
   readonly limit: number;
   readonly waitMs: number;
@@ -63,11 +63,11 @@ interface PageRequest {
   readonly sent: { readonly text: string; readonly cursor: FeedCursor } | null;
 }
 
+/** Calls with nothing new between their cursors, and with pages of one size. */
+type DeviceGroup = PollGroup<{ readonly request: PageRequest; readonly server: Server }>;
+
 /** One call, which may wait. */
-interface CallRequest extends PageRequest {
-  readonly caller: Caller;
-  readonly query: ChangesQuery;
-}
+type CallRequest = PageRequest & ChangesQuery & { readonly caller: Caller };
 
 /** Devices that have changed since a cursor, from memory. */
 export class DeviceFeed {
@@ -85,15 +85,14 @@ export class DeviceFeed {
    */
   next(caller: Caller, query: ChangesQuery): FeedAnswer | Promise<FeedAnswer> {
     const { cursors, follower } = this.#ports;
-    const { limit } = query;
     follower.applied.noteReader();
     if (query.cursor === null)
-      return this.#page({ caller, query, limit, sent: null, read: firstRead(follower.applied.followed) });
+      return this.#page({ ...query, caller, sent: null, read: firstRead(follower.applied.followed) });
     const cursor = cursors.open(query.cursor, caller);
     if (cursor === 'malformed' || cursor === 'expired') return cursor;
     if (cursor.devices === null) return 'malformed';
     const sent = { text: query.cursor, cursor };
-    const request = { caller, query, limit, sent, read: cursor.devices };
+    const request = { ...query, caller, sent, read: cursor.devices };
     return isCurrent(this.#view, request.read) ? this.#page(request) : this.#pageOnceCurrent(request);
   }
 
@@ -108,7 +107,7 @@ export class DeviceFeed {
     do await withDeadline(follower.catchUp(), CATCH_UP_LIMIT_MS, 'reading the change log');
     while (!isCurrent(this.#view, request.read) && performance.now() < untilMs);
     // Another server may have taken over, or another database was put in its place.
-    if (cursors.open(request.query.cursor ?? '', request.caller) === 'expired') return 'expired';
+    if (cursors.open(request.cursor ?? '', request.caller) === 'expired') return 'expired';
     if (isCurrent(this.#view, request.read)) return this.#page(request);
     if (follower.applied.isComplete) return 'expired';
     throw new DeadlineExceeded('memory does not hold yet what the cursor has seen');
@@ -116,16 +115,16 @@ export class DeviceFeed {
 
   #page(request: CallRequest, isFollowed = false): FeedAnswer | Promise<FeedAnswer> {
     const { unread } = this.#ports;
-    const { caller, query, read } = request;
+    const { caller, limit, read } = request;
     if (!this.#canFollow(request)) return 'expired';
-    const page = readDevices(this.#view, caller.worldIds, read, Math.min(query.limit, ITEMS_AT_ONCE));
-    if (page.hasMore && query.limit > ITEMS_AT_ONCE) return this.#largePage(request, isFollowed);
+    const page = readDevices(this.#view, caller.worldIds, read, Math.min(limit, ITEMS_AT_ONCE));
+    if (page.hasMore && limit > ITEMS_AT_ONCE) return this.#largePage(request, isFollowed);
     if (page.isCut && !isFollowed) return this.#pageOnceFollowed(request);
     if (page.items.length > 0 || page.hasMore)
       return unread.hasRoom(caller.accountId)
         ? unread.page(caller.accountId, inOneGo(this.#bytes(page.items, this.#end(request, page))))
         : 'unread';
-    return query.waitMs > 0 && page.read.listedTo === null
+    return request.waitMs > 0 && page.read.listedTo === null
       ? this.#wait({ ...request, read: page.read })
       : this.#emptyPage(request, page.read);
   }
@@ -217,12 +216,12 @@ export class DeviceFeed {
 
   #wait(request: CallRequest): FeedAnswer | Promise<FeedAnswer> {
     const { polls, clock, cursors, follower } = this.#ports;
-    const { caller, query, read } = request;
-    const poll = new LongPoll(this.#groupOf(request), caller.id, clock() + query.waitMs);
+    const { caller, read } = request;
+    const poll = new LongPoll(this.#groupOf(request), caller.id, clock() + request.waitMs);
     const joined = polls.join(poll);
     if (joined === 'full') return 'crowded';
     if (joined === 'none') return this.#emptyPage(request, read);
-    query.whenLeft?.(() => polls.leave(poll));
+    request.whenLeft?.(() => polls.leave(poll));
     const { server } = follower.applied;
     return poll.outcome.promise.then((outcome) => {
       invariant(outcome !== 'again', 'a group of devices looks for its calls');
@@ -232,23 +231,25 @@ export class DeviceFeed {
     });
   }
 
-  /** Calls with nothing new between their cursors, and with pages of one size, share a group. */
   #groupOf({ caller, limit, read }: CallRequest): DeviceGroup {
     const { server } = this.#ports.follower.applied;
     const name = `${caller.accountId} ${caller.worldIds.join()} ${limit} ${read.also.join()}`;
     const present = this.#groups.get(name);
-    if (present !== undefined && isSameServer(present.server, server) && this.#moveOn(present, read))
+    if (present !== undefined && isSameServer(present.wanted.server, server) && this.#moveOn(present, read))
       return present;
-    const request = { caller, limit, read, sent: null };
-    return new DeviceGroup(this.#groups, name, request, server, (group) => this.#serve(group));
+    const wanted = { request: { caller, limit, read, sent: null }, server };
+    const serve = (): void => this.#serve(group);
+    const group: DeviceGroup = new PollGroup(this.#groups, name, caller, 'devices', wanted, serve);
+    return group;
   }
 
   /** Moves a group on to the cursor of another caller if nothing lies between them. */
   #moveOn(group: DeviceGroup, read: DevicesRead): boolean {
-    const { seen } = group.request.read;
+    const { request, server } = group.wanted;
+    const { seen } = request.read;
     if (seen.equals(read.seen)) return true;
-    if (!read.seen.contains(seen) || hasChanges(this.#view, group.worldIds, group.request.read)) return false;
-    group.request = { ...group.request, read };
+    if (!read.seen.contains(seen) || hasChanges(this.#view, group.worldIds, request.read)) return false;
+    group.wanted = { request: { ...request, read }, server };
     return true;
   }
 
@@ -256,7 +257,7 @@ export class DeviceFeed {
     const { polls, unread } = this.#ports;
     if (group.polls.size === 0) return;
     // A cursor that can no longer be followed is news too.
-    const { request } = group;
+    const { request } = group.wanted;
     if (this.#canFollow(request) && !hasChanges(this.#view, group.worldIds, request.read)) return;
     if (unread.hasRoom(group.accountId)) void this.#answer(group);
     else polls.block(group);
@@ -267,7 +268,7 @@ export class DeviceFeed {
     const { polls } = this.#ports;
     const taken = group.takeAll();
     try {
-      const page = await this.#pageInTurns(group.request, group.server);
+      const page = await this.#pageInTurns(group.wanted.request, group.wanted.server);
       if (page === 'unread') {
         // Other pages of the account have taken the room.
         polls.block(group, taken);
@@ -280,29 +281,6 @@ export class DeviceFeed {
     } catch (error) {
       await polls.answer(taken, (poll) => poll.outcome.reject(error));
     }
-  }
-}
-
-class DeviceGroup extends PollGroup {
-  request: PageRequest;
-  readonly server: Server;
-  readonly #serve: (group: DeviceGroup) => void;
-
-  constructor(
-    joinable: Map<string, DeviceGroup>,
-    name: string,
-    request: PageRequest,
-    server: Server,
-    serve: (group: DeviceGroup) => void,
-  ) {
-    super(joinable, name, request.caller, 'devices');
-    this.request = request;
-    this.server = server;
-    this.#serve = serve;
-  }
-
-  override serve(): void {
-    this.#serve(this);
   }
 }
 

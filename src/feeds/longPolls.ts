@@ -207,12 +207,15 @@ export class LongPoll {
 }
 
 /** Calls of one account that wait for the same. They are served together, with one look when something may be new. */
-export abstract class PollGroup<Poll extends LongPoll = LongPoll> {
+export class PollGroup<Wanted = unknown, Poll extends LongPoll = LongPoll> {
   readonly name: string;
   readonly accountId: number;
   readonly worldIds: readonly number[];
   readonly novelty: Novelty;
-  readonly #joinable: Map<string, PollGroup>;
+  wanted: Wanted;
+  readonly #joinable: Map<string, PollGroup<Wanted, Poll>>;
+  /** Something may be new. Called in turns with all long work of the pod; does a millisecond of work at most. */
+  readonly serve: () => void;
   readonly polls = new Set<Poll>();
   /** How many wait, with those that are being answered. */
   count = 0;
@@ -225,20 +228,21 @@ export abstract class PollGroup<Poll extends LongPoll = LongPoll> {
 
   /** `joinable`: the groups that calls may join, by name. */
   constructor(
-    joinable: Map<string, PollGroup>,
+    joinable: Map<string, PollGroup<Wanted, Poll>>,
     name: string,
     { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
     novelty: Novelty,
+    wanted: Wanted,
+    serve: () => void,
   ) {
     this.#joinable = joinable;
     this.name = name;
     this.accountId = accountId;
     this.worldIds = worldIds;
     this.novelty = novelty;
+    this.wanted = wanted;
+    this.serve = serve;
   }
-
-  /** Something may be new. Called in turns with all long work of the pod; does a millisecond of work at most. */
-  abstract serve(): void;
 
   add(poll: Poll): void {
     this.polls.add(poll);

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
-import { type EventPoll, EventPolls } from '../../src/feeds/eventPolls.ts';
+import { type EventPoll, EventPolls } from '../../src/feeds/eventFeed.ts';
 import type { PollOutcome } from '../../src/feeds/longPolls.ts';
 import { UnreadAnswers } from '../../src/feeds/pages.ts';
 import type { EventsCursor, EventsPage } from '../../src/feeds/readEvents.ts';

@@ -19,12 +19,10 @@ class TestGroup extends PollGroup {
   onServe: () => void = () => undefined;
 
   constructor(accountId: number) {
-    super(new Map(), '', { accountId, worldIds: [WORLD] }, 'devices');
-  }
-
-  override serve(): void {
-    this.served++;
-    this.onServe();
+    super(new Map(), '', { accountId, worldIds: [WORLD] }, 'devices', null, () => {
+      this.served++;
+      this.onServe();
+    });
   }
 }
 
