@@ -55,74 +55,62 @@ export const KEY_ERRORS = {
   },
 } as const satisfies Readonly<Record<string, FieldError>>;
 
-/**
- * The body that creates a key; the error lists every invalid field. null acts as not sent, unknown fields are
- * ignored, an allowlist that is not sent is empty. Never throws, whatever the body.
- */
+/** The body that creates a key. An allowlist that is not sent is empty. */
 export function parseKeyCreate(body: unknown): Result<KeySettings, readonly FieldError[]> {
   if (!isJsonObject(body)) return fail([BODY_INVALID]);
-  const name = readName(body['name'] ?? '');
-  const scopes = readScopes(body['scopes'] ?? []);
-  const allowlist = readAllowlist(body['allowlist'] ?? []);
-  if (name.ok && scopes.ok && allowlist.ok) {
-    return ok({ name: name.value, scopes: scopes.value, allowlist: allowlist.value });
-  }
-  return fail([name, scopes, allowlist].flatMap((read) => (read.ok ? [] : [read.error])));
+  const { name, scopes, allowlist } = body;
+  const whole = { name: name ?? '', scopes: scopes ?? [], allowlist: allowlist ?? [] };
+  return parseKeyChange(whole) as Result<KeySettings, readonly FieldError[]>;
 }
 
-/** The body that changes a key: only what is sent changes; otherwise as at creation. */
+/**
+ * The body that changes a key: only what is sent changes, null acts as not sent, unknown fields are ignored. The error
+ * lists every invalid field. Never throws, whatever the body.
+ */
 export function parseKeyChange(body: unknown): Result<Partial<KeySettings>, readonly FieldError[]> {
   if (!isJsonObject(body)) return fail([BODY_INVALID]);
+  const settings: Record<string, unknown> = {};
   const errors: FieldError[] = [];
-  const read = <T>(value: unknown, reader: (sent: unknown) => Result<T, FieldError>): T | undefined => {
-    if (isMissing(value)) return undefined;
-    const result = reader(value);
-    if (result.ok) return result.value;
-    errors.push(result.error);
-    return undefined;
-  };
-  const name = read(body['name'], readName);
-  const scopes = read(body['scopes'], readScopes);
-  const allowlist = read(body['allowlist'], readAllowlist);
-  if (errors.length > 0) return fail(errors);
-  return ok({
-    ...(name !== undefined && { name }),
-    ...(scopes !== undefined && { scopes }),
-    ...(allowlist !== undefined && { allowlist }),
-  });
+  for (const [field, read] of Object.entries(READERS)) {
+    const sent = body[field];
+    if (isMissing(sent)) continue;
+    const result = read(sent);
+    if (result.ok) settings[field] = result.value;
+    else errors.push(result.error);
+  }
+  return errors.length > 0 ? fail(errors) : ok(settings as Partial<KeySettings>);
 }
 
-function readName(value: unknown): Result<string, FieldError> {
-  const name = typeof value === 'string' ? parseNameText(value, KEY_LIMITS.nameMaxCodePoints) : fail('blank');
-  return name.ok ? name : fail(NAME_FAULTS[name.error as keyof typeof NAME_FAULTS]);
-}
+const READERS: {
+  readonly [Field in keyof KeySettings]: (sent: unknown) => Result<KeySettings[Field], FieldError>;
+} = {
+  name: (sent) => {
+    const name = typeof sent === 'string' ? parseNameText(sent, KEY_LIMITS.nameMaxCodePoints) : fail('blank');
+    return name.ok ? name : fail(NAME_FAULTS[name.error as keyof typeof NAME_FAULTS]);
+  },
+  scopes: (sent) => {
+    if (!isTextList(sent)) return fail(KEY_ERRORS.scopesInvalid);
+    if (sent.length === 0) return fail(KEY_ERRORS.scopesRequired);
+    const mask = parseScopes(sent);
+    return mask.ok ? ok(scopeNames(mask.value)) : fail(KEY_ERRORS.scopesInvalid);
+  },
+  allowlist: (sent) => {
+    if (!isTextList(sent)) return fail(KEY_ERRORS.allowlistInvalid);
+    const parsed = parseAllowlist(sent);
+    if (parsed.ok) return ok(sent);
+    // The entries are named by their places: what was sent is not repeated.
+    const places = parsed.error.flatMap((error) => (error.kind === 'bad_entry' ? [error.index + 1] : []));
+    if (places.length === 0) return fail(KEY_ERRORS.allowlistTooLong);
+    const message = `allowlist: neither an IPv4 address or network nor an IPv6 address: entry ${places.join(', ')}`;
+    return fail({ ...KEY_ERRORS.allowlistInvalid, message });
+  },
+};
 
 const NAME_FAULTS = {
   blank: KEY_ERRORS.nameRequired,
   not_plain: KEY_ERRORS.nameInvalid,
   too_long: KEY_ERRORS.nameTooLong,
 } as const;
-
-function readScopes(value: unknown): Result<readonly Scope[], FieldError> {
-  if (!isTextList(value)) return fail(KEY_ERRORS.scopesInvalid);
-  if (value.length === 0) return fail(KEY_ERRORS.scopesRequired);
-  const mask = parseScopes(value);
-  return mask.ok ? ok(scopeNames(mask.value)) : fail(KEY_ERRORS.scopesInvalid);
-}
-
-function readAllowlist(value: unknown): Result<readonly string[], FieldError> {
-  if (!isTextList(value)) return fail(KEY_ERRORS.allowlistInvalid);
-  if (value.length > ALLOWLIST_MAX_ENTRIES) return fail(KEY_ERRORS.allowlistTooLong);
-  const parsed = parseAllowlist(value);
-  if (parsed.ok) return ok(value);
-  // The entries are named by their places: what was sent is not repeated.
-  const places = parsed.error.flatMap((error) => (error.kind === 'bad_entry' ? [error.index + 1] : []));
-  return fail({
-    field: 'allowlist',
-    code: 'INVALID',
-    message: `allowlist: neither an IPv4 address or network nor an IPv6 address: entry ${places.join(', ')}`,
-  });
-}
 
 function isTextList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((entry) => typeof entry === 'string');

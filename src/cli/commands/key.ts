@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { fingerprint, newKey, prefix } from '../../access/credentials.ts';
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../../access/ipAddress.ts';
-import { insertKey, revokeKey } from '../../access/keys.sql.ts';
+import { insertKey, type ListedKey, revokeKey, selectKeyPage } from '../../access/keys.sql.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../../access/scopes.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { selectAccount } from '../../tenants/accounts.sql.ts';
-import { type ListedKey, selectKeyPage } from '../../tenants/keySettings.sql.ts';
+
 import {
   defineCommand,
   type FleetCommand,
