@@ -4,7 +4,6 @@ import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { Authorizer, KeyUse, TRUST_MEMORY_MS } from './access/authorizer.ts';
 import { IngestTokens, SenderAuthorizer } from './access/senderAuthorizer.ts';
-import { SessionAuthorizer } from './access/sessionAuthorizer.ts';
 import { apiRoutes, createReaders, describeApi, type Readers } from './apiRoutes.ts';
 import { CHANGE_CHANNEL } from './changelog/changes.sql.ts';
 import { selectNowMs } from './changelog/database.sql.ts';
@@ -183,7 +182,6 @@ function createApiServer(pod: Pod, deliveries: PodDeliveries, readers: Readers):
   const routes = createRoutes(pod, deliveries, readers);
   const ports = {
     authorizer,
-    sessions: new SessionAuthorizer(pod.connections.access, authorizer),
     bodies: new BodyBudget(),
     turns: pod.turns,
     routes,

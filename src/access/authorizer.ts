@@ -3,12 +3,21 @@ import { FRESH_MS } from '../changelog/pods.sql.ts';
 import { DeadlineExceeded, MINUTE_MS, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { errorFields, isUnavailable } from '../postgres/sqlErrors.ts';
-import type { LimitName, LimitVerdict, RateLimiter, StaleWorld } from '../redis/rateLimiter.ts';
+import {
+  type LimitName,
+  type LimitRequest,
+  type LimitVerdict,
+  type RateLimiter,
+  type StaleWorld,
+  UNVERIFIED,
+} from '../redis/rateLimiter.ts';
 import type { WorldVersions } from '../redis/worldVersions.ts';
-import type { ShownKey } from './credentials.ts';
+import { bearerToken, fingerprint, type ShownKey } from './credentials.ts';
 import type { ClientAddress } from './ipAddress.ts';
 import type { Keyring, KeyState } from './keyring.memory.ts';
 import { selectKeyState, updateLastUsed } from './keys.sql.ts';
+import { ANYBODY } from './scopes.ts';
+import { selectSession } from './sessions.sql.ts';
 
 /** While Postgres is lost, keys are authorized from memory for this long after memory was last compared with it. */
 export const TRUST_MEMORY_MS = MINUTE_MS;
@@ -32,8 +41,6 @@ export interface AuthorizerPorts {
   readonly keyUse: Pick<KeyUse, 'note'>;
 }
 
-/** Memory may lack something, and nobody has said what. */
-const UNVERIFIED: LimitVerdict = { kind: 'unverified' };
 const KEY_REQUIRED: AccessDecision = { kind: 'denied', code: 'API_KEY_REQUIRED' };
 const KEY_INVALID: AccessDecision = { kind: 'denied', code: 'API_KEY_INVALID' };
 
@@ -52,53 +59,62 @@ export class Authorizer {
   }
 
   authorize(shown: ShownKey, client: ClientAddress, nowMs: number): AccessDecision | Promise<AccessDecision> {
-    const ip = client.network;
     if (shown.kind !== 'key') {
-      return this.#denyKeyless(ip, nowMs, shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID);
+      const denial = shown.kind === 'none' ? KEY_REQUIRED : KEY_INVALID;
+      return thenAtOnce(this.#countAddress(client, nowMs), (limited) => limited ?? denial);
     }
-    const call: PendingCall = { ip, client, nowMs, fingerprint: shown.fingerprint };
+    const call: PendingCall = { client, nowMs, fingerprint: shown.fingerprint };
     const key = this.#ports.keyring.get(call.fingerprint);
     if (key === undefined) return this.#authorizeUnknown(call);
-    return this.#decide(call, key, ip, null);
+    return this.#decide(call, key, client.network, null);
   }
 
   /**
-   * A session that was just read from Postgres, and whose address has been counted: counts its limits, under
-   * `limitId`, and makes sure that memory has what the session may see.
+   * A call of the application. The sessions of an account share the limits of one key, so logging in again does not reset
+   * them. A token that is missing, malformed, unknown, ended or expired, or whose account is inactive, is
+   * API_KEY_REQUIRED in each case, so the answer does not show whether a token was ever valid.
+   *
+   * Sessions are not in memory. One read of Postgres per call makes a logout hold at once on every pod; people make few
+   * calls. What they read from memory is as current as for a key.
+   *
+   * @param authorization the Authorization headers of the request, as they came
    */
-  async admitSession(caller: KeyState, limitId: number, ip: string, nowMs: number): Promise<AccessDecision> {
-    const { follower, rateLimiter } = this.#ports;
-    const { worldIds } = caller;
-    const charge = () => ({
-      ip: null,
-      keyId: limitId,
-      refundIp: ip,
-      worldIds,
-      versions: this.#versionsOf(worldIds),
-    });
-    const isFresh = follower.applied.writesLagMs() <= FRESH_MS;
-    const first = isFresh ? await rateLimiter.check({ ...charge(), verified: false }, nowMs) : UNVERIFIED;
+  async authorizeSession(
+    authorization: readonly string[],
+    client: ClientAddress,
+    nowMs: number,
+  ): Promise<AccessDecision> {
+    const limited = await this.#countAddress(client, nowMs);
+    if (limited !== null) return limited;
+    const token = bearerToken(authorization);
+    if (token === null) return KEY_REQUIRED;
+    const reading = selectSession(this.#ports.sql, fingerprint(token));
+    const caller = await withDeadline(reading, VERIFY_DEADLINE_MS, 'reading a session');
+    if (caller === undefined) return KEY_REQUIRED;
+    // Ids of keys are positive, so the negated id of the account can identify all its sessions.
+    const charged = { ip: null, keyId: -caller.accountId, refundIp: client.network };
+    const first = this.#isFresh() ? await this.#check(caller, charged, false, nowMs) : UNVERIFIED;
     if (first.kind === 'limited') return first;
-    if (first.kind === 'pass') return { kind: 'granted', caller };
-    await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
-    const verdict = await rateLimiter.check({ ...charge(), verified: true }, nowMs);
-    return verdict.kind === 'limited' ? verdict : { kind: 'granted', caller };
+    if (first.kind !== 'pass') {
+      await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
+      const verdict = await this.#check(caller, charged, true, nowMs);
+      if (verdict.kind === 'limited') return verdict;
+    }
+    return { kind: 'granted', caller };
   }
 
-  /** A call without a usable key costs its address a count. */
-  #denyKeyless(ip: string, nowMs: number, denial: AccessDecision): AccessDecision | Promise<AccessDecision> {
-    return thenAtOnce(this.countAddress(ip, nowMs), (verdict) =>
-      verdict.kind === 'limited' ? verdict : denial,
-    );
+  /** A call that needs no credentials: only its address is counted. */
+  async authorizeAnybody(client: ClientAddress, nowMs: number): Promise<AccessDecision> {
+    return (await this.#countAddress(client, nowMs)) ?? { kind: 'granted', caller: NOBODY };
   }
 
   /** The address is counted before Postgres is asked for the key. */
   async #authorizeUnknown(call: PendingCall): Promise<AccessDecision> {
-    const counted = await this.countAddress(call.ip, call.nowMs);
-    if (counted.kind === 'limited') return counted;
+    const limited = await this.#countAddress(call.client, call.nowMs);
+    if (limited !== null) return limited;
     const key = await this.#load(call.fingerprint);
     if (key === undefined) return KEY_INVALID;
-    return this.#decide(call, key, null, call.ip);
+    return this.#decide(call, key, null, call.client.network);
   }
 
   #decide(
@@ -107,13 +123,10 @@ export class Authorizer {
     ip: string | null,
     refundIp: string | null,
   ): AccessDecision | Promise<AccessDecision> {
-    const isFresh = this.#ports.follower.applied.writesLagMs() <= FRESH_MS;
+    const isFresh = this.#isFresh();
     const denial = denialOf(key, call.client);
-    const keyId = isFresh && denial === null ? key.id : null;
-    const { worldIds } = key;
-    const versions = this.#versionsOf(worldIds);
-    const request = { ip, keyId, refundIp, worldIds, versions, verified: false };
-    return thenAtOnce(this.#ports.rateLimiter.check(request, call.nowMs), (verdict) => {
+    const charged = { ip, keyId: isFresh && denial === null ? key.id : null, refundIp };
+    return thenAtOnce(this.#check(key, charged, false, call.nowMs), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
       if (verdict.kind === 'pass' && isFresh) return this.#outcome(call, key, denial);
       return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
@@ -132,34 +145,25 @@ export class Authorizer {
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
     const denial = denialOf(key, call.client);
-    const keyId = denial === null ? key.id : null;
-    const { worldIds } = key;
-    const versions = this.#versionsOf(worldIds);
-    const request = { ip: null, keyId, refundIp: call.ip, worldIds, versions, verified: true };
-    const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
+    const charged = { ip: null, keyId: denial === null ? key.id : null, refundIp: call.client.network };
+    const verdict = await this.#check(key, charged, true, call.nowMs);
     return verdict.kind === 'limited' ? verdict : this.#outcome(call, key, denial);
   }
 
+  /**
+   * Catches up with Postgres and gives Redis the versions that it lacks. When Postgres is lost but nobody knows of
+   * anything newer than memory, memory may answer.
+   */
   async #bringUp(worlds: readonly StaleWorld[]): Promise<void> {
-    const caughtUp = await this.#catchUp(worlds.some((world) => world.state === 'newer'));
-    if (caughtUp) await this.#restore(worlds);
-  }
-
-  /** False when Postgres is lost but nobody knows of anything newer than memory, so memory may answer. */
-  async #catchUp(newerExists: boolean): Promise<boolean> {
-    const { follower } = this.#ports;
+    const { fleet, follower, versions } = this.#ports;
     try {
       if (follower.isUnresponsive) throw new DeadlineExceeded('Postgres does not answer');
       await withDeadline(follower.catchUp(), VERIFY_DEADLINE_MS, 'reading the change log');
-      return true;
     } catch (error) {
+      const newerExists = worlds.some(({ state }) => state === 'newer');
       if (newerExists || !isUnavailable(error) || follower.applied.heldLagMs() > TRUST_MEMORY_MS) throw error;
-      return false;
+      return;
     }
-  }
-
-  async #restore(worlds: readonly StaleWorld[]): Promise<void> {
-    const { fleet, versions } = this.#ports;
     for (const world of worlds) {
       if (world.state === 'missing') {
         await versions.restore(world.worldId, fleet.worldVersion(world.worldId), world.ticket);
@@ -167,14 +171,25 @@ export class Authorizer {
     }
   }
 
-  /** Counts a call whose caller is not known yet, so no version is asked for. */
-  countAddress(ip: string, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
-    const request = { ip, keyId: null, refundIp: null, worldIds: [], versions: [], verified: true };
-    return this.#ports.rateLimiter.check(request, nowMs);
+  #isFresh(): boolean {
+    return this.#ports.follower.applied.writesLagMs() <= FRESH_MS;
   }
 
-  #versionsOf(worldIds: readonly number[]): number[] {
-    return worldIds.map((worldId) => this.#ports.fleet.worldVersion(worldId));
+  #check(
+    { worldIds }: KeyState,
+    { ip, keyId, refundIp }: Pick<LimitRequest, 'ip' | 'keyId' | 'refundIp'>,
+    verified: boolean,
+    nowMs: number,
+  ): LimitVerdict | Promise<LimitVerdict> {
+    const { fleet, rateLimiter } = this.#ports;
+    const versions = worldIds.map((worldId) => fleet.worldVersion(worldId));
+    return rateLimiter.check({ ip, keyId, refundIp, worldIds, versions, verified }, nowMs);
+  }
+
+  /** Counts a call whose caller is not known yet, so no version is asked for. Null when it is within the limit. */
+  #countAddress({ network }: ClientAddress, nowMs: number): Limited | null | Promise<Limited | null> {
+    const verdict = this.#check(NOBODY, { ip: network, keyId: null, refundIp: null }, true, nowMs);
+    return thenAtOnce(verdict, (verdict) => (verdict.kind === 'limited' ? verdict : null));
   }
 
   /** Reads a key once for all calls that wait for it; again when a change may have overtaken the read. */
@@ -200,12 +215,25 @@ export class Authorizer {
   }
 }
 
+type Limited = Extract<AccessDecision, { kind: 'limited' }>;
+
 interface PendingCall {
-  readonly ip: string;
   readonly client: ClientAddress;
   readonly nowMs: number;
   readonly fingerprint: string;
 }
+
+/** Who has yet to say who they are. Owns nothing, sees nothing. */
+export const NOBODY: KeyState = {
+  id: 0,
+  accountId: 0,
+  worldIds: [],
+  scopes: ANYBODY,
+  allowlist: null,
+  revoked: false,
+  ownerActive: true,
+  historyDays: 0,
+};
 
 /** Goes on at once with a value, later with a promise: a single process needs no turn of the event loop. */
 export function thenAtOnce<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {

@@ -1,21 +1,13 @@
 import { CHANGE_CHANNEL } from '../changelog/changes.sql.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
+import type { KeyState } from './keyring.memory.ts';
+import { type OwnerRow, ownerOf } from './keys.sql.ts';
+import { SCOPES, SESSION_ONLY, scopeMask } from './scopes.ts';
 
 /** How long a session lives, counted from the login. */
 const LIFETIME_HOURS = 12;
 /** Sessions of one account at a time. A further login ends the oldest. */
 const MAX_PER_ACCOUNT = 50;
-
-/** What Postgres knows of a live session of an active account. */
-export interface SessionState {
-  readonly id: number;
-  readonly accountId: number;
-  /** Its account's world first, then its organization's, if any. */
-  readonly worldIds: readonly number[];
-  readonly historyDays: number;
-  /** Epoch milliseconds. */
-  readonly endsAtMs: number;
-}
 
 /**
  * Opens a session and returns when it ends (epoch milliseconds). Undefined when the account has been deactivated or its
@@ -46,18 +38,12 @@ export async function insertSession(
   return row.expires_at.getTime();
 }
 
-/** The live session of an active account with this fingerprint (SHA-256 of its token, hex). */
-export async function selectSession(sql: Sql, fingerprint: string): Promise<SessionState | undefined> {
-  const [row] = await sql<
-    {
-      id: number;
-      account_id: number;
-      account_world: number;
-      organization_world: number | null;
-      history_days: number;
-      expires_at: Date;
-    }[]
-  >`
+/**
+ * The caller of the live session with this fingerprint (SHA-256 of its token, hex), whose account is active. It may do
+ * whatever a key can be allowed, and manages keys as well.
+ */
+export async function selectSession(sql: Sql, fingerprint: string): Promise<KeyState | undefined> {
+  const [row] = await sql<(OwnerRow & { id: number; expires_at: Date })[]>`
     select s.id, s.account_id, s.expires_at, a.world_id as account_world, o.world_id as organization_world, p.history_days
     from session s
     join account a on a.id = s.account_id and a.active
@@ -66,15 +52,17 @@ export async function selectSession(sql: Sql, fingerprint: string): Promise<Sess
     where s.fingerprint = decode(${fingerprint}, 'hex') and s.expires_at > clock_timestamp()`.named(
     'session',
   );
-  if (row === undefined) return undefined;
-  return {
-    id: row.id,
-    accountId: row.account_id,
-    worldIds:
-      row.organization_world === null ? [row.account_world] : [row.account_world, row.organization_world],
-    historyDays: row.history_days,
-    endsAtMs: row.expires_at.getTime(),
-  };
+  return (
+    row && {
+      ...ownerOf(row),
+      id: -row.id,
+      endsAtMs: row.expires_at.getTime(),
+      scopes: SESSION_ONLY | scopeMask(...SCOPES),
+      allowlist: null,
+      revoked: false,
+      ownerActive: true,
+    }
+  );
 }
 
 export async function deleteSession(sql: Sql, id: number): Promise<void> {

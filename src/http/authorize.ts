@@ -2,17 +2,14 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { AccessDecision, Authorizer } from '../access/authorizer.ts';
 import { readKey, type ShownKey } from '../access/credentials.ts';
-import type { CidrSet } from '../access/ipAddress.ts';
-import { type ClientAddress, clientAddress } from '../access/ipAddress.ts';
+import { type CidrSet, type ClientAddress, clientAddress } from '../access/ipAddress.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
 import { ANYBODY, type ScopeMask, SESSION_ONLY, scopeNames } from '../access/scopes.ts';
-import type { SessionAuthorizer } from '../access/sessionAuthorizer.ts';
 import { type Answer, errorAnswer, plainErrorAnswer } from './answer.ts';
 import type { ApiVersion, Route } from './route.ts';
 
 export interface AuthorizePorts {
   readonly authorizer: Authorizer;
-  readonly sessions: SessionAuthorizer;
   readonly trustedProxies: CidrSet;
 }
 
@@ -22,7 +19,7 @@ export interface AuthorizePorts {
  * so its headers are ignored.
  */
 export function authorizeRequest(
-  { authorizer, sessions, trustedProxies }: AuthorizePorts,
+  { authorizer, trustedProxies }: AuthorizePorts,
   request: IncomingMessage,
   version: ApiVersion,
   nowMs: number,
@@ -30,10 +27,12 @@ export function authorizeRequest(
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
   if (takesSessions(version)) {
     const client = clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
-    if (isLogin(request)) return sessions.authorizeAnybody(client, nowMs);
+    if (isLogin(request)) return authorizer.authorizeAnybody(client, nowMs);
     // All of them: `headers` keeps the first and passes over the others without a word.
-    if ((apiKey ?? '') === '')
-      return sessions.authorize(request.headersDistinct['authorization'] ?? [], client, nowMs);
+    if ((apiKey ?? '') === '') {
+      const { authorization = [] } = request.headersDistinct;
+      return authorizer.authorizeSession(authorization, client, nowMs);
+    }
   }
   const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
   return authorizer.authorize(shown, client, nowMs);

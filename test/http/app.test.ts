@@ -5,7 +5,6 @@ import { describe, type TestContext, test } from 'node:test';
 import type { Authorizer } from '../../src/access/authorizer.ts';
 import { CidrSet } from '../../src/access/ipAddress.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
-import type { SessionAuthorizer } from '../../src/access/sessionAuthorizer.ts';
 import type { Answer } from '../../src/http/answer.ts';
 import { apiListener } from '../../src/http/dispatcher.ts';
 import type { Operation } from '../../src/http/openapi/operation.ts';
@@ -25,7 +24,8 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
   const logged: string[] = [];
   const observed: string[] = [];
   const scopes = scopeMask('read_devices');
-  const authorizer = { authorize: () => ({ kind: 'granted', caller: { scopes } }) };
+  const authorize = () => ({ kind: 'granted', caller: { scopes } });
+  const authorizer = { authorize, authorizeSession: authorize };
   const route = {
     method: 'GET',
     path: '/things/:id',
@@ -38,7 +38,6 @@ async function serve(t: TestContext, handle: Route['handle'], loaded = true) {
     apiListener({
       ...newBodyPorts(),
       authorizer: authorizer as unknown as Authorizer,
-      sessions: authorizer as unknown as SessionAuthorizer,
       routes: [route],
       trustedProxies: new CidrSet([]),
       clock: () => 0,

@@ -14,7 +14,7 @@ import { deviceRoutes } from '../../../src/devices/devices.routes.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
 import type { StreamedBody } from '../../../src/http/answer.ts';
-import { type ApiPorts, apiListener } from '../../../src/http/dispatcher.ts';
+import { apiListener } from '../../../src/http/dispatcher.ts';
 import type { Route } from '../../../src/http/route.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
@@ -204,7 +204,6 @@ export async function serveSide(
         broken('/empty', () => ({ status: 204, body: null, headers: { 'X-Own': 'yes' } })),
         broken('/moved', () => ({ status: 201, body: '{}', headers: { Location: '/there' } })),
       ],
-      sessions: {} as ApiPorts['sessions'],
       trustedProxies: new CidrSet([LOOPBACK]),
       addPages: () => undefined,
       clock: () => NOW_MS,
