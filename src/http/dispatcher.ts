@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Express } from 'express';
-import { thenAtOnce } from '../access/authorizer.ts';
+import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
-import { NOBODY } from '../access/sessionAuthorizer.ts';
+
 import type { Clock } from '../lib/clock.ts';
 import { invariant } from '../lib/invariant.ts';
 import { DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
@@ -26,8 +26,7 @@ import {
   unknownParametersMessage,
   unknownParametersText,
 } from './parameters.ts';
-import type { BodyOwner } from './requestBody.ts';
-import { type BodyPorts, withBody } from './requestBody.ts';
+import { type BodyOwner, type BodyPorts, withBody } from './requestBody.ts';
 import type { ApiVersion, Call, Route } from './route.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from './unexpectedError.ts';
 
@@ -57,7 +56,7 @@ export function apiListener(ports: ApiPorts): RequestListener {
   let isLoaded = false;
   return (request, response) => {
     const found = table.find(request.url as string);
-    if (found === null || (found.path === null && PAGE.test(found.target))) {
+    if (found === null || (found.path === null && PAGE.test(request.url as string))) {
       pages(request, response);
       return;
     }
@@ -123,7 +122,7 @@ function answerCaller(
   nowMs: number,
 ): Answer | Promise<Answer> {
   const { request, response } = exchange;
-  const { version, path, target } = found;
+  const { version, path } = found;
   const versionError = rejectApiVersion(request, version);
   if (versionError !== null) return versionError;
   if (path === null) return errorAnswer('NOT_FOUND');
@@ -132,7 +131,7 @@ function answerCaller(
   const { route } = mounted;
   const refusal = refuseScope(version, route, caller);
   if (refusal !== null) return refusal;
-  const query = queryOf(mounted, target, exchange);
+  const query = queryOf(mounted, exchange);
   if ('error' in query) return query.error;
   const call: { -readonly [Part in keyof Call]: Call[Part] } = {
     version,
@@ -156,10 +155,9 @@ function answerCaller(
 /** The query of a call, or what is wrong with it. Notes unknown parameters for the header of the answer. */
 function queryOf(
   { known }: MountedRoute,
-  target: string,
   exchange: Exchange,
 ): { readonly query: Query } | { readonly error: Answer } {
-  const read = readQuery(target, known);
+  const read = readQuery(exchange.request.url as string, known);
   if (read.unknown !== null) exchange.unknown = unknownParametersText(read.unknown);
   if ('problem' in read) return { error: errorAnswer('BAD_REQUEST', read.problem) };
   const error = known === null ? null : strictError(read.query, exchange.unknown);
@@ -202,8 +200,13 @@ interface RoutePath {
   readonly byMethod: ReadonlyMap<string, MountedRoute>;
   /** The methods in the order of Allow. */
   readonly allowed: readonly string[];
-  /** What is variable in the path: one segment, or all that is left. `from` counts characters after the prefix and its slash. */
-  readonly parameter: { readonly name: string; readonly from: number; readonly isRest: boolean } | null;
+  /** What is variable: a segment, or all that is left. `head` and `tail` are what comes before and after it. */
+  readonly parameter: {
+    readonly name: string;
+    readonly isRest: boolean;
+    readonly head: string;
+    readonly tail: string;
+  } | null;
 }
 
 /** The version that a request target names, and the path below it. */
@@ -211,41 +214,40 @@ export interface FoundPath {
   readonly version: ApiVersion;
   /** Null when the version has no such path. */
   readonly path: RoutePath | null;
-  readonly target: string;
-  /** Where the path below the prefix begins and ends in the target. One slash at its end is not part of it. */
-  readonly start: number;
-  readonly end: number;
+  /** What follows the prefix and its slash. One slash at its end is not part of it. */
+  readonly text: string;
 }
 
-interface Node {
-  readonly literals: Map<string, Node>;
-  /** Below any segment. */
-  parameter: Node | null;
-  /** The path that takes all that is left, or nothing. */
-  rest: RoutePath | null;
-  /** The path that ends here. */
-  here: RoutePath | null;
+/** The paths of a version. */
+interface VersionPaths {
+  readonly version: ApiVersion;
+  readonly literal: ReadonlyMap<string, RoutePath>;
+  /** Those with a parameter by what comes before and after it, the longest head first. */
+  readonly variable: readonly (readonly [head: string, byTail: ReadonlyMap<string, RoutePath>])[];
 }
 
 const PREFIX = '/api/';
+const SLASH = 47;
 const NO_PARAMS: Readonly<Record<string, string>> = Object.freeze({});
+/** In place of what follows a parameter that takes all that is left. */
+const REST = '*';
 
 /**
- * Finds the routes of a request target in a tree of path segments. Paths are compared as sent: their case matters, and
- * an escaped letter or slash is none. A literal segment comes before a parameter. An empty segment is an empty
- * parameter where more follows it, because `/devices//location` lacks an IMEI and is not another path.
+ * Finds the routes of a request target. Paths are compared as sent: their case matters, and an escaped letter or slash
+ * is none. A literal segment comes before a parameter. An empty segment is an empty parameter where more follows it,
+ * because `/devices//location` lacks an IMEI and is not another path.
  */
 export class RouteTable {
-  readonly #roots: ReadonlyMap<string, { readonly version: ApiVersion; readonly node: Node }>;
+  readonly #versions: ReadonlyMap<string, VersionPaths>;
 
   constructor(routes: readonly Route[]) {
     const mounted = routes.flatMap((route) =>
       route.versions.map((version) => ({ version, route, known: knownParameters(version, route) })),
     );
-    this.#roots = new Map(
+    this.#versions = new Map(
       Array.from(
         Map.groupBy(mounted, ({ version }) => version),
-        ([version, own]) => [version, { version, node: treeOf(version, own) }],
+        ([version, own]) => [version, pathsOf(version, own)],
       ),
     );
   }
@@ -257,42 +259,38 @@ export class RouteTable {
     const pathEnd = mark === -1 ? target.length : mark;
     const slash = target.indexOf('/', PREFIX.length);
     const prefixEnd = slash === -1 || slash > pathEnd ? pathEnd : slash;
-    const root = this.#roots.get(target.slice(PREFIX.length, prefixEnd));
-    if (root === undefined) return null;
+    const paths = this.#versions.get(target.slice(PREFIX.length, prefixEnd));
+    if (paths === undefined) return null;
     const start = prefixEnd + 1;
     // The prefix and two slashes are not the path of the prefix, so the second slash is kept.
     const end = pathEnd > start + 1 && target.charCodeAt(pathEnd - 1) === SLASH ? pathEnd - 1 : pathEnd;
-    const path = end <= start ? root.node.here : findBelow(root.node, target, start, end);
-    return { version: root.version, path, target, start, end };
+    const text = start < end ? target.slice(start, end) : '';
+    return { version: paths.version, path: paths.literal.get(text) ?? variablePath(paths, text), text };
   }
 }
 
-const SLASH = 47;
-
-function findBelow(node: Node, target: string, from: number, end: number): RoutePath | null {
-  if (from > end) return node.here ?? node.rest;
-  const slash = target.indexOf('/', from);
-  const segmentEnd = slash === -1 || slash > end ? end : slash;
-  const literal = node.literals.get(target.slice(from, segmentEnd));
-  const found = literal === undefined ? null : findBelow(literal, target, segmentEnd + 1, end);
-  if (found !== null) return found;
-  if (node.rest !== null) return node.rest;
-  if (node.parameter === null || (segmentEnd === from && segmentEnd === end)) return null;
-  return findBelow(node.parameter, target, segmentEnd + 1, end);
+function variablePath({ variable }: VersionPaths, text: string): RoutePath | null {
+  for (const [head, byTail] of variable) {
+    if (!text.startsWith(head)) continue;
+    const slash = text.indexOf('/', head.length);
+    const tail = slash === -1 ? '' : text.slice(slash);
+    const path = tail === '' && text.length === head.length ? undefined : byTail.get(tail);
+    const found = path ?? byTail.get(REST);
+    if (found !== undefined) return found;
+  }
+  return null;
 }
 
 /**
  * The parameters of a path, decoded. A segment that does not decode is a text that no parameter takes. All that is left
  * of a path is decoded as a whole, so a slash in it may be plain or encoded. Throws URIError when that does not decode.
  */
-export function paramsOf({ path, target, start, end }: FoundPath): Readonly<Record<string, string>> {
+export function paramsOf({ path, text }: FoundPath): Readonly<Record<string, string>> {
   if (path?.parameter === null || path?.parameter === undefined) return NO_PARAMS;
-  const { name, from, isRest } = path.parameter;
-  const at = start + from;
-  if (isRest) return { [name]: decodeURIComponent(target.slice(at, Math.max(at, end))) };
-  const slash = target.indexOf('/', at);
-  const text = target.slice(at, slash === -1 || slash > end ? end : slash);
-  return text === '' ? NO_PARAMS : { [name]: text.includes('%') ? decodedSegment(text) : text };
+  const { name, head, tail, isRest } = path.parameter;
+  if (isRest) return { [name]: decodeURIComponent(text.slice(head.length)) };
+  const segment = text.slice(head.length, text.length - tail.length);
+  return segment === '' ? NO_PARAMS : { [name]: segment.includes('%') ? decodedSegment(segment) : segment };
 }
 
 function decodedSegment(text: string): string {
@@ -303,38 +301,27 @@ function decodedSegment(text: string): string {
   }
 }
 
-function treeOf(version: ApiVersion, routes: readonly MountedRoute[]): Node {
-  const root = newNode();
-  for (const [path, atPath] of Map.groupBy(routes, ({ route }) => route.path)) {
-    const segments = path === '/' ? [] : path.slice(1).split('/');
-    let node = root;
-    for (const segment of segments) node = childOf(node, segment);
-    const entry = pathOf(version, path, atPath);
-    if (entry.parameter?.isRest === true) node.rest = entry;
-    else node.here = entry;
+function pathsOf(version: ApiVersion, routes: readonly MountedRoute[]): VersionPaths {
+  const literal = new Map<string, RoutePath>();
+  const variable = new Map<string, Map<string, RoutePath>>();
+  for (const [text, atPath] of Map.groupBy(routes, ({ route }) => route.path)) {
+    const path = pathOf(version, text, atPath);
+    if (path.parameter === null) {
+      literal.set(text.slice(1), path);
+      continue;
+    }
+    const { head, tail, isRest } = path.parameter;
+    const byTail = variable.get(head) ?? new Map<string, RoutePath>();
+    variable.set(head, byTail.set(isRest ? REST : tail, path));
+    if (isRest) literal.set(head.slice(0, -1), path); // nothing is left
   }
-  return root;
-}
-
-function newNode(): Node {
-  return { literals: new Map(), parameter: null, rest: null, here: null };
-}
-
-function childOf(node: Node, segment: string): Node {
-  if (segment.startsWith('*')) return node;
-  if (segment.startsWith(':')) {
-    node.parameter ??= newNode();
-    return node.parameter;
-  }
-  const child = node.literals.get(segment) ?? newNode();
-  node.literals.set(segment, child);
-  return child;
+  return { version, literal, variable: [...variable].sort(([a], [b]) => b.length - a.length) };
 }
 
 function pathOf(version: ApiVersion, path: string, routes: readonly MountedRoute[]): RoutePath {
   const [found, ...others] = path.matchAll(/([:*])(\w+)/g);
   invariant(others.length === 0, `${path} has one parameter at most`);
-  const [, kind, name = ''] = found ?? [];
+  const [all = '', kind, name = ''] = found ?? [];
   const byMethod = new Map(routes.map((mounted) => [mounted.route.method as string, mounted]));
   const read = byMethod.get('GET');
   if (read !== undefined) byMethod.set('HEAD', read);
@@ -342,7 +329,15 @@ function pathOf(version: ApiVersion, path: string, routes: readonly MountedRoute
     pattern: `${PREFIX}${version}${path}`,
     byMethod,
     allowed: routes.flatMap(({ route }) => (route.method === 'GET' ? ['GET', 'HEAD'] : [route.method])),
-    parameter: found === undefined ? null : { name, from: found.index - 1, isRest: kind === '*' },
+    parameter:
+      found === undefined
+        ? null
+        : {
+            name,
+            isRest: kind === REST,
+            head: path.slice(1, found.index),
+            tail: path.slice(found.index + all.length),
+          },
   };
 }
 
