@@ -3,18 +3,19 @@ import { isLatLng } from '../geo/wgs84.ts';
 import { type Answer, ERRORS, errorAnswer, jsonAnswer, validationAnswer } from '../http/answer.ts';
 import {
   BATCH_BODY,
+  BATCH_DEVICES_MAX,
   BATCH_FIELD_ERROR,
   BATCH_LIMITS,
   type BatchPoint,
+  type BulkCalls,
   batchInput,
   batchItem,
   errorJson,
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/batchPoints.ts';
-import type { BulkCalls } from '../http/bulkCalls.ts';
-import { BATCH_DEVICES_MAX } from '../http/bulkCalls.ts';
+  type TextPieces,
+} from '../http/bulkCalls.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { answered, dataBody } from '../http/openapi/operation.ts';
 import {
@@ -39,7 +40,6 @@ import {
   readLimit,
 } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
-import type { TextPieces } from '../http/textPieces.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import type { FieldError } from '../lib/fieldError.ts';
 import { isMissing, type JsonObject } from '../lib/parseJson.ts';
