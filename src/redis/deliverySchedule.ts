@@ -91,80 +91,45 @@ if #due > 0 then redis.call('ZREM', KEYS[1], unpack(due)) end
 return due
 `);
 
-interface Entry<Item> {
-  readonly item: Item;
-  readonly dueAt: number;
-}
-
-/** Outdated entries are removed when there are this many more of them than of the others. */
-const STALE_MAX = 1_000;
-
-/** Items by the time at which they are due, each once, at the earliest time asked for. Adding and taking are O(log n). */
+/** Items by the time at which they are due, each once, at the earliest time asked for. */
 export class DueQueue<Item> {
   readonly #dueAt = new Map<Item, number>();
-  /** A binary heap by time. An entry is outdated when its item has another time. */
-  #heap: Entry<Item>[] = [];
+  /** The same by time, the earliest last: what is due soon is added near the end, where little has to move. */
+  readonly #entries: { readonly item: Item; readonly dueAt: number }[] = [];
 
   /** An earlier time that was asked for before is kept. */
   add(item: Item, dueAt: number): void {
     const known = this.#dueAt.get(item);
     if (known !== undefined && known <= dueAt) return;
+    if (known !== undefined) {
+      let at = this.#placeOf(known);
+      while (this.#entries[at]?.item !== item) at++;
+      this.#entries.splice(at, 1);
+    }
     this.#dueAt.set(item, dueAt);
-    this.#heap.push({ item, dueAt });
-    this.#rise();
-    if (this.#heap.length > 2 * this.#dueAt.size + STALE_MAX) this.#clearStale();
+    this.#entries.splice(this.#placeOf(dueAt), 0, { item, dueAt });
   }
 
   /** Removes and returns up to `limit` items that are due by `now`, the longest due first. */
   take(now: number, limit: number): Item[] {
     const taken: Item[] = [];
-    while (taken.length < limit && (this.#heap[0]?.dueAt ?? Number.POSITIVE_INFINITY) <= now) {
-      const { item, dueAt } = this.#pop();
-      if (this.#dueAt.get(item) !== dueAt) continue;
+    while (taken.length < limit && (this.#entries.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY) <= now) {
+      const { item } = this.#entries.pop() as { item: Item };
       this.#dueAt.delete(item);
       taken.push(item);
     }
     return taken;
   }
 
-  /** A sorted array is a heap. */
-  #clearStale(): void {
-    const entries = this.#heap.filter(({ item, dueAt }) => this.#dueAt.get(item) === dueAt);
-    this.#heap = entries.sort((a, b) => a.dueAt - b.dueAt);
-  }
-
-  #at(index: number): Entry<Item> {
-    return this.#heap[index] as Entry<Item>;
-  }
-
-  #swap(a: number, b: number): void {
-    const first = this.#at(a);
-    this.#heap[a] = this.#at(b);
-    this.#heap[b] = first;
-  }
-
-  #rise(): void {
-    for (let at = this.#heap.length - 1; at > 0; ) {
-      const parent = (at - 1) >> 1;
-      if (this.#at(parent).dueAt <= this.#at(at).dueAt) return;
-      this.#swap(at, parent);
-      at = parent;
+  /** The index of the first entry that is not due later. */
+  #placeOf(dueAt: number): number {
+    let low = 0;
+    let high = this.#entries.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#entries[middle]?.dueAt ?? 0) > dueAt) low = middle + 1;
+      else high = middle;
     }
-  }
-
-  #pop(): Entry<Item> {
-    const first = this.#at(0);
-    const last = this.#heap.pop() as Entry<Item>;
-    if (this.#heap.length === 0) return first;
-    this.#heap[0] = last;
-    for (let at = 0; ; ) {
-      let least = at;
-      for (const child of [2 * at + 1, 2 * at + 2]) {
-        if (child < this.#heap.length && this.#at(child).dueAt < this.#at(least).dueAt) least = child;
-      }
-      if (least === at) return first;
-      this.#swap(at, least);
-      at = least;
-    }
+    return low;
   }
 }

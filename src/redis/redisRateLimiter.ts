@@ -47,7 +47,8 @@ export class RedisRateLimiter implements RateLimiter {
   readonly #port: RedisPort;
   readonly #names: RedisKeys;
   readonly #options: RedisRateLimiterOptions;
-  readonly #rules: RateLimitRules;
+  /** The arguments of the script that are the same in each run. */
+  readonly #rules: readonly number[];
   readonly #fallback: LocalRateLimiter;
   #batch: Waiting[] = [];
   #inFlight = 0;
@@ -60,11 +61,8 @@ export class RedisRateLimiter implements RateLimiter {
     this.#names = names;
     this.#options = options;
     this.#fallback = new LocalRateLimiter(options);
-    this.#rules = {
-      ipMinute: { limit: limits.ipMinute, lengthMs: minuteMs },
-      keyMinute: { limit: limits.keyMinute, lengthMs: minuteMs },
-      keyHour: { limit: limits.keyHour, lengthMs: hourMs },
-    };
+    const { ipMinute, keyMinute, keyHour } = limits;
+    this.#rules = [TICKET_MS, ipMinute, minuteMs, keyMinute, minuteMs, keyHour, hourMs];
   }
 
   check(original: LimitRequest, nowMs: number): LimitVerdict | Promise<LimitVerdict> {
@@ -85,11 +83,7 @@ export class RedisRateLimiter implements RateLimiter {
   }
 
   async #send(batch: readonly Waiting[]): Promise<void> {
-    const { keys, args } = rateLimitArguments(
-      batch.map(({ request }) => request),
-      this.#names,
-      this.#rules,
-    );
+    const { keys, args } = this.#argumentsOf(batch);
     const answer = await this.#port.run(RATE_LIMIT_SCRIPT, keys, args);
     this.#inFlight -= batch.length;
     const replies = answer.ok ? (answer.value as readonly unknown[]) : null;
@@ -97,6 +91,29 @@ export class RedisRateLimiter implements RateLimiter {
       if (replies === null) resolve(this.#checkAlone(original, nowMs));
       else resolve(verdictFor(original, request, rateLimitVerdict(replies[i], request)));
     }
+  }
+
+  /** The arguments of one run of the script, which checks several requests one after the other. */
+  #argumentsOf(batch: readonly Waiting[]): { keys: string[]; args: number[] } {
+    const names = this.#names;
+    const { ipMinute, keyMinute, keyHour } = this.#options.limits;
+    const keys: string[] = [];
+    const args = [...this.#rules];
+    for (const { request } of batch) {
+      const { ip, keyId, refundIp, worldIds, versions, verified } = request;
+      keys.push(
+        ip === null || ipMinute === 0 ? NO_KEY : names.ipMinute(ip),
+        keyId === null || keyMinute === 0 ? NO_KEY : names.keyMinute(keyId),
+        keyId === null || keyHour === 0 ? NO_KEY : names.keyHour(keyId),
+        refundIp === null || ipMinute === 0 ? NO_KEY : names.ipMinute(refundIp),
+      );
+      args.push(verified ? 0 : worldIds.length);
+      for (let i = 0; i < worldIds.length && !verified; i++) {
+        keys.push(names.world(worldIds[i] as number));
+        args.push(versions[i] as number);
+      }
+    }
+    return { keys, args };
   }
 
   #checkAlone(original: LimitRequest, nowMs: number): LimitVerdict {
@@ -137,43 +154,6 @@ const TICKET_MS = 30_000;
 
 /** In place of a key when the request has none or the limit is off. Such a window is neither read nor written. */
 const NO_KEY = '';
-
-/** A limit of 0 is off. */
-interface WindowRule {
-  readonly limit: number;
-  readonly lengthMs: number;
-}
-
-interface RateLimitRules {
-  readonly ipMinute: WindowRule;
-  readonly keyMinute: WindowRule;
-  readonly keyHour: WindowRule;
-}
-
-/** The arguments of one run of the script, which checks several requests one after the other. */
-function rateLimitArguments(
-  requests: readonly LimitRequest[],
-  names: RedisKeys,
-  { ipMinute, keyMinute, keyHour }: RateLimitRules,
-): { keys: string[]; args: number[] } {
-  const keys: string[] = [];
-  const args = [TICKET_MS];
-  for (const rule of [ipMinute, keyMinute, keyHour]) args.push(rule.limit, rule.lengthMs);
-  for (const { ip, keyId, refundIp, worldIds, versions, verified } of requests) {
-    keys.push(
-      ip === null || ipMinute.limit === 0 ? NO_KEY : names.ipMinute(ip),
-      keyId === null || keyMinute.limit === 0 ? NO_KEY : names.keyMinute(keyId),
-      keyId === null || keyHour.limit === 0 ? NO_KEY : names.keyHour(keyId),
-      refundIp === null || ipMinute.limit === 0 ? NO_KEY : names.ipMinute(refundIp),
-    );
-    args.push(verified ? 0 : worldIds.length);
-    for (let i = 0; i < worldIds.length && !verified; i++) {
-      keys.push(names.world(worldIds[i] as number));
-      args.push(versions[i] as number);
-    }
-  }
-  return { keys, args };
-}
 
 /** The verdict from the script's answer to one request: a number, or for each world a ticket, a newer version or ''. */
 function rateLimitVerdict(reply: unknown, request: LimitRequest): LimitVerdict {
