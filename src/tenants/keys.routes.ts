@@ -1,23 +1,12 @@
-import { randomBytes } from 'node:crypto';
-import { fingerprint, newKey, prefix } from '../access/credentials.ts';
-import type { KeyState } from '../access/keyring.memory.ts';
-import {
-  countUsableKeys,
-  insertKey,
-  type KeyRecord,
-  selectKey,
-  selectKeys,
-  updateKey,
-  revokeKey as updateRevoked,
-} from '../access/keys.sql.ts';
+import { type KeyRecord, selectKeys } from '../access/keys.sql.ts';
 import { SCOPES, SESSION_ONLY, scopeMask } from '../access/scopes.ts';
-import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
 import { clampedInt, idOf, malformedId, offsetOf } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type ChangePorts, JSON_BODY_BYTES, type ReadPorts, type Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
-import { KEY_ERRORS, KEY_LIMITS, type KeySettings, parseKeyChange, parseKeyCreate } from './keyBody.ts';
+import { changeKey, createKey, revokeKey } from './changeKeys.ts';
+import { KEY_ERRORS, parseKeyChange, parseKeyCreate } from './keyBody.ts';
 
 const LIMIT_MAX = 200;
 const LIMIT_DEFAULT = 50;
@@ -70,55 +59,13 @@ async function change({ writes }: KeyPorts, { caller, params, body }: Call): Pro
   if (!json.ok) return json.error;
   const settings = parseKeyChange(json.value);
   if (!settings.ok) return validationAnswer(settings.error);
-  const changed = await writeKey(writes(caller.accountId), caller, ({ tx }) =>
-    updateKey(tx, caller.accountId, id, settings.value),
-  );
-  return found(changed);
+  return found(await changeKey(writes(caller.accountId), caller, id, settings.value));
 }
 
 async function revoke({ writes }: KeyPorts, { caller, params }: Call): Promise<Answer> {
   const id = idOf(params);
   if (id === null) return malformedId();
-  const revoked = await writeKey(writes(caller.accountId), caller, async ({ tx }) => {
-    if ((await selectKey(tx, caller.accountId, id)) === undefined) return undefined;
-    await updateRevoked(tx, id);
-    return selectKey(tx, caller.accountId, id);
-  });
-  return found(revoked);
-}
-
-/** A new key in clear text, which is shown this one time; undefined when the owner has as many as there may be. */
-async function createKey(
-  ports: WritePorts,
-  owner: KeyState,
-  settings: KeySettings,
-): Promise<{ key: string; record: KeyRecord } | undefined> {
-  const key = newKey(randomBytes);
-  const record = await writeKey(ports, owner, async ({ tx }) => {
-    if ((await countUsableKeys(tx, owner.accountId)) >= KEY_LIMITS.perOwner) return undefined;
-    const names = { fingerprint: fingerprint(key), prefix: prefix(key) };
-    const id = await insertKey(tx, owner.accountId, { ...settings, ...names });
-    return selectKey(tx, owner.accountId, id);
-  });
-  return record && { key, record };
-}
-
-/**
- * Writes a key of the owner and makes it known: when this returns, no pod decides by the old settings any more. Also
- * when nothing changes: repeating a revocation makes sure that every pod knows of it. Undefined when nothing was written.
- */
-function writeKey(
-  ports: WritePorts,
-  owner: KeyState,
-  write: (scope: WriteScope) => Promise<KeyRecord | undefined>,
-): Promise<KeyRecord | undefined> {
-  return writeWorlds(ports, async (scope) => {
-    const record = await write(scope);
-    if (record !== undefined) {
-      scope.changed({ kind: 'key', worldId: owner.worldIds[0] as number, entityIds: [record.id] });
-    }
-    return record;
-  });
+  return found(await revokeKey(writes(caller.accountId), caller, id));
 }
 
 /** Undefined: the owner has no such key. */
