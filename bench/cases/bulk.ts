@@ -1,4 +1,4 @@
-import { areaDevicesRoute } from '../../src/areas/areaDevices.routes.ts';
+import { areaDevicesRoute } from '../../src/areas/areaReads.routes.ts';
 import { areasContainingRoutes } from '../../src/areas/areasContaining.routes.ts';
 import { areaOverlapsRoute } from '../../src/areas/overlap/areaOverlaps.routes.ts';
 import { Overlaps } from '../../src/areas/overlap/overlaps.ts';

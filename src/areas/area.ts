@@ -1,11 +1,16 @@
 import { type Bounds, circleBounds, corridorBounds, ringBounds } from '../geo/bounds.ts';
 import { circleMeasures, pathLengthM, ringCentroid, ringMeasures } from '../geo/measure.ts';
-import { unwrapLine, unwrapRing } from '../geo/path.ts';
+import { openRing, simplify, unwrapLine, unwrapRing } from '../geo/path.ts';
+import { isSelfIntersecting } from '../geo/selfIntersection.ts';
 import type { LatLng } from '../geo/wgs84.ts';
+import type { FieldError } from '../lib/fieldError.ts';
+import { fail, ok, type Result } from '../lib/result.ts';
+import { formatIso } from '../lib/time.ts';
+import { AREA_ERRORS, AREA_LIMITS } from './areaFields.ts';
 
 /**
  * An area as its owner defined it: validated, complete and normalised (no closing repetition, no nearly coincident
- * vertices). Everything else about it is computed, see areaMeasures.ts and shape.ts.
+ * vertices). Everything else about it is computed.
  */
 export interface AreaDefinition {
   /** Trimmed, 1 to 100 code points. */
@@ -44,8 +49,6 @@ export interface Polyline {
  */
 export type Vertices = Float64Array;
 
-export const AREA_TYPES: readonly AreaType[] = ['circle', 'polygon', 'polyline', 'point'];
-
 /** The vertices as positions. */
 export function toLatLngs(vertices: Vertices): LatLng[] {
   const points: LatLng[] = [];
@@ -61,6 +64,31 @@ export function toVertices(points: readonly LatLng[]): Vertices {
     vertices[2 * i + 1] = points[i]!.lng + 0;
   }
   return vertices;
+}
+
+export interface ValidPoints {
+  readonly points: Vertices;
+  /** Nearly coincident vertices were dropped. */
+  readonly simplified: boolean;
+}
+
+/**
+ * The points as an area of that type stores them, or the first error: too many, too few once nearly coincident ones are
+ * dropped, or edges that meet. The repeated last point of a polygon does not count.
+ */
+export function validatePoints(
+  type: 'polygon' | 'polyline',
+  positions: readonly LatLng[],
+): Result<ValidPoints, FieldError> {
+  const isPolygon = type === 'polygon';
+  const open = isPolygon ? openRing(positions) : positions;
+  if (open.length > AREA_LIMITS.maxPoints) return fail(AREA_ERRORS.pointsTooMany);
+  const { points, dropped } = simplify(open, isPolygon);
+  if (points.length < (isPolygon ? AREA_LIMITS.polygonMinPoints : AREA_LIMITS.polylineMinPoints)) {
+    return fail(AREA_ERRORS.pointsTooFew);
+  }
+  if (isPolygon && isSelfIntersecting(unwrapRing(points))) return fail(AREA_ERRORS.selfIntersection);
+  return ok({ points: toVertices(points), simplified: dropped });
 }
 
 /** What is computed from an area's geometry. */
@@ -120,4 +148,32 @@ export interface StoredArea {
   readonly createdAtMs: number;
   /** Rises with every write. */
   readonly revision: number;
+}
+
+/** Wire form of an area, field by field as the API document lists them. */
+export function areaView({ id, definition, measures, createdAtMs }: StoredArea) {
+  const { geometry } = definition;
+  return {
+    id,
+    name: definition.name,
+    color: definition.color,
+    type: geometry.type,
+    center: measures.center,
+    radius_m: 'radiusM' in geometry ? geometry.radiusM : null,
+    buffer_m: 'bufferM' in geometry ? geometry.bufferM : null,
+    points: 'points' in geometry ? toLatLngs(geometry.points) : [],
+    external_id: definition.externalId,
+    dwell_seconds: definition.dwellSeconds,
+    metrics: { area_m2: measures.areaM2, perimeter_m: measures.perimeterM, length_m: measures.lengthM },
+    bounds: measures.bounds,
+    created_at: formatIso(createdAtMs),
+  };
+}
+
+export type AreaView = ReturnType<typeof areaView>;
+
+/** What identifies an area to a reader, where another answer is about it. */
+export function areaName({ id, definition }: Pick<StoredArea, 'id' | 'definition'>) {
+  const { name, geometry, externalId } = definition;
+  return { id, name, type: geometry.type, external_id: externalId };
 }

@@ -3,7 +3,7 @@ import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { StoredArea } from './area.ts';
-import { areaView } from './areaView.ts';
+import { areaView } from './area.ts';
 import { areaFeature } from './geojson.ts';
 
 /** A list of at most this estimated size is built as a whole. */

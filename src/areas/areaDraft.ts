@@ -1,5 +1,6 @@
-import type { LatLng } from '../geo/wgs84.ts';
+import { isLatLng, type LatLng } from '../geo/wgs84.ts';
 import type { FieldError } from '../lib/fieldError.ts';
+import { parseNameText } from '../lib/nameText.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import {
@@ -11,27 +12,24 @@ import {
   type Circle,
   toLatLngs,
   toVertices,
+  type ValidPoints,
   type Vertices,
+  validatePoints,
 } from './area.ts';
 import {
   AREA_ERRORS,
-  bufferError,
+  AREA_TYPES,
+  AREA_WARNINGS,
+  type AreaWarning,
+  COLOR,
   DEFAULT_COLOR,
+  isExternalId,
   AREA_LIMITS as LIMITS,
-  radiusError,
-  readCenter,
-  readColor,
-  readDwellSeconds,
-  readExternalId,
-  readName,
-  readNumber,
-  readPositions,
-  readType,
-  type Sent,
-  type ValidPoints,
-  validatePoints,
 } from './areaFields.ts';
 import { type GeometryPart, readGeometry } from './geojson.ts';
+
+/** A field of a body: undefined when not sent (or null), otherwise its value, or what is wrong with it. */
+type Sent<T> = Result<T, FieldError> | undefined;
 
 /** The fields that both forms of a body have beside the geometry: the JSON of the API, and a Feature's properties. */
 export interface OwnFields {
@@ -40,7 +38,6 @@ export interface OwnFields {
   readonly type: Sent<AreaType>;
   /** As sent, NaN when it was not a number: its range depends on the type. */
   readonly radiusM: number | undefined;
-  /** As sent, NaN when it was not a number; only a polyline has one. */
   readonly bufferM: number | undefined;
   /** null: the stored one is to be removed. */
   readonly externalId: Sent<string | null>;
@@ -55,16 +52,12 @@ export interface AreaDraft extends OwnFields {
   /** The type was not sent: it follows from a GeoJSON Point, which fits a stored circle just as well as a point. */
   readonly typeIsAssumed: boolean;
   readonly center: Sent<LatLng>;
-  readonly points: Sent<DraftPoints>;
+  /** `isValid`: checked by the rules of the type of the draft. Otherwise no type was sent. */
+  readonly points: Sent<ValidPoints & { readonly isValid: boolean }>;
   /** Set when `geojson` was sent and holds no geometry of one area; nothing is known about the geometry then. */
   readonly geojsonError: FieldError | null;
   /** The polygon came with interior rings, which were dropped. */
   readonly hadHoles: boolean;
-}
-
-/** `isValid`: the points are checked by the rules of the type of the draft. Otherwise no type was sent. */
-interface DraftPoints extends ValidPoints {
-  readonly isValid: boolean;
 }
 
 /**
@@ -83,9 +76,17 @@ export function parseDraft(body: unknown): Result<AreaDraft, readonly FieldError
     externalId: readExternalId(body['external_id']),
     dwellSeconds: readDwellSeconds(body['dwell_seconds']),
   };
-  if (!isMissing(body['geojson'])) return ok(geojsonDraft(body['geojson'], fields));
-  const center = readCenter(body['center']);
-  return ok({ ...fields, ...NO_GEOMETRY, center, points: readPoints(body['points'], fields) });
+  const { geojson } = body;
+  if (isMissing(geojson)) {
+    const center = read(body['center'], latLngOf, AREA_ERRORS.centerInvalid);
+    return ok({ ...fields, ...NO_GEOMETRY, center, points: readPoints(body['points'], fields) });
+  }
+  const feature = isJsonObject(geojson) && geojson['type'] === 'Feature' ? geojson : null;
+  const properties = readProperties(feature?.['properties']);
+  const parts = readGeometry(feature ? feature['geometry'] : geojson);
+  if (parts.ok && parts.value.length === 1) return ok(featureDraft(parts.value[0]!, properties, fields));
+  const own = mergeFields(fields, properties);
+  return ok({ ...own, ...NO_GEOMETRY, geojsonError: AREA_ERRORS.geojsonInvalid });
 }
 
 const NO_GEOMETRY = {
@@ -97,27 +98,23 @@ const NO_GEOMETRY = {
 };
 
 /** Validated at once where the body names a type that has points, and ignored where it names another. */
-function readPoints(value: unknown, { type }: OwnFields): Sent<DraftPoints> {
+function readPoints(value: unknown, { type }: OwnFields): AreaDraft['points'] {
   const known = type?.ok ? type.value : null;
-  if (known === 'circle' || known === 'point') return undefined;
-  const positions = readPositions(value);
-  if (!positions?.ok) return positions;
-  if (known) return validDraftPoints(validatePoints(known, positions.value));
-  return ok({ points: toVertices(positions.value), simplified: false, isValid: false });
+  if (isMissing(value) || known === 'circle' || known === 'point') return undefined;
+  // What is not an array holds too few.
+  if (!Array.isArray(value)) return fail(AREA_ERRORS.pointsTooFew);
+  const positions: LatLng[] = [];
+  for (const element of value) {
+    const position = latLngOf(element);
+    if (position === null) return fail(AREA_ERRORS.pointsInvalid);
+    positions.push(position);
+  }
+  if (known) return checkedPoints(validatePoints(known, positions));
+  return ok({ points: toVertices(positions), simplified: false, isValid: false });
 }
 
-function validDraftPoints(points: Result<ValidPoints, FieldError>): Result<DraftPoints, FieldError> {
+function checkedPoints(points: Result<ValidPoints, FieldError>): AreaDraft['points'] {
   return points.ok ? ok({ ...points.value, isValid: true }) : points;
-}
-
-/** The draft of { geojson }: a Feature or Geometry, and the fields beside it. */
-function geojsonDraft(geojson: unknown, fields: OwnFields): AreaDraft {
-  const feature = isJsonObject(geojson) && geojson['type'] === 'Feature' ? geojson : null;
-  const properties = readProperties(feature?.['properties']);
-  const parts = readGeometry(feature ? feature['geometry'] : geojson);
-  const part = parts.ok && parts.value.length === 1 ? parts.value[0] : undefined;
-  if (part) return featureDraft(part, properties, fields);
-  return { ...mergeFields(fields, properties), ...NO_GEOMETRY, geojsonError: AREA_ERRORS.geojsonInvalid };
 }
 
 /**
@@ -157,28 +154,81 @@ function mergeFields(above: OwnFields, below: OwnFields): OwnFields {
 /** The draft of one geometry with a Feature's properties; `body` holds the fields sent beside them, which win. */
 export function featureDraft(part: GeometryPart, properties: OwnFields, body: OwnFields | null): AreaDraft {
   const own = body ? mergeFields(body, properties) : properties;
-  const type = sentTypeOf(part, properties.type, body?.type);
   const isPoint = part.type === 'point';
+  const fits = (type: AreaType) => type === part.type || (type === 'circle' && isPoint);
+  // A property named type often means something else, so it counts only where it fits; the type of a body must fit.
+  let type: Sent<AreaType> = properties.type?.ok && fits(properties.type.value) ? properties.type : undefined;
+  if (body?.type) type = !body.type.ok || fits(body.type.value) ? body.type : fail(AREA_ERRORS.typeMisfit);
   return {
     ...own,
     type: type ?? ok(isPoint && own.radiusM !== undefined ? 'circle' : part.type),
     typeIsAssumed: isPoint && type === undefined,
     center: isPoint ? part.center : undefined,
-    points: isPoint ? undefined : validDraftPoints(part.points),
+    points: isPoint ? undefined : checkedPoints(part.points),
     geojsonError: null,
     hadHoles: part.hadHoles,
   };
 }
 
-/** A property named type often means something else, so it counts only where it fits; the type of a body must fit. */
-function sentTypeOf(part: GeometryPart, property: Sent<AreaType>, body: Sent<AreaType>): Sent<AreaType> {
-  if (body) return !body.ok || fits(body.value, part) ? body : fail(AREA_ERRORS.typeMisfit);
-  return property?.ok && fits(property.value, part) ? property : undefined;
+function read<T>(value: unknown, parse: (value: unknown) => T | null, error: FieldError): Sent<T> {
+  if (isMissing(value)) return undefined;
+  const parsed = parse(value);
+  return parsed === null ? fail(error) : ok(parsed);
 }
 
-function fits(type: AreaType, part: GeometryPart): boolean {
-  return type === part.type || (type === 'circle' && part.type === 'point');
+const readColor = (value: unknown): Sent<string> =>
+  read(
+    value,
+    (text) => (typeof text === 'string' && COLOR.test(text) ? text : null),
+    AREA_ERRORS.colorInvalid,
+  );
+
+const readType = (value: unknown): Sent<AreaType> =>
+  read(value, (type) => AREA_TYPES.find((known) => known === type) ?? null, AREA_ERRORS.typeInvalid);
+
+const readDwellSeconds = (value: unknown): Sent<number> =>
+  read(value, dwellSecondsOf, AREA_ERRORS.dwellOutOfRange);
+
+function dwellSecondsOf(value: unknown): number | null {
+  const isSound = typeof value === 'number' && Number.isInteger(value);
+  return isSound && isWithin(value, 0, LIMITS.maxDwellSeconds) ? value + 0 : null;
 }
+
+/** Trimmed text of 1 to 100 code points that Postgres can store: no control characters, no lone surrogates. */
+export function readName(value: unknown): Sent<string> {
+  if (isMissing(value)) return undefined;
+  if (typeof value !== 'string') return fail(AREA_ERRORS.nameRequired);
+  const name = parseNameText(value, LIMITS.nameMaxCodePoints);
+  return name.ok ? name : fail(NAME_ERRORS[name.error]);
+}
+
+const NAME_ERRORS = {
+  blank: AREA_ERRORS.nameRequired,
+  not_plain: AREA_ERRORS.nameInvalid,
+  too_long: AREA_ERRORS.nameTooLong,
+};
+
+/** Here null is sent: it removes the stored one. */
+function readExternalId(value: unknown): Sent<string | null> {
+  if (value === undefined) return undefined;
+  return value === null || isExternalId(value) ? ok(value) : fail(AREA_ERRORS.externalIdInvalid);
+}
+
+/** NaN, which no range has, for what is no number. */
+function readNumber(value: unknown): number | undefined {
+  if (isMissing(value)) return undefined;
+  return typeof value === 'number' ? value : Number.NaN;
+}
+
+/** {lat, lng} with both in range, -0 as 0; null for anything else. */
+function latLngOf(value: unknown): LatLng | null {
+  if (!isJsonObject(value)) return null;
+  const { lat, lng } = value;
+  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return null;
+  return { lat: lat + 0, lng: lng + 0 };
+}
+
+const isWithin = (value: number, min: number, max: number) => value >= min && value <= max;
 
 /** An area as it may be saved, what is computed from it, and the warnings for its owner. */
 export interface ValidArea {
@@ -213,9 +263,16 @@ export function mergeDraft(
   if (errors.length > 0 || name === undefined || geometry === null) return fail(errors);
 
   const measures = areaMeasures(geometry);
-  if (geometry !== stored?.geometry) warnings.push(...sizeWarnings(measures.areaM2));
+  const { areaM2 } = measures;
+  if (geometry !== stored?.geometry && areaM2 !== null) {
+    if (areaM2 < VERY_SMALL_M2) warnings.push(AREA_WARNINGS.warnVerySmallArea);
+    if (areaM2 > VERY_LARGE_M2) warnings.push(AREA_WARNINGS.warnVeryLargeArea);
+  }
   return ok({ definition: { name, color, geometry, externalId, dwellSeconds }, measures, warnings });
 }
+
+const VERY_SMALL_M2 = 100;
+const VERY_LARGE_M2 = 10_000 * 1e6;
 
 /** The value of a sent field; undefined when it was not sent, or was wrong, which is then added to `errors`. */
 function takeField<T>(sent: Sent<T>, errors: FieldError[]): T | undefined {
@@ -225,10 +282,7 @@ function takeField<T>(sent: Sent<T>, errors: FieldError[]): T | undefined {
   return undefined;
 }
 
-/**
- * The geometry that a draft makes of the stored one: the stored one itself where the draft does not change it, null
- * where it makes none, with the reasons in `errors`.
- */
+/** The stored geometry itself where the draft does not change it, null where the draft makes none. */
 function mergeGeometry(
   stored: AreaGeometry | null,
   draft: AreaDraft,
@@ -236,21 +290,29 @@ function mergeGeometry(
   warnings: AreaWarning[],
 ): AreaGeometry | null {
   const sentType = takeField(draft.type, errors);
-  if (draft.geojsonError) {
-    errors.push(draft.geojsonError);
-    return null;
-  }
-  if (draft.type && sentType === undefined) return null;
+  if (draft.geojsonError) errors.push(draft.geojsonError);
+  if (draft.geojsonError || draft.type?.ok === false) return null;
   const type = draft.typeIsAssumed && stored?.type === 'circle' ? 'circle' : (sentType ?? stored?.type);
   switch (type) {
     case 'circle':
     case 'point':
       return mergeCircle(type, stored, draft, errors);
-    case 'polygon':
+    case 'polygon': {
       if (stored?.type === type && draft.points === undefined) return stored;
-      return mergePolygon(draft, errors, warnings);
-    case 'polyline':
-      return mergePolyline(stored, draft, errors, warnings);
+      if (draft.hadHoles) warnings.push(AREA_WARNINGS.warnHolesIgnored);
+      const points = mergePoints(type, draft, errors, warnings);
+      return points && { type, points };
+    }
+    case 'polyline': {
+      const kept = stored?.type === type ? stored : null;
+      if (kept && draft.points === undefined && draft.bufferM === undefined) return kept;
+      const bufferM = draft.bufferM ?? kept?.bufferM ?? LIMITS.defaultBufferM;
+      const isSound = isWithin(bufferM, LIMITS.minBufferM, LIMITS.maxBufferM);
+      if (!isSound) errors.push(AREA_ERRORS.bufferOutOfRange);
+      const points =
+        kept && draft.points === undefined ? kept.points : mergePoints(type, draft, errors, warnings);
+      return isSound && points ? { type, points, bufferM } : null;
+    }
     case undefined:
       errors.push(AREA_ERRORS.typeInvalid);
       return null;
@@ -274,72 +336,22 @@ function mergeCircle(
   return center === undefined || radiusM === undefined || error ? null : { type, center, radiusM };
 }
 
-function mergePolygon(draft: AreaDraft, errors: FieldError[], warnings: AreaWarning[]): AreaGeometry | null {
-  if (draft.hadHoles) warnings.push(AREA_WARNINGS.warnHolesIgnored);
-  const points = validPoints('polygon', draft, errors, warnings);
-  return points && { type: 'polygon', points };
+function radiusError(type: Circle['type'], radiusM: number | undefined): FieldError | null {
+  if (radiusM === undefined) return AREA_ERRORS.radiusRequired;
+  if (type === 'point')
+    return radiusM > 0 && radiusM <= LIMITS.maxRadiusM ? null : AREA_ERRORS.pointRadiusOutOfRange;
+  const isSound = isWithin(radiusM, LIMITS.circleMinRadiusM, LIMITS.maxRadiusM);
+  return isSound ? null : AREA_ERRORS.circleRadiusOutOfRange;
 }
 
-function mergePolyline(
-  stored: AreaGeometry | null,
-  draft: AreaDraft,
-  errors: FieldError[],
-  warnings: AreaWarning[],
-): AreaGeometry | null {
-  const kept = stored?.type === 'polyline' ? stored : null;
-  if (kept && draft.points === undefined && draft.bufferM === undefined) return kept;
-  const bufferM = draft.bufferM ?? kept?.bufferM ?? LIMITS.defaultBufferM;
-  const error = bufferError(bufferM);
-  if (error) errors.push(error);
-  const points =
-    kept && draft.points === undefined ? kept.points : validPoints('polyline', draft, errors, warnings);
-  return error || !points ? null : { type: 'polyline', points, bufferM };
-}
-
-function validPoints(
+function mergePoints(
   type: 'polygon' | 'polyline',
-  draft: AreaDraft,
+  { points: sent = fail(AREA_ERRORS.pointsTooFew) }: AreaDraft,
   errors: FieldError[],
   warnings: AreaWarning[],
 ): Vertices | null {
-  const sent = draft.points ?? fail(AREA_ERRORS.pointsTooFew);
   const isChecked = !sent.ok || sent.value.isValid;
-  const points = takeField(isChecked ? sent : validatePoints(type, toLatLngs(sent.value.points)), errors);
-  if (points?.simplified) warnings.push(AREA_WARNINGS.warnSimplifiedDuplicates);
-  return points?.points ?? null;
+  const valid = takeField(isChecked ? sent : validatePoints(type, toLatLngs(sent.value.points)), errors);
+  if (valid?.simplified) warnings.push(AREA_WARNINGS.warnSimplifiedDuplicates);
+  return valid?.points ?? null;
 }
-
-/** What is worth knowing about an area that was accepted all the same. `code` is on the wire and fixed. */
-export interface AreaWarning {
-  readonly code: WarningCode;
-  readonly message: string;
-}
-
-export type WarningCode =
-  | 'warnHolesIgnored'
-  | 'warnSimplifiedDuplicates'
-  | 'warnVerySmallArea'
-  | 'warnVeryLargeArea';
-
-export const AREA_WARNINGS: { readonly [Code in WarningCode]: AreaWarning } = {
-  warnHolesIgnored: {
-    code: 'warnHolesIgnored',
-    message: 'interior rings of the polygon are ignored: the area has no holes',
-  },
-  warnSimplifiedDuplicates: {
-    code: 'warnSimplifiedDuplicates',
-    message: 'vertices closer than 0.1 m to the one before them were dropped',
-  },
-  warnVerySmallArea: { code: 'warnVerySmallArea', message: 'the area is smaller than 100 m²' },
-  warnVeryLargeArea: { code: 'warnVeryLargeArea', message: 'the area is larger than 10 000 km²' },
-};
-
-/** Points and polylines have no size, so no warning. */
-function sizeWarnings(areaM2: number | null): AreaWarning[] {
-  if (areaM2 === null) return [];
-  if (areaM2 < VERY_SMALL_M2) return [AREA_WARNINGS.warnVerySmallArea];
-  return areaM2 > VERY_LARGE_M2 ? [AREA_WARNINGS.warnVeryLargeArea] : [];
-}
-
-const VERY_SMALL_M2 = 100;
-const VERY_LARGE_M2 = 10_000 * 1e6;

@@ -1,10 +1,11 @@
-import { openRing, simplify, unwrapRing } from '../geo/path.ts';
-import { isSelfIntersecting } from '../geo/selfIntersection.ts';
-import { isLatLng, type LatLng } from '../geo/wgs84.ts';
+import type { DescribedError } from '../http/openapi/operation.ts';
 import {
   choice,
+  ID,
   integer,
   LAT_LNG,
+  LATITUDE,
+  LONGITUDE,
   list,
   nullable,
   number,
@@ -15,13 +16,13 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
+import { ID_MESSAGE } from '../http/parameters.ts';
 import { BODY_INVALID, type FieldCode, type FieldError } from '../lib/fieldError.ts';
-import { parseNameText } from '../lib/nameText.ts';
-import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
-import { AREA_TYPES, type AreaType, toVertices, type Vertices } from './area.ts';
+import type { AreaType, AreaView, areaName } from './area.ts';
 
-// The fields of an area as they are sent: their limits, what can be wrong with each, how each is read and described.
+// The fields of an area as they are sent and answered: their limits, what can be wrong with each, how each is described.
+
+export const AREA_TYPES: readonly AreaType[] = ['circle', 'polygon', 'polyline', 'point'];
 
 /** As in the tables Area and Limits of the API document. */
 export const AREA_LIMITS = {
@@ -41,7 +42,7 @@ export const AREA_LIMITS = {
 const LIMITS = AREA_LIMITS;
 
 export const DEFAULT_COLOR = '#3b82f6';
-const COLOR = /^#[0-9a-fA-F]{6}$/;
+export const COLOR = /^#[0-9a-fA-F]{6}$/;
 
 /** Letters are ASCII: an external id then has one spelling in every encoding of a path and every database collation. */
 export const EXTERNAL_ID = /^[A-Za-z0-9._:/@#-]{1,100}$/;
@@ -133,8 +134,26 @@ function error(field: string, code: FieldCode, words: string): FieldError {
   return { field, code, message: `${field} ${words}` };
 }
 
-/** A field of a body: undefined when not sent (or null), otherwise its value, or what is wrong with it. */
-export type Sent<T> = Result<T, FieldError> | undefined;
+/** What is worth knowing about an area that was accepted all the same. `code` is on the wire and fixed. */
+export interface AreaWarning {
+  readonly code: WarningCode;
+  readonly message: string;
+}
+
+export const AREA_WARNINGS = {
+  warnHolesIgnored: {
+    code: 'warnHolesIgnored',
+    message: 'interior rings of the polygon are ignored: the area has no holes',
+  },
+  warnSimplifiedDuplicates: {
+    code: 'warnSimplifiedDuplicates',
+    message: 'vertices closer than 0.1 m to the one before them were dropped',
+  },
+  warnVerySmallArea: { code: 'warnVerySmallArea', message: 'the area is smaller than 100 m²' },
+  warnVeryLargeArea: { code: 'warnVeryLargeArea', message: 'the area is larger than 10 000 km²' },
+} as const;
+
+export type WarningCode = keyof typeof AREA_WARNINGS;
 
 /** How the fields are described wherever they are sent or answered; some have a narrower range on one type. */
 export const FIELD_SCHEMAS = {
@@ -182,114 +201,56 @@ export const AREA_FACTS = {
   created_at: nullable(time()),
 };
 
-/** Trimmed text of 1 to 100 code points that Postgres can store: no control characters, no lone surrogates. */
-export function readName(value: unknown): Sent<string> {
-  if (isMissing(value)) return undefined;
-  if (typeof value !== 'string') return fail(AREA_ERRORS.nameRequired);
-  const name = parseNameText(value, LIMITS.nameMaxCodePoints);
-  return name.ok ? name : fail(NAME_ERRORS[name.error]);
-}
+export const AREA_NAME: Schema = shapeOf<ReturnType<typeof areaName>>({
+  id: ID,
+  name: AREA_FACTS.name,
+  type: AREA_FACTS.type,
+  external_id: AREA_FACTS.external_id,
+});
 
-const NAME_ERRORS = {
-  blank: AREA_ERRORS.nameRequired,
-  not_plain: AREA_ERRORS.nameInvalid,
-  too_long: AREA_ERRORS.nameTooLong,
+const BOUNDS: Schema = shapeOf<AreaView['bounds']>(
+  { south: LATITUDE, west: LONGITUDE, north: LATITUDE, east: LONGITUDE },
+  {
+    description:
+      'Of all that is inside, radius and buffer included. West is greater than east where it crosses the antimeridian.',
+  },
+);
+
+/** The fields that errors name, and the codes of those errors. */
+const ERRORS: readonly FieldError[] = Object.values(AREA_ERRORS);
+const ERROR_FIELDS = [...new Set(ERRORS.flatMap(({ field }) => (field === null ? [] : [field])))];
+
+/** Codes of details[] about an area, each once. */
+export const AREA_ERROR_CODES = [...new Set(ERRORS.map(({ code }) => code))];
+
+export const AREA_SCHEMAS = {
+  LatLng: LAT_LNG,
+  Area: shapeOf<AreaView>({
+    id: ID,
+    ...AREA_FACTS,
+    center: {
+      ...nullable(LAT_LNG),
+      description: 'Of circles and points as given, of polygons the centroid.',
+    },
+    radius_m: nullable(number('Of circles and points.')),
+    buffer_m: nullable(number('Of polylines: how far from the line is still inside.')),
+    points: list(ref('LatLng'), { description: 'Of polygons (without a closing repetition) and polylines.' }),
+    bounds: nullable(BOUNDS),
+  }),
+  AreaWarning: shapeOf<AreaWarning>({ code: choice(Object.keys(AREA_WARNINGS)), message: text() }),
+  AreaFieldError: shapeOf<FieldError>(
+    {
+      field: nullable(choice([...ERROR_FIELDS, 'Idempotency-Key'], 'null: the body as a whole.')),
+      code: choice(AREA_ERROR_CODES, 'More codes may come in the beta; these keep their meaning.'),
+      message: text(),
+    },
+    { description: 'One invalid field of an area.' },
+  ),
+  Containment: shapeOf<{ inside: boolean; distance_m: number | null }>({
+    inside: { type: 'boolean', description: 'A point on the edge is inside.' },
+    distance_m: nullable(number('Metres from the edge: negative inside, positive outside.')),
+  }),
 };
 
-/** #rrggbb in either case. */
-export function readColor(value: unknown): Sent<string> {
-  if (isMissing(value)) return undefined;
-  return typeof value === 'string' && COLOR.test(value) ? ok(value) : fail(AREA_ERRORS.colorInvalid);
-}
-
-export function readType(value: unknown): Sent<AreaType> {
-  if (isMissing(value)) return undefined;
-  const type = AREA_TYPES.find((known) => known === value);
-  return type ? ok(type) : fail(AREA_ERRORS.typeInvalid);
-}
-
-/** An external id; here null is sent: it removes the stored one. */
-export function readExternalId(value: unknown): Sent<string | null> {
-  if (value === undefined) return undefined;
-  return value === null || isExternalId(value) ? ok(value) : fail(AREA_ERRORS.externalIdInvalid);
-}
-
-export function readDwellSeconds(value: unknown): Sent<number> {
-  if (isMissing(value)) return undefined;
-  const isSound = Number.isInteger(value) && isWithin(value as number, 0, LIMITS.maxDwellSeconds);
-  return isSound ? ok((value as number) + 0) : fail(AREA_ERRORS.dwellOutOfRange);
-}
-
-/** A radius or buffer as sent, because its range depends on the type; NaN, which no range has, for anything else. */
-export function readNumber(value: unknown): number | undefined {
-  if (isMissing(value)) return undefined;
-  return typeof value === 'number' ? value : Number.NaN;
-}
-
-/** What is wrong with a radius for this type; null: nothing. */
-export function radiusError(type: 'circle' | 'point', radiusM: number | undefined): FieldError | null {
-  if (radiusM === undefined) return AREA_ERRORS.radiusRequired;
-  if (type === 'circle') {
-    const isSound = isWithin(radiusM, LIMITS.circleMinRadiusM, LIMITS.maxRadiusM);
-    return isSound ? null : AREA_ERRORS.circleRadiusOutOfRange;
-  }
-  return radiusM > 0 && radiusM <= LIMITS.maxRadiusM ? null : AREA_ERRORS.pointRadiusOutOfRange;
-}
-
-export function bufferError(bufferM: number): FieldError | null {
-  return isWithin(bufferM, LIMITS.minBufferM, LIMITS.maxBufferM) ? null : AREA_ERRORS.bufferOutOfRange;
-}
-
-const isWithin = (value: number, min: number, max: number) => value >= min && value <= max;
-
-export function readCenter(value: unknown): Sent<LatLng> {
-  if (isMissing(value)) return undefined;
-  const center = readLatLng(value);
-  return center ? ok(center) : fail(AREA_ERRORS.centerInvalid);
-}
-
-/** The positions as sent; what is not an array holds too few. */
-export function readPositions(value: unknown): Sent<LatLng[]> {
-  if (isMissing(value)) return undefined;
-  if (!Array.isArray(value)) return fail(AREA_ERRORS.pointsTooFew);
-  const positions: LatLng[] = [];
-  for (const element of value) {
-    const position = readLatLng(element);
-    if (!position) return fail(AREA_ERRORS.pointsInvalid);
-    positions.push(position);
-  }
-  return ok(positions);
-}
-
-/** {lat, lng} with both in range, -0 as 0; null for anything else. */
-function readLatLng(value: unknown): LatLng | null {
-  if (!isJsonObject(value)) return null;
-  const { lat, lng } = value;
-  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return null;
-  return { lat: lat + 0, lng: lng + 0 };
-}
-
-export interface ValidPoints {
-  readonly points: Vertices;
-  /** Nearly coincident vertices were dropped. */
-  readonly simplified: boolean;
-}
-
-/**
- * The points as an area of that type stores them, or the first error: too many, too few once nearly coincident ones are
- * dropped, or edges that meet. The repeated last point of a polygon does not count.
- */
-export function validatePoints(
-  type: 'polygon' | 'polyline',
-  positions: readonly LatLng[],
-): Result<ValidPoints, FieldError> {
-  const isPolygon = type === 'polygon';
-  const open = isPolygon ? openRing(positions) : positions;
-  if (open.length > LIMITS.maxPoints) return fail(AREA_ERRORS.pointsTooMany);
-  const { points, dropped } = simplify(open, isPolygon);
-  if (points.length < (isPolygon ? LIMITS.polygonMinPoints : LIMITS.polylineMinPoints)) {
-    return fail(AREA_ERRORS.pointsTooFew);
-  }
-  if (isPolygon && isSelfIntersecting(unwrapRing(points))) return fail(AREA_ERRORS.selfIntersection);
-  return ok({ points: toVertices(points), simplified: dropped });
-}
+/** The errors of a route about one area. */
+export const ONE_AREA: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];

@@ -21,16 +21,18 @@ import { idOf, malformedId, type Parameter } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import { type Call, type ChangePorts, type RequestBody, type Route, routeFactory } from '../http/route.ts';
 import { fail, type Result } from '../lib/result.ts';
-import type { AreaType } from './area.ts';
-import { AREA_WARNINGS, type AreaDraft, parseDraft } from './areaDraft.ts';
+import { type AreaType, areaView } from './area.ts';
+import { type AreaDraft, parseDraft } from './areaDraft.ts';
+import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './areaExamples.ts';
 import {
   AREA_ERRORS,
+  AREA_WARNINGS,
   DEFAULT_COLOR,
   FIELD_SCHEMAS as FIELDS,
   isExternalId,
   AREA_LIMITS as LIMITS,
+  ONE_AREA,
 } from './areaFields.ts';
-import { areaFrom, areaView, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaView.ts';
 import {
   type CreateOnce,
   IDEMPOTENCY_KEY,

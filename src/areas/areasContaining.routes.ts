@@ -32,10 +32,11 @@ import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import type { AreaType } from './area.ts';
+import { areaName } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
-import { AREA_FACTS } from './areaFields.ts';
+import { EXAMPLE_CIRCLE } from './areaExamples.ts';
+import { AREA_FACTS, AREA_NAME } from './areaFields.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
-import { AREA_NAME, areaName, EXAMPLE_CIRCLE } from './areaView.ts';
 import { compileShape } from './shape.ts';
 
 const EXAMPLE_DISTANCE_M = compileShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(

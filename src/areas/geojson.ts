@@ -17,8 +17,8 @@ import type { FieldError } from '../lib/fieldError.ts';
 import { isJsonObject } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { formatIso } from '../lib/time.ts';
-import { type AreaGeometry, type StoredArea, toLatLngs } from './area.ts';
-import { AREA_ERRORS, AREA_FACTS, type ValidPoints, validatePoints } from './areaFields.ts';
+import { type AreaGeometry, type StoredArea, toLatLngs, type ValidPoints, validatePoints } from './area.ts';
+import { AREA_ERRORS, AREA_FACTS } from './areaFields.ts';
 
 /** The part of a GeoJSON geometry that makes one area. */
 export type GeometryPart = PointPart | PathPart;

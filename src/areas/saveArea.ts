@@ -3,8 +3,8 @@ import type { FieldError } from '../lib/fieldError.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, type StoredArea, toVertices } from './area.ts';
-import { type AreaDraft, type AreaWarning, completeDraft, mergeDraft } from './areaDraft.ts';
-import { AREA_ERRORS, DEFAULT_COLOR } from './areaFields.ts';
+import { type AreaDraft, completeDraft, mergeDraft } from './areaDraft.ts';
+import { AREA_ERRORS, type AreaWarning, DEFAULT_COLOR } from './areaFields.ts';
 import {
   type AreaQuota,
   type AreaSize,

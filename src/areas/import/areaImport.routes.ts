@@ -17,8 +17,8 @@ import { choiceParameter, parameterError, readChoice } from '../../http/paramete
 import { notJsonAnswer } from '../../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { AREA_ERRORS } from '../areaFields.ts';
-import { AREA_ERROR_CODES, EXAMPLE_AREA_BODIES } from '../areaView.ts';
+import { EXAMPLE_AREA_BODIES } from '../areaExamples.ts';
+import { AREA_ERROR_CODES, AREA_ERRORS } from '../areaFields.ts';
 import {
   dryRunImport,
   IMPORT_WARNINGS,

@@ -4,8 +4,8 @@ import { ok } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import type { StoredArea } from '../area.ts';
-import { mergeDraft, type ValidArea, type WarningCode } from '../areaDraft.ts';
-import { AREA_ERRORS } from '../areaFields.ts';
+import { mergeDraft, type ValidArea } from '../areaDraft.ts';
+import { AREA_ERRORS, type WarningCode } from '../areaFields.ts';
 import {
   type AreaOwner,
   type AreaQuota,

@@ -8,10 +8,11 @@ import {
   completeDraft,
   featureDraft,
   type OwnFields,
+  readName,
   readProperties,
   type ValidArea,
 } from '../areaDraft.ts';
-import { AREA_ERRORS, readName } from '../areaFields.ts';
+import { AREA_ERRORS } from '../areaFields.ts';
 import { GEOMETRY_ERRORS, type GeometryPart, isGeometryType, readGeometry } from '../geojson.ts';
 
 /**

@@ -7,8 +7,9 @@ import { envelope, integer, list, number, ref, shapeOf } from '../../http/openap
 import { idOf, malformedId } from '../../http/parameters.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
+import { areaName } from '../area.ts';
 import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';
-import { AREA_NAME, areaName, ONE_AREA } from '../areaView.ts';
+import { AREA_NAME, ONE_AREA } from '../areaFields.ts';
 import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
 
 export const OVERLAP_SCHEMAS = {
