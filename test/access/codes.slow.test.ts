@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { AREA_WARNINGS } from '../../src/areas/areaDraft.ts';
-import { AREA_ERRORS } from '../../src/areas/areaFields.ts';
+import { AREA_ERRORS, AREA_WARNINGS } from '../../src/areas/areaFields.ts';
 import type { READING_CODES } from '../../src/areas/import/importPlan.ts';
 import { ERRORS } from '../../src/http/answer.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';

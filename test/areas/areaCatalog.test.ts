@@ -1,72 +1,123 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { AREA_TYPES, type AreaGeometry, type AreaType } from '../../src/areas/area.ts';
-import type { Area } from '../../src/areas/areaCatalog.memory.ts';
-import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { type AreaGeometry, type AreaType, toVertices } from '../../src/areas/area.ts';
+import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { AREA_TYPES } from '../../src/areas/areaFields.ts';
+import type { LatLng } from '../../src/geo/wgs84.ts';
+import { InvariantError } from '../../src/lib/invariant.ts';
+import { wrapLng } from '../geo/shapes.ts';
+import { areaInMemory } from '../support/ingest/polygons.ts';
 import { runs } from '../support/torture.ts';
 
-interface Sketch {
-  readonly id: number;
-  readonly worldId?: number;
-  readonly accountId?: number;
-  readonly type?: AreaType;
-  readonly externalId?: string | null;
-  readonly revision?: number;
+const CIRCLE: AreaGeometry = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radiusM: 500 };
+
+/** Where maps end, and ordinary ones. */
+const PLACES: readonly LatLng[] = [
+  { lat: 41.9, lng: 12.5 },
+  { lat: 41.9, lng: 12.51 },
+  { lat: 0.1, lng: 180 },
+  { lat: 0.1, lng: -180 },
+  { lat: 0.1, lng: 179.999 },
+  { lat: 0.1, lng: -179.999 },
+  { lat: 90, lng: 0 },
+  { lat: 90, lng: -180 },
+  { lat: 89.99, lng: 100 },
+  { lat: -90, lng: 45 },
+  { lat: -89.99, lng: -100 },
+];
+
+const place: fc.Arbitrary<LatLng> = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...PLACES) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      lat: fc.double({ min: -90, max: 90, noNaN: true }),
+      lng: fc.double({ min: -180, max: 180, noNaN: true }),
+    }),
+  },
+);
+const metres = fc.constantFrom(5, 25, 1_000, 100_000);
+/** Up to a third of the way around the Earth. */
+const degrees = fc.constantFrom(1e-4, 0.01, 5, 60);
+
+const geometry: fc.Arbitrary<AreaGeometry> = fc.oneof(
+  fc.record({ type: fc.constantFrom('circle' as const, 'point' as const), center: place, radiusM: metres }),
+  fc.record({ a: place, size: degrees }).map(({ a, size }): AreaGeometry => {
+    const south = Math.min(a.lat, 89);
+    const north = Math.min(south + size, 89.5);
+    const east = eastOf(a.lng, size);
+    const corners = [
+      { lat: south, lng: a.lng },
+      { lat: south, lng: east },
+      { lat: north, lng: east },
+    ];
+    return { type: 'polygon', points: toVertices(corners) };
+  }),
+  fc
+    .record({ a: place, size: degrees, bufferM: fc.constantFrom(5, 5_000) })
+    .map(({ a, size, bufferM }): AreaGeometry => {
+      const ends = [a, { lat: a.lat / 2, lng: eastOf(a.lng, size) }];
+      return { type: 'polyline', points: toVertices(ends), bufferM };
+    }),
+);
+
+const id = fc.integer({ min: 1, max: 12 });
+const worldId = fc.constantFrom(1, 2, 3);
+
+const anyStep = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('put' as const), id, worldId, geometry }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), id }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('near' as const),
+      worldIds: fc.subarray([1, 2, 3]),
+      at: place,
+    }),
+  },
+);
+
+function eastOf(lng: number, byDegrees: number): number {
+  return lng + byDegrees > 180 ? lng + byDegrees - 360 : lng + byDegrees;
+}
+
+/** Compares with a look at every area; returns how many were found. */
+function assertNear(
+  index: AreaCatalog,
+  model: ReadonlyMap<number, Area>,
+  worldIds: readonly number[],
+  { lat, lng }: LatLng,
+): number {
+  const ids = (areas: readonly Area[]): number[] => areas.map((area) => area.id).sort((a, b) => a - b);
+  const watched = [...model.values()].filter((area) => worldIds.includes(area.worldId));
+  const boxed = watched.filter(({ shape }) =>
+    shape.parts.some((box) => box.minX <= lng && lng <= box.maxX && box.minY <= lat && lat <= box.maxY),
+  );
+  const near = index.near(worldIds, lat, lng);
+  assert.deepEqual(ids(near), ids(boxed));
+  const around = watched.filter(({ shape }) => shape.contains(lat, lng));
+  assert.deepEqual(
+    ids(around.filter((area) => !near.includes(area))),
+    [],
+    'an area that contains the position was not found',
+  );
+  return near.length;
 }
 
 const POINTS = Float64Array.from([0, 0, 0, 1, 1, 0]);
-const CENTER = { lat: 0, lng: 0 };
 const GEOMETRIES: { readonly [Type in AreaType]: AreaGeometry } = {
-  circle: { type: 'circle', center: CENTER, radiusM: 100 },
-  point: { type: 'point', center: CENTER, radiusM: 50 },
+  circle: CIRCLE,
+  point: { ...CIRCLE, type: 'point' } as AreaGeometry,
   polygon: { type: 'polygon', points: POINTS },
   polyline: { type: 'polyline', points: POINTS, bufferM: 50 },
 };
 
-function area({
-  id,
-  worldId = 1,
-  accountId = 1,
-  type = 'circle',
-  externalId = null,
-  revision = 1,
-}: Sketch): Area {
-  return {
-    id,
-    worldId,
-    accountId,
-    revision,
-    createdAtMs: 0,
-    definition: {
-      name: `Area ${id}`,
-      color: '#3b82f6',
-      geometry: GEOMETRIES[type],
-      externalId,
-      dwellSeconds: 0,
-    },
-    measures: {
-      areaM2: 1,
-      perimeterM: 1,
-      lengthM: null,
-      bounds: { south: 0, west: 0, north: 0, east: 0 },
-      center: CENTER,
-    },
-    shape: {
-      contains: () => true,
-      insideDistanceM: () => -1,
-      signedDistanceM: () => -1,
-      boxes: [],
-      parts: [],
-    },
-  };
-}
-
 describe('the catalog finds an area', () => {
   test('by its external id, but only of the given account and in the given worlds', () => {
     const catalog = new AreaCatalog();
-    catalog.put(area({ id: 1, accountId: 1, worldId: 1, externalId: 'x' }));
-    catalog.put(area({ id: 2, accountId: 2, worldId: 1, externalId: 'x' }));
+    catalog.put(areaInMemory(1, CIRCLE, { accountId: 1, worldId: 1, externalId: 'x' }));
+    catalog.put(areaInMemory(2, CIRCLE, { accountId: 2, worldId: 1, externalId: 'x' }));
     assert.equal(catalog.byExternalId([1], 1, 'x')?.id, 1);
     assert.equal(catalog.byExternalId([1], 2, 'x')?.id, 2);
     assert.equal(catalog.byExternalId([2], 1, 'x'), undefined);
@@ -78,9 +129,9 @@ describe('the catalog finds an area', () => {
 
   test('without an external id by none', () => {
     const catalog = new AreaCatalog();
-    catalog.put(area({ id: 1 }));
+    catalog.put(areaInMemory(1, CIRCLE));
     assert.equal(catalog.byExternalId([1], 1, 'null'), undefined);
-    catalog.put(area({ id: 2, externalId: 'null' }));
+    catalog.put(areaInMemory(2, CIRCLE, { externalId: 'null' }));
     catalog.remove(1);
     assert.equal(catalog.byExternalId([1], 1, 'null')?.id, 2);
   });
@@ -91,8 +142,11 @@ describe('the catalog finds an area', () => {
       [1, 0],
     ] as const) {
       const catalog = new AreaCatalog();
-      catalog.put(area({ id: 1, externalId: 'x' }));
-      const news = [area({ id: 1, externalId: null, revision: 2 }), area({ id: 2, externalId: 'x' })];
+      catalog.put(areaInMemory(1, CIRCLE, { externalId: 'x' }));
+      const news = [
+        areaInMemory(1, CIRCLE, { externalId: null, revision: 2 }),
+        areaInMemory(2, CIRCLE, { externalId: 'x' }),
+      ];
       for (const n of order) catalog.put(news[n] as Area);
       assert.equal(catalog.byExternalId([1], 1, 'x')?.id, 2, `order ${order}`);
       catalog.remove(1);
@@ -103,8 +157,8 @@ describe('the catalog finds an area', () => {
 
 describe('after any puts and removals', () => {
   const sketch = fc.record({
-    id: fc.integer({ min: 1, max: 12 }),
-    worldId: fc.integer({ min: 1, max: 3 }),
+    id,
+    worldId,
     type: fc.constantFrom(...AREA_TYPES),
     // As in Postgres, no two areas of an account have one code at a time.
     withCode: fc.boolean(),
@@ -116,7 +170,10 @@ describe('after any puts and removals', () => {
         const catalog = new AreaCatalog();
         const model = new Map<number, Area>();
         for (const [{ id, worldId, type, withCode }, isPut] of steps) {
-          const next = area({ id, worldId, type, externalId: withCode ? `code ${id}` : null });
+          const next = areaInMemory(id, GEOMETRIES[type], {
+            worldId,
+            externalId: withCode ? `code ${id}` : null,
+          });
           if (isPut) {
             catalog.put(next);
             model.set(id, next);
@@ -147,5 +204,96 @@ describe('after any puts and removals', () => {
       }),
       { seed: 4, numRuns: runs(38) },
     );
+  });
+});
+
+describe('the area index', () => {
+  test('finds every area that contains a position, and only areas with a box around it, after any changes', () => {
+    let found = 0;
+    fc.assert(
+      fc.property(fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
+        const index = new AreaCatalog();
+        const model = new Map<number, Area>();
+        for (const step of steps) {
+          if (step.kind === 'remove') {
+            index.remove(step.id);
+            model.delete(step.id);
+          } else if (step.kind === 'put') {
+            const area = areaInMemory(step.id, step.geometry, { worldId: step.worldId });
+            index.put(area);
+            model.set(step.id, area);
+          } else {
+            found += assertNear(index, model, step.worldIds, step.at);
+          }
+        }
+        for (const { lat, lng } of PLACES) found += assertNear(index, model, [1, 2, 3], { lat, lng });
+      }),
+      { seed: 5, numRuns: runs(50) },
+    );
+    assert.ok(found > 750, `only ${found} areas were found: the property says little`);
+  });
+
+  test('agrees with brute force for three thousand areas in one city', () => {
+    const index = new AreaCatalog();
+    const model = new Map<number, Area>();
+    const put = (id: number, lat: number, lng: number, radiusM: number): void => {
+      const area = areaInMemory(
+        id,
+        { type: 'circle', center: { lat, lng }, radiusM },
+        { worldId: 1 + (id % 2) },
+      );
+      index.put(area);
+      model.set(id, area);
+    };
+    for (let id = 0; id < 3_000; id++)
+      put(id, 41.8 + (id % 100) / 500, 12.4 + (id % 97) / 500, 50 + (id % 50) * 20);
+    for (let id = 0; id < 3_000; id += 7) put(id, 41.9 + (id % 89) / 700, 12.5 + (id % 83) / 700, 300);
+    for (let id = 0; id < 3_000; id += 11) {
+      index.remove(id);
+      model.delete(id);
+    }
+    let found = 0;
+    for (let n = 0; n < 20; n++)
+      found += assertNear(index, model, [1, 2], { lat: 41.8 + n / 100, lng: 12.4 + n / 90 });
+    assert.ok(found > 100);
+  });
+
+  test('returns an area once, even if both of its boxes hold the position', () => {
+    const index = new AreaCatalog();
+    const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };
+    const area = areaInMemory(1, CIRCLE);
+    index.put({ ...area, shape: { ...area.shape, boxes: [box, box], parts: [box, box] } });
+    assert.equal(index.near([1], 0, 5).length, 1);
+  });
+
+  test('two hundred tracks across the world are candidates only near their lines', () => {
+    const index = new AreaCatalog();
+    const model = new Map<number, Area>();
+    for (let id = 0; id < 200; id++) {
+      const points = toVertices([
+        { lat: -60, lng: wrapLng(130 + id / 10) },
+        { lat: 60, lng: wrapLng(270 + id / 10) },
+      ]);
+      const area = areaInMemory(id, { type: 'polyline', points, bufferM: 50 });
+      index.put(area);
+      model.set(id, area);
+    }
+    let found = 0;
+    for (let lat = -59; lat <= 59; lat += 1) {
+      for (const lng of [140, 180, -180, -150, -110]) found += assertNear(index, model, [1], { lat, lng });
+    }
+    // Their whole boxes would all hold three or four of these five longitudes.
+    assert.ok(found > 1_000 && found < 0.2 * 119 * 5 * 200, `${found} candidates`);
+    for (let id = 0; id < 200; id++) index.remove(id);
+    assert.equal(index.near([1], 0, -160).length, 0);
+  });
+
+  test('rejects a box with NaN, and keeps the area as it was', () => {
+    const index = new AreaCatalog();
+    const area = areaInMemory(1, CIRCLE);
+    index.put(area);
+    const box = { minX: Number.NaN, minY: 0, maxX: 1, maxY: 1 };
+    assert.throws(() => index.put({ ...area, shape: { ...area.shape, parts: [box] } }), InvariantError);
+    assert.deepEqual(index.near([1], 41.9, 12.5), [area]);
   });
 });

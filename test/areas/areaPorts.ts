@@ -1,3 +1,6 @@
+import assert from 'node:assert/strict';
+import { type AreaDraft, parseDraft } from '../../src/areas/areaDraft.ts';
+import { lockAreaWorlds, moveArea } from '../../src/areas/areas.sql.ts';
 import type { AreaWriter } from '../../src/areas/saveArea.ts';
 import type { WritePorts } from '../../src/changelog/writeWorlds.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
@@ -5,6 +8,12 @@ import { localWorldVersions } from '../../src/redis/worldVersions.ts';
 import { insertAccount, upsertOrganization } from '../../src/tenants/accounts.sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { newTurns } from '../support/workTurns.ts';
+
+export function draftOf(body: object): AreaDraft {
+  const parsed = parseDraft(body);
+  assert.ok(parsed.ok);
+  return parsed.value;
+}
 
 /** One database, and the connections of two pods to it. */
 export interface AreaHouse {
@@ -14,6 +23,8 @@ export interface AreaHouse {
   writer(organization?: string): Promise<AreaWriter>;
   /** Its areas: how many, and those with a code by it. */
   areasOf(writer: AreaWriter): Promise<{ id: number; name: string; code: string | null; world: number }[]>;
+  /** Makes an area its organization's. */
+  share(areaId: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -48,6 +59,12 @@ export async function openAreaHouse(): Promise<AreaHouse> {
       ...(await sql<{ id: number; name: string; code: string | null; world: number }[]>`
         select id, name, external_id as code, world_id as world from area where account_id = ${accountId} order by id`),
     ],
+    share: (areaId) =>
+      sql.begin(async (tx) => {
+        const worlds = await lockAreaWorlds(tx, areaId);
+        assert.ok(worlds?.organizationWorldId);
+        await moveArea(tx, areaId, worlds.organizationWorldId);
+      }),
     close: async () => {
       await Promise.all(clients.map((client) => client.end()));
     },

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
-import { type AreaDefinition, type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { validatePoints } from '../../src/areas/areaFields.ts';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  toLatLngs,
+  toVertices,
+  validatePoints,
+} from '../../src/areas/area.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 
 /** The same meridian's name within [-180, 180]. */
@@ -107,6 +112,38 @@ export const anyDefinition: fc.Arbitrary<AreaDefinition> = fc.record(
   },
   plain,
 );
+
+const anyPosition = fc.record({
+  lat: fc.oneof(fc.double({ min: -90, max: 90, noNaN: true }).map(round), fc.constantFrom(-90, 90)),
+  lng: fc.oneof(fc.double({ min: -180, max: 180, noNaN: true }).map(round), fc.constantFrom(-180, 180)),
+});
+
+/** A shape with positions on it, near it and far from it. */
+export const geometryAndPositions = fc
+  .tuple(
+    anySoundGeometry,
+    fc.array(anyPosition, { minLength: 3, maxLength: 3 }),
+    fc.array(
+      fc.tuple(
+        fc.nat(),
+        fc.double({ min: -2, max: 2, noNaN: true }),
+        fc.double({ min: -2, max: 2, noNaN: true }),
+      ),
+      { minLength: 12, maxLength: 12 },
+    ),
+  )
+  .map(([geometry, far, nudges]) => {
+    const vertices = 'points' in geometry ? toLatLngs(geometry.points) : [geometry.center];
+    const near = nudges.map(([k, north, east], i) => {
+      const vertex = vertices[k % vertices.length]!;
+      const reach = 10 ** -(i % 7);
+      return {
+        lat: round(Math.max(-90, Math.min(90, vertex.lat + north * reach))),
+        lng: wrapLng(vertex.lng + east * reach),
+      };
+    });
+    return { geometry, vertices, positions: [...far, ...near, ...vertices] };
+  });
 
 function steps(minLength: number, maxLength: number): fc.Arbitrary<{ north: number; east: number }[]> {
   const step = fc.double({ min: -1, max: 1, noNaN: true });

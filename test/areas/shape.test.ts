@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, toLatLngs, toVertices } from '../../src/areas/area.ts';
+import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { compileShape, type Shape, shapeInSteps } from '../../src/areas/shape.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
-import { anySoundGeometry, round, wrapLng } from './definitions.ts';
+import { geometryAndPositions } from './definitions.ts';
 
 const at = (lat: number, lng: number): LatLng => ({ lat, lng });
 const polygon = (...points: LatLng[]): AreaGeometry => ({ type: 'polygon', points: toVertices(points) });
@@ -114,41 +114,9 @@ describe('a distance is that to the boundary', () => {
   });
 });
 
-const anyPosition = fc.record({
-  lat: fc.oneof(fc.double({ min: -90, max: 90, noNaN: true }).map(round), fc.constantFrom(-90, 90)),
-  lng: fc.oneof(fc.double({ min: -180, max: 180, noNaN: true }).map(round), fc.constantFrom(-180, 180)),
-});
-
-/** A shape with positions on it, near it and far from it. */
-const shapeAndPositions = fc
-  .tuple(
-    anySoundGeometry,
-    fc.array(anyPosition, { minLength: 3, maxLength: 3 }),
-    fc.array(
-      fc.tuple(
-        fc.nat(),
-        fc.double({ min: -2, max: 2, noNaN: true }),
-        fc.double({ min: -2, max: 2, noNaN: true }),
-      ),
-      { minLength: 12, maxLength: 12 },
-    ),
-  )
-  .map(([geometry, far, nudges]) => {
-    const vertices = 'points' in geometry ? toLatLngs(geometry.points) : [geometry.center];
-    const near = nudges.map(([k, north, east], i) => {
-      const vertex = vertices[k % vertices.length]!;
-      const reach = 10 ** -(i % 7);
-      return at(
-        round(Math.max(-90, Math.min(90, vertex.lat + north * reach))),
-        wrapLng(vertex.lng + east * reach),
-      );
-    });
-    return { geometry, vertices, positions: [...far, ...near, ...vertices] };
-  });
-
 test('inside means a distance of 0 or less, and in a box, wherever', () => {
   let inside = 0;
-  const property = fc.property(shapeAndPositions, ({ geometry, positions }) => {
+  const property = fc.property(geometryAndPositions, ({ geometry, positions }) => {
     const shape = compileShape(geometry);
     assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
     assert.ok(shape.parts.length >= 1 && shape.parts.length <= 16);
@@ -170,7 +138,7 @@ test('inside means a distance of 0 or less, and in a box, wherever', () => {
 });
 
 test('where a polygon starts, its winding and the name of a meridian change nothing', () => {
-  const property = fc.property(shapeAndPositions, fc.nat(), ({ geometry, vertices, positions }, shift) => {
+  const property = fc.property(geometryAndPositions, fc.nat(), ({ geometry, vertices, positions }, shift) => {
     if (geometry.type !== 'polygon') return;
     const k = shift % vertices.length;
     const rotated = [...vertices.slice(k), ...vertices.slice(0, k)];

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { type AreaGeometry, toLatLngs } from '../../../src/areas/area.ts';
+import type { ValidArea } from '../../../src/areas/areaDraft.ts';
+import { AREA_ERRORS } from '../../../src/areas/areaFields.ts';
+import { runs } from '../../support/torture.ts';
 import { path, polygon } from '../reads/geojson.ts';
 import {
   at,
@@ -8,6 +12,7 @@ import {
   CIRCLE,
   circleOf,
   create,
+  errorsOf,
   geometryOf,
   PLACE,
   POLYGON,
@@ -19,6 +24,7 @@ import {
   trackOf,
   wrapped,
 } from '../writes/newArea.ts';
+import { anyBody } from './arbitraries.ts';
 
 describe('a new area is what was sent, with defaults for the rest', () => {
   test('circle', () => {
@@ -141,3 +147,38 @@ describe('a new area comes with its warnings', () => {
     });
   }
 });
+
+test('whatever comes in, the answer is a sound area or documented errors', () => {
+  const codes = new Set(Object.values(AREA_ERRORS).map(({ field, code }) => `${field} ${code}`));
+  let created = 0;
+  fc.assert(
+    fc.property(anyBody, (body) => {
+      const errors = errorsOf(body);
+      for (const error of errors) assert.ok(codes.has(error), error);
+      assert.equal(new Set(errors).size, errors.length);
+      if (errors.length > 0) return;
+      created++;
+      assertSound(create(body));
+    }),
+    { seed: 20_260_315, numRuns: runs(750) },
+  );
+  assert.ok(created > 25, `only ${created} created`);
+});
+
+function assertSound({ definition, measures, warnings }: ValidArea): void {
+  const { name, color, geometry, externalId, dwellSeconds } = definition;
+  assert.ok(name !== '' && name === name.trim() && [...name].length <= 100);
+  assert.ok(name.isWellFormed() && !name.includes('\u0000'));
+  assert.match(color, /^#[0-9a-f]{6}$/i);
+  if (externalId !== null) assert.match(externalId, /^[\w.:/@#-]{1,100}$/);
+  assert.ok(Number.isInteger(dwellSeconds) && dwellSeconds >= 0 && dwellSeconds <= 86_400);
+  const positions = 'points' in geometry ? toLatLngs(geometry.points) : [geometry.center];
+  for (const { lat, lng } of positions) assert.ok(Math.abs(lat) <= 90 && Math.abs(lng) <= 180);
+  if ('points' in geometry) assert.ok(positions.length >= (geometry.type === 'polygon' ? 3 : 2));
+  const { bounds } = measures;
+  assert.ok(bounds.south <= bounds.north && Math.abs(bounds.west) <= 180 && Math.abs(bounds.east) <= 180);
+  for (const metric of [measures.areaM2, measures.perimeterM, measures.lengthM]) {
+    assert.ok(metric === null || (Number.isFinite(metric) && metric >= 0), `${metric}`);
+  }
+  assert.equal(new Set(warnings).size, warnings.length);
+}

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { resolveImport } from '../../../src/areas/import/importAreas.ts';
-import { IMPORT_LIMITS, planImport } from '../../../src/areas/import/importPlan.ts';
+import { IMPORT_LIMITS, planImport, READING_CODES } from '../../../src/areas/import/importPlan.ts';
 import { runs } from '../../support/torture.ts';
 import { anyImport } from '../draft/arbitraries.ts';
 import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
@@ -27,20 +27,14 @@ import {
 describe('a body that is no GeoJSON at all is refused as a whole', () => {
   const rows: readonly (readonly [title: string, body: unknown, error: string])[] = [
     ['nothing', undefined, 'null INVALID_BODY'],
-    ['null', null, 'null INVALID_BODY'],
     ['a list of features', [feature(POINT)], 'null INVALID_BODY'],
-    ['text', 'x', 'null INVALID_BODY'],
-    ['an empty object', {}, 'geojson INVALID_GEOJSON'],
     ['another type', { type: 'Topology', objects: {} }, 'geojson INVALID_GEOJSON'],
-    ['an area in v3 JSON', { name: 'A', type: 'circle' }, 'geojson INVALID_GEOJSON'],
     ['a collection without features', { type: 'FeatureCollection' }, 'geojson INVALID_GEOJSON'],
     [
       'a collection with features of another kind',
       { ...collection(), features: {} },
       'geojson INVALID_GEOJSON',
     ],
-    ['a wrapper of nothing', { geojson: null }, 'geojson INVALID_GEOJSON'],
-    ['a wrapper of text', { geojson: 'x' }, 'geojson INVALID_GEOJSON'],
     ['a wrapper of a list', { geojson: [feature(POINT)] }, 'geojson INVALID_GEOJSON'],
     ['a wrapper in a wrapper', { geojson: { geojson: feature(POINT) } }, 'geojson INVALID_GEOJSON'],
     [
@@ -61,60 +55,15 @@ describe('a body that is no GeoJSON at all is refused as a whole', () => {
   }
 });
 
-describe('every form of body makes areas', () => {
-  const rows: readonly (readonly [title: string, body: object, ...names: string[]])[] = [
-    [
-      'a collection',
-      collection(feature(POINT), feature(LINE, { name: 'B' }), feature(POLYGON, { title: 'C' })),
-      'A',
-      'B',
-      'C',
-    ],
-    ['a feature', feature(POINT), 'A'],
-    ['a geometry', POLYGON, 'Imported area'],
-    ['a geometry of parts', multiPoint([1, 2], [3, 4]), 'Imported area (1)', 'Imported area (2)'],
-    ['a geometry of one part', multiPoint([1, 2]), 'Imported area'],
-    ['a wrapped collection', { geojson: collection(feature(POINT)), name: 'X' }, 'A'],
-    ['a wrapped feature', { geojson: feature(POINT), type: 'Feature' }, 'A'],
-    ['a wrapped geometry', { geojson: LINE }, 'Imported area'],
-    ['a collection beside a null wrapper', { ...collection(feature(POINT)), geojson: null }, 'A'],
-    ['an empty collection', collection()],
-  ];
-  for (const [title, body, ...names] of rows) {
-    test(title, () => {
-      const outcome = resolve(body);
-      assert.deepEqual(namesOf(outcome), names);
-      assert.deepEqual(outcome.errors, []);
-    });
-  }
-
-  test('only true in the body asks for a dry run', () => {
-    const rowsOf: readonly (readonly [unknown, boolean])[] = [
-      [true, true],
-      [false, false],
-      [null, false],
-      [undefined, false],
-    ];
-    for (const [dry_run, dryRun] of rowsOf) {
-      assert.equal(plan({ ...collection(), dry_run }).dryRun, dryRun);
-      assert.equal(plan({ geojson: collection(), dry_run }).dryRun, dryRun);
-    }
-  });
-});
-
 // [the feature at index 1 of three, the errors it gives]
 const MULTI = multiPolygon([RING], [FAR_RING]);
 const LONG = Array.from({ length: 2_001 }, (_, i) => [i / 100, (i % 2) / 100]);
 const ERRORS: readonly (readonly [title: string, feature: unknown, ...codes: string[]])[] = [
   ['no feature', null, 'errGeoJsonInvalid'],
-  ['a number', 5, 'errGeoJsonInvalid'],
   ['a geometry among features', POINT, 'errGeoJsonInvalid'],
   ['a feature by another name', { ...feature(POINT), type: 'feature' }, 'errGeoJsonInvalid'],
-  ['a collection among features', collection(), 'errGeoJsonInvalid'],
   ['no geometry', { type: 'Feature', properties: { name: 'A' } }, 'errGeoJsonInvalid'],
   ['geometry null', feature(null), 'errGeoJsonInvalid'],
-  ['geometry a list', feature([POINT]), 'errGeoJsonInvalid'],
-  ['geometry without type', feature({ coordinates: [1, 2] }), 'errGeoJsonInvalid'],
   ['geometry without coordinates', feature({ type: 'Point' }), 'errGeoJsonInvalid'],
   [
     'geometry with coordinates of text',
@@ -127,28 +76,13 @@ const ERRORS: readonly (readonly [title: string, feature: unknown, ...codes: str
     feature({ type: 'GeometryCollection', geometries: [POINT] }),
     'errGeometryUnsupported',
   ],
-  ['a curve', feature({ type: 'CircularString', coordinates: [[1, 2]] }), 'errGeometryUnsupported'],
-  [
-    'a type like a property',
-    feature({ type: 'constructor', coordinates: [[1, 2]] }),
-    'errGeometryUnsupported',
-  ],
   ['a point out of range', feature({ type: 'Point', coordinates: [12, 90.1] }), 'errCoordinates'],
   ['a point of nothing', feature({ type: 'Point', coordinates: [] }), 'errCoordinates'],
   ['a point whose third is text', feature({ type: 'Point', coordinates: [12, 41, 'x'] }), 'errCoordinates'],
-  ['a point whose third is null', feature({ type: 'Point', coordinates: [12, 41, null] }), 'errCoordinates'],
-  ['a point of text', feature({ type: 'Point', coordinates: ['12', '41'] }), 'errCoordinates'],
   ['a line with a position out of range', feature(lineString([1, 2], [181, 2])), 'errCoordinates'],
-  ['a line with a position null', feature(lineString([1, 2], null)), 'errCoordinates'],
   ['a ring not nested', feature({ type: 'Polygon', coordinates: RING }), 'errCoordinates'],
-  ['a ring of text', feature(polygon('x')), 'errCoordinates'],
   ['a polygon of nothing', feature(polygon()), 'errPolygonMin'],
   ['a polygon of two', feature(polygon(path([1, 2], [3, 4], [1, 2]))), 'errPolygonMin'],
-  [
-    'a polygon of two, one of them twice',
-    feature(polygon(path([1, 2], [3, 4], [3, 4], [1, 2]))),
-    'errPolygonMin',
-  ],
   ['a line of one', feature(lineString([1, 2])), 'errPolylineMin'],
   ['a line of 2001', feature({ type: 'LineString', coordinates: LONG }), 'errTooManyPoints'],
   ['a polygon of 2001', feature(polygon(LONG)), 'errTooManyPoints'],
@@ -160,15 +94,12 @@ const ERRORS: readonly (readonly [title: string, feature: unknown, ...codes: str
 
   ['no name', feature(POINT, {}), 'REQUIRED'],
   ['no properties', feature(POINT, null), 'REQUIRED'],
-  ['a long name', feature(POINT, { name: 'x'.repeat(101) }), 'TOO_LONG'],
   ['a name with a NUL', feature(POINT, { name: 'a\u0000' }), 'INVALID'],
   ['sides that cross', feature(polygon(BOW_TIE)), 'SELF_INTERSECTION'],
   ['a small circle', feature(POINT, { name: 'A', radius: 24 }), 'OUT_OF_RANGE'],
   ['a type without what it needs', feature(POINT, { name: 'A', type: 'circle' }), 'REQUIRED'],
-  ['a narrow track', feature(LINE, { name: 'A', bufferDistance: 1 }), 'OUT_OF_RANGE'],
   ['a wrong dwell', feature(POINT, { name: 'A', dwell_seconds: '60' }), 'OUT_OF_RANGE'],
   ['a wrong code', coded('a b'), 'INVALID'],
-  ['a code, no name', coded('x', { name: null }), 'REQUIRED'],
   [
     'several',
     feature(LINE, { dwell_seconds: -1, bufferDistance: 'x', external_id: '' }),
@@ -179,11 +110,6 @@ const ERRORS: readonly (readonly [title: string, feature: unknown, ...codes: str
   ],
 
   ['a Multi* with a code', feature(MULTI, { name: 'A', external_id: 'x' }), 'MULTI_GEOMETRY_EXTERNAL_ID'],
-  [
-    'a Multi* with a malformed code',
-    feature(MULTI, { name: 'A', external_id: 5 }),
-    'MULTI_GEOMETRY_EXTERNAL_ID',
-  ],
   ['a Multi* without a name', feature(MULTI, {}), 'REQUIRED'],
   ['a Multi* with a name too long for numbers', feature(MULTI, { name: 'x'.repeat(98) }), 'TOO_LONG'],
   ['a Multi* of nothing but errors', feature(multiPoint([1], 'x')), 'errCoordinates', 'errCoordinates'],
@@ -217,22 +143,10 @@ describe('a feature that makes no area says why, and its neighbours live', () =>
 
   test('every code of reading is in this table, or is about the number of features', () => {
     const codes = new Set(ERRORS.flatMap(([, , ...found]) => found));
-    for (const code of [
-      'errGeoJsonInvalid',
-      'errGeometryUnsupported',
-      'errCoordinates',
-      'errTooManyPoints',
-    ]) {
-      assert.ok(codes.has(code), code);
-    }
-    for (const code of [
-      'errPolygonMin',
-      'errPolylineMin',
-      'MULTI_GEOMETRY_EXTERNAL_ID',
-      'SELF_INTERSECTION',
-    ]) {
-      assert.ok(codes.has(code), code);
-    }
+    assert.deepEqual(
+      READING_CODES.filter((code) => !codes.has(code)),
+      ['errTooManyFeatures'],
+    );
   });
 });
 

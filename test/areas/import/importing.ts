@@ -12,7 +12,7 @@ export const POLYGON = polygon(RING);
 export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
 export const LINE = lineString([12.4, 41.9], [12.5, 42]);
 
-export const feature = (geometry: unknown, properties: unknown = { name: 'A' }) => ({
+export const feature = <P = unknown>(geometry: unknown, properties: P = { name: 'A' } as P) => ({
   type: 'Feature',
   geometry,
   properties,

@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { AreaQuota } from '../../../src/areas/areas.sql.ts';
 import { lineString, multiPolygon, path, polygon } from '../reads/geojson.ts';
-import { coded, collection, errorsOf, FAR_RING, feature, POINT, RING, resolve } from './importing.ts';
+import {
+  coded,
+  collection,
+  errorsOf,
+  FAR_RING,
+  feature,
+  namesOf,
+  POINT,
+  POLYGON,
+  RING,
+  resolve,
+} from './importing.ts';
 
 describe('a feature with a code updates the area that has it', () => {
   const stored = new Map(
@@ -127,4 +139,65 @@ describe('import warns of what was left out in reading', () => {
       );
     });
   }
+});
+
+const AREAS_ONLY: AreaQuota = { areas: 0, vertices: 0, maxAreas: 2, maxVertices: Infinity };
+/** The rings of these tests have four vertices each. */
+const VERTICES_ONLY: AreaQuota = { areas: 0, vertices: 0, maxAreas: Infinity, maxVertices: 8 };
+const RINGS = { ...POLYGON, coordinates: [FAR_RING] };
+const named = (name: string, geometry: object = POINT) => feature(geometry, { name });
+const stored = (name: string, geometry: object = POLYGON) => {
+  const [write] = resolve(named(name, geometry)).writes;
+  assert.ok(write);
+  return { ...write.area.definition, externalId: name };
+};
+
+describe('an import into a quota', () => {
+  test('creates in order what fits', () => {
+    const outcome = resolve(collection(named('A'), named('B'), named('C')), undefined, AREAS_ONLY);
+    assert.deepEqual(namesOf(outcome), ['A', 'B']);
+    assert.deepEqual(errorsOf(outcome), ['2 LIMIT_REACHED']);
+  });
+
+  test('goes on with what still fits after something that does not', () => {
+    const body = collection(named('A', POLYGON), named('B', RINGS), named('C', POLYGON), named('D'));
+    const outcome = resolve(body, undefined, VERTICES_ONLY);
+    assert.deepEqual(namesOf(outcome), ['A', 'B', 'D']);
+    assert.deepEqual(errorsOf(outcome), ['2 LIMIT_REACHED']);
+  });
+
+  test('reports each feature once, however many of its parts are left out', () => {
+    const many = { type: 'MultiPoint', coordinates: [1, 2, 3, 4, 5].map((n) => [n, 0]) };
+    const outcome = resolve(collection(named('A', many), named('B')), undefined, AREAS_ONLY);
+    assert.equal(outcome.writes.length, 2);
+    assert.deepEqual(errorsOf(outcome), ['0 LIMIT_REACHED', '1 LIMIT_REACHED']);
+  });
+
+  test('counts an update by what it adds, and gives the next ones what it freed', () => {
+    const known = new Map([
+      ['grows', stored('grows', POINT)],
+      ['shrinks', stored('shrinks')],
+    ]);
+    const full = { ...VERTICES_ONLY, areas: 2, vertices: 8, maxAreas: 2 };
+    const body = collection(
+      coded('grows', {}, POLYGON),
+      coded('shrinks', {}, POINT),
+      coded('grows', {}, POLYGON),
+    );
+    const outcome = resolve(body, known, full);
+    assert.deepEqual(errorsOf(outcome), ['0 LIMIT_REACHED']);
+    assert.deepEqual(
+      outcome.updated.map(({ index }) => index),
+      [1, 2],
+    );
+  });
+
+  test('what is refused leaves a code free for a later feature that fits', () => {
+    const body = collection(coded('x', {}, POLYGON), coded('x', {}, POINT));
+    const outcome = resolve(body, undefined, { ...VERTICES_ONLY, maxVertices: 3 });
+    assert.deepEqual(
+      outcome.created.map(({ index }) => index),
+      [1],
+    );
+  });
 });

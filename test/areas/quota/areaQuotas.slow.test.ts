@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { parseDraft } from '../../../src/areas/areaDraft.ts';
 import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
-import { dryRunImport, importAreas } from '../../../src/areas/import/importAreas.ts';
-import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
+import { importAreas } from '../../../src/areas/import/importAreas.ts';
 import {
   type AreaWriter,
   createArea,
@@ -15,7 +13,8 @@ import {
 import { CIRCLE, POLYGON, TRACK } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE, runs } from '../../support/torture.ts';
-import { type AreaHouse, openAreaHouse } from '../areaPorts.ts';
+import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
+import { collection, feature, POINT, plan } from '../import/importing.ts';
 import { lineString } from '../reads/geojson.ts';
 
 let house: AreaHouse;
@@ -44,21 +43,15 @@ async function limited(
   return writer;
 }
 
-function draft(body: object) {
-  const parsed = parseDraft(body);
-  assert.ok(parsed.ok);
-  return parsed.value;
-}
-
 function create(
   n: number,
   writer: AreaWriter,
   body: object,
   key: string | null = null,
 ): Promise<CreateOutcome> {
-  if (key === null) return createArea(pod(n), writer, draft(body));
+  if (key === null) return createArea(pod(n), writer, draftOf(body));
   const creator = creators[n % 2] as CreateOnce;
-  return creator.create(pod(n), writer, { draft: draft(body), key, body }, () => 'body');
+  return creator.create(pod(n), writer, { draft: draftOf(body), key, body }, () => 'body');
 }
 
 /** `created` and the like, or the code of the first error. */
@@ -90,23 +83,7 @@ async function countOf({ accountId }: AreaWriter): Promise<object> {
   return { ...row };
 }
 
-function planOf(...features: object[]): ImportPlan {
-  const steps = planImport({ type: 'FeatureCollection', features });
-  for (;;) {
-    const step = steps.next();
-    if (step.done !== true) continue;
-    assert.ok(step.value.ok);
-    return step.value.value;
-  }
-}
-
-const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
 const LINE = lineString([12.4, 41.9], [12.5, 42], [12.6, 42]);
-const feature = (name: string, geometry: object, properties: object = {}) => ({
-  type: 'Feature',
-  properties: { name, ...properties },
-  geometry,
-});
 
 describe('areas of an account', () => {
   test('are exactly as many as its plan allows, whichever pod makes them; a neighbour makes more', async () => {
@@ -126,11 +103,11 @@ describe('areas of an account', () => {
     const yard = await create(0, writer, POLYGON);
     assert.ok(yard.kind === 'created');
     assert.equal(reported(await create(1, writer, POLYGON)), 'LIMIT_REACHED');
-    assert.equal(reported(await upsertArea(pod(0), writer, 'road', draft(TRACK))), 'created');
+    assert.equal(reported(await upsertArea(pod(0), writer, 'road', draftOf(TRACK))), 'created');
     const longer = { ...TRACK, points: POLYGON.points };
-    assert.equal(reported(await upsertArea(pod(1), writer, 'road', draft(longer))), 'LIMIT_REACHED');
+    assert.equal(reported(await upsertArea(pod(1), writer, 'road', draftOf(longer))), 'LIMIT_REACHED');
     const wider = [...POLYGON.points.slice(0, 3), { lat: 42.1, lng: 12.4 }, { lat: 42, lng: 12.3 }];
-    const patch = (points: object[]) => patchArea(pod(1), writer, yard.area.id, draft({ points }));
+    const patch = (points: object[]) => patchArea(pod(1), writer, yard.area.id, draftOf({ points }));
     assert.equal(reported(await patch(wider)), 'LIMIT_REACHED');
     await house.sql`update plan set max_area_vertices = 1 where name = ${`plan ${plans}`}`;
     assert.equal(reported(await patch(POLYGON.points.toReversed())), 'updated');
@@ -145,30 +122,10 @@ describe('areas of an account', () => {
     const yard = await create(0, maker, { ...POLYGON, points: POLYGON.points.slice(1) });
     assert.ok(yard.kind === 'created');
     await house.sql`update area set world_id = ${maker.worldIds[1]} where id = ${yard.area.id}`;
-    const patch = (points: object[]) => patchArea(pod(1), member, yard.area.id, draft({ points }));
+    const patch = (points: object[]) => patchArea(pod(1), member, yard.area.id, draftOf({ points }));
     assert.equal(reported(await patch(POLYGON.points)), 'updated');
     assert.equal(reported(await patch([...POLYGON.points, { lat: 41.95, lng: 12.3 }])), 'LIMIT_REACHED');
     assert.deepEqual(await usageOf(maker), { areas: 1, vertices: 4 });
-  });
-
-  test('come by imports too: what fits is created in order, the rest is reported by feature', async () => {
-    const writer = await limited({ areas: 7 });
-    const body = planOf(...times(3, (n) => feature(`A ${n}`, POINT)));
-    const dry = await dryRunImport(pod(0), writer, body);
-    assert.equal(dry.created.length, 3);
-    const reports = await Promise.all(times(4, (n) => importAreas(pod(n), writer, body)));
-    const created = reports.map((report) => report.created.map(({ index }) => index));
-    assert.deepEqual(
-      created.toSorted((a, b) => a.length - b.length),
-      [[], [0], [0, 1, 2], [0, 1, 2]],
-    );
-    const codes = reports.flatMap(({ errors }) => errors.map(({ code }) => code));
-    assert.deepEqual(codes, Array(5).fill('LIMIT_REACHED'));
-    const full = await dryRunImport(pod(0), writer, body);
-    assert.deepEqual(
-      full.errors.map(({ index }) => index),
-      [0, 1, 2],
-    );
   });
 });
 
@@ -210,14 +167,14 @@ describe('what is counted', () => {
         if (chance < 0.4) {
           const outcome = await create(n, writer, body, random() < 0.3 ? code : null);
           if (outcome.kind === 'created') ids.push(outcome.area.id);
-        } else if (chance < 0.55) await upsertArea(pod(n), writer, code, draft(body));
-        else if (chance < 0.7) await patchArea(pod(n), writer, pick(ids) ?? 1, draft(body));
+        } else if (chance < 0.55) await upsertArea(pod(n), writer, code, draftOf(body));
+        else if (chance < 0.7) await patchArea(pod(n), writer, pick(ids) ?? 1, draftOf(body));
         else if (chance < 0.85) await removeArea(pod(n), writer, pick(ids) ?? 1);
         else {
           const shapes = times(6, (k) =>
-            feature(`I ${k}`, pick([POINT, LINE]), k < 3 ? { external_id: code } : {}),
+            feature(pick([POINT, LINE]), { name: `I ${k}`, ...(k < 3 ? { external_id: code } : {}) }),
           );
-          await importAreas(pod(n), writer, planOf(...shapes));
+          await importAreas(pod(n), writer, plan(collection(...shapes)));
         }
       };
       const senders = times(8, async (sender) => {

@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type AreaGeometry, areaMeasures } from '../../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { areasContainingRoutes, ContainingAreas } from '../../../src/areas/areasContaining.routes.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
 import { BulkCalls, CONTAINING_MAX } from '../../../src/http/bulkCalls.ts';
 import type { Call } from '../../../src/http/route.ts';
 import { AtOnce, inOneGo, Pace, WorkTurns } from '../../../src/lib/workTurns.ts';
+import { areaInMemory } from '../../support/ingest/polygons.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { spin } from '../../support/spin.ts';
 
 const AT = { lat: 41.9, lng: 12.5 };
 
 function circle(id: number, radiusM: number): Area {
-  const geometry: AreaGeometry = { type: id % 3 === 0 ? 'point' : 'circle', center: AT, radiusM };
-  const definition = { name: 'A', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry };
-  const stored = { id, worldId: 1, accountId: 1, definition, measures: areaMeasures(geometry) };
-  return { ...stored, createdAtMs: 0, revision: 1, shape: compileShape(definition.geometry) };
+  return areaInMemory(id, { type: id % 3 === 0 ? 'point' : 'circle', center: AT, radiusM });
 }
 
 test('of thousands of areas around a point the deepest are known, in order, and all are counted', () => {

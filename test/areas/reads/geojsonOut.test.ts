@@ -154,25 +154,14 @@ describe('the geometry of a feature is', () => {
 
 describe('what was exported can be imported', () => {
   const rows: readonly (readonly [title: string, definition: AreaDefinition])[] = [
-    ['a circle', disc('circle', at(41.9, 12.5), 200)],
-    ['a circle of 25 m', disc('circle', at(41.9, 12.5), 25)],
-    ['a place', disc('point', at(41.9, 12.5), 50)],
-    ['a place of half a metre', disc('point', at(41.9, 12.5), 0.5)],
     ['a place larger than any other circle', disc('point', at(41.9, 12.5), 100_000)],
-    ['a circle on the date line', disc('circle', at(0, 180), 100_000)],
     ['a circle on the pole', disc('circle', at(-90, -180), 100_000)],
-    ['a track', track(at(1, 2), at(3, 4), at(1, 4))],
-    ['a track through Chukotka', track(at(66, 170), at(66.5, -175), at(66, -170))],
     [
       'a track to and fro over the antimeridian',
       track(at(0, 179), at(1, -179), at(2, 179), at(3, -179), at(4, 179)),
     ],
     ['a track with a vertex on the antimeridian', track(at(0, 179), at(1.5, 180), at(2, -179))],
     ['a track along the antimeridian', track(at(0, 180), at(1, 180), at(2, -179))],
-    ['a track that closes', track(at(0, 179), at(1, -179), at(2, 179), at(0, 179))],
-    ['a polygon', polygon(at(0, 0), at(0, 10), at(10, 10))],
-    ['a polygon the other way around', polygon(at(0, 0), at(10, 10), at(0, 10))],
-    ['Fiji', polygon(at(-16, 177), at(-19, 177), at(-19, -178), at(-16, -178))],
     ['Fiji with slanting sides', polygon(at(-16, 177), at(-19, 177.3), at(-19.4, -178), at(-15.2, -178.7))],
     [
       'a comb over the antimeridian',
@@ -193,9 +182,6 @@ describe('what was exported can be imported', () => {
     ],
     ['a polygon with a side on the antimeridian', polygon(at(0, 170), at(0, 180), at(10, 180), at(10, 170))],
     ['a polygon east of the antimeridian', polygon(at(0, -180), at(0, -170), at(10, -170), at(10, -180))],
-    ['a triangle that ends on the pole', polygon(at(80, 0), at(80, 40), at(90, 20))],
-    ['a ring around the pole', polygon(at(70, 0), at(70, 120), at(70, -120))],
-    ['a ring around the south pole', polygon(at(-60, 10), at(-70, -120), at(-65, 120))],
     ['a ring with a vertex on the antimeridian', polygon(at(70, 0), at(70, 120), at(75, 180), at(70, -120))],
     [
       'Antarctica with a seam',

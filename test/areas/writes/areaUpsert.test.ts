@@ -44,14 +44,24 @@ describe('PUT /areas/by-external-id/{externalId}', () => {
   });
 
   test('answers 422 to another external id in the body or in its Feature, and makes nothing', async () => {
-    for (const body of [
-      { ...CIRCLE, external_id: 'other' },
-      { geojson: feature({ name: 'F', external_id: 'other' }) },
-    ]) {
+    for (const [body, error] of [
+      [{ ...CIRCLE, external_id: 'other' }, 'MISMATCH'],
+      [{ ...CIRCLE, external_id: null }, 'MISMATCH'],
+      [{ ...CIRCLE, external_id: 'a b' }, 'INVALID'],
+      [{ geojson: feature({ name: 'F', external_id: 'other' }) }, 'MISMATCH'],
+    ] as const) {
       const code = newCode();
-      assert.equal(gist(await api.put(code, body)), '422 external_id MISMATCH');
+      assert.equal(gist(await api.put(code, body)), `422 external_id ${error}`);
       assert.deepEqual(await withCode(code), []);
     }
+    const code = newCode();
+    assert.equal(
+      gist(await api.put(code, { ...CIRCLE, external_id: code.toUpperCase() })),
+      '422 external_id MISMATCH',
+    );
+    assert.equal(gist(await api.put(code, { ...CIRCLE, external_id: code })), '201', 'the same');
+    const nameless = { geojson: feature({ name: 'F', external_id: null }) };
+    assert.equal(gist(await api.put(code, nameless)), '200', 'null in a Feature says nothing');
   });
 
   test('changes nothing when a field is invalid', async () => {

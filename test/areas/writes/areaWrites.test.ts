@@ -205,10 +205,13 @@ describe('PATCH /areas/{id}', () => {
     const rows: [patch: unknown, expected: string][] = [
       [{ name: '', color: 'x' }, '422 name REQUIRED, color INVALID'],
       [{ type: 'polygon', points: BOW_TIE }, '422 points SELF_INTERSECTION'],
+      [{ type: 'polyline', buffer_m: 4 }, '422 buffer_m OUT_OF_RANGE'],
+      [{ geojson: 5 }, '422 geojson INVALID_GEOJSON'],
       ['{', '422 null INVALID_BODY'],
       [{}, '404 NOT_FOUND'],
       [{ radius_m: 1 }, '404 NOT_FOUND'],
       [{ type: 'circle' }, '404 NOT_FOUND'],
+      [{ points: BOW_TIE, buffer_m: -1, external_id: null }, '404 NOT_FOUND'],
     ];
     for (const [patch, expected] of rows)
       assert.equal(gist(await api.patch(UNKNOWN_ID, patch)), expected, JSON.stringify(patch));

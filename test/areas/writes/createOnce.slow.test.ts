@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { parseDraft } from '../../../src/areas/areaDraft.ts';
 import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
+import { pruneAnswers } from '../../../src/areas/idempotentAnswers.sql.ts';
 import type { AreaWriter, SavedArea } from '../../../src/areas/saveArea.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
-import { type AreaHouse, openAreaHouse } from '../areaPorts.ts';
+import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
 
 let house: AreaHouse;
 let pods: CreateOnce[];
@@ -18,34 +18,38 @@ after(() => house.close());
 const bodyOf = ({ area, warnings }: SavedArea): string =>
   JSON.stringify({ id: area.id, name: area.definition.name, warnings });
 
-function create(pod: number, writer: AreaWriter, key: string, body: object): Promise<CreateOutcome> {
-  const draft = parseDraft(body);
-  assert.ok(draft.ok);
-  return (pods[pod] as CreateOnce).create(
-    house.pods[pod]!,
-    writer,
-    { draft: draft.value, key, body },
-    bodyOf,
-  );
+function create(
+  pod: number,
+  writer: AreaWriter,
+  key: string,
+  body: object,
+  answer = bodyOf,
+): Promise<CreateOutcome> {
+  const creation = { draft: draftOf(body), key, body };
+  return pods[pod]!.create(house.pods[pod]!, writer, creation, answer);
 }
 
-describe('a creation that fails frees its key', () => {
-  test('an error on the way: neither area nor key stay', async () => {
-    const writer = await house.writer();
-    const draft = parseDraft(CIRCLE);
-    assert.ok(draft.ok);
-    const failing = pods[0]!.create(
-      house.pods[0]!,
-      writer,
-      { draft: draft.value, key: 'k', body: CIRCLE },
-      () => {
-        throw new Error('on purpose');
-      },
-    );
-    await assert.rejects(failing, /on purpose/);
-    assert.deepEqual(await house.areasOf(writer), []);
-    assert.equal((await create(0, writer, 'k', CIRCLE)).kind, 'created');
+test('a creation that fails on the way leaves neither area nor key', async () => {
+  const writer = await house.writer();
+  const failing = create(0, writer, 'k', CIRCLE, () => {
+    throw new Error('on purpose');
   });
+  await assert.rejects(failing, /on purpose/);
+  assert.deepEqual(await house.areasOf(writer), []);
+  assert.equal((await create(0, writer, 'k', CIRCLE)).kind, 'created');
+});
+
+test('a key is pruned after 24 hours, and not before', async () => {
+  const writer = await house.writer();
+  for (const [key, age] of [
+    ['fresh', '23 hours 59 minutes'],
+    ['stale', '24 hours 1 minute'],
+  ] as const) {
+    await create(0, writer, key, CIRCLE);
+    await house.sql`update idempotent_answer set created_at = clock_timestamp() - ${age}::interval where key = ${key}`;
+  }
+  assert.equal(await pruneAnswers(house.sql), 1);
+  assert.equal((await create(0, writer, 'fresh', CIRCLE)).kind, 'replayed');
 });
 
 describe('repetitions at the same time', () => {

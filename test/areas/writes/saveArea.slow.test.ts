@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type AreaDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
-import { lockAreaWorlds, moveArea } from '../../../src/areas/areas.sql.ts';
 import {
   type AreaWriter,
   createArea,
@@ -14,7 +12,7 @@ import type { WritePorts } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE, POLYGON } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
-import { type AreaHouse, openAreaHouse } from '../areaPorts.ts';
+import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
 
 let house: AreaHouse;
 before(async () => {
@@ -22,27 +20,13 @@ before(async () => {
 });
 after(() => house.close());
 
-function draft(body: object): AreaDraft {
-  const parsed = parseDraft(body);
-  assert.ok(parsed.ok);
-  return parsed.value;
-}
-
 const create = (ports: WritePorts, writer: AreaWriter, body: object): Promise<SaveOutcome> =>
-  createArea(ports, writer, draft(body));
+  createArea(ports, writer, draftOf(body));
 
 async function made(writer: AreaWriter, body: object): Promise<number> {
   const outcome = await create(house.pods[0], writer, body);
   assert.ok(outcome.kind === 'created');
   return outcome.area.id;
-}
-
-async function share(areaId: number): Promise<void> {
-  await house.sql.begin(async (tx) => {
-    const homes = await lockAreaWorlds(tx, areaId);
-    assert.ok(homes?.organizationWorldId);
-    await moveArea(tx, areaId, homes.organizationWorldId);
-  });
 }
 
 const kinds = (outcomes: readonly SaveOutcome[]): string[] => outcomes.map(({ kind }) => kind).toSorted();
@@ -59,17 +43,17 @@ describe('what a write notifies the pods', () => {
     };
     const id = await made(writer, { ...CIRCLE, external_id: 'x' });
     const expected = { rows: [{ kind: 'area', worldId, entityId: id }], raised: [worldId] };
-    assert.deepEqual(await reported(() => patchArea(ports, writer, id, draft({ name: 'B' }))), expected);
-    assert.deepEqual(await reported(() => upsertArea(ports, writer, 'x', draft({ name: 'C' }))), expected);
+    assert.deepEqual(await reported(() => patchArea(ports, writer, id, draftOf({ name: 'B' }))), expected);
+    assert.deepEqual(await reported(() => upsertArea(ports, writer, 'x', draftOf({ name: 'C' }))), expected);
     assert.deepEqual(await reported(() => removeArea(ports, writer, id)), expected);
   });
 
   test('a write of a shared area raises the world of the organization, not that of the account', async () => {
     const writer = await house.writer('Told');
     const id = await made(writer, CIRCLE);
-    await share(id);
+    await house.share(id);
     const { rows, raised } = await watchFeed(house.sql, () =>
-      patchArea(house.pods[0], writer, id, draft({ name: 'B' })),
+      patchArea(house.pods[0], writer, id, draftOf({ name: 'B' })),
     );
     const worldId = writer.worldIds[1];
     assert.deepEqual(
@@ -87,13 +71,13 @@ describe('what a write notifies the pods', () => {
     const { result, rows, raised } = await watchFeed(house.sql, async () => [
       await create(ports, writer, { ...CIRCLE, external_id: 'x' }),
       await create(ports, writer, { ...CIRCLE, radius_m: 1 }),
-      await patchArea(ports, writer, id, draft({ name: '' })),
-      await patchArea(ports, writer, other, draft({ external_id: 'x' })),
-      await patchArea(ports, stranger, id, draft({ name: 'B' })),
-      await patchArea(ports, writer, UNKNOWN_ID, draft({ name: 'B' })),
-      await patchArea(ports, writer, UNKNOWN_ID, draft({ name: '' })),
-      await upsertArea(ports, writer, 'y', draft({ name: 'no geometry' })),
-      await upsertArea(ports, writer, 'x', draft({ radius_m: 1 })),
+      await patchArea(ports, writer, id, draftOf({ name: '' })),
+      await patchArea(ports, writer, other, draftOf({ external_id: 'x' })),
+      await patchArea(ports, stranger, id, draftOf({ name: 'B' })),
+      await patchArea(ports, writer, UNKNOWN_ID, draftOf({ name: 'B' })),
+      await patchArea(ports, writer, UNKNOWN_ID, draftOf({ name: '' })),
+      await upsertArea(ports, writer, 'y', draftOf({ name: 'no geometry' })),
+      await upsertArea(ports, writer, 'x', draftOf({ radius_m: 1 })),
       await removeArea(ports, stranger, id),
       await removeArea(ports, writer, UNKNOWN_ID),
     ]);
@@ -135,7 +119,7 @@ describe('races for one code over two pods end with exactly one area', () => {
     for (let round = 0; round < 10; round++) {
       const writer = await house.writer();
       const outcomes = await all(8, (ports, n) =>
-        upsertArea(ports, writer, 'x', draft({ ...CIRCLE, name: `${n}` })),
+        upsertArea(ports, writer, 'x', draftOf({ ...CIRCLE, name: `${n}` })),
       );
       assert.deepEqual(kinds(outcomes), ['created', ...Array(7).fill('updated')]);
       assert.equal((await house.areasOf(writer)).length, 1);
@@ -156,11 +140,11 @@ describe('races for one code over two pods end with exactly one area', () => {
           const outcome = await create(ports, writer, { ...CIRCLE, external_id: code });
           assert.ok(['created', 'external_id_taken'].includes(outcome.kind), outcome.kind);
         } else if (dice < 0.55) {
-          const outcome = await upsertArea(ports, writer, code, draft(CIRCLE));
+          const outcome = await upsertArea(ports, writer, code, draftOf(CIRCLE));
           assert.ok(['created', 'updated'].includes(outcome.kind), outcome.kind);
         } else if (dice < 0.85) {
           const body = { external_id: pick([...codes, null]) };
-          const outcome = await patchArea(ports, writer, pick(ids), draft(body));
+          const outcome = await patchArea(ports, writer, pick(ids), draftOf(body));
           assert.ok(['updated', 'external_id_taken', 'not_found'].includes(outcome.kind), outcome.kind);
         } else {
           await removeArea(ports, writer, pick(ids));
@@ -179,8 +163,8 @@ describe('races for one code over two pods end with exactly one area', () => {
         await made(writer, { ...CIRCLE, external_id: 'b' }),
       ];
       const outcomes = await Promise.all([
-        patchArea(house.pods[0], writer, first, draft({ external_id: 'b' })),
-        patchArea(house.pods[1], writer, second, draft({ external_id: 'a' })),
+        patchArea(house.pods[0], writer, first, draftOf({ external_id: 'b' })),
+        patchArea(house.pods[1], writer, second, draftOf({ external_id: 'a' })),
       ]);
       for (const { kind } of outcomes) assert.ok(['updated', 'external_id_taken'].includes(kind), kind);
       const codes = (await house.areasOf(writer)).map(({ code }) => code);

@@ -6,10 +6,8 @@ import { fingerprint, type ShownKey } from '../../../src/access/credentials.ts';
 import type { ClientAddress } from '../../../src/access/ipAddress.ts';
 import { CidrSet, type Network, parseNetwork } from '../../../src/access/ipAddress.ts';
 import { scopeMask } from '../../../src/access/scopes.ts';
-import { areaMeasures } from '../../../src/areas/area.ts';
 import { AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { areaReadRoutes } from '../../../src/areas/areaReads.routes.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
 import { deviceRoutes } from '../../../src/devices/devices.routes.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { nearestRoute } from '../../../src/devices/nearest.routes.ts';
@@ -20,6 +18,7 @@ import { createHttpServer } from '../../../src/http/server.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../../../src/lib/time.ts';
 import { AtOnce, WorkTurns } from '../../../src/lib/workTurns.ts';
+import { areaInMemory } from '../ingest/polygons.ts';
 import { started } from '../started.ts';
 import { newBodyPorts } from '../workTurns.ts';
 
@@ -128,18 +127,8 @@ function smallMemory(): SideMemory {
     if (id !== 2) fleet.move(id, position);
   }
   const areas = new AreaCatalog();
-  const circle = { type: 'circle', center: { lat: 41.9, lng: 12.5 }, radiusM: 100 } as const;
-  const definition = { name: 'Depot', color: '#3b82f6', externalId: null, dwellSeconds: 0, geometry: circle };
-  const stored = {
-    id: 7,
-    worldId: WORLD,
-    accountId: 1,
-    revision: 1,
-    createdAtMs: 0,
-    definition,
-    measures: areaMeasures(circle),
-  };
-  areas.put({ ...stored, shape: compileShape(definition.geometry) });
+  const center = { lat: 41.9, lng: 12.5 };
+  areas.put(areaInMemory(7, { type: 'circle', center, radiusM: 100 }, { name: 'Depot' }));
   return { fleet, areas };
 }
 

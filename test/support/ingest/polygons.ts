@@ -1,6 +1,30 @@
-import { areaMeasures } from '../../../src/areas/area.ts';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  areaMeasures,
+  type StoredArea,
+} from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../../src/areas/shape.ts';
+
+type Facts = Partial<
+  Pick<StoredArea, 'worldId' | 'accountId' | 'revision'> & Omit<AreaDefinition, 'geometry'>
+>;
+
+/** An area as memory has it. */
+export function areaInMemory(id: number, geometry: AreaGeometry, facts: Facts = {}): Area {
+  const { worldId = 1, accountId = 1, revision = 1, ...own } = facts;
+  const definition = {
+    name: `Area ${id}`,
+    color: '#3b82f6',
+    externalId: null,
+    dwellSeconds: 0,
+    geometry,
+    ...own,
+  };
+  const stored = { id, worldId, accountId, revision, definition, createdAtMs: 0 };
+  return { ...stored, measures: areaMeasures(geometry), shape: compileShape(geometry) };
+}
 
 /** A polygon around a place that follows from its id. */
 export function smallPolygon(id: number, worldId: number, vertices: number): Area {
@@ -10,14 +34,6 @@ export function smallPolygon(id: number, worldId: number, vertices: number): Are
     points[2 * n] = 41 + (id % 40) / 100 + 0.01 * Math.sin(angle);
     points[2 * n + 1] = 12 + (id % 7) / 10 + 0.01 * Math.cos(angle);
   }
-  const definition = {
-    name: `Area ${id} — Ü`,
-    color: '#3b82f6',
-    externalId: null,
-    dwellSeconds: 0,
-    geometry: { type: 'polygon', points },
-  } as const;
-  const measures = areaMeasures(definition.geometry);
-  const stored = { id, worldId, accountId: worldId, definition, measures, createdAtMs: 0, revision: 1 };
-  return { ...stored, shape: compileShape(definition.geometry) };
+  const name = `Area ${id} — Ü`;
+  return areaInMemory(id, { type: 'polygon', points }, { worldId, accountId: worldId, name });
 }
