@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { compileShape } from '../../src/areas/shape.ts';
+import { compileShape } from '../../src/areas/area.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { openSql } from '../../src/postgres/sql.ts';

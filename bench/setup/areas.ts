@@ -1,7 +1,6 @@
-import { type AreaDefinition, areaMeasures, toVertices } from '../../src/areas/area.ts';
+import { type AreaDefinition, areaMeasures, toVertices, compileShape } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
-import { compileShape } from '../../src/areas/shape.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { openSql } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

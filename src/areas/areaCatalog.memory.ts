@@ -3,8 +3,7 @@ import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/bounds.ts';
 import { invariant } from '../lib/invariant.ts';
-import type { AreaType, StoredArea } from './area.ts';
-import type { Shape } from './shape.ts';
+import type { AreaType, Shape, StoredArea } from './area.ts';
 
 /** An area in memory: what is stored, and its compiled shape. */
 export interface Area extends StoredArea {

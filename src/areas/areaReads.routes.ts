@@ -39,13 +39,12 @@ import {
 import type { Call, Route } from '../http/route.ts';
 import { formatIso } from '../lib/time.ts';
 import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
-import { type AreaType, areaView } from './area.ts';
+import { type AreaType, areaView, compileShape } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE, EXAMPLE_POINT_AREA, EXAMPLE_POLYGON, EXAMPLE_POLYLINE } from './areaExamples.ts';
 import { AREA_TYPES, EXTERNAL_ID, ONE_AREA } from './areaFields.ts';
 import { areaFeature } from './geojson.ts';
-import { compileShape } from './shape.ts';
 
 const EXAMPLES = [EXAMPLE_CIRCLE, EXAMPLE_POLYGON, EXAMPLE_POLYLINE, EXAMPLE_POINT_AREA];
 const PAGE_META = {

@@ -6,18 +6,15 @@ import {
   BATCH_BODY,
   BATCH_LIMITS,
   type BatchPoint,
-  type BulkCalls,
   batchInput,
   batchItem,
-  CONTAINING_MAX,
   errorJson,
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-  type TextPieces,
-} from '../http/bulkCalls.ts';
-import type { Operation } from '../http/openapi/operation.ts';
-import { answered, dataBody } from '../http/openapi/operation.ts';
+} from '../http/batchPoints.ts';
+import { type BulkCalls, CONTAINING_MAX } from '../http/bulkCalls.ts';
+import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
 import { envelope, ID, integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
 import {
   COORDINATES_MESSAGE,
@@ -28,16 +25,15 @@ import {
   readChoice,
 } from '../http/parameters.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
+import type { TextPieces } from '../http/textPieces.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
-import type { AreaType } from './area.ts';
-import { areaName } from './area.ts';
+import { type AreaType, areaName, compileShape } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE } from './areaExamples.ts';
 import { AREA_FACTS, AREA_NAME } from './areaFields.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
-import { compileShape } from './shape.ts';
 
 const EXAMPLE_DISTANCE_M = compileShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(
   EXAMPLE_POINT.lat,

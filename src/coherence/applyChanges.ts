@@ -1,8 +1,7 @@
 import { Keyring } from '../access/keyring.memory.ts';
-import type { StoredArea } from '../areas/area.ts';
+import { type StoredArea, shapeInSteps } from '../areas/area.ts';
 import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
-import { shapeInSteps } from '../areas/shape.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
 import { isSameServer, type LogCursor, type LogEnd, type Server } from '../changelog/logCursor.ts';
 import {

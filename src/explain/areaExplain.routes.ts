@@ -1,14 +1,12 @@
 import { scopeMask } from '../access/scopes.ts';
+import { compileShape } from '../areas/area.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
 import { ONE_AREA } from '../areas/areaFields.ts';
-import { compileShape } from '../areas/shape.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
-import { TextPieces } from '../http/bulkCalls.ts';
-import type { Operation } from '../http/openapi/operation.ts';
-import { answered } from '../http/openapi/operation.ts';
+import { answered, type Operation } from '../http/openapi/operation.ts';
 import { envelope, ref } from '../http/openapi/schema.ts';
 import {
   choiceParameter,
@@ -24,6 +22,7 @@ import {
   windowOf,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
+import { TextPieces } from '../http/textPieces.ts';
 import { DAY_MS, formatDuration, formatIso } from '../lib/time.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import { EXPLAIN_META, explanationJson } from './explainJson.ts';

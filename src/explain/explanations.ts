@@ -1,4 +1,4 @@
-import { compileShape, type Shape } from '../areas/shape.ts';
+import { compileShape, type Shape } from '../areas/area.ts';
 import type { Stay } from '../devices/stays/stays.ts';
 import type { PointRange } from '../history/packedPoints.sql.ts';
 import { type StoredPast, selectPast } from '../history/past.sql.ts';

@@ -1,6 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
+import { compileShape } from '../areas/area.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { compileShape } from '../areas/shape.ts';
 import { statusOf } from '../devices/deviceJson.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';

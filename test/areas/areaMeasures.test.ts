@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, type AreaMeasures, areaMeasures, toVertices } from '../../src/areas/area.ts';
-import { compileShape } from '../../src/areas/shape.ts';
+import {
+  type AreaGeometry,
+  type AreaMeasures,
+  areaMeasures,
+  compileShape,
+  toVertices,
+} from '../../src/areas/area.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { geometryAndPositions, wrapLng } from './definitions.ts';

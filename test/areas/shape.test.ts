@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
-import { compileShape, type Shape, shapeInSteps } from '../../src/areas/shape.ts';
-import type { LatLng } from '../../src/geo/wgs84.ts';
-import { distanceM } from '../../src/geo/wgs84.ts';
+import {
+  type AreaGeometry,
+  compileShape,
+  type Shape,
+  shapeInSteps,
+  toVertices,
+} from '../../src/areas/area.ts';
+import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { geometryAndPositions } from './definitions.ts';
 

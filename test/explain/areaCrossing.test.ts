@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { toVertices } from '../../src/areas/area.ts';
-import type { Shape } from '../../src/areas/shape.ts';
-import { compileShape } from '../../src/areas/shape.ts';
+import { compileShape, type Shape, toVertices } from '../../src/areas/area.ts';
 import { crosses } from '../../src/explain/areaCrossing.ts';
-import type { LatLng } from '../../src/geo/wgs84.ts';
-import { distanceM } from '../../src/geo/wgs84.ts';
+import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { compileShape } from '../../src/areas/shape.ts';
+import { compileShape } from '../../src/areas/area.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
 import { type BacktestRequest, Backtests } from '../../src/explain/backtest/backtests.ts';
 import { BACKTEST_SIZES, type BacktestSizes } from '../../src/explain/backtest/surveyDevices.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { compileShape } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { compileShape } from '../../src/areas/shape.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import { NO_STAYS } from '../../src/devices/stays/stays.ts';

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
-import { toVertices } from '../../src/areas/area.ts';
-import { compileShape } from '../../src/areas/shape.ts';
+import { compileShape, toVertices } from '../../src/areas/area.ts';
 import {
   type Bounds,
   circleBounds,

@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaDefinition, type AreaGeometry, areaMeasures, toVertices } from '../../src/areas/area.ts';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  areaMeasures,
+  compileShape,
+  toVertices,
+} from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { compileShape } from '../../src/areas/shape.ts';
 import { decodeStays, encodeStays } from '../../src/devices/stays/stays.ts';
 import { watchedAreas } from '../../src/ingest/geofences/evaluateGeofences.ts';
 import { stepGeofences } from '../../src/ingest/geofences/geofences.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { compileShape } from '../../src/areas/shape.ts';
+import { compileShape } from '../../src/areas/area.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
 import { validArea } from '../support/http/areas.ts';
 import { dearTrack } from '../support/ingest/dearTracks.ts';

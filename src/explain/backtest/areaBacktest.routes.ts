@@ -1,14 +1,12 @@
 import type { KeyState } from '../../access/keyring.memory.ts';
 import { scopeMask } from '../../access/scopes.ts';
-import type { AreaDefinition } from '../../areas/area.ts';
+import { type AreaDefinition, compileShape, type Shape } from '../../areas/area.ts';
 import type { Area, AreaCatalog } from '../../areas/areaCatalog.memory.ts';
 import { completeDraft, parseDraft } from '../../areas/areaDraft.ts';
 import { EXAMPLE_AREA_BODIES } from '../../areas/areaExamples.ts';
 import { AREA_ERRORS, type AreaWarning } from '../../areas/areaFields.ts';
-import { compileShape, type Shape } from '../../areas/shape.ts';
 import { type Answer, errorAnswer, jsonAnswer, validationAnswer } from '../../http/answer.ts';
-import type { Operation } from '../../http/openapi/operation.ts';
-import { answered, dataBody } from '../../http/openapi/operation.ts';
+import { answered, dataBody, type Operation } from '../../http/openapi/operation.ts';
 import { envelope, list, ref } from '../../http/openapi/schema.ts';
 import { jsonBody } from '../../http/requestBody.ts';
 import type { Call, Route } from '../../http/route.ts';

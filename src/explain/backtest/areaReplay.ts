@@ -1,4 +1,4 @@
-import type { Shape } from '../../areas/shape.ts';
+import type { Shape } from '../../areas/area.ts';
 import type { Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import type { PointColumns } from '../../history/codec/pointColumns.ts';

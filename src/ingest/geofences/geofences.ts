@@ -1,5 +1,4 @@
-import type { AreaDefinition } from '../../areas/area.ts';
-import type { Shape } from '../../areas/shape.ts';
+import type { AreaDefinition, Shape } from '../../areas/area.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
 import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';

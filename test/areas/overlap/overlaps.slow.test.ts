@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
+import { type AreaGeometry, compileShape, toVertices } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
 import { outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
 import {
@@ -9,7 +9,6 @@ import {
   Overlaps,
   type TooComplex,
 } from '../../../src/areas/overlap/overlaps.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import type { Result } from '../../../src/lib/result.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';

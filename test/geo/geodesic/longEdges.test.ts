@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
-import { compileShape, type Shape } from '../../../src/areas/shape.ts';
+import { type AreaGeometry, compileShape, type Shape, toVertices } from '../../../src/areas/area.ts';
 import { buildEdgeIndex, type EdgeIndex, VERTEX_STRIDE } from '../../../src/geo/edgeIndex.ts';
 import { ReachBox } from '../../../src/geo/edgeProjection.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/nearestEdge.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { toVertices } from '../../../src/areas/area.ts';
-import { compileShape, type Shape } from '../../../src/areas/shape.ts';
+import { compileShape, type Shape, toVertices } from '../../../src/areas/area.ts';
 import { buildEdgeIndex } from '../../../src/geo/edgeIndex.ts';
 import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
 import { unwrapLine, unwrapRing } from '../../../src/geo/path.ts';

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
-import type { AreaDefinition } from '../../../src/areas/area.ts';
+import { type AreaDefinition, compileShape } from '../../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
 import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
 import { decodeStays, encodeStays } from '../../../src/devices/stays/stays.ts';
 import { geofenceEventData } from '../../../src/events/fleetEvent.ts';
 import { type DeviceState, NO_STATE } from '../../../src/ingest/deviceEvents.ts';

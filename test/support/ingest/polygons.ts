@@ -2,10 +2,10 @@ import {
   type AreaDefinition,
   type AreaGeometry,
   areaMeasures,
+  compileShape,
   type StoredArea,
 } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
-import { compileShape } from '../../../src/areas/shape.ts';
 
 type Facts = Partial<
   Pick<StoredArea, 'worldId' | 'accountId' | 'revision'> & Omit<AreaDefinition, 'geometry'>
