@@ -1,5 +1,5 @@
-import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { compileShape } from '../../src/areas/area.ts';
+import type { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, Row } from '../benchCase.ts';

@@ -1,4 +1,4 @@
-import { type AreaDefinition, areaMeasures, toVertices, compileShape } from '../../src/areas/area.ts';
+import { type AreaDefinition, areaMeasures, compileShape, toVertices } from '../../src/areas/area.ts';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
