@@ -1,9 +1,9 @@
 import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from './access/ipAddress.ts';
 import type { AreaCatalog } from './areas/areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE } from './areas/areaExamples.ts';
-import { AREA_SCHEMAS, EXTERNAL_ID } from './areas/areaFields.ts';
+import { EXTERNAL_ID } from './areas/areaFields.ts';
 import { AREA_DEVICE_SCHEMAS, areaDevicesRoute, areaReadRoutes } from './areas/areaReads.routes.ts';
+import { AREA_SCHEMAS, EXAMPLE_CIRCLE } from './areas/areaSchemas.ts';
 import { areasContainingRoutes, CONTAINING_SCHEMAS } from './areas/areasContaining.routes.ts';
 import { AREA_INPUT_SCHEMAS, areaWriteRoutes } from './areas/areaWrites.routes.ts';
 import { CreateOnce } from './areas/createOnce.ts';

@@ -1,11 +1,7 @@
-import type { DescribedError } from '../http/openapi/operation.ts';
 import {
   choice,
-  ID,
   integer,
   LAT_LNG,
-  LATITUDE,
-  LONGITUDE,
   list,
   nullable,
   number,
@@ -16,13 +12,11 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { ID_MESSAGE } from '../http/parameters.ts';
 import { BODY_INVALID, type FieldCode, type FieldError } from '../lib/fieldError.ts';
-import type { AreaType, AreaView, areaName } from './area.ts';
 
 // The fields of an area as they are sent and answered: their limits, what can be wrong with each, how each is described.
 
-export const AREA_TYPES: readonly AreaType[] = ['circle', 'polygon', 'polyline', 'point'];
+export const AREA_TYPES = ['circle', 'polygon', 'polyline', 'point'] as const;
 
 /** As in the tables Area and Limits of the API document. */
 export const AREA_LIMITS = {
@@ -200,57 +194,3 @@ export const AREA_FACTS = {
   }),
   created_at: nullable(time()),
 };
-
-export const AREA_NAME: Schema = shapeOf<ReturnType<typeof areaName>>({
-  id: ID,
-  name: AREA_FACTS.name,
-  type: AREA_FACTS.type,
-  external_id: AREA_FACTS.external_id,
-});
-
-const BOUNDS: Schema = shapeOf<AreaView['bounds']>(
-  { south: LATITUDE, west: LONGITUDE, north: LATITUDE, east: LONGITUDE },
-  {
-    description:
-      'Of all that is inside, radius and buffer included. West is greater than east where it crosses the antimeridian.',
-  },
-);
-
-/** The fields that errors name, and the codes of those errors. */
-const ERRORS: readonly FieldError[] = Object.values(AREA_ERRORS);
-const ERROR_FIELDS = [...new Set(ERRORS.flatMap(({ field }) => (field === null ? [] : [field])))];
-
-/** Codes of details[] about an area, each once. */
-export const AREA_ERROR_CODES = [...new Set(ERRORS.map(({ code }) => code))];
-
-export const AREA_SCHEMAS = {
-  LatLng: LAT_LNG,
-  Area: shapeOf<AreaView>({
-    id: ID,
-    ...AREA_FACTS,
-    center: {
-      ...nullable(LAT_LNG),
-      description: 'Of circles and points as given, of polygons the centroid.',
-    },
-    radius_m: nullable(number('Of circles and points.')),
-    buffer_m: nullable(number('Of polylines: how far from the line is still inside.')),
-    points: list(ref('LatLng'), { description: 'Of polygons (without a closing repetition) and polylines.' }),
-    bounds: nullable(BOUNDS),
-  }),
-  AreaWarning: shapeOf<AreaWarning>({ code: choice(Object.keys(AREA_WARNINGS)), message: text() }),
-  AreaFieldError: shapeOf<FieldError>(
-    {
-      field: nullable(choice([...ERROR_FIELDS, 'Idempotency-Key'], 'null: the body as a whole.')),
-      code: choice(AREA_ERROR_CODES, 'More codes may come in the beta; these keep their meaning.'),
-      message: text(),
-    },
-    { description: 'One invalid field of an area.' },
-  ),
-  Containment: shapeOf<{ inside: boolean; distance_m: number | null }>({
-    inside: { type: 'boolean', description: 'A point on the edge is inside.' },
-    distance_m: nullable(number('Metres from the edge: negative inside, positive outside.')),
-  }),
-};
-
-/** The errors of a route about one area. */
-export const ONE_AREA: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];

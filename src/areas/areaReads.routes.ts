@@ -42,8 +42,14 @@ import type { AtOnce, WorkTurns } from '../lib/workTurns.ts';
 import { type AreaType, areaView, compileShape } from './area.ts';
 import { AreaAnswers } from './areaAnswers.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE, EXAMPLE_POINT_AREA, EXAMPLE_POLYGON, EXAMPLE_POLYLINE } from './areaExamples.ts';
-import { AREA_TYPES, EXTERNAL_ID, ONE_AREA } from './areaFields.ts';
+import { AREA_TYPES, EXTERNAL_ID } from './areaFields.ts';
+import {
+  EXAMPLE_CIRCLE,
+  EXAMPLE_POINT_AREA,
+  EXAMPLE_POLYGON,
+  EXAMPLE_POLYLINE,
+  ONE_AREA,
+} from './areaSchemas.ts';
 import { areaFeature } from './geojson.ts';
 
 const EXAMPLES = [EXAMPLE_CIRCLE, EXAMPLE_POLYGON, EXAMPLE_POLYLINE, EXAMPLE_POINT_AREA];

@@ -23,7 +23,6 @@ import { type Call, type ChangePorts, type RequestBody, type Route, routeFactory
 import { fail, type Result } from '../lib/result.ts';
 import { type AreaType, areaView } from './area.ts';
 import { type AreaDraft, parseDraft } from './areaDraft.ts';
-import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE } from './areaExamples.ts';
 import {
   AREA_ERRORS,
   AREA_WARNINGS,
@@ -31,8 +30,8 @@ import {
   FIELD_SCHEMAS as FIELDS,
   isExternalId,
   AREA_LIMITS as LIMITS,
-  ONE_AREA,
 } from './areaFields.ts';
+import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaSchemas.ts';
 import {
   type CreateOnce,
   IDEMPOTENCY_KEY,

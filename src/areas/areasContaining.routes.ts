@@ -31,9 +31,9 @@ import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import { type AreaType, areaName, compileShape } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE } from './areaExamples.ts';
-import { AREA_FACTS, AREA_NAME } from './areaFields.ts';
+import { AREA_FACTS } from './areaFields.ts';
 import { AREA_TYPE } from './areaReads.routes.ts';
+import { AREA_NAME, EXAMPLE_CIRCLE } from './areaSchemas.ts';
 
 const EXAMPLE_DISTANCE_M = compileShape(EXAMPLE_CIRCLE.definition.geometry).signedDistanceM(
   EXAMPLE_POINT.lat,

@@ -1,4 +1,4 @@
-import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
+import { EXAMPLE_CIRCLE } from '../areas/areaSchemas.ts';
 import { EXAMPLE_IMEI, EXAMPLE_VAN, lat, lng, WORLD_ID } from '../devices/deviceSchemas.ts';
 import {
   choice,

@@ -1,7 +1,6 @@
 import { scopeMask } from '../access/scopes.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
-import { ONE_AREA } from '../areas/areaFields.ts';
+import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaSchemas.ts';
 import { EXAMPLE_IMEI, EXAMPLE_NOW_MS, EXAMPLE_POINT } from '../devices/deviceSchemas.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';

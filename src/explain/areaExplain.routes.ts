@@ -1,8 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
 import { compileShape } from '../areas/area.ts';
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
-import { EXAMPLE_CIRCLE } from '../areas/areaExamples.ts';
-import { ONE_AREA } from '../areas/areaFields.ts';
+import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';

@@ -1,7 +1,6 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, ERRORS, errorAnswer, type TextAnswer, validationAnswer } from '../../http/answer.ts';
-import type { Operation } from '../../http/openapi/operation.ts';
-import { answered, bodyOf } from '../../http/openapi/operation.ts';
+import { answered, bodyOf, type Operation } from '../../http/openapi/operation.ts';
 import {
   choice,
   envelope,
@@ -17,8 +16,8 @@ import { choiceParameter, parameterError, readChoice } from '../../http/paramete
 import { notJsonAnswer } from '../../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../../http/route.ts';
 import { Overloaded } from '../../lib/fairSemaphore.ts';
-import { EXAMPLE_AREA_BODIES } from '../areaExamples.ts';
-import { AREA_ERROR_CODES, AREA_ERRORS } from '../areaFields.ts';
+import { AREA_ERRORS } from '../areaFields.ts';
+import { AREA_ERROR_CODES, EXAMPLE_AREA_BODIES } from '../areaSchemas.ts';
 import {
   dryRunImport,
   IMPORT_WARNINGS,

@@ -1,15 +1,14 @@
 import { scopeMask } from '../../access/scopes.ts';
 import { type Answer, errorAnswer, jsonAnswer } from '../../http/answer.ts';
 import type { BulkCalls } from '../../http/bulkCalls.ts';
-import type { Operation } from '../../http/openapi/operation.ts';
-import { answered, dataBody } from '../../http/openapi/operation.ts';
+import { answered, dataBody, type Operation } from '../../http/openapi/operation.ts';
 import { envelope, integer, list, number, ref, shapeOf } from '../../http/openapi/schema.ts';
 import { idOf, malformedId } from '../../http/parameters.ts';
 import type { Route } from '../../http/route.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { areaName } from '../area.ts';
 import type { Area, AreaCatalog } from '../areaCatalog.memory.ts';
-import { AREA_NAME, ONE_AREA } from '../areaFields.ts';
+import { AREA_NAME, ONE_AREA } from '../areaSchemas.ts';
 import type { FoundOverlaps, Overlap, Overlaps, TooComplex } from './overlaps.ts';
 
 export const OVERLAP_SCHEMAS = {
