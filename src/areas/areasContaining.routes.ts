@@ -6,14 +6,16 @@ import {
   BATCH_BODY,
   BATCH_LIMITS,
   type BatchPoint,
+  type BulkCalls,
   batchInput,
   batchItem,
+  CONTAINING_MAX,
   errorJson,
   OUT_OF_RANGE,
   READ_PROMPTLY,
   readBatchPoints,
-} from '../http/batchPoints.ts';
-import { type BulkCalls, CONTAINING_MAX } from '../http/bulkCalls.ts';
+  type TextPieces,
+} from '../http/bulkCalls.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';
 import { envelope, ID, integer, list, number, ref, shapeOf } from '../http/openapi/schema.ts';
 import {
@@ -25,7 +27,6 @@ import {
   readChoice,
 } from '../http/parameters.ts';
 import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
-import type { TextPieces } from '../http/textPieces.ts';
 import { invariant } from '../lib/invariant.ts';
 import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';

@@ -5,6 +5,7 @@ import { EXAMPLE_CIRCLE, ONE_AREA } from '../areas/areaSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { DEVICE, IMEI_MESSAGE, imeiError } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
+import { TextPieces } from '../http/bulkCalls.ts';
 import { answered, type Operation } from '../http/openapi/operation.ts';
 import { envelope, ref } from '../http/openapi/schema.ts';
 import {
@@ -21,7 +22,6 @@ import {
   windowOf,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { TextPieces } from '../http/textPieces.ts';
 import { DAY_MS, formatDuration, formatIso } from '../lib/time.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import { EXPLAIN_META, explanationJson } from './explainJson.ts';
