@@ -140,17 +140,19 @@ interface TimedPosition {
 
 const LONGEST_GAP_MS = 10 * MINUTE_MS;
 const KMH_PER_M_MS = 3_600;
+const SPEED_PARTS = 1_000;
 
 /**
  * The speed in km/h of a point that reports none: the straight distance from the previous point of its device,
  * divided by the time between them. 0 without a previous point, or when it is more than 10 minutes older, since a mean
- * over a longer time says nothing about now.
+ * over a longer time says nothing about now. It has three decimals: more would be noise, and would be stored.
  */
 export function derivedSpeedKmh(previous: TimedPosition, point: TimedPosition): number {
   if (previous.recordedAtMs === null || point.recordedAtMs === null) return 0;
   const elapsedMs = point.recordedAtMs - previous.recordedAtMs;
   if (elapsedMs <= 0 || elapsedMs > LONGEST_GAP_MS) return 0;
-  return (distanceM(previous.lat, previous.lng, point.lat, point.lng) / elapsedMs) * KMH_PER_M_MS;
+  const speedKmh = (distanceM(previous.lat, previous.lng, point.lat, point.lng) / elapsedMs) * KMH_PER_M_MS;
+  return Math.round(speedKmh * SPEED_PARTS) / SPEED_PARTS;
 }
 
 /**
