@@ -150,7 +150,7 @@ function drive(depot: Depot, firstMs: number, stepSeconds: number, random: () =>
 const round = (value: number, parts: number) => Math.round(value * parts) / parts;
 
 async function storeDay(sql: Sql, deviceIds: readonly number[], points: PointColumns): Promise<void> {
-  const blob = await packColumns(inOneGo(writeColumns(points)));
+  const blob = packColumns(inOneGo(writeColumns(points)));
   const { south, west, north, east } = pointBounds(points.lats, points.lngs);
   const [firstMs, lastMs] = [
     points.recordedAtMs[0] as number,

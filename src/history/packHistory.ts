@@ -206,7 +206,7 @@ export class HistoryPacker {
     const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
     const packed: PackedPoints[] = [];
     for (const part of partsOf(points)) {
-      const blob = await packColumns(await turns.run('packing', writeColumns(part)));
+      const blob = packColumns(await turns.run('packing', writeColumns(part)));
       packed.push({ points: part, blob });
     }
     await this.#rests.take();

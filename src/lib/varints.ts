@@ -4,7 +4,6 @@ const LOW_BITS = 0x7f;
 const MORE = 0x80;
 /** Below it the operators on 32-bit integers are exact. */
 const TWO_31 = 2 ** 31;
-const TWO_BYTES = MORE * MORE;
 /** A number up to 2^53 takes at most eight bytes of seven bits each. */
 const VARINT_BYTES_MAX = 8;
 
@@ -33,27 +32,6 @@ export class VarintWriter {
     this.#at = put(this.#bytes, this.#at, value);
   }
 
-  /** Integers below 2^52 in size, of either sign: small ones of both signs take few bytes (zigzag). */
-  zigzags(values: Float64Array, count: number): void {
-    this.#reserve(count * VARINT_BYTES_MAX);
-    const bytes = this.#bytes;
-    let at = this.#at;
-    for (let n = 0; n < count; n++) {
-      const value = values[n] as number;
-      const whole = value < 0 ? -2 * value - 1 : 2 * value;
-      // Nearly all take one byte or two.
-      if (whole < MORE) {
-        bytes[at++] = whole;
-      } else if (whole < TWO_BYTES) {
-        bytes[at++] = (whole & LOW_BITS) | MORE;
-        bytes[at++] = whole >> 7;
-      } else {
-        at = put(bytes, at, whole);
-      }
-    }
-    this.#at = at;
-  }
-
   /** Characters below 256, at most 255 of them. */
   text(text: string): void {
     invariant(text.length < 256, 'a text of a cursor is short');
@@ -78,15 +56,6 @@ export class VarintWriter {
     grown.set(this.bytes());
     this.#bytes = grown;
   }
-}
-
-/** How many bytes a whole number from 0 to 2^53 takes as a varint. */
-export function varintLength(value: number): number {
-  let length = 1;
-  let rest = value;
-  for (; rest >= TWO_31; rest = Math.floor(rest / MORE)) length++;
-  for (; rest >= MORE; rest >>>= 7) length++;
-  return length;
 }
 
 /** Writes a varint at `to`, and returns where it ends. */
@@ -126,35 +95,6 @@ export class VarintReader {
       if (byte < MORE) return value;
       if (scale > Number.MAX_SAFE_INTEGER) throw new RangeError('a varint is too long');
     }
-  }
-
-  /** Reads integers of either sign into the first `count` places of `values`. */
-  zigzags(values: Float64Array, count: number): void {
-    invariant(count <= values.length, 'there is a place for each value');
-    const bytes = this.#bytes;
-    let at = this.#at;
-    for (let n = 0; n < count; n++) {
-      const byte = bytes[at] as number;
-      // Nearly all take one byte or two.
-      if (byte < MORE) {
-        at++;
-        values[n] = byte & 1 ? -(byte + 1) >> 1 : byte >> 1;
-        continue;
-      }
-      const second = bytes[at + 1] as number;
-      if (second < MORE) {
-        at += 2;
-        const value = (byte & LOW_BITS) | (second << 7);
-        values[n] = value & 1 ? -(value + 1) >> 1 : value >> 1;
-        continue;
-      }
-      this.#at = at;
-      const value = this.number();
-      at = this.#at;
-      values[n] = value % 2 === 1 ? -(value + 1) / 2 : value / 2;
-    }
-    if (!(at <= bytes.length)) throw new RangeError('the bytes end too early');
-    this.#at = at;
   }
 
   text(): string {

@@ -18,7 +18,7 @@ async function packedRow(): Promise<PackedRow> {
     points.lats[n] = 41 + n / 100;
     points.lngs[n] = 12 + n / 50;
   }
-  const blob = await packColumns(inOneGo(writeColumns(points)));
+  const blob = packColumns(inOneGo(writeColumns(points)));
   return { deviceId: 7, firstMs: FIRST_MS, lastMs: FIRST_MS + (COUNT - 1) * 1_000, count: COUNT, ...blob };
 }
 

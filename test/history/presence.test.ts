@@ -25,7 +25,7 @@ async function rowOf(firstMinute: number, lats: readonly number[]): Promise<Pack
     points.lngs[n] = 15;
   });
   const [firstMs, lastMs] = [points.recordedAtMs[0] as number, points.recordedAtMs.at(-1) as number];
-  const blob = await packColumns(inOneGo(writeColumns(points)));
+  const blob = packColumns(inOneGo(writeColumns(points)));
   return { deviceId: 1, firstMs, lastMs, count: points.count, ...blob };
 }
 

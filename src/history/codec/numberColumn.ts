@@ -1,11 +1,13 @@
-import { type VarintReader, type VarintWriter, varintLength } from '../../lib/varints.ts';
+import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
+import { BitCost, readFrame, readResiduals, writeFrame, writeResiduals } from './residuals.ts';
+import { WAY_PARTS, type WayPart } from './way.ts';
 
 /**
  * A column of numbers as bytes, given back bit for bit. If each value is an integer times a power of ten (the same for
- * all, found by trying), the column is the differences of these integers as varints. Otherwise it is the numbers
- * themselves, 8 bytes each.
+ * all, found by trying), the column is what these integers differ from what is expected of them: nothing, the one before,
+ * the line through the two before, or a prediction. Otherwise it is the numbers themselves, byte by byte.
  *
- * First byte: the exponent of ten and how often differences were taken, or RAW.
+ * First byte: the exponent of ten and what was expected, or RAW.
  */
 const RAW = 0xff;
 /** Times are often whole seconds: thousands of milliseconds. */
@@ -13,37 +15,80 @@ const EXPONENT_MIN = -3;
 const EXPONENT_MAX = 12;
 /** Values, differences, or differences of differences. */
 const ORDERS = 3;
+/** One of the orders, or predicted along a part of the way. */
+const EXPECTATIONS = ORDERS + WAY_PARTS.length;
 /** Differences of differences of integers up to here are below 2^52 in size. */
 const INTEGER_MAX = 2 ** 50;
 const POWERS = Array.from({ length: EXPONENT_MAX + 1 }, (_, exponent) => 10 ** exponent);
 
+/** Where the values of a column come from, roughly. */
+export interface Prediction {
+  /** A value for each of the column, NaN where there is none: then the one before is expected. */
+  readonly along: (part: WayPart) => Float64Array;
+  /** Values from 0 to below this go round, as headings do. */
+  readonly cycle: number | null;
+}
+
 /** Writes the first `count` values. */
-export function writeNumbers(writer: VarintWriter, values: Float64Array, count: number): void {
+export function writeNumbers(
+  writer: VarintWriter,
+  values: Float64Array,
+  count: number,
+  prediction: Prediction | null,
+): void {
   const exponent = exponentOf(values, count);
   const integers = exponent === null ? null : integersOf(values, count, exponent);
   if (exponent === null || integers === null) {
     writer.byte(RAW);
-    writer.append(planesOf(values, count));
+    writeFrame(writer, planesOf(values, count));
     return;
   }
-  const order = shortestOrder(integers);
-  for (let taken = 0; taken < order; taken++) takeDifferences(integers, taken);
-  writer.byte((exponent - EXPONENT_MIN) * ORDERS + order);
-  writer.zigzags(integers, count);
+  const { order, bits } = cheapestOrder(integers);
+  const predicted = prediction === null ? null : cheapestPart(integers, exponent, prediction);
+  if (prediction !== null && predicted !== null && predicted.bits < bits) {
+    writer.byte((exponent - EXPONENT_MIN) * EXPECTATIONS + ORDERS + WAY_PARTS.indexOf(predicted.part));
+    takePredicted(integers, exponent, prediction, predicted.part);
+  } else {
+    writer.byte((exponent - EXPONENT_MIN) * EXPECTATIONS + order);
+    for (let taken = 0; taken < order; taken++) takeDifferences(integers, taken);
+  }
+  writeResiduals(writer, integers, count);
 }
 
 /** Reads `count` values into the first places of `values`. Throws RangeError where the bytes are damaged. */
-export function readNumbers(reader: VarintReader, values: Float64Array, count: number): void {
+export function readNumbers(
+  reader: VarintReader,
+  values: Float64Array,
+  count: number,
+  prediction: Prediction | null,
+): void {
   const kind = reader.byte();
   if (kind === RAW) {
-    readPlanes(reader.take(count * 8), values, count);
+    readPlanes(readFrame(reader, count * 8), values, count);
     return;
   }
-  const exponent = Math.floor(kind / ORDERS) + EXPONENT_MIN;
+  const exponent = Math.floor(kind / EXPECTATIONS) + EXPONENT_MIN;
   if (exponent > EXPONENT_MAX) throw new RangeError('a column has an unknown exponent');
-  reader.zigzags(values, count);
+  readResiduals(reader, values, count);
   const power = POWERS[Math.abs(exponent)] as number;
-  restore(values, count, kind % ORDERS, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
+  const expectation = kind % EXPECTATIONS;
+  const part = WAY_PARTS[expectation - ORDERS];
+  if (part === undefined) {
+    restore(values, count, expectation, exponent < 0 ? power : 1, exponent > 0 ? power : 1);
+    return;
+  }
+  if (prediction === null) throw new RangeError('a column is predicted from nothing');
+  const scale = scaleOf(exponent, prediction);
+  if (scale === null) throw new RangeError('a column goes round in no whole number');
+  const expected = prediction.along(part);
+  let before = 0;
+  for (let n = 0; n < count; n++) {
+    before = aroundCycle(
+      expectedInteger(expected[n] as number, before, exponent) + (values[n] as number),
+      scale.cycle,
+    );
+    values[n] = exponent < 0 ? before * power : before / power;
+  }
 }
 
 /** The lowest exponent that may be exact for all values; null: there is none. */
@@ -80,20 +125,94 @@ function integersOf(values: Float64Array, count: number, exponent: number): Floa
   return integers;
 }
 
-/** How often to take differences so that the varints are shortest. */
-function shortestOrder(integers: Float64Array): number {
-  const lengths = [0, 0, 0];
-  let before = 0;
-  let differenceBefore = 0;
-  for (const integer of integers) {
+/** How many of the values are looked at to find what is cheapest. */
+const SAMPLES = 1_000;
+
+/** How often to take differences so that they take the fewest bits. */
+function cheapestOrder(integers: Float64Array): { order: number; bits: number } {
+  const costs = [new BitCost(), new BitCost(), new BitCost()] as const;
+  const step = Math.max(1, Math.floor(integers.length / SAMPLES));
+  for (let n = 0; n < integers.length; n += step) {
+    const integer = integers[n] as number;
+    const before = n > 0 ? (integers[n - 1] as number) : 0;
     const difference = integer - before;
-    lengths[0]! += varintLength(2 * Math.abs(integer));
-    lengths[1]! += varintLength(2 * Math.abs(difference));
-    lengths[2]! += varintLength(2 * Math.abs(difference - differenceBefore));
-    before = integer;
-    differenceBefore = difference;
+    costs[0].add(integer);
+    costs[1].add(difference);
+    costs[2].add(difference - (before - (n > 1 ? (integers[n - 2] as number) : 0)));
   }
-  return lengths.indexOf(Math.min(...lengths));
+  const bits = costs.map((cost) => cost.bits);
+  const least = Math.min(...bits);
+  return { order: bits.indexOf(least), bits: least };
+}
+
+interface Predicted {
+  readonly part: WayPart;
+  readonly bits: number;
+}
+
+/** Null: what is predicted cannot be compared with these integers. */
+function cheapestPart(integers: Float64Array, exponent: number, prediction: Prediction): Predicted | null {
+  const scale = scaleOf(exponent, prediction);
+  if (
+    scale === null ||
+    !integers.every((integer) => scale.cycle === null || (integer >= 0 && integer < scale.cycle))
+  )
+    return null;
+  const step = Math.max(1, Math.floor(integers.length / SAMPLES));
+  const tried = WAY_PARTS.map((part): Predicted => {
+    const expected = prediction.along(part);
+    const cost = new BitCost();
+    for (let n = 0; n < integers.length; n += step) {
+      const before = n > 0 ? (integers[n - 1] as number) : 0;
+      const residual = (integers[n] as number) - expectedInteger(expected[n] as number, before, exponent);
+      cost.add(shortest(residual, scale.cycle));
+    }
+    return { part, bits: cost.bits };
+  });
+  return tried.reduce((best, each) => (each.bits < best.bits ? each : best));
+}
+
+/** Replaces integers by what they are above those that are predicted along a part of the way. */
+function takePredicted(
+  integers: Float64Array,
+  exponent: number,
+  prediction: Prediction,
+  part: WayPart,
+): void {
+  const expected = prediction.along(part);
+  const cycle = scaleOf(exponent, prediction)?.cycle ?? null;
+  for (let n = integers.length - 1; n >= 0; n--) {
+    const before = n > 0 ? (integers[n - 1] as number) : 0;
+    const residual = (integers[n] as number) - expectedInteger(expected[n] as number, before, exponent);
+    integers[n] = shortest(residual, cycle);
+  }
+}
+
+/** The cycle in integers of this exponent. Null: it is no whole number of them. */
+function scaleOf(exponent: number, { cycle }: Prediction): { cycle: number | null } | null {
+  if (cycle === null) return { cycle };
+  const power = POWERS[Math.abs(exponent)] as number;
+  const scaled = exponent < 0 ? cycle / power : cycle * power;
+  return Number.isInteger(scaled) ? { cycle: scaled } : null;
+}
+
+function expectedInteger(expected: number, before: number, exponent: number): number {
+  const power = POWERS[Math.abs(exponent)] as number;
+  const integer = Math.round(exponent < 0 ? expected / power : expected * power);
+  return Math.abs(integer) <= INTEGER_MAX ? integer : before;
+}
+
+/** The shorter way round. */
+function shortest(difference: number, cycle: number | null): number {
+  if (cycle === null) return difference;
+  if (difference > cycle / 2) return difference - cycle;
+  return difference < -cycle / 2 ? difference + cycle : difference;
+}
+
+function aroundCycle(integer: number, cycle: number | null): number {
+  if (cycle === null) return integer;
+  if (integer >= cycle) return integer - cycle;
+  return integer < 0 ? integer + cycle : integer;
 }
 
 /** Replaces all integers after the first `from + 1` by how much they are above the one before. */

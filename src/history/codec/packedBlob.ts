@@ -1,6 +1,5 @@
-import { promisify } from 'node:util';
-import { constants, crc32, zstdCompress, zstdDecompressSync } from 'node:zlib';
-import { columnBytesMax, PackedColumns } from './pointColumns.ts';
+import { crc32 } from 'node:zlib';
+import { PackedColumns } from './pointColumns.ts';
 
 /** The form of the bytes: one that this version does not know is not read. */
 export const CODEC = 1;
@@ -22,19 +21,13 @@ export interface PackedFacts {
   readonly lastMs: number;
 }
 
-const LEVEL = 3;
-const compress = promisify(zstdCompress);
-/** Of what Node takes. */
-const CHUNK_BYTES_MIN = 64;
-const UNPACKED_BYTES_MAX = columnBytesMax(PACKED_POINTS_MAX);
-
-/** Compresses columns, beside the event loop. */
-export async function packColumns(columns: Uint8Array): Promise<PackedBlob> {
-  const bytes = await compress(columns, {
-    params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
-    pledgedSrcSize: columns.length,
-  });
-  return { codec: CODEC, checksum: checksumOf(bytes), bytes };
+/** The bytes of columns (writeColumns), with what shows later that they are whole. */
+export function packColumns(columns: Uint8Array): PackedBlob {
+  return {
+    codec: CODEC,
+    checksum: checksumOf(columns),
+    bytes: Buffer.from(columns.buffer, columns.byteOffset, columns.length),
+  };
 }
 
 /** The columns of a blob, or a text that says what is wrong with it. */
@@ -61,10 +54,7 @@ export function openColumns(
   if (codec !== CODEC) return `it has the form ${codec}, which this version does not know`;
   if (checksumOf(bytes) !== checksum) return 'its checksum is wrong';
   try {
-    // One piece of memory, and a byte more: the decompressor takes another piece when one is full.
-    const chunkSize = Math.min(contentBytesOf(bytes) ?? UNPACKED_BYTES_MAX, UNPACKED_BYTES_MAX) + 1;
-    const options = { maxOutputLength: UNPACKED_BYTES_MAX, chunkSize: Math.max(chunkSize, CHUNK_BYTES_MIN) };
-    const columns = new PackedColumns(zstdDecompressSync(bytes, options));
+    const columns = new PackedColumns(bytes);
     return columns.count === count ? columns : OTHER_POINTS;
   } catch (error) {
     return unreadable(error);
@@ -79,27 +69,4 @@ function unreadable(error: unknown): string {
 
 function checksumOf(bytes: Uint8Array): number {
   return crc32(bytes) | 0;
-}
-
-/** Behind the magic number. */
-const DESCRIPTOR_AT = 4;
-const IS_SINGLE_SEGMENT = 0x20;
-const DICTIONARY_BYTES = [0, 1, 2, 4] as const;
-/** A size of two bytes begins there: what is smaller has one byte. */
-const TWO_BYTES_FROM = 256;
-
-/**
- * How long the content of a Zstandard frame is, by its header (RFC 8878, section 3.1.1.1). Null where the header does not
- * say it, or in more than four bytes.
- */
-export function contentBytesOf(frame: Buffer): number | null {
-  const descriptor = frame[DESCRIPTOR_AT] ?? 0;
-  const isSingleSegment = (descriptor & IS_SINGLE_SEGMENT) !== 0;
-  const windowBytes = isSingleSegment ? 0 : 1;
-  const at = DESCRIPTOR_AT + 1 + windowBytes + (DICTIONARY_BYTES[descriptor & 3] as number);
-  const sizeForm = descriptor >> 6;
-  if (at + 4 > frame.length) return null;
-  if (sizeForm === 0) return isSingleSegment ? frame.readUInt8(at) : null;
-  if (sizeForm === 1) return frame.readUInt16LE(at) + TWO_BYTES_FROM;
-  return sizeForm === 2 ? frame.readUInt32LE(at) : null;
 }

@@ -1,16 +1,19 @@
 import { invariant } from '../../lib/invariant.ts';
 import { VarintReader, VarintWriter } from '../../lib/varints.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import { readNumbers, writeNumbers } from './numberColumn.ts';
+import { type Prediction, readNumbers, writeNumbers } from './numberColumn.ts';
+import { Way } from './way.ts';
 
 interface ColumnForm {
   /** A point without a value has NaN there. */
   readonly nullable: boolean;
   /** The column whose values are subtracted: what is left is smaller. */
   readonly above: ColumnName | null;
+  /** What the way between the points tells of it. */
+  readonly along: 'speedsKmh' | 'headings' | null;
 }
 
-const PLAIN: ColumnForm = { nullable: false, above: null };
+const PLAIN: ColumnForm = { nullable: false, above: null, along: null };
 
 /** The columns of a stored point in the order of their bytes. `lates`: 1 is true, 0 is false. */
 const COLUMNS = {
@@ -18,12 +21,12 @@ const COLUMNS = {
   lats: PLAIN,
   lngs: PLAIN,
   altitudesM: PLAIN,
-  speedsKmh: PLAIN,
-  headings: PLAIN,
+  speedsKmh: { nullable: false, above: null, along: 'speedsKmh' },
+  headings: { nullable: false, above: null, along: 'headings' },
   satellites: PLAIN,
-  odometersKm: { nullable: true, above: null },
-  receivedAtMs: { nullable: true, above: 'recordedAtMs' },
-  lates: { nullable: true, above: null },
+  odometersKm: { nullable: true, above: null, along: null },
+  receivedAtMs: { nullable: true, above: 'recordedAtMs', along: null },
+  lates: { nullable: true, above: null, along: null },
 } as const;
 
 export type ColumnName = keyof typeof COLUMNS;
@@ -80,26 +83,40 @@ export function upTo(timesMs: Float64Array, ms: number): number {
   return low;
 }
 
-/** How long the bytes of the columns may be: all of them raw, and every other value missing. */
-export const columnBytesMax = (count: number): number => 64 + FORMS.length * (16 + 10 * count);
-
-/** The columns as bytes, before they are compressed. A step is one column. */
+/** The columns as bytes. A step is one column. */
 export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
   const { count } = points;
   const writer = new VarintWriter(2 ** 16);
   writer.number(count);
   writer.number(FORMS.length);
-  for (const [name, { nullable, above }] of FORMS) {
+  const way = lazyWay(() =>
+    [points.recordedAtMs, points.lats, points.lngs].map((each) => each.subarray(0, count)),
+  );
+  for (const [name, { nullable, above, along }] of FORMS) {
     const column = new VarintWriter(2 ** 16);
     let values = points[name].subarray(0, count);
     if (above !== null) values = values.map((value, n) => value - (points[above][n] as number));
     if (nullable) values = writeNulls(column, values);
-    if (values.length > 0) writeNumbers(column, values, values.length);
+    if (values.length > 0) writeNumbers(column, values, values.length, predictionOf(along, way));
     writer.number(column.length);
     writer.append(column.bytes());
     yield;
   }
   return writer.bytes();
+}
+
+function lazyWay(columns: () => readonly Float64Array[]): () => Way {
+  let way: Way | null = null;
+  return () => {
+    const [timesMs, lats, lngs] = columns() as [Float64Array, Float64Array, Float64Array];
+    way ??= new Way(timesMs, lats, lngs);
+    return way;
+  };
+}
+
+function predictionOf(along: ColumnForm['along'], way: () => Way): Prediction | null {
+  if (along === null) return null;
+  return { along: (part) => way()[along](part), cycle: along === 'headings' ? 360 : null };
 }
 
 /** Writes how many values follow each other, are missing, follow again, and so on. Returns those that are there. */
@@ -129,6 +146,7 @@ export class PackedColumns {
   readonly count: number;
   readonly #bytes = new Map<ColumnName, Uint8Array>();
   readonly #read = new Map<ColumnName, Float64Array>();
+  readonly #way = lazyWay(() => (['recordedAtMs', 'lats', 'lngs'] as const).map((name) => this.column(name)));
 
   /** Throws RangeError where the bytes are damaged. */
   constructor(bytes: Uint8Array) {
@@ -156,7 +174,7 @@ export class PackedColumns {
     return { count: this.count, ...(Object.fromEntries(columns) as Record<ColumnName, Float64Array>) };
   }
 
-  #readColumn(name: ColumnName, { nullable, above }: ColumnForm): Float64Array {
+  #readColumn(name: ColumnName, { nullable, above, along }: ColumnForm): Float64Array {
     const { count } = this;
     const bytes = this.#bytes.get(name);
     if (bytes === undefined) {
@@ -166,7 +184,7 @@ export class PackedColumns {
     const values = new Float64Array(count);
     const reader = new VarintReader(bytes);
     if (nullable) readNullable(reader, values);
-    else if (count > 0) readNumbers(reader, values, count);
+    else if (count > 0) readNumbers(reader, values, count, predictionOf(along, this.#way));
     if (!reader.isAtEnd) throw new RangeError('a column is longer than its values');
     if (above !== null) {
       const base = this.column(above);
@@ -187,7 +205,7 @@ function readNullable(reader: VarintReader, values: Float64Array): void {
   // The last run ends with the column.
   if (runs.length % 2 === 1) there -= values.length - covered;
   if (covered > values.length || there < 0) throw new RangeError('a column has more values than points');
-  if (there > 0) readNumbers(reader, values, there);
+  if (there > 0) readNumbers(reader, values, there, null);
   if (there === values.length) return;
   runs.push(values.length - covered);
   let from = there;

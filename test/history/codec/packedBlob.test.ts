@@ -11,14 +11,16 @@ import {
 import {
   COLUMN_NAMES,
   type ColumnName,
-  columnBytesMax,
   emptyColumns,
   type PointColumns,
   writeColumns,
 } from '../../../src/history/codec/pointColumns.ts';
+import { Way } from '../../../src/history/codec/way.ts';
+import { derivedSpeedKmh } from '../../../src/ingest/deviceEvents.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
-import { readTraces } from '../../support/ingest/readTraces.ts';
+import { readTraces, type TraceFix } from '../../support/ingest/readTraces.ts';
 import { readRecordings, skipWithoutData } from '../../support/ingest/recordings.ts';
+import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 
 const NULLABLE: readonly ColumnName[] = ['odometersKm', 'receivedAtMs', 'lates'];
@@ -30,14 +32,31 @@ const factsOf = ({ count, recordedAtMs }: PointColumns): PackedFacts => ({
   firstMs: recordedAtMs[0] as number,
   lastMs: recordedAtMs[count - 1] as number,
 });
-const pack = (points: PointColumns): Promise<PackedBlob> => packColumns(inOneGo(writeColumns(points)));
+const pack = (points: PointColumns): PackedBlob => packColumns(inOneGo(writeColumns(points)));
+
+/** A fix every ten seconds, of those at which the device moved, without the pauses between them. */
+function onTheWay(trace: readonly TraceFix[]): TraceFix[] {
+  const taken: TraceFix[] = [];
+  let before: TraceFix | undefined;
+  let cutMs = 0;
+  for (const fix of trace) {
+    if (before !== undefined && fix.recordedAtMs - before.recordedAtMs < 10_000) continue;
+    const speedKmh = before === undefined ? 0 : derivedSpeedKmh(before, fix);
+    const tookMs = before === undefined ? 0 : fix.recordedAtMs - before.recordedAtMs;
+    if (tookMs <= 30_000 && speedKmh > 3.6)
+      taken.push({ ...fix, speedKmh, recordedAtMs: fix.recordedAtMs - cutMs });
+    else cutMs += tookMs;
+    before = fix;
+  }
+  return taken;
+}
 
 /** The bits of each value, since −0 is 0 and NaN is no NaN to other comparisons. */
 const bitsOf = (values: Float64Array): string[] =>
   Array.from(new BigUint64Array(values.slice().buffer), (bits) => bits.toString(16));
 
-async function assertComesBack(points: PointColumns): Promise<PackedBlob> {
-  const blob = await pack(points);
+function assertComesBack(points: PointColumns): PackedBlob {
+  const blob = pack(points);
   const columns = unpackColumns(blob, factsOf(points));
   assert.ok(typeof columns !== 'string', String(columns));
   for (const name of COLUMN_NAMES) assert.deepEqual(bitsOf(columns.column(name)), bitsOf(points[name]), name);
@@ -91,7 +110,7 @@ const anyPoints: fc.Arbitrary<PointColumns> = fc.integer({ min: 1, max: 60 }).ch
 describe('packed points', () => {
   test('come back with every bit, whatever the columns hold', async () => {
     await fc.assert(
-      fc.asyncProperty(anyPoints, async (points) => void (await assertComesBack(points))),
+      fc.asyncProperty(anyPoints, async (points) => void assertComesBack(points)),
       { numRuns: runs(300) },
     );
   });
@@ -111,11 +130,11 @@ describe('packed points', () => {
           const points = emptyColumns(count);
           for (let n = 0; n < count; n++) points.recordedAtMs[n] = 1_000 * n;
           for (const name of COLUMN_NAMES.filter((each) => !TIMES.includes(each))) points[name][at] = value;
-          await assertComesBack(points);
+          assertComesBack(points);
         }
   });
 
-  test('take no more bytes than are reserved for them, however bad they are', async () => {
+  test('come back where every second value is missing and none fits a decimal', () => {
     const points = emptyColumns(PACKED_POINTS_MAX);
     for (const name of COLUMN_NAMES)
       for (let n = 0; n < points.count; n++)
@@ -124,44 +143,128 @@ describe('packed points', () => {
       points.recordedAtMs[n] = Math.round(Math.sin(n) * MS_MAX);
       points.receivedAtMs[n] = n % 2 === 0 ? Number.NaN : Math.round(Math.cos(n) * MS_MAX);
     }
-    assert.ok(inOneGo(writeColumns(points)).length <= columnBytesMax(PACKED_POINTS_MAX));
-    await assertComesBack(points);
+    assertComesBack(points);
   });
 
-  test('of recorded tracks come back, in 6 bytes a point or less', { skip: skipWithoutData }, async () => {
-    const startMs = Date.UTC(2026, 2, 2);
-    let bytes = 0;
-    let count = 0;
-    for (const trace of await readTraces(startMs)) {
-      for (let at = 0; at < trace.length; at += PACKED_POINTS_MAX) {
-        const fixes = trace.slice(at, at + PACKED_POINTS_MAX);
-        const points = emptyColumns(fixes.length);
-        for (const [n, fix] of fixes.entries()) {
-          points.recordedAtMs[n] = fix.recordedAtMs;
-          points.lats[n] = fix.lat;
-          points.lngs[n] = fix.lng;
-          points.speedsKmh[n] = Math.round(fix.speedKmh);
-          points.receivedAtMs[n] = Number.NaN;
-          points.lates[n] = Number.NaN;
+  describe('of recorded traces come back', { skip: skipWithoutData }, () => {
+    /** Bytes a point of traces from which columns are made. */
+    function bytesAPoint(
+      traces: readonly TraceFix[][],
+      fill: (points: PointColumns, trace: readonly TraceFix[]) => void,
+    ) {
+      let bytes = 0;
+      let count = 0;
+      for (const trace of traces) {
+        for (let at = 0; at < trace.length; at += PACKED_POINTS_MAX) {
+          const fixes = trace.slice(at, at + PACKED_POINTS_MAX);
+          const points = emptyColumns(fixes.length);
+          for (const [n, fix] of fixes.entries()) {
+            points.recordedAtMs[n] = fix.recordedAtMs;
+            points.lats[n] = fix.lat;
+            points.lngs[n] = fix.lng;
+          }
+          fill(points, fixes);
+          bytes += assertComesBack(points).bytes.length;
+          count += fixes.length;
         }
-        bytes += (await assertComesBack(points)).bytes.length;
-        count += fixes.length;
       }
+      return bytes / count;
     }
-    for (const track of (await readRecordings()).values()) {
-      const points = emptyColumns(track.length);
-      for (const [n, fix] of track.entries()) {
-        points.recordedAtMs[n] = Date.parse(fix.recorded_at);
-        points.lats[n] = fix.latitude;
-        points.lngs[n] = fix.longitude;
-        points.altitudesM[n] = fix.altitude_m;
-        points.speedsKmh[n] = fix.speed_kmh;
-        points.headings[n] = fix.heading;
+    const START_MS = Date.UTC(2026, 2, 2);
+
+    test('whole, with the speed that is derived, in 4.5 bytes a point or less', async () => {
+      const bytes = bytesAPoint(await readTraces(START_MS), (points, trace) => {
+        points.speedsKmh.set(trace.map(({ speedKmh }) => speedKmh));
+        points.receivedAtMs.fill(Number.NaN);
+        points.lates.fill(Number.NaN);
+      });
+      assert.ok(bytes <= 4.5, `${bytes.toFixed(2)} bytes a point`);
+    });
+
+    test('every ten seconds on the way, as a tracker reports them, in 6 bytes a point or less', async () => {
+      const random = seededRandom(3);
+      const traces = (await readTraces(START_MS)).map(onTheWay).filter(({ length }) => length > 200);
+      const bytes = bytesAPoint(traces, (points, trace) => {
+        const way = new Way(points.recordedAtMs, points.lats, points.lngs);
+        const headings = way.headings('before');
+        let altitudeM = 60;
+        for (const [n, { recordedAtMs, speedKmh }] of trace.entries()) {
+          altitudeM += Math.round((random() - 0.5) * 4);
+          points.altitudesM[n] = altitudeM;
+          points.speedsKmh[n] = Math.round(speedKmh * 10) / 10;
+          points.headings[n] = Math.round(headings[n] as number) % 360 || 0;
+          points.satellites[n] = 7 + Math.floor(random() * 5);
+          points.receivedAtMs[n] = recordedAtMs + 300 + Math.floor(random() * 2_700);
+          points.odometersKm[n] = Number.NaN;
+        }
+      });
+      assert.ok(bytes <= 6, `${bytes.toFixed(2)} bytes a point`);
+    });
+
+    test('of other devices, with altitudes and headings', async () => {
+      for (const track of (await readRecordings()).values()) {
+        const points = emptyColumns(track.length);
+        for (const [n, fix] of track.entries()) {
+          points.recordedAtMs[n] = Date.parse(fix.recorded_at);
+          points.lats[n] = fix.latitude;
+          points.lngs[n] = fix.longitude;
+          points.altitudesM[n] = fix.altitude_m;
+          points.speedsKmh[n] = fix.speed_kmh;
+          points.headings[n] = fix.heading;
+        }
+        assertComesBack(points);
       }
-      bytes += (await assertComesBack(points)).bytes.length;
-      count += track.length;
-    }
-    assert.ok(bytes / count <= 6, `${(bytes / count).toFixed(2)} bytes a point`);
+    });
+  });
+
+  test('come back where speed and heading are near the way, through 180° and the poles, parked and turning', () => {
+    const step = fc.record({
+      ms: fc.integer({ min: 1, max: 60_000 }),
+      lat: fc.integer({ min: -2_000, max: 2_000 }),
+      lng: fc.integer({ min: -2_000, max: 2_000 }),
+      isParked: fc.boolean(),
+      errorKmh: fc.integer({ min: -5, max: 5 }),
+      turn: fc.integer({ min: -20, max: 20 }),
+    });
+    const start = fc.record({
+      lat: fc.constantFrom(0, 41_900_000, 89_999_000, -90_000_000),
+      lng: fc.constantFrom(0, 179_999_000, -180_000_000),
+      heading: fc.constantFrom(0, 360),
+      decimals: fc.constantFrom(1, 10, 1_000),
+    });
+    fc.assert(
+      fc.property(
+        start,
+        fc.array(step, { minLength: 30, maxLength: 80 }),
+        ({ lat, lng, heading, decimals }, steps) => {
+          const points = emptyColumns(steps.length);
+          let ms = 0;
+          let x: number = lng;
+          let y: number = lat;
+          for (const [n, each] of steps.entries()) {
+            ms += each.ms;
+            if (!each.isParked) {
+              y = Math.max(-90e6, Math.min(90e6, y + each.lat));
+              x += each.lng;
+              if (Math.abs(x) > 180e6) x -= Math.sign(x) * 360e6;
+            }
+            points.recordedAtMs[n] = ms;
+            points.lats[n] = y / 1e6;
+            points.lngs[n] = x / 1e6;
+          }
+          const way = new Way(points.recordedAtMs, points.lats, points.lngs);
+          const [speeds, headings] = [way.speedsKmh('around'), way.headings('before')];
+          for (const [n, { errorKmh, turn }] of steps.entries()) {
+            points.speedsKmh[n] = Math.round((speeds[n] as number) * decimals + errorKmh) / decimals;
+            points.headings[n] = Number.isNaN(headings[n])
+              ? heading
+              : (Math.round(headings[n] as number) + turn + 360) % 360;
+          }
+          assertComesBack(points);
+        },
+      ),
+      { numRuns: runs(200) },
+    );
   });
 
   test('are refused, never misread, when a bit of them changed', async () => {
@@ -170,7 +273,7 @@ describe('packed points', () => {
       points.recordedAtMs[n] = 1_000 * n;
       points.lats[n] = Math.round(4e6 * Math.sin(n)) / 1e5;
     }
-    const blob = await pack(points);
+    const blob = pack(points);
     await fc.assert(
       fc.property(fc.nat({ max: blob.bytes.length * 8 - 1 }), (bit) => {
         const bytes = Buffer.from(blob.bytes);
@@ -188,7 +291,7 @@ describe('packed points', () => {
     const facts = { count: 3, firstMs: 0, lastMs: 2 };
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 80 }), async (bytes) => {
-        assert.equal(typeof unpackColumns(await packColumns(bytes), facts), 'string');
+        assert.equal(typeof unpackColumns(packColumns(bytes), facts), 'string');
       }),
       { numRuns: runs(200) },
     );

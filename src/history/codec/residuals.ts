@@ -1,0 +1,182 @@
+import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
+
+/**
+ * Integers below 2^52 in size, most of them small, as bytes. Each becomes a whole number (zigzag: 0, −1, 1, −2 … are 0, 1,
+ * 2, 3 …), of which the length in bits and the bits below the highest one are written apart (as in Elias' gamma code). The
+ * lengths are alike, and Zstandard gives each as many bits as its frequency asks for. The bits below are noise and stay as
+ * they are.
+ */
+
+const WHOLE_BITS_MAX = 53;
+const TWO_31 = 2 ** 31;
+/** As many bits as are moved at once. */
+const PART_BITS = 24;
+const TWO_24 = 2 ** PART_BITS;
+const LOW_24 = TWO_24 - 1;
+
+/** Writes the first `count` integers. */
+export function writeResiduals(writer: VarintWriter, integers: Float64Array, count: number): void {
+  const lengths = new Uint8Array(count);
+  const bits = new BitWriter(count * 7);
+  for (let n = 0; n < count; n++) {
+    const whole = wholeOf(integers[n] as number);
+    const length = bitLength(whole);
+    lengths[n] = length;
+    if (length > 1)
+      bits.put(length <= PART_BITS ? whole ^ (1 << (length - 1)) : whole - 2 ** (length - 1), length - 1);
+  }
+  writeFrame(writer, lengths);
+  writer.append(bits.bytes());
+}
+
+/** Reads integers into the first `count` places. Throws RangeError, or an error of zlib, where the bytes are damaged. */
+export function readResiduals(reader: VarintReader, integers: Float64Array, count: number): void {
+  const lengths = readFrame(reader, count);
+  let bitCount = 0;
+  for (let n = 0; n < count; n++) {
+    const length = lengths[n] as number;
+    if (length > WHOLE_BITS_MAX) throw new RangeError('a number is too long');
+    if (length > 1) bitCount += length - 1;
+  }
+  const bytes = reader.take(Math.ceil(bitCount / 8));
+  let at = 0;
+  let held = 0;
+  let heldBits = 0;
+  for (let n = 0; n < count; n++) {
+    const length = lengths[n] as number;
+    if (length <= 1) {
+      integers[n] = length === 0 ? 0 : -1;
+      continue;
+    }
+    let whole = 1;
+    let left = length - 1;
+    let below = 0;
+    let scale = 1;
+    // Nearly none takes more than one part.
+    for (; left > PART_BITS; left -= PART_BITS) {
+      for (; heldBits < PART_BITS; heldBits += 8) held |= (bytes[at++] as number) << heldBits;
+      below += (held & LOW_24) * scale;
+      held >>>= PART_BITS;
+      heldBits -= PART_BITS;
+      scale *= TWO_24;
+    }
+    for (; heldBits < left; heldBits += 8) held |= (bytes[at++] as number) << heldBits;
+    const part = held & ((1 << left) - 1);
+    held >>>= left;
+    heldBits -= left;
+    if (scale === 1) {
+      whole = (1 << left) | part;
+      integers[n] = whole & 1 ? -((whole + 1) >> 1) : whole >> 1;
+      continue;
+    }
+    whole = 2 ** (length - 1) + part * scale + below;
+    integers[n] = whole % 2 === 1 ? -(whole + 1) / 2 : whole / 2;
+  }
+}
+
+/** How many bits integers take: what the lengths tell at least (their entropy), and the bits below the highest one. */
+export class BitCost {
+  readonly #counts = new Float64Array(WHOLE_BITS_MAX + 1);
+  #count = 0;
+
+  add(integer: number): void {
+    this.#counts[bitLength(wholeOf(integer))]!++;
+    this.#count++;
+  }
+
+  get bits(): number {
+    let bits = 0;
+    this.#counts.forEach((count, length) => {
+      if (count > 0) bits += count * (Math.log2(this.#count / count) + Math.max(0, length - 1));
+    });
+    return bits;
+  }
+}
+
+function wholeOf(integer: number): number {
+  return integer < 0 ? -2 * integer - 1 : 2 * integer;
+}
+
+function bitLength(whole: number): number {
+  if (whole < TWO_31) return 32 - Math.clz32(whole);
+  return 31 + bitLength(Math.floor(whole / TWO_31));
+}
+
+class BitWriter {
+  readonly #bytes: Uint8Array;
+  #at = 0;
+  #held = 0;
+  #heldBits = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytes = new Uint8Array(bytesMax);
+  }
+
+  /** Puts the lowest `count` bits of `value`, lowest first. */
+  put(value: number, count: number): void {
+    let rest = value;
+    let left = count;
+    for (; left > PART_BITS; left -= PART_BITS) {
+      this.#putPart(rest % TWO_24, PART_BITS);
+      rest = Math.floor(rest / TWO_24);
+    }
+    this.#putPart(rest, left);
+  }
+
+  #putPart(part: number, count: number): void {
+    let held = this.#held | (part << this.#heldBits);
+    let heldBits = this.#heldBits + count;
+    for (; heldBits >= 8; heldBits -= 8) {
+      this.#bytes[this.#at++] = held;
+      held >>>= 8;
+    }
+    this.#held = held;
+    this.#heldBits = heldBits;
+  }
+
+  bytes(): Uint8Array {
+    if (this.#heldBits > 0) this.#bytes[this.#at++] = this.#held;
+    this.#heldBits = 0;
+    return this.#bytes.subarray(0, this.#at);
+  }
+}
+
+/**
+ * Few values, each with its own frequency: nearly all of what can be gained is Huffman's code of single bytes, and the short
+ * matches that a search finds take more than they save.
+ */
+const PARAMETERS = {
+  [constants.ZSTD_c_compressionLevel]: 3,
+  [constants.ZSTD_c_strategy]: constants.ZSTD_fast,
+  [constants.ZSTD_c_minMatch]: 7,
+};
+/** Of what Node takes. */
+const CHUNK_BYTES_MIN = 64;
+/** In front of every frame. */
+const MAGIC = Buffer.from('28b52ffd', 'hex');
+
+/** Compresses bytes: a byte that is all of them, after a zero, or a Zstandard frame without its magic number, after its length. */
+export function writeFrame(writer: VarintWriter, bytes: Uint8Array): void {
+  const first = bytes[0] ?? 0;
+  if (bytes.every((byte) => byte === first)) {
+    writer.number(0);
+    writer.byte(first);
+    return;
+  }
+  const frame = zstdCompressSync(bytes, { params: PARAMETERS, pledgedSrcSize: bytes.length });
+  writer.number(frame.length - MAGIC.length);
+  writer.append(frame.subarray(MAGIC.length));
+}
+
+/** Reads `count` bytes. */
+export function readFrame(reader: VarintReader, count: number): Uint8Array {
+  const frameBytes = reader.number();
+  if (frameBytes === 0) return new Uint8Array(count).fill(reader.byte());
+  const frame = Buffer.concat([MAGIC, reader.take(frameBytes)]);
+  // One piece of memory, and a byte more: the decompressor takes another piece when one is full.
+  const chunkSize = Math.max(count + 1, CHUNK_BYTES_MIN);
+  const bytes = zstdDecompressSync(frame, { maxOutputLength: count, chunkSize });
+  if (bytes.length !== count) throw new RangeError('a column has more values than points');
+  return bytes;
+}
