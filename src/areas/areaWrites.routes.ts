@@ -32,13 +32,7 @@ import {
   AREA_LIMITS as LIMITS,
 } from './areaFields.ts';
 import { areaFrom, EXAMPLE_AREA_BODIES, EXAMPLE_CIRCLE, ONE_AREA } from './areaSchemas.ts';
-import {
-  type CreateOnce,
-  IDEMPOTENCY_KEY,
-  isIdempotencyKey,
-  KEY_MISMATCH,
-  TOO_MANY_KEYS,
-} from './createOnce.ts';
+import { type CreateOnce, IDEMPOTENCY_KEY, KEY_MISMATCH, TOO_MANY_KEYS } from './createOnce.ts';
 import {
   createArea,
   patchArea,
@@ -79,7 +73,7 @@ export function areaWriteRoutes(ports: AreaWritePorts): Route[] {
 async function create({ writes, createOnce }: AreaWritePorts, call: Call): Promise<Answer> {
   const { caller } = call;
   const key = call.header('idempotency-key') ?? null;
-  if (key !== null && !isIdempotencyKey(key)) {
+  if (key !== null && !IDEMPOTENCY_KEY.test(key)) {
     return errorAnswer('BAD_REQUEST', IDEMPOTENCY_KEY_HEADER.errorMessage);
   }
   const body = jsonBody(call.body);

@@ -96,11 +96,7 @@ function* bodyHashOf(body: unknown): Steps<Buffer> {
   return hash('sha256', yield* canonicalJson(body), 'buffer');
 }
 
-/** True for a well-formed Idempotency-Key: 1 to 200 of the ASCII letters and digits and . _ : - */
-export function isIdempotencyKey(text: string): boolean {
-  return IDEMPOTENCY_KEY.test(text);
-}
-
+/** A well-formed Idempotency-Key. */
 export const IDEMPOTENCY_KEY = /^[A-Za-z0-9._:-]{1,200}$/;
 
 /** What is answered to a key that was used with another body. */

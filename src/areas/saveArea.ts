@@ -194,9 +194,9 @@ export function quotaErrorOf(quota: AreaQuota, growth: AreaSize): FieldError | n
   return isTooLarge ? AREA_ERRORS.tooManyVertices : null;
 }
 
-/** The quota after a growth. */
-export function grown(quota: AreaQuota, growth: AreaSize): AreaQuota {
-  return { ...quota, areas: quota.areas + growth.areas, vertices: quota.vertices + growth.vertices };
+/** A size or quota after a growth. */
+export function grown<Size extends AreaSize>(size: Size, growth: AreaSize): Size {
+  return { ...size, areas: size.areas + growth.areas, vertices: size.vertices + growth.vertices };
 }
 
 /**

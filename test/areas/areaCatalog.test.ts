@@ -233,31 +233,6 @@ describe('the area index', () => {
     assert.ok(found > 750, `only ${found} areas were found: the property says little`);
   });
 
-  test('agrees with brute force for three thousand areas in one city', () => {
-    const index = new AreaCatalog();
-    const model = new Map<number, Area>();
-    const put = (id: number, lat: number, lng: number, radiusM: number): void => {
-      const area = areaInMemory(
-        id,
-        { type: 'circle', center: { lat, lng }, radiusM },
-        { worldId: 1 + (id % 2) },
-      );
-      index.put(area);
-      model.set(id, area);
-    };
-    for (let id = 0; id < 3_000; id++)
-      put(id, 41.8 + (id % 100) / 500, 12.4 + (id % 97) / 500, 50 + (id % 50) * 20);
-    for (let id = 0; id < 3_000; id += 7) put(id, 41.9 + (id % 89) / 700, 12.5 + (id % 83) / 700, 300);
-    for (let id = 0; id < 3_000; id += 11) {
-      index.remove(id);
-      model.delete(id);
-    }
-    let found = 0;
-    for (let n = 0; n < 20; n++)
-      found += assertNear(index, model, [1, 2], { lat: 41.8 + n / 100, lng: 12.4 + n / 90 });
-    assert.ok(found > 100);
-  });
-
   test('returns an area once, even if both of its boxes hold the position', () => {
     const index = new AreaCatalog();
     const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };

@@ -41,11 +41,8 @@ export async function dryRunImport(
   const stored = await selectAreasByExternalId(ports.sql, writer.accountId, externalIdsOf(plan));
   const quota = grown(await selectAreaQuota(ports.sql, writer.accountId), growth);
   const outcome = await resolve(ports, plan, writer, stored, quota);
-  return reportOf(
-    plan,
-    outcome,
-    outcome.writes.map((write) => write.stored?.id),
-  );
+  const ids = outcome.writes.map((write) => write.stored?.id);
+  return reportOf(plan, outcome, ids);
 }
 
 /** Creates and updates what the plan asks for, all of it in one transaction; what is invalid costs only itself. */
@@ -61,11 +58,8 @@ export function importAreas(ports: WritePorts, writer: AreaWriter, plan: ImportP
     for (const [worldId, areas] of Map.groupBy(saved, (area) => area.worldId)) {
       scope.changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
     }
-    return reportOf(
-      plan,
-      outcome,
-      saved.map(({ id }) => id),
-    );
+    const ids = saved.map(({ id }) => id);
+    return reportOf(plan, outcome, ids);
   });
 }
 
@@ -116,16 +110,13 @@ function reportOf(
   { created, updated, errors, warnings }: ImportOutcome,
   ids: readonly (number | undefined)[],
 ): ImportReport {
-  const idAt = (write: number): { id?: number } => {
-    const id = ids[write];
-    return id === undefined ? {} : { id };
-  };
+  const idAt = (write: number) => (ids[write] === undefined ? {} : { id: ids[write] });
   return {
     created: created.map(({ index, write }) => ({ index, ...idAt(write) })),
-    updated: updated.map(({ index, externalId, write }) => ({
+    updated: updated.map(({ index, externalId: external_id, write }) => ({
       index,
       ...idAt(write),
-      external_id: externalId,
+      external_id,
     })),
     errors,
     warnings,

@@ -2,7 +2,6 @@ import type { FieldCode, FieldError } from '../../lib/fieldError.ts';
 import { isJsonObject, isMissing, parseJson } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import type { AreaType } from '../area.ts';
 import {
   type AreaDraft,
   completeDraft,
@@ -60,10 +59,13 @@ export function* planImport(body: unknown): Steps<Result<ImportPlan, readonly Fi
   const leftOut = Math.max(0, features.length - IMPORT_LIMITS.features);
   if (leftOut > 0) errors.push({ index: -1, code: 'errTooManyFeatures' });
   for (const [index, feature] of features.slice(0, IMPORT_LIMITS.features).entries()) {
-    const planned = yield* planFeature(index, feature, partsLeft);
-    partsLeft -= planned.parts;
-    items.push(...planned.items);
-    errors.push(...planned.errors);
+    const parts = partsOf(feature, partsLeft);
+    if (parts.ok) {
+      partsLeft -= parts.value.length;
+      yield* planParts(index, parts.value, items, errors);
+    } else {
+      errors.push({ index, ...parts.error });
+    }
     yield;
   }
   return ok({ dryRun, items, errors, leftOut });
@@ -81,31 +83,18 @@ function featuresOf(source: unknown): readonly unknown[] | null {
   return [{ type: 'Feature', properties: { name: BARE_GEOMETRY_NAME }, geometry: source }];
 }
 
-interface PlannedFeature {
-  readonly items: readonly ImportItem[];
-  readonly errors: readonly ImportError[];
-  /** How many areas it could have made. */
-  readonly parts: number;
-}
+type NamedPart = readonly [part: GeometryPart, properties: OwnFields];
 
-function* planFeature(index: number, feature: unknown, partsLeft: number): Steps<PlannedFeature> {
-  const rejected = (error: Omit<ImportError, 'index'>) => ({
-    items: [],
-    errors: [{ index, ...error }],
-    parts: 0,
-  });
-  if (!isJsonObject(feature) || feature['type'] !== 'Feature') return rejected({ code: 'errGeoJsonInvalid' });
+/** The parts of a feature, each with the properties of its area; or why it has none. */
+function partsOf(feature: unknown, partsLeft: number): Result<NamedPart[], Omit<ImportError, 'index'>> {
+  if (!isJsonObject(feature) || feature['type'] !== 'Feature') return fail({ code: 'errGeoJsonInvalid' });
   const parts = readGeometry(feature['geometry']);
-  if (!parts.ok) return rejected({ code: parts.error });
-  if (parts.value.length > partsLeft) return rejected({ code: 'errTooManyFeatures' });
+  if (!parts.ok) return fail({ code: parts.error });
+  if (parts.value.length > partsLeft) return fail({ code: 'errTooManyFeatures' });
   const properties = readProperties(feature['properties']);
-  if (parts.value.length === 1) return yield* planParts(index, parts.value, [properties]);
-  if (properties.externalId !== undefined) return rejected(MULTI_WITH_CODE);
-  return yield* planParts(
-    index,
-    parts.value,
-    parts.value.map((_, k) => numbered(properties, k + 1)),
-  );
+  if (parts.value.length === 1) return ok([[parts.value[0]!, properties]]);
+  if (properties.externalId !== undefined) return fail(MULTI_WITH_CODE);
+  return ok(parts.value.map((part, k) => [part, numbered(properties, k + 1)]));
 }
 
 const MULTI_WITH_CODE = {
@@ -121,20 +110,19 @@ function numbered(properties: OwnFields, number: number): OwnFields {
 
 function* planParts(
   index: number,
-  parts: readonly GeometryPart[],
-  properties: readonly OwnFields[],
-): Steps<PlannedFeature> {
-  const items: ImportItem[] = [];
-  const errors: ImportError[] = [];
+  parts: readonly NamedPart[],
+  items: ImportItem[],
+  errors: ImportError[],
+): Steps<void> {
   const reported = new Set<FieldError>();
-  for (const [k, part] of parts.entries()) {
+  for (const [k, [part, properties]] of parts.entries()) {
     if (k > 0) yield;
-    const unreadable = readingImportError(part);
+    const unreadable = readingCode(part);
     if (unreadable) {
       errors.push({ index, code: unreadable });
       continue;
     }
-    const draft = featureDraft(part, properties[k]!, null);
+    const draft = featureDraft(part, properties, null);
     if (draft.externalId?.ok && draft.externalId.value !== null) {
       items.push({ index, externalId: draft.externalId.value, draft });
       continue;
@@ -143,7 +131,6 @@ function* planParts(
     if (completed.ok) items.push({ index, externalId: null, area: completed.value });
     else errors.push(...reportOnce(completed.error, reported).map((error) => fieldImportError(index, error)));
   }
-  return { items, errors, parts: parts.length };
 }
 
 /** Each bad part is an error of its own, but a bad property that all parts share is one. */
@@ -181,21 +168,17 @@ export function fieldImportError(index: number, { code, message }: FieldError): 
   return { index, code, message };
 }
 
-/** What is wrong with the positions of a part, in the codes of reading; null when an area results. */
-function readingImportError(part: GeometryPart): ReadingCode | null {
+/** Where a code of the first family says the same about a part as one of the second, import uses the first. */
+function readingCode(part: GeometryPart): ReadingCode | null {
   const positions = part.type === 'point' ? part.center : part.points;
-  return positions.ok ? null : readingCode(part.type, positions.error.code);
-}
-
-/** Where a code of the first family says the same as one of the second, import uses the first. */
-function readingCode(type: AreaType, code: FieldCode): ReadingCode | null {
-  switch (code) {
+  if (positions.ok) return null;
+  switch (positions.error.code) {
     case 'INVALID_COORDINATES':
       return 'errCoordinates';
     case 'TOO_MANY_POINTS':
       return 'errTooManyPoints';
     case 'TOO_FEW_POINTS':
-      return type === 'polygon' ? 'errPolygonMin' : 'errPolylineMin';
+      return part.type === 'polygon' ? 'errPolygonMin' : 'errPolylineMin';
     default:
       return null;
   }

@@ -11,15 +11,9 @@ import {
   selectAreasByExternalId,
   selectExternalIds,
 } from '../areas.sql.ts';
-import { type AreaWriter, growthOf } from '../saveArea.ts';
-import { dryRunImport, type ImportReport, importAreas, resolveImport } from './importAreas.ts';
-import {
-  fieldImportError,
-  type ImportError,
-  type ImportItem,
-  type ImportPlan,
-  planImport,
-} from './importPlan.ts';
+import { type AreaWriter, grown, growthOf } from '../saveArea.ts';
+import { dryRunImport, importAreas, resolveImport } from './importAreas.ts';
+import { fieldImportError, type ImportError, type ImportPlan, planImport } from './importPlan.ts';
 
 /** A feature of a file, and its index in the file, from 0. */
 export interface FileFeature {
@@ -92,62 +86,42 @@ export async function syncFeatures(
   const nameless = planned.value.items.filter(({ externalId }) => externalId === null);
   const plan: ImportPlan = { ...planned.value, items: named };
   const growths = await growthsOf(ports, writer, plan);
-  const isChange = ({ externalId }: ImportItem) => growths.get(externalId as string) !== 'unchanged';
+  // One error for each feature, whatever the number of its parts.
+  const refused = [...new Set(nameless.map(({ index }) => index))];
   const changes: ImportPlan = {
     ...plan,
-    items: named.filter(isChange),
-    errors: [...plan.errors, ...namelessErrors(nameless)],
+    items: named.filter(({ externalId }) => growths.get(externalId as string) !== 'unchanged'),
+    errors: [...plan.errors, ...refused.map((index) => fieldImportError(index, NO_EXTERNAL_ID))],
   };
-  const report =
+  const { created, updated, errors } =
     dryGrowth !== null
       ? await dryRunImport(ports, writer, changes, dryGrowth)
       : await importAreas(ports, writer, changes);
+  const idAt = new Map(named.map(({ index, externalId }) => [index, externalId as string]));
+  let growth: AreaSize = { areas: 0, vertices: 0 };
+  for (const { index } of [...created, ...updated])
+    growth = grown(growth, growths.get(idAt.get(index) as string) as AreaSize);
   return {
-    created: report.created.length,
-    updated: report.updated.length,
+    created: created.length,
+    updated: updated.length,
     unchanged: named.length - changes.items.length,
-    errors: report.errors.map((error) => ({ ...error, index: features[error.index]?.index ?? error.index })),
-    growth: sumOf(doneIn(report, named).map((id) => growths.get(id))),
+    errors: errors.map((error) => ({ ...error, index: features[error.index]?.index ?? error.index })),
+    growth,
   };
 }
 
-/** The external ids of what an import created and updated. */
-function doneIn({ created, updated }: ImportReport, items: readonly ImportItem[]): string[] {
-  const idAt = new Map(items.map(({ index, externalId }) => [index, externalId as string]));
-  return [...created, ...updated].map(({ index }) => idAt.get(index) as string);
-}
-
-function sumOf(growths: readonly (Growth | undefined)[]): AreaSize {
-  let [areas, vertices] = [0, 0];
-  for (const growth of growths) {
-    if (growth === undefined || growth === 'unchanged') continue;
-    areas += growth.areas;
-    vertices += growth.vertices;
-  }
-  return { areas, vertices };
-}
-
-/** One error for each feature, whatever the number of its parts. */
-function namelessErrors(items: readonly ImportItem[]): ImportError[] {
-  const indexes = new Set(items.map(({ index }) => index));
-  return [...indexes].map((index) => fieldImportError(index, NO_EXTERNAL_ID));
-}
-
-/** What writing an area adds to those of its account, if there is room. */
-type Growth = AreaSize | 'unchanged';
-
-/** By external id; without those whose feature has an error. */
+/** By external id what writing an area adds to those of its account; without those whose feature has an error. */
 async function growthsOf(
   { sql, turns }: WritePorts,
   { accountId }: AreaWriter,
   plan: ImportPlan,
-): Promise<ReadonlyMap<string, Growth>> {
+): Promise<ReadonlyMap<string, AreaSize | 'unchanged'>> {
   const ids = new Set(plan.items.map(({ externalId }) => externalId as string));
   const areas = await selectAreasByExternalId(sql, accountId, [...ids]);
   const stored = new Map(areas.map((area) => [area.definition.externalId as string, area]));
   const { writes } = await turns.run(accountId, resolveImport(plan, stored, UNBOUNDED));
   return new Map(
-    writes.map(({ stored, area: { definition } }): [string, Growth] => {
+    writes.map(({ stored, area: { definition } }) => {
       const before = stored?.definition ?? null;
       const growth = isDeepStrictEqual(definition, before) ? 'unchanged' : growthOf(before, definition);
       return [definition.externalId as string, growth];
@@ -155,24 +129,14 @@ async function growthsOf(
   );
 }
 
-const UNBOUNDED = {
-  areas: 0,
-  vertices: 0,
-  maxAreas: Number.POSITIVE_INFINITY,
-  maxVertices: Number.POSITIVE_INFINITY,
-};
+const UNBOUNDED = { areas: 0, vertices: 0, maxAreas: Infinity, maxVertices: Infinity };
 
 /** The areas of an account that have an external id which no feature has. */
-interface Surplus {
-  readonly ids: readonly number[];
-  readonly size: AreaSize;
-}
-
 export async function findSurplus(
   { sql }: Pick<WritePorts, 'sql'>,
   { accountId, worldIds }: AreaWriter,
   isInFile: (externalId: string) => boolean,
-): Promise<Surplus> {
+): Promise<{ readonly ids: readonly number[]; readonly size: AreaSize }> {
   const stored = await selectExternalIds(sql, accountId, worldIds);
   const areas = stored.filter(({ externalId }) => !isInFile(externalId));
   const vertices = areas.reduce((sum, area) => sum + area.vertices, 0);
@@ -187,23 +151,19 @@ export async function pruneAreas(
 ): Promise<number> {
   let pruned = 0;
   for (let at = 0; at < ids.length; at += DELETED_AT_A_TIME) {
-    pruned += await deleteAreas(ports, writer, ids.slice(at, at + DELETED_AT_A_TIME));
+    pruned += await writeWorlds(ports, async ({ tx, changed }) => {
+      const found: { id: number; worldId: number }[] = [];
+      for (const id of ids.slice(at, at + DELETED_AT_A_TIME)) {
+        const area = await lockArea(tx, writer.worldIds, id);
+        if (area !== undefined) found.push({ id, worldId: area.worldId });
+      }
+      await lockAreaQuota(tx, writer.accountId);
+      for (const { id } of found) await deleteArea(tx, writer.worldIds, id);
+      for (const [worldId, areas] of Map.groupBy(found, (area) => area.worldId)) {
+        changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
+      }
+      return found.length;
+    });
   }
   return pruned;
-}
-
-function deleteAreas(ports: WritePorts, writer: AreaWriter, ids: readonly number[]): Promise<number> {
-  return writeWorlds(ports, async ({ tx, changed }) => {
-    const found: { id: number; worldId: number }[] = [];
-    for (const id of ids) {
-      const area = await lockArea(tx, writer.worldIds, id);
-      if (area !== undefined) found.push({ id, worldId: area.worldId });
-    }
-    await lockAreaQuota(tx, writer.accountId);
-    for (const { id } of found) await deleteArea(tx, writer.worldIds, id);
-    for (const [worldId, areas] of Map.groupBy(found, (area) => area.worldId)) {
-      changed({ kind: 'area', worldId, entityIds: areas.map(({ id }) => id) });
-    }
-    return found.length;
-  });
 }

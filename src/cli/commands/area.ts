@@ -11,7 +11,7 @@ import {
   syncFeatures,
   withoutRepeated,
 } from '../../areas/import/syncAreas.ts';
-import { type AreaWriter, type ShareAreaError, shareArea } from '../../areas/saveArea.ts';
+import { type AreaWriter, grown, type ShareAreaError, shareArea } from '../../areas/saveArea.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { type Account, selectAccount } from '../../tenants/accounts.sql.ts';
 import {
@@ -174,10 +174,7 @@ class AreaSync {
     this.#created += report.created;
     this.#updated += report.updated;
     this.#unchanged += report.unchanged;
-    this.#growth = {
-      areas: this.#growth.areas + report.growth.areas,
-      vertices: this.#growth.vertices + report.growth.vertices,
-    };
+    this.#growth = grown(this.#growth, report.growth);
     const featureAt = new Map(features.map(({ index, feature }) => [index, feature]));
     for (const error of report.errors) {
       const isPostponed =

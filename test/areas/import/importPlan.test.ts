@@ -5,7 +5,7 @@ import { resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { IMPORT_LIMITS, planImport, READING_CODES } from '../../../src/areas/import/importPlan.ts';
 import { runs } from '../../support/torture.ts';
 import { anyImport } from '../draft/arbitraries.ts';
-import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
+import { lineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
 import {
   BOW_TIE,
   coded,
@@ -17,8 +17,6 @@ import {
   NO_QUOTA,
   namesOf,
   POINT,
-  POLYGON,
-  plan,
   RING,
   resolve,
   run,
@@ -165,19 +163,6 @@ describe('a Multi* geometry becomes one area per part', () => {
     }
   });
 
-  test('of every kind', () => {
-    const kinds = [
-      multiPoint([1, 2], [3, 4]),
-      multiLineString(path([1, 2], [3, 4]), path([5, 6], [7, 8])),
-      MULTI,
-    ];
-    const outcome = resolve(collection(...kinds.map((kind) => feature(kind, { name: 'A', radius: 30 }))));
-    assert.deepEqual(
-      outcome.writes.map(({ area }) => area.definition.geometry.type),
-      ['circle', 'circle', 'polyline', 'polyline', 'polygon', 'polygon'],
-    );
-  });
-
   test('a bad part costs itself, not its number', () => {
     const coordinates = [[RING], [BOW_TIE], [FAR_RING], [[[1, 2]]]];
     const outcome = resolve(collection(feature({ type: 'MultiPolygon', coordinates })));
@@ -201,12 +186,6 @@ describe('what is too much is dropped and reported, the rest is done', () => {
     assert.deepEqual(namesOf(outcome).at(-1), 'A 199');
     assert.deepEqual(outcome.errors, [{ index: -1, code: 'errTooManyFeatures' }]);
     assert.deepEqual(resolve(collection(...many.slice(0, 200))).errors, []);
-  });
-
-  test('the cap counts features, not the areas of their parts', () => {
-    const outcome = resolve(collection(...Array.from({ length: 200 }, () => feature(MULTI))));
-    assert.equal(outcome.writes.length, 400);
-    assert.deepEqual(outcome.errors, []);
   });
 
   test('errors stand in the order of the features, the one about the call first', () => {
@@ -236,12 +215,6 @@ describe('what is too much is dropped and reported, the rest is done', () => {
     assert.deepEqual(errorsOf(outcome).slice(-2), ['1 errTooManyFeatures', '3 errTooManyFeatures']);
     assert.deepEqual(outcome.created, [{ index: 2, write: 0 }]);
   });
-});
-
-test('a plan survives the way out of a worker', () => {
-  const body = collection(feature(POLYGON), coded('x', { name: '' }, LINE), coded('y'), feature(null));
-  const through = run(resolveImport(structuredClone(plan(body)), new Map(), NO_QUOTA));
-  assert.deepEqual(through, resolve(body));
 });
 
 test('no step of a plan is longer than one feature', () => {

@@ -51,14 +51,6 @@ describe('a small import body is read without a process', () => {
     return bytesOf(text.replace('"padding":""', `"padding":"${'x'.repeat(bytes - text.length)}"`));
   };
 
-  test('into the same plan or error', async (t) => {
-    const planner = newSmall(t);
-    await assertPlans(planner);
-    const rejected = await planner.plan(1, [bytesOf('{')]);
-    assert.ok(!rejected.ok && rejected.error !== 'too_many_values');
-    assert.equal(rejected.error[0]?.code, 'INVALID_BODY');
-  });
-
   test('up to 256 KB and 20 000 values', async (t) => {
     const planner = newSmall(t);
     const values = (count: number) => bytesOf(`{"type":"Nothing","x":[${'0,'.repeat(count - 6)}0]}`);
@@ -118,8 +110,6 @@ describe('an import body is read in a process of its own', () => {
   const rejected: readonly (readonly [title: string, body: Uint8Array, code: string])[] = [
     ['no JSON', bytesOf('{'), 'INVALID_BODY'],
     ['no UTF-8', Uint8Array.from([0x7b, 0xff, 0x7d]), 'INVALID_BODY'],
-    ['nothing', new Uint8Array(), 'INVALID_BODY'],
-    ['an array', bytesOf([POINT]), 'INVALID_BODY'],
     ['100 000 levels', bytesOf('['.repeat(100_000)), 'INVALID_BODY'],
     ['no GeoJSON', bytesOf({}), 'INVALID_GEOJSON'],
   ];

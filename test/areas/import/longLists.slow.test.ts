@@ -4,7 +4,6 @@ import { createServer, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import fc from 'fast-check';
 import { areaView } from '../../../src/areas/area.ts';
 import { AreaAnswers } from '../../../src/areas/areaAnswers.ts';
 import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts';
@@ -95,23 +94,6 @@ describe('a long list of areas', () => {
         assert.ok((await restOf(response)) === expected, `${round} ${format}`);
       }
     }
-  });
-
-  test('has the JSON of its areas, whatever their sizes', async () => {
-    const sizes = fc.array(fc.constantFrom(3, 3, 50, 300, 1_900), { minLength: 1, maxLength: 60 });
-    await fc.assert(
-      fc.asyncProperty(sizes, fc.constantFrom<Format>('json', 'geojson'), async (vertices, format) => {
-        const page = vertices.map((count, n) => smallPolygon(n + 1, 1, count));
-        const answers = new AreaAnswers(new WorkTurns(1));
-        const meta = { pagination: { limit: 200, offset: 0, count: page.length }, total: page.length };
-        for (let again = 0; again < 2; again++) {
-          const { body } = await answers.list({ accountId: 1, areas: page, format }, meta);
-          const text = typeof body === 'string' ? body : await wholeOf(body as StreamedBody);
-          assert.ok(text === plainList(page, format));
-        }
-      }),
-      { seed: 6, numRuns: runs(12), endOnFailure: true },
-    );
   });
 
   test('ends with its connection for a reader of HTTP/1.0', async () => {
@@ -242,13 +224,3 @@ describe('a long body', () => {
     await opened[8];
   });
 });
-
-async function wholeOf(body: StreamedBody): Promise<string> {
-  const pieces: Buffer[] = [];
-  await body.open();
-  while (await body.next((piece) => pieces.push(piece)));
-  body.close();
-  const whole = Buffer.concat(pieces);
-  if (body.bytes !== null) assert.equal(whole.length, body.bytes);
-  return whole.toString();
-}

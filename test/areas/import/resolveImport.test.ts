@@ -22,30 +22,6 @@ describe('a feature with a code updates the area that has it', () => {
     ).writes.map(({ area }) => ['x', area.definition]),
   );
 
-  test('keeping what it does not say', () => {
-    const outcome = resolve(
-      feature({ type: 'Point', coordinates: [1, 2] }, { external_id: 'x', color: 'red' }),
-      stored,
-    );
-    assert.deepEqual(outcome.created, []);
-    assert.deepEqual(outcome.updated, [{ index: 0, externalId: 'x', write: 0 }]);
-    assert.deepEqual(
-      outcome.writes.map(({ stored, area }) => [stored === null, area.definition]),
-      [
-        [
-          false,
-          {
-            name: 'Old',
-            color: '#102030',
-            geometry: { type: 'circle', center: { lat: 2, lng: 1 }, radiusM: 70 },
-            externalId: 'x',
-            dwellSeconds: 60,
-          },
-        ],
-      ],
-    );
-  });
-
   test('or says what is wrong with it', () => {
     const outcome = resolve(collection(coded('x', { radius: 1 }), coded('y')), stored);
     assert.deepEqual(errorsOf(outcome), ['0 OUT_OF_RANGE']);
@@ -108,10 +84,6 @@ describe('a feature with a code updates the area that has it', () => {
     const outcome = resolve(collection(coded('n'), coded('n', { radius: 1 })), stored);
     assert.deepEqual(errorsOf(outcome), ['1 OUT_OF_RANGE']);
     assert.deepEqual([outcome.created.length, outcome.updated.length, outcome.writes.length], [1, 0, 1]);
-  });
-
-  test('codes are compared exactly', () => {
-    assert.equal(resolve(coded('X'), stored).created.length, 1);
   });
 });
 

@@ -54,81 +54,8 @@ function run<T>(steps: Generator<void, T>): T {
   }
 }
 
-test('a feature has what the API document lists', () => {
-  const definition = disc('circle', at(41.9, 12.5), 200);
-  const { areaM2, perimeterM } = areaMeasures(definition.geometry);
-  assert.deepEqual(exported(definition), {
-    type: 'Feature',
-    id: 7,
-    geometry: { type: 'Point', coordinates: [12.5, 41.9] },
-    properties: {
-      id: 7,
-      name: 'A',
-      color: '#102030',
-      type: 'circle',
-      radius: 200,
-      bufferDistance: null,
-      external_id: 'x:1',
-      dwell_seconds: 60,
-      metrics: { area_m2: areaM2, perimeter_m: perimeterM, length_m: null },
-      created_at: '1970-01-01T00:00:00.000Z',
-    },
-  });
-  const { properties } = exported(track(at(1, 2), at(3, 4)));
-  assert.deepEqual([properties.type, properties.radius, properties.bufferDistance], ['polyline', null, 70]);
-});
-
-describe('the geometry of a feature is', () => {
-  const rows: readonly (readonly [
-    title: string,
-    definition: AreaDefinition,
-    type: string,
-    coordinates: unknown,
-  ])[] = [
-    ['a Point for a place', disc('point', at(1, 2), 5), 'Point', [2, 1]],
-    [
-      'a LineString for a track',
-      track(at(1, 2), at(3, 4)),
-      'LineString',
-      [
-        [2, 1],
-        [4, 3],
-      ],
-    ],
-    [
-      'a closed ring for a polygon',
-      polygon(at(0, 0), at(0, 10), at(10, 10)),
-      'Polygon',
-      [
-        [
-          [0, 0],
-          [10, 0],
-          [10, 10],
-          [0, 0],
-        ],
-      ],
-    ],
-    [
-      'two lines for a track over the antimeridian',
-      track(at(66, 170), at(68, -170)),
-      'MultiLineString',
-      [
-        [
-          [170, 66],
-          [180, 67],
-        ],
-        [
-          [-180, 67],
-          [-170, 68],
-        ],
-      ],
-    ],
-  ];
-  for (const [title, definition, type, coordinates] of rows) {
-    test(title, () => assert.deepEqual(exported(definition).geometry, { type, coordinates }));
-  }
-
-  test('closed counter-clockwise rings for a polygon, none longer than the map is wide', () => {
+describe('the geometry of a polygon is', () => {
+  test('closed counter-clockwise rings, none longer than the map is wide', () => {
     const isPolygon = anyDefinition.filter(({ geometry }) => geometry.type === 'polygon');
     const property = fc.property(isPolygon, (definition) => {
       const { geometry } = exported(definition);

@@ -156,16 +156,6 @@ describe('an Idempotency-Key', () => {
     assertReplayed(await post(POLYGON, key), second);
   });
 
-  test('makes one area when 20 calls come at once with it and a free external id', async () => {
-    const [key, before] = [newKey(), await total()];
-    const body = { ...CIRCLE, external_id: 'parallel' };
-    const replies = await Promise.all(Array.from({ length: 20 }, () => post(body, key)));
-    const [first, ...more] = replies.filter((reply) => !isReplay(reply));
-    assert.ok(first && more.length === 0);
-    for (const reply of replies) if (reply !== first) assertReplayed(reply, first);
-    assert.equal(await total(), before + 1);
-  });
-
   test('means nothing to PUT, PATCH, DELETE and import, whatever it says', async () => {
     const headers = { 'Idempotency-Key': 'not for you ###' };
     const id = await api.make(CIRCLE);

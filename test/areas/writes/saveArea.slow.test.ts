@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { CreateOnce, type CreateOutcome } from '../../../src/areas/createOnce.ts';
+import { pruneAnswers } from '../../../src/areas/idempotentAnswers.sql.ts';
 import {
   type AreaWriter,
   createArea,
   patchArea,
   removeArea,
+  type SavedArea,
   type SaveOutcome,
   upsertArea,
 } from '../../../src/areas/saveArea.ts';
@@ -15,8 +18,10 @@ import { seededRandom } from '../../support/seededRandom.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
 
 let house: AreaHouse;
+let creators: CreateOnce[];
 before(async () => {
   house = await openAreaHouse();
+  creators = house.pods.map(() => new CreateOnce());
 });
 after(() => house.close());
 
@@ -154,21 +159,90 @@ describe('races for one code over two pods end with exactly one area', () => {
       assert.equal(new Set(taken).size, taken.length, `seed ${seed}`);
     }
   });
+});
 
-  test('two areas that take each other’s code at once: no failure, and no code twice', async () => {
-    for (let round = 0; round < 6; round++) {
+const bodyOf = ({ area, warnings }: SavedArea): string =>
+  JSON.stringify({ id: area.id, name: area.definition.name, warnings });
+
+function createWith(
+  pod: number,
+  writer: AreaWriter,
+  key: string,
+  body: object,
+  answer = bodyOf,
+): Promise<CreateOutcome> {
+  const creation = { draft: draftOf(body), key, body };
+  return creators[pod]!.create(house.pods[pod]!, writer, creation, answer);
+}
+
+test('a creation that fails on the way leaves neither area nor key', async () => {
+  const writer = await house.writer();
+  const failing = createWith(0, writer, 'k', CIRCLE, () => {
+    throw new Error('on purpose');
+  });
+  await assert.rejects(failing, /on purpose/);
+  assert.deepEqual(await house.areasOf(writer), []);
+  assert.equal((await createWith(0, writer, 'k', CIRCLE)).kind, 'created');
+});
+
+test('a key is pruned after 24 hours, and not before', async () => {
+  const writer = await house.writer();
+  for (const [key, age] of [
+    ['fresh', '23 hours 59 minutes'],
+    ['stale', '24 hours 1 minute'],
+  ] as const) {
+    await createWith(0, writer, key, CIRCLE);
+    await house.sql`update idempotent_answer set created_at = clock_timestamp() - ${age}::interval where key = ${key}`;
+  }
+  assert.equal(await pruneAnswers(house.sql), 1);
+  assert.equal((await createWith(0, writer, 'fresh', CIRCLE)).kind, 'replayed');
+});
+
+describe('repetitions at the same time', () => {
+  test('on two pods give one area and one answer', async () => {
+    for (let round = 0; round < 5; round++) {
       const writer = await house.writer();
-      const [first, second] = [
-        await made(writer, { ...CIRCLE, external_id: 'a' }),
-        await made(writer, { ...CIRCLE, external_id: 'b' }),
-      ];
-      const outcomes = await Promise.all([
-        patchArea(house.pods[0], writer, first, draftOf({ external_id: 'b' })),
-        patchArea(house.pods[1], writer, second, draftOf({ external_id: 'a' })),
-      ]);
-      for (const { kind } of outcomes) assert.ok(['updated', 'external_id_taken'].includes(kind), kind);
-      const codes = (await house.areasOf(writer)).map(({ code }) => code);
-      assert.equal(new Set(codes).size, 2);
+      const outcomes = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => createWith(n % 2, writer, 'k', CIRCLE)),
+      );
+      const bodies = outcomes.map((outcome) => {
+        if (outcome.kind === 'created') return bodyOf(outcome);
+        assert.ok(outcome.kind === 'replayed', outcome.kind);
+        return outcome.body;
+      });
+      assert.equal(outcomes.filter(({ kind }) => kind === 'created').length, 1);
+      assert.equal(new Set(bodies).size, 1);
+      assert.equal((await house.areasOf(writer)).length, 1);
+    }
+  });
+
+  test('with keys, bodies and codes mixed in seeded disorder: one area for each key that ever succeeded', async () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const random = seededRandom(seed);
+      const writer = await house.writer();
+      const calls = Array.from({ length: 40 }, (_, n) => ({
+        pod: n % 2,
+        key: `k${Math.floor(random() * 4)}`,
+        body: {
+          ...CIRCLE,
+          ...(random() < 0.3 ? { radius_m: 1 } : {}),
+          ...(random() < 0.4 ? { external_id: 'x' } : {}),
+        },
+      }));
+      const outcomes = await Promise.all(
+        calls.map(async ({ pod, key, body }) => ({ key, outcome: await createWith(pod, writer, key, body) })),
+      );
+      const idByKey = new Map<string, number>();
+      for (const { key, outcome } of outcomes) {
+        if (outcome.kind !== 'created') continue;
+        assert.ok(!idByKey.has(key), `seed ${seed}: ${key} created twice`);
+        idByKey.set(key, outcome.area.id);
+      }
+      for (const { key, outcome } of outcomes) {
+        if (outcome.kind === 'replayed') assert.equal(outcome.areaId, idByKey.get(key), `seed ${seed}`);
+      }
+      const stored = (await house.areasOf(writer)).map(({ id }) => id);
+      assert.deepEqual(stored.toSorted(), [...idByKey.values()].toSorted(), `seed ${seed}`);
     }
   });
 });
