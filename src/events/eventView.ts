@@ -13,7 +13,6 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { ApiVersion } from '../http/route.ts';
-import { formatIso } from '../lib/time.ts';
 import {
   type DeviceEvent,
   type DeviceEventData,
@@ -29,32 +28,10 @@ import {
 import type { AreaEvent, FleetEvent } from './fleetEvents.sql.ts';
 
 /** v2 shows the area of a geofence event under its older key, geofenceId. */
-export function eventView(event: FleetEvent, version: ApiVersion) {
-  return {
-    id: event.id,
-    type: event.type,
-    message: event.message,
-    device_imei: event.imei,
-    data: version === 'v2' && event.type === 'geofence' ? geofenceDataV2(event.data) : event.data,
-    read: event.read,
-    occurred_at: formatIso(event.occurredAtMs),
-  };
-}
-
-/** An entry or exit of one area. */
-export function areaEventView(event: AreaEvent) {
-  return {
-    id: event.id,
-    area_id: event.areaId,
-    device: event.imei,
-    event: event.direction,
-    position: event.position,
-    timestamp: formatIso(event.occurredAtMs),
-  };
-}
-
-function geofenceDataV2({ areaId, ...rest }: FleetEvent['data']): FleetEvent['data'] {
-  return { ...rest, geofenceId: areaId };
+export function eventView(event: FleetEvent, version: ApiVersion): FleetEvent {
+  if (version !== 'v2' || event.type !== 'geofence') return event;
+  const { areaId, ...data } = event.data;
+  return { ...event, data: { ...data, geofenceId: areaId } };
 }
 
 type DataOf<Key extends string> = Extract<DeviceEventData, { readonly [K in Key]: unknown }>;
@@ -95,7 +72,7 @@ export const EVENT_DATA: Readonly<Record<EventType, Readonly<Record<string, Sche
 function fleetEvent(...types: readonly [EventType, ...EventType[]]): Schema {
   const data = EVENT_DATA[types[0]];
   const optional = 'staySeconds' in data ? ['staySeconds'] : [];
-  return shapeOf<ReturnType<typeof eventView>>({
+  return shapeOf<FleetEvent>({
     id: ID,
     type: choice(types),
     message: text('For a person.'),
@@ -107,7 +84,7 @@ function fleetEvent(...types: readonly [EventType, ...EventType[]]): Schema {
 }
 
 export const EVENT_SCHEMAS = {
-  AreaEvent: shapeOf<ReturnType<typeof areaEventView>>({
+  AreaEvent: shapeOf<AreaEvent>({
     id: ID,
     area_id: ID,
     device: text('Its IMEI.'),
@@ -157,23 +134,23 @@ const GEOFENCE_EVENTS: readonly GeofenceEvent[] = [
 ];
 
 /** One event of every type, and geofence events of both directions. */
-export const EXAMPLE_EVENTS: readonly (FleetEvent & { readonly direction: 'entry' | 'exit' | null })[] = [
+export const EXAMPLE_EVENTS: readonly FleetEvent[] = [
   ...GEOFENCE_EVENTS.map((event) => ({
     type: 'geofence' as const,
-    direction: event.direction,
     message: geofenceEventMessage(event, 'Van 12'),
     data: geofenceEventData(event),
   })),
   ...DEVICE_EVENTS.map((event) => ({
     type: event.type,
-    direction: null,
     message: deviceEventMessage(event, 'Van 12'),
     data: deviceEventData(event),
   })),
-].map((event, n) => ({
-  ...event,
+].map(({ type, message, data }, n) => ({
   id: 9041 - n,
-  imei: EXAMPLE_IMEI,
+  type,
+  message,
+  device_imei: EXAMPLE_IMEI,
+  data,
   read: false,
-  occurredAtMs: EXAMPLE_VAN.position.recordedAtMs,
+  occurred_at: new Date(EXAMPLE_VAN.position.recordedAtMs),
 }));

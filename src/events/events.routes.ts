@@ -26,9 +26,9 @@ import {
 } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
 import type { EventCuts } from './eventPartitions.sql.ts';
-import { areaEventView, EXAMPLE_EVENTS, eventView } from './eventView.ts';
+import { EXAMPLE_EVENTS, eventView } from './eventView.ts';
 import { DIRECTIONS, EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './fleetEvent.ts';
-import { selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';
+import { type AreaEvent, selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';
 
 /** Reads of an account's events, on its share of the connections. */
 export interface EventPorts extends ReadPorts {
@@ -63,12 +63,7 @@ const LIST_EVENTS: Operation = {
   parameters: [EVENT_TYPE, DEVICE, FROM, TO, LIST_LIMIT, LONG_LIST_OFFSET],
   answers: [
     answered(200, 'A page of events.', page(ref('FleetEvent')), {
-      'one of each type': bodyOf(
-        listAnswer(
-          EXAMPLE_EVENTS.map((event) => eventView(event, 'v3')),
-          PAGE,
-        ),
-      ),
+      'one of each type': bodyOf(listAnswer(EXAMPLE_EVENTS, PAGE)),
     }),
   ],
   errors: [['BAD_REQUEST', EVENT_TYPE.errorMessage], ...LIST_ERRORS],
@@ -122,14 +117,14 @@ const LIST_AREA_EVENTS: Operation = {
       entry: bodyOf(
         listAnswer(
           [
-            areaEventView({
+            {
               id: 9041,
-              areaId: EXAMPLE_CIRCLE.id,
-              imei: EXAMPLE_IMEI,
-              direction: 'entry',
+              area_id: EXAMPLE_CIRCLE.id,
+              device: EXAMPLE_IMEI,
+              event: 'entry',
               position: EXAMPLE_POINT,
-              occurredAtMs: EXAMPLE_NOW_MS,
-            }),
+              timestamp: new Date(EXAMPLE_NOW_MS),
+            } satisfies AreaEvent,
           ],
           PAGE,
         ),
@@ -169,9 +164,7 @@ async function areaEvents({ reads, areas, eventCuts }: AreaEventPorts, call: Cal
   if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
   const filter = { direction, imei: imei ?? null, ...window };
   const sql = reads(caller.accountId);
-  return listPageAnswer(
-    { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) },
-    (page) => selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
-    areaEventView,
+  return listPageAnswer({ limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) }, (page) =>
+    selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
   );
 }

@@ -17,14 +17,15 @@ export interface NewFleetEvent {
   readonly area?: { readonly id: number; readonly direction: Direction };
 }
 
+/** An event as it is listed, under the names of the API and of the table. `data` has the keys of v3. */
 export interface FleetEvent {
   readonly id: number;
   readonly type: EventType;
   readonly message: string;
-  readonly imei: string;
+  readonly device_imei: string;
   readonly data: Readonly<Record<string, unknown>>;
   readonly read: boolean;
-  readonly occurredAtMs: number;
+  readonly occurred_at: Date;
 }
 
 /** Stores events and returns their ids, which rise in the order given. */
@@ -71,7 +72,7 @@ export async function selectFleetEvents(
   filter: EventFilter,
   page: Page,
   cuts: EventCuts,
-): Promise<FleetEvent[]> {
+): Promise<readonly FleetEvent[]> {
   const walks = worldIds.flatMap((worldId) => {
     const inWorld = sql`
       world_id = ${worldId}
@@ -86,41 +87,18 @@ export async function selectFleetEvents(
     return types.map((type) => sql`${inWorld} and device_imei = ${filter.imei} and type = ${type}`);
   });
   const columns = sql`id, type, message, device_imei, data, read, occurred_at`;
-  const rows = await selectNewest<{
-    id: number;
-    type: EventType;
-    message: string;
-    device_imei: string;
-    data: Record<string, unknown>;
-    read: boolean;
-    occurred_at: Date;
-  }>(sql, cuts, columns, walks, page, shapeName(`fleet_events_${worldIds.length}`, filter));
-  return rows.map((row) => ({
-    id: row.id,
-    type: row.type,
-    message: row.message,
-    imei: row.device_imei,
-    data: row.data,
-    read: row.read,
-    occurredAtMs: row.occurred_at.getTime(),
-  }));
+  return selectNewest(sql, cuts, columns, walks, page, shapeName(`fleet_events_${worldIds.length}`, filter));
 }
 
 /** A geofence event as the list of its area shows it. */
 export interface AreaEvent {
   readonly id: number;
-  readonly areaId: number;
-  readonly imei: string;
-  readonly direction: Direction;
+  readonly area_id: number;
+  /** Its IMEI. */
+  readonly device: string;
+  readonly event: Direction;
   readonly position: LatLng;
-  readonly occurredAtMs: number;
-}
-
-export interface AreaEventFilter {
-  readonly direction: Direction | null;
-  readonly imei: string | null;
-  readonly fromMs: number | null;
-  readonly toMs: number | null;
+  readonly timestamp: Date;
 }
 
 /**
@@ -131,10 +109,10 @@ export async function selectAreaEvents(
   sql: Sql,
   worldIds: readonly number[],
   areaId: number,
-  filter: AreaEventFilter,
+  filter: Omit<EventFilter, 'type'>,
   page: Page,
   cuts: EventCuts,
-): Promise<AreaEvent[]> {
+): Promise<readonly AreaEvent[]> {
   const directions = filter.direction === null ? DIRECTIONS : [filter.direction];
   const walks = worldIds.flatMap((worldId) => {
     const inWorld = sql`area_id = ${areaId} and world_id = ${worldId} ${during(sql, filter)}`;
@@ -143,22 +121,9 @@ export async function selectAreaEvents(
     const narrowed = filter.direction === null ? sql`` : sql`and direction = ${filter.direction}`;
     return [sql`${inWorld} and device_imei = ${filter.imei} and type = 'geofence' ${narrowed}`];
   });
-  const columns = sql`id, device_imei, direction, data->'position' as position, occurred_at`;
-  const rows = await selectNewest<{
-    id: number;
-    device_imei: string;
-    direction: Direction;
-    position: LatLng;
-    occurred_at: Date;
-  }>(sql, cuts, columns, walks, page, shapeName(`area_events_${worldIds.length}`, filter));
-  return rows.map((row) => ({
-    id: row.id,
-    areaId,
-    imei: row.device_imei,
-    direction: row.direction,
-    position: row.position,
-    occurredAtMs: row.occurred_at.getTime(),
-  }));
+  const columns = sql`
+    id, area_id, device_imei as device, direction as event, data->'position' as position, occurred_at as timestamp`;
+  return selectNewest(sql, cuts, columns, walks, page, shapeName(`area_events_${worldIds.length}`, filter));
 }
 
 /**

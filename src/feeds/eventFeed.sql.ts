@@ -8,7 +8,7 @@ import { integers, shapeName, unionAll } from '../postgres/sqlText.ts';
 
 /** An event with the time at which it was produced and its position in the feed. */
 export interface RecordedEvent extends FleetEvent, LogPosition {
-  readonly recordedAtMs: number;
+  readonly recorded_at: Date;
 }
 
 export interface EventFilters {
@@ -141,15 +141,15 @@ function pageOf(rows: readonly FeedRow[], limit: number, steps: number): EventFe
 
 function eventOf(row: FeedRow, id: number): RecordedEvent {
   return {
-    id,
     xid: Number(row.xid),
+    id,
     type: row.type,
     message: row.message,
-    imei: row.device_imei,
+    device_imei: row.device_imei,
     data: row.data,
     read: row.read,
-    occurredAtMs: row.occurred_at.getTime(),
-    recordedAtMs: row.recorded_at.getTime(),
+    occurred_at: row.occurred_at,
+    recorded_at: row.recorded_at,
   };
 }
 

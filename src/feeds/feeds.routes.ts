@@ -186,7 +186,7 @@ const READ_EVENT_FEED: Operation = {
     answered(200, 'Events.', feedPage(ref('RecordedEvent')), {
       'one of each type': dataBody(
         EXAMPLE_EVENTS.map((event, n) =>
-          recordedEventView({ ...event, xid: 1, recordedAtMs: EXAMPLE_NOW_MS - 7_000 + n }),
+          recordedEventView({ ...event, xid: 1, recorded_at: new Date(EXAMPLE_NOW_MS - 7_000 + n) }),
         ),
         EXAMPLE_META,
       ),

@@ -1,8 +1,6 @@
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import { changedDeviceJson, DeviceTexts, removedDeviceJson } from '../devices/deviceJson.ts';
-import { eventView } from '../events/eventView.ts';
 import type { Handover } from '../http/answer.ts';
-import { formatIso } from '../lib/time.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
 
@@ -72,8 +70,8 @@ export class ItemTexts {
   }
 }
 
-export function recordedEventView(event: RecordedEvent) {
-  return { ...eventView(event, 'v3'), recorded_at: formatIso(event.recordedAtMs) };
+export function recordedEventView({ xid: _, ...event }: RecordedEvent) {
+  return event;
 }
 
 /** Bytes of answers that an account has not read, beyond which no further page is made for it. */

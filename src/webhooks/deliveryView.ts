@@ -116,10 +116,10 @@ const BODIES: readonly string[] = [
   ...EXAMPLE_EVENTS.map((event) =>
     fleetEventBody({
       id: EXAMPLE_DELIVERY.event_id,
-      type: webhookTypeOf(event.type, event.direction),
+      type: webhookTypeOf(event.type, event.data['event'] === 'exit' ? 'exit' : 'entry'),
       createdAtMs: EXAMPLE_NOW_MS,
       fleetEventId: event.id,
-      occurredAtMs: event.occurredAtMs,
+      occurredAtMs: event.occurred_at.getTime(),
       device: { imei, name, plate },
       data: event.data,
     }),
