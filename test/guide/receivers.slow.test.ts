@@ -6,14 +6,14 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { deliveryHeaders } from '../../src/webhooks/delivery/signature.ts';
 import { findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';
-import { startWebhookSetup, type WebhookSetup } from '../support/webhooks/webhookSetup.ts';
+import { webhookSetup } from '../support/webhooks/webhookSetup.ts';
 import { endpointBody } from '../support/webhooks/webhooks.ts';
 import { guideBlock } from './guide.ts';
 import { findProgram } from './programs.ts';
@@ -179,11 +179,7 @@ async function startTerminator(t: TestContext, port: number): Promise<string> {
   return `https://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`;
 }
 
-let setup: WebhookSetup;
-before(async () => {
-  setup = await startWebhookSetup(60_000);
-});
-after(() => setup.end());
+const setup = webhookSetup(60_000);
 
 for (const language of LANGUAGES) {
   const { name, file, program } = language;

@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { request } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
-import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { type ServiceProcess, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import { startReceiver } from '../support/webhooks/receiver.ts';
+import { deliveringEnv, endLeases } from '../support/webhooks/webhookProcesses.ts';
 import { endpointBody, type WebhookApi, webhookApi } from '../support/webhooks/webhooks.ts';
 
 /** Replayed at an endpoint that is not active, where they are queued and not sent. */
@@ -32,10 +30,6 @@ interface Scene {
 
 async function startScene(t: TestContext, roles: string): Promise<Scene> {
   const { url } = await createDatabase(t);
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-replay-'));
-  t.after(() => rm(folder, { recursive: true }));
-  const pemFile = join(folder, 'receiver.pem');
-  await writeFile(pemFile, (await trustedCertificate()).certificatePem);
   const admin = adminOf(url);
   for (const email of [OWNER, VICTIM]) await admin.account(email);
   await admin.device(VICTIM, '350000000000001');
@@ -43,14 +37,8 @@ async function startScene(t: TestContext, roles: string): Promise<Scene> {
   const sql = openSql(url, { maxConnections: 4, name: 'test' });
   t.after(() => sql.end());
   await ensureWeeks(sql, DELIVERIES, [weekStartMs(Date.now()), weekStartMs(Date.now() - AGE_MS)]);
-  const env = {
-    ...serviceEnv(url),
-    WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
-    // An attempt that a kill interrupts has failed, and its delivery is due again two minutes later.
-    WEBHOOK_MINUTE_MS: '500',
-    NODE_EXTRA_CA_CERTS: pemFile,
-    ROLES: roles,
-  };
+  // An attempt that a kill interrupts has failed, and its delivery is due again two minutes later.
+  const env = await deliveringEnv(t, url, 500, { ROLES: roles });
   return { sql, keys, start: () => startProcess(t, env) };
 }
 
@@ -138,8 +126,7 @@ describe('a bulk replay', () => {
     await waitFor(() => receiver.received.length > 100);
     first.child.kill('SIGKILL');
     await Promise.all([first.ended, cut]);
-    // Nobody renews the lease of a process that is dead.
-    await sql`update webhook set leased_until = clock_timestamp() where leased_until is not null`;
+    await endLeases(sql);
     const second = webhookApi((await start().listening).api, keys[0]);
     assert.equal((await second.call('POST', `/${id}/replay`, ALL)).status, 202);
     await waitFor(async () => (await countOf(sql, id, 'delivered')) === 2 * SENT);

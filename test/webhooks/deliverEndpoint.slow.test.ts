@@ -5,9 +5,7 @@ import { openSql } from '../../src/postgres/sql.ts';
 import { identifier, RawSql } from '../../src/postgres/sqlText.ts';
 import { deliverEndpoint } from '../../src/webhooks/delivery/deliverEndpoint.ts';
 import { selectDueEndpoints } from '../../src/webhooks/delivery/dueEndpoints.sql.ts';
-import type { ConnectionOwner } from '../../src/webhooks/delivery/receiverConnections.ts';
 import type { SendResult } from '../../src/webhooks/delivery/sendWebhook.ts';
-import { updateWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { ANSWERED, claimEndpoint, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const TURN = 25;
@@ -76,37 +74,6 @@ describe('a turn of an endpoint', () => {
     assert.deepEqual([...rows], [{ status: 'delivered', attempt_token: null }]);
   });
 
-  test('a turn that fails leaves its endpoint to be found, and the next turn counts the attempt as interrupted', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint();
-    await database.queue(id);
-    const failing = database.ports(() => Promise.reject(new Error('planted')));
-    await assert.rejects(deliverEndpoint(failing, id), /planted/);
-    const ports = database.ports(async () => ANSWERED);
-    assert.ok((await deliverEndpoint(ports, id)) !== null);
-    assert.deepEqual(ports.outcomes, ['interrupted']);
-    const [row] = await database.sql`select status, attempts, last_error from webhook_delivery`;
-    assert.deepEqual(row, { status: 'failed', attempts: 1, last_error: 'interrupted' });
-  });
-
-  test('the only attempt of a delivery is begun again when it was counted and its process died, and may then fail', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint({ retry_policy: 'none' });
-    await database.queue(id);
-    assert.ok(await claimEndpoint(database.sql, id), 'counted by a process that dies before it sends');
-    await database.sql`update webhook set leased_until = clock_timestamp()`;
-    const numbers: (string | undefined)[] = [];
-    const ports = database.ports(async ({ headers }) => {
-      numbers.push(headers['X-Service-Delivery-Attempt']);
-      return { kind: 'answered', statusCode: 500, durationMs: 1 };
-    });
-    await deliverEndpoint(ports, id);
-    assert.deepEqual(numbers, ['2']);
-    assert.deepEqual(ports.outcomes, ['interrupted', 'failed']);
-    const [row] = await database.sql`select status, attempts, last_error from webhook_delivery`;
-    assert.deepEqual(row, { status: 'exhausted', attempts: 2, last_error: 'http_500' });
-  });
-
   test('the only attempt of a delivery is begun again when its process stalled until it was too late to send', async (t) => {
     const database = await startDeliveryDatabase(t);
     const id = await database.endpoint({ retry_policy: 'none' });
@@ -117,29 +84,6 @@ describe('a turn of an endpoint', () => {
     await deliverEndpoint(ports, id);
     assert.deepEqual(ports.outcomes, ['interrupted', 'delivered']);
     assert.equal(results.length, 0);
-  });
-
-  test('every request names the endpoint, its account and its revision, which changes with the endpoint', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint();
-    const owners: ConnectionOwner[] = [];
-    const ports = database.ports(async ({ owner }) => {
-      owners.push(owner);
-      return ANSWERED;
-    });
-    const changes = [{}, {}, { description: 'changed' }];
-    for (const change of changes) {
-      if (Object.keys(change).length > 0) {
-        await database.sql.begin((tx) => updateWebhook(tx, database.accountId, id, change));
-      }
-      await database.queue(id);
-      await deliverEndpoint(ports, id);
-    }
-    const [first, second, third] = owners;
-    assert.equal(first?.webhookId, id);
-    assert.equal(first?.accountId, database.accountId);
-    assert.deepEqual(second, first);
-    assert.notEqual(third?.revision, first?.revision);
   });
 
   test('a process that slept after an attempt was counted does not send it, and leaves it to be spoken for at once', async (t) => {

@@ -4,7 +4,7 @@ import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { DeliverySlots, type Slot } from '../../src/webhooks/delivery/deliveryWorkers.ts';
 
 const WAITING = { waiting: 3, waitingPerKey: 2 };
-const [OWNER, OTHER] = [1, 2];
+const OWNER = 1;
 const SLOW_AFTER_MS = 1_000;
 
 function startPlaces(t: TestContext): DeliverySlots {
@@ -54,17 +54,6 @@ async function beQuick(places: DeliverySlots, webhookId: number, accountId: numb
 }
 
 describe('places of endpoints', () => {
-  test('an account has its share, and another gets a place beside it', async (t) => {
-    const places = startPlaces(t);
-    const [first, , third, other] = [11, 12, 13, 21].map((id) => places.acquire(id, id < 20 ? OWNER : OTHER));
-    assert.ok(third !== undefined && other !== undefined && first !== undefined);
-    assert.equal(await isGiven(third), false);
-    assert.equal(await isGiven(other), true);
-    assert.equal(places.size, 4);
-    (await first).release();
-    assert.equal(await isGiven(third), true);
-  });
-
   test('more than may wait are refused, and nothing is kept of them', async (t) => {
     const places = startPlaces(t);
     const taken = [11, 12, 13, 14].map((id) => places.acquire(id, OWNER));
@@ -72,21 +61,6 @@ describe('places of endpoints', () => {
     assert.equal(places.size, 4);
     for (const place of taken) (await place).release();
     assert.equal(places.size, 0);
-  });
-
-  test('an attempt that turns out to be slow gives its place to another, and ends the turn', async (t) => {
-    const places = startPlaces(t);
-    const [one, two] = [await places.acquire(11, OWNER), await places.acquire(12, OWNER)];
-    const ends = [hang(one), hang(two)];
-    const third = places.acquire(13, OWNER);
-    t.mock.timers.tick(SLOW_AFTER_MS - 1);
-    assert.equal(await isGiven(third), false);
-    t.mock.timers.tick(1);
-    assert.equal(await isGiven(third), true);
-    assert.deepEqual([one.isHeld, (await third).isHeld], [false, true]);
-    for (const end of ends) await end();
-    (await third).release();
-    assert.equal(places.size, 0, 'given back once');
   });
 
   test('who was slow waits for a place of the slow, whoever is quick meanwhile; one quick attempt brings it back', async (t) => {

@@ -1,34 +1,28 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { patienceMs } from '../support/patience.ts';
-import { startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/postgres/ownPostgres.ts';
 import { findRedisServer, startRedis, type TestRedis } from '../support/redis.ts';
 import { seededRandom } from '../support/seededRandom.ts';
-import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { type ServiceProcess, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { LEASE_SECONDS } from '../support/webhooks/deliveryDatabase.ts';
-import { auditDeliveries, drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
-import { type Behaviour, startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import { drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
+import type { Behaviour } from '../support/webhooks/receiver.ts';
 import {
-  EventSource,
-  endpointBody,
-  sendForSure,
-  webhookApi,
-  webhookEnv,
-} from '../support/webhooks/webhooks.ts';
+  deliveringEnv,
+  endLeases,
+  eventIdsOf,
+  startAuditedOwner,
+} from '../support/webhooks/webhookProcesses.ts';
+import { EventSource, endpointBody, sendForSure } from '../support/webhooks/webhooks.ts';
 
-const HARMS = IS_TORTURE ? 40 : 8;
+const HARMS = IS_TORTURE ? 40 : 5;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
-const OWNER = 'owner@example.com';
 const IMEIS = ['350000000000001', '350000000000002'];
 const ENDPOINTS = [
   { path: '/patient', retry_policy: 'exponential', max_retries: 10, budget: 10 },
@@ -48,9 +42,9 @@ const HARM_NAMES = [
   'restart postgres',
   'redis away',
   'cut',
-  'flush',
   'kill postgres',
   'restart redis',
+  'flush',
   'kill',
   'sleep',
 ] as const;
@@ -76,6 +70,14 @@ class Setup {
     const process = this.#start();
     const { ingest } = await process.listening;
     this.#services.push({ process, ingest });
+  }
+
+  /** Kills all of them at once. Nobody is left to write under their leases, so others need not wait for the end of these. */
+  async killAll(): Promise<void> {
+    const killed = this.#services.splice(0);
+    for (const { process } of killed) process.child.kill('SIGKILL');
+    await Promise.all(killed.map(({ process }) => process.ended));
+    await endLeases(this.sql);
   }
 
   ingest(n: number): string {
@@ -149,35 +151,12 @@ describe('the service is killed while it delivers', () => {
     const postgres = await startOwnPostgres(t);
     const { url } = postgres;
     const redis = findRedisServer() === null ? null : await startRedis(t);
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
-    t.after(() => rm(folder, { recursive: true }));
-    const pemFile = join(folder, 'receiver.pem');
-    await writeFile(pemFile, (await trustedCertificate()).certificatePem);
-    const admin = adminOf(url, redis?.url);
-    await admin.account(OWNER);
-    for (const imei of IMEIS) await admin.device(OWNER, imei);
     const random = seededRandom(SEED);
-    const receiver = await startReceiver(t);
+    const { sql, api, receiver } = await startAuditedOwner(t, url, IMEIS, redis?.url);
     receiver.behave(moods(random));
-    const manager = await startPod(url, {
-      t,
-      env: webhookEnv(2, { ROLES: 'api', ...(redis && { REDIS_URL: redis.url }) }),
-    });
-    const api = webhookApi(manager.api, (await admin.key(OWNER)).key);
     for (const { path, budget: _, ...rule } of ENDPOINTS)
       await api.make(endpointBody(receiver.url + path, rule));
-
-    const sql = openSql(url, { maxConnections: 2, name: 'test' });
-    t.after(() => sql.end());
-    await auditDeliveries(sql);
-    const env = {
-      ...serviceEnv(url),
-      WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
-      WEBHOOK_MINUTE_MS: '2',
-      NODE_EXTRA_CA_CERTS: pemFile,
-      ROLES: 'ingest,delivery',
-      ...(redis && { REDIS_URL: redis.url }),
-    };
+    const env = await deliveringEnv(t, url, 2, redis === null ? {} : { REDIS_URL: redis.url });
     const setup = new Setup(sql, postgres, redis, () => startProcess(t, env));
     for (let n = 0; n < 2; n++) await setup.grow();
 
@@ -205,10 +184,13 @@ describe('the service is killed while it delivers', () => {
     }
     isOver = true;
     await Promise.all(senders);
+    if (!IS_TORTURE) {
+      await setup.killAll();
+      await setup.grow();
+    }
     await drained(sql, patienceMs(STUCK_MS));
-    const events = await sql<{ id: number }[]>`select id from fleet_event order by id`;
-    assert.equal(events.length, total(), 'every point was one event');
-    const ids = events.map(({ id }) => id);
+    const ids = await eventIdsOf(sql);
+    assert.equal(ids.length, total(), 'every point was one event');
     await proveDeliveries(sql, receiver, ENDPOINTS, ids);
     await proveAudit(sql);
   });

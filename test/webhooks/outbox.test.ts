@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import { insertAccount, lockForNewTenants } from '../../src/tenants/accounts.sql.ts';
 import {
   countOutbox,
   deleteFinishedBatches,
@@ -42,24 +41,11 @@ async function fill(
 }
 
 /** An account more, with endpoints. */
-async function otherAccount(database: DeliveryDatabase, endpoints: number) {
-  const { id } = await database.sql.begin(async (tx) => {
-    await lockForNewTenants(tx);
-    return insertAccount(tx, {
-      email: `${Math.random()}@x`,
-      name: 'B',
-      organizationId: null,
-      plan: 'pro',
-      passwordHash: null,
-    });
-  });
+async function otherAccount(database: DeliveryDatabase, count: number) {
+  const accountId = await database.account(`${Math.random()}@x`);
   const webhookIds: number[] = [];
-  for (let n = 0; n < endpoints; n++) {
-    const webhookId = await database.endpoint();
-    await database.sql`update webhook set account_id = ${id} where id = ${webhookId}`;
-    webhookIds.push(webhookId);
-  }
-  return { accountId: id, webhookIds };
+  for (let n = 0; n < count; n++) webhookIds.push(await database.endpoint({}, accountId));
+  return { accountId, webhookIds };
 }
 
 /** The events of each endpoint in the order in which it is sent them. */

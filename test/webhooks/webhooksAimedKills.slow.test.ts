@@ -1,45 +1,33 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { patienceMs } from '../support/patience.ts';
-import { INGEST_TOKEN, type Pod, request, startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
-import {
-  type Place,
-  type PostgresProxy,
-  type Question,
-  startPostgresProxy,
-} from '../support/postgres/postgresProxy.ts';
+import { type Place, type Question, startPostgresProxy } from '../support/postgres/postgresProxy.ts';
 import { seededRandom } from '../support/seededRandom.ts';
-import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { type ServiceProcess, startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { LEASE_SECONDS } from '../support/webhooks/deliveryDatabase.ts';
 import {
-  auditDeliveries,
   drained,
   type ProvenEndpoint,
   proveAudit,
   proveDeliveries,
 } from '../support/webhooks/deliveryProof.ts';
-import { type Receiver, startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
+import type { Receiver } from '../support/webhooks/receiver.ts';
 import {
-  EventSource,
-  endpointBody,
-  type WebhookApi,
-  webhookApi,
-  webhookEnv,
-} from '../support/webhooks/webhooks.ts';
+  deliveringEnv,
+  endLeases,
+  eventIdsOf,
+  startAuditedOwner,
+} from '../support/webhooks/webhookProcesses.ts';
+import { EventSource, endpointBody, postPoints } from '../support/webhooks/webhooks.ts';
 
 const ROUNDS = IS_TORTURE ? 4 : 1;
 const SEED = Number(process.env['FLEET_SEED'] ?? (IS_TORTURE ? Date.now() % 1_000_000 : 1));
-const OWNER = 'owner@example.com';
+const IMEI = '350000000000001';
 const STUCK_MS = 60_000;
 const RULES = [
   { retry_policy: 'exponential', max_retries: 10, budget: 10 },
@@ -107,50 +95,14 @@ const MOMENTS: readonly Moment[] = [
   },
 ];
 
-interface Setup {
-  readonly t: TestContext;
-  readonly sql: Sql;
-  readonly url: string;
-  readonly proxy: PostgresProxy;
-  readonly env: Readonly<Record<string, string>>;
-  readonly manager: Pod;
-  readonly api: WebhookApi;
-  readonly receiver: Receiver;
-  readonly source: EventSource;
-}
+type Setup = Awaited<ReturnType<typeof startSetup>>;
 
-async function startSetup(t: TestContext): Promise<Setup> {
+async function startSetup(t: TestContext) {
   const { url } = await createDatabase(t);
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
-  t.after(() => rm(folder, { recursive: true }));
-  const pemFile = join(folder, 'receiver.pem');
-  await writeFile(pemFile, (await trustedCertificate()).certificatePem);
-  const admin = adminOf(url);
-  await admin.account(OWNER);
-  await admin.device(OWNER, '350000000000001');
-  const receiver = await startReceiver(t);
-  const manager = await startPod(url, { t, env: webhookEnv(1, { ROLES: 'api' }) });
-  const sql = openSql(url, { maxConnections: 2, name: 'test' });
-  t.after(() => sql.end());
-  await auditDeliveries(sql);
+  const owner = await startAuditedOwner(t, url, [IMEI]);
   const proxy = await startPostgresProxy(t, url);
-  return {
-    t,
-    sql,
-    url,
-    proxy,
-    manager,
-    api: webhookApi(manager.api, (await admin.key(OWNER)).key),
-    receiver,
-    source: new EventSource('350000000000001', Date.now() - 86_400_000),
-    env: {
-      ...serviceEnv(proxy.url),
-      WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
-      WEBHOOK_MINUTE_MS: '1',
-      NODE_EXTRA_CA_CERTS: pemFile,
-      ROLES: 'ingest,delivery',
-    },
-  };
+  const env = await deliveringEnv(t, proxy.url, 1);
+  return { t, ...owner, proxy, env, source: new EventSource(IMEI, Date.now() - 86_400_000) };
 }
 
 /** One victim, killed at this moment; then another process, which must bring everything to its end. */
@@ -175,7 +127,7 @@ async function killAt(setup: Setup, moment: Moment, prefix: string, eventCount: 
       : proxy.hold(moment.stand.place, moment.stand.matches);
   const points = Array.from({ length: eventCount }, () => source.point());
   const before = await eventIdsOf(sql);
-  const sent = post(ingest, points).catch(() => null);
+  const sent = postPoints(ingest, points).catch(() => null);
   await reached;
   await kill(victim);
   const status = await sent;
@@ -188,11 +140,10 @@ async function killAt(setup: Setup, moment: Moment, prefix: string, eventCount: 
   await proveLeft(setup, moment, endpoints);
 
   // Nobody is left to write under its leases; in the long form they run out by themselves.
-  if (!IS_TORTURE)
-    await sql`update webhook set leased_until = clock_timestamp() where leased_until is not null`;
+  if (!IS_TORTURE) await endLeases(sql);
   const heir = startProcess(t, setup.env);
   // As a tracker does that has got no answer.
-  assert.equal(await post((await heir.listening).ingest, points), 200);
+  assert.equal(await postPoints((await heir.listening).ingest, points), 200);
   await drained(sql, patienceMs(STUCK_MS + LEASE_SECONDS * 1_000));
   await kill(heir);
   const events = (await eventIdsOf(sql)).slice(before.length);
@@ -226,19 +177,6 @@ async function isForgotten({ sql, proxy }: Setup): Promise<boolean> {
 const allReceived = async (receiver: Receiver, endpoints: readonly ProvenEndpoint[]): Promise<void> => {
   while (!endpoints.every(({ path }) => receiver.to(path).length === 1)) await sleep(5);
 };
-
-async function eventIdsOf(sql: Sql): Promise<number[]> {
-  return (await sql<{ id: number }[]>`select id from fleet_event order by id`).map(({ id }) => id);
-}
-
-async function post(ingest: string, points: readonly object[]): Promise<number> {
-  const { status } = await request(`${ingest}/positions`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
-    body: JSON.stringify(points),
-  });
-  return status;
-}
 
 async function kill({ child, ended }: ServiceProcess): Promise<void> {
   child.kill('SIGKILL');

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { patienceMs } from '../support/patience.ts';
-import { INGEST_TOKEN, request, startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { type Place, startPostgresProxy } from '../support/postgres/postgresProxy.ts';
-import { type ServiceProcess, serviceEnv, startProcess } from '../support/service.ts';
+import { startProcess } from '../support/service.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 import { waitFor } from '../support/waitFor.ts';
-import { auditDeliveries, drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
-import { startReceiver, trustedCertificate } from '../support/webhooks/receiver.ts';
-import { EventSource, endpointBody, webhookApi, webhookEnv } from '../support/webhooks/webhooks.ts';
+import { drained, proveAudit, proveDeliveries } from '../support/webhooks/deliveryProof.ts';
+import {
+  deliveringEnv,
+  endLeases,
+  eventIdsOf,
+  startAuditedOwner,
+} from '../support/webhooks/webhookProcesses.ts';
+import { EventSource, endpointBody, postPoints } from '../support/webhooks/webhooks.ts';
 
-const OWNER = 'owner@example.com';
+const IMEI = '350000000000001';
 const ENDPOINTS = ['/a', '/b', '/c'].map((path) => ({ path, budget: 5 }));
 /** Endpoints that are paused before anything is sent to them: they make the chunks, and cost no time. */
 const PAUSED = 17;
@@ -46,44 +46,16 @@ const HARMS: readonly Harm[] = [
 /** What a pod does that takes points and delivers, and how it is stopped in the middle of emptying the outbox. */
 async function startSetup(t: TestContext) {
   const { url } = await createDatabase(t);
-  const folder = await mkdtemp(join(tmpdir(), 'fleet-webhooks-'));
-  t.after(() => rm(folder, { recursive: true }));
-  const pemFile = join(folder, 'receiver.pem');
-  await writeFile(pemFile, (await trustedCertificate()).certificatePem);
-  const admin = adminOf(url);
-  await admin.account(OWNER);
-  await admin.device(OWNER, '350000000000001');
-  const receiver = await startReceiver(t);
-  receiver.behave([200]);
-  const manager = await startPod(url, { t, env: webhookEnv(1, { ROLES: 'api' }) });
-  const api = webhookApi(manager.api, (await admin.key(OWNER)).key);
-  const paths = [
-    ...ENDPOINTS.map(({ path }) => path),
-    ...Array.from({ length: PAUSED }, (_, n) => `/paused/${n}`),
-  ];
-  for (const path of paths) await api.make(endpointBody(receiver.url + path));
-  const sql = openSql(url, { maxConnections: 2, name: 'test' });
-  t.after(() => sql.end());
-  await auditDeliveries(sql);
+  const owner = await startAuditedOwner(t, url, [IMEI]);
+  const { api, receiver } = owner;
+  const paused = Array.from({ length: PAUSED }, (_, n) => `/paused/${n}`);
+  for (const path of [...ENDPOINTS.map((endpoint) => endpoint.path), ...paused])
+    await api.make(endpointBody(receiver.url + path));
   const proxy = await startPostgresProxy(t, url);
-  const start = (databaseUrl: string): ServiceProcess =>
-    startProcess(t, {
-      ...serviceEnv(databaseUrl),
-      WEBHOOK_ALLOW_NETS: '127.0.0.0/8',
-      NODE_EXTRA_CA_CERTS: pemFile,
-      ROLES: 'ingest,delivery',
-    });
-  return { url, sql, proxy, receiver, start };
+  const env = await deliveringEnv(t, url, 60_000);
+  const start = (databaseUrl: string) => startProcess(t, { ...env, DATABASE_URL: databaseUrl });
+  return { ...owner, url, proxy, start };
 }
-
-const post = async (ingest: string, points: readonly object[]) => {
-  const { status } = await request(`${ingest}/positions`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
-    body: JSON.stringify(points),
-  });
-  return status;
-};
 
 const isEmpty = async (sql: Sql): Promise<boolean> => (await sql`select from webhook_outbox`).length === 0;
 
@@ -106,13 +78,13 @@ describe('a pod that makes deliveries out of the outbox', {
   for (const { signal, when, place } of HARMS) {
     test(`gets ${signal} ${when}: another goes on, nothing is lost, doubled or out of order`, async (t) => {
       const { url, sql, proxy, receiver, start } = await startSetup(t);
-      const source = new EventSource('350000000000001', Date.now() - 86_400_000);
+      const source = new EventSource(IMEI, Date.now() - 86_400_000);
       const victim = start(proxy.url);
       const { ingest } = await victim.listening;
       const reached = proxy.hold(place, ({ text }) => text === 'fan_out');
       const points = Array.from({ length: EVENTS }, () => source.point());
       assert.equal(
-        await post(ingest, points),
+        await postPoints(ingest, points),
         200,
         'the points are answered whatever comes of their deliveries',
       );
@@ -125,23 +97,22 @@ describe('a pod that makes deliveries out of the outbox', {
       if (signal === 'SIGKILL') {
         await victim.ended;
         // Nobody is left to write under its leases; in the long form they run out by themselves.
-        if (!IS_TORTURE)
-          await sql`update webhook set leased_until = clock_timestamp() where leased_until is not null`;
+        if (!IS_TORTURE) await endLeases(sql);
       }
 
       const heir = start(url);
       const more = Array.from({ length: 3 }, () => source.point());
-      assert.equal(await post((await heir.listening).ingest, more), 200);
+      assert.equal(await postPoints((await heir.listening).ingest, more), 200);
       await waitFor(() => isEmpty(sql));
       await sent(sql);
       if (signal === 'SIGSTOP') {
         victim.child.kill('SIGCONT');
         more.push(source.point());
-        assert.equal(await post(ingest, more), 200);
+        assert.equal(await postPoints(ingest, more), 200);
         await waitFor(() => isEmpty(sql));
         await sent(sql);
       }
-      const ids = (await sql<{ id: number }[]>`select id from fleet_event order by id`).map(({ id }) => id);
+      const ids = await eventIdsOf(sql);
       assert.equal(ids.length, points.length + more.length);
       await proveDeliveries(sql, receiver, ENDPOINTS, ids);
       await proveAudit(sql);

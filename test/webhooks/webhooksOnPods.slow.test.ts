@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { startPod } from '../support/pod.ts';
 import type { Received } from '../support/webhooks/receiver.ts';
-import {
-  gapsOf,
-  startWebhookSetup,
-  WEBHOOK_OWNER,
-  type WebhookSetup,
-} from '../support/webhooks/webhookSetup.ts';
+import { gapsOf, WEBHOOK_OWNER, webhookSetup } from '../support/webhooks/webhookSetup.ts';
 import { endpointBody, type MadeWebhook, webhookApi, webhookEnv } from '../support/webhooks/webhooks.ts';
 
 const MINUTE_MS = 1;
@@ -47,11 +42,7 @@ function proveAttempts(attempts: readonly Received[], { id, secret }: MadeWebhoo
 }
 
 describe('retries with short minutes against a receiver', () => {
-  let setup: WebhookSetup;
-  before(async () => {
-    setup = await startWebhookSetup(MINUTE_MS);
-  });
-  after(() => setup.end());
+  const setup = webhookSetup(MINUTE_MS);
 
   test('every policy and budget: attempts, gaps, numbers, bytes, the end in the dead letter, and a replay', async () => {
     const { api, receiver, source, pod } = setup;

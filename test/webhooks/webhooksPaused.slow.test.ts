@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { waitFor } from '../support/waitFor.ts';
-import { startWebhookSetup, type WebhookSetup } from '../support/webhooks/webhookSetup.ts';
+import { webhookSetup } from '../support/webhooks/webhookSetup.ts';
 import { EventSource, endpointBody, type WebhookApi, webhookApi } from '../support/webhooks/webhooks.ts';
 
 /** A pod counts what waits when it has made so many deliveries of an endpoint. */
@@ -11,17 +11,15 @@ const LATER = 50;
 const DEAD_URL = 'https://127.0.0.1:1/';
 
 describe('an endpoint whose deliveries pile up', () => {
-  let setup: WebhookSetup;
+  const setup = webhookSetup(600_000);
   let stranger: WebhookApi;
   before(async () => {
-    setup = await startWebhookSetup(600_000);
     const { admin, pod, sql } = setup;
     await sql`update plan set max_waiting_per_webhook = ${QUOTA}`;
     await admin.account('stranger@example.com');
     await admin.device('stranger@example.com', '350000000000002');
     stranger = webhookApi(pod.api, (await admin.key('stranger@example.com')).key);
   });
-  after(() => setup.end());
 
   test('is paused, the others get everything, and after it is resumed it gets what it lacks, once', async () => {
     const { api, pod, receiver, source, sql } = setup;

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { waitFor } from '../support/waitFor.ts';
 import type { Received } from '../support/webhooks/receiver.ts';
-import { gapsOf, startWebhookSetup, type WebhookSetup } from '../support/webhooks/webhookSetup.ts';
+import { gapsOf, webhookSetup } from '../support/webhooks/webhookSetup.ts';
 import { endpointBody } from '../support/webhooks/webhooks.ts';
 
 describe('states between attempts with real minutes', () => {
-  let setup: WebhookSetup;
-  before(async () => {
-    setup = await startWebhookSetup(60_000);
-  });
-  after(() => setup.end());
+  const setup = webhookSetup(60_000);
 
   /** As if the wait were over. */
   const skipWait = async (id: number): Promise<void> => {

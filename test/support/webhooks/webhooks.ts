@@ -125,18 +125,23 @@ export class EventSource {
   }
 }
 
+/** The status of the answer to these points. */
+export async function postPoints(ingest: string, points: readonly object[]): Promise<number> {
+  const { status } = await request(`${ingest}/positions`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
+    body: JSON.stringify(points),
+  });
+  return status;
+}
+
 /** Sends points to an ingest listener until it has stored them, as a tracker does whose answers may be lost. */
 export async function sendForSure(ingest: () => string, points: readonly object[]): Promise<void> {
-  await waitFor(async () => {
-    try {
-      const { status } = await request(`${ingest()}/positions`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN },
-        body: JSON.stringify(points),
-      });
-      return status === 200;
-    } catch {
-      return false; // nobody listens, or hung up: sent again
-    }
-  });
+  // Nobody listens, or hung up: sent again.
+  await waitFor(() =>
+    postPoints(ingest(), points).then(
+      (status) => status === 200,
+      () => false,
+    ),
+  );
 }
