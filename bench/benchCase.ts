@@ -23,21 +23,25 @@ export interface CaseContext {
   say(line: string): void;
 }
 
-export type CaseOutcome =
-  | {
-      readonly kind: 'measured';
-      /** The amount of data in words: `100 000 devices`. */
-      readonly size: string;
-      readonly rows: readonly Row[];
-      /** Named results that budgets apply to. Ratios wherever possible. */
-      readonly metrics: Readonly<Record<string, number>>;
-      readonly notes?: readonly string[];
-      /** How a time grows with the size of the data. The runner draws them. */
-      readonly curves?: readonly Curve[];
-      readonly profiles?: readonly Profile[];
-    }
-  /** The machine lacks something that the case needs. */
-  | { readonly kind: 'skipped'; readonly reason: string };
+/** Skipped: the machine lacks something that the case needs. */
+export type CaseOutcome = Measured | { readonly kind: 'skipped'; readonly reason: string };
+
+export interface Measured extends Part {
+  readonly kind: 'measured';
+  /** The amount of data in words: `100 000 devices`. */
+  readonly size: string;
+  readonly notes?: readonly string[];
+  /** How a time grows with the size of the data. The runner draws them. */
+  readonly curves?: readonly Curve[];
+  readonly profiles?: readonly Profile[];
+}
+
+/** What a case, or a part of one, has measured. */
+export interface Part {
+  readonly rows: readonly Row[];
+  /** Named results that budgets apply to. Ratios wherever possible. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
 
 /** Microseconds of one call by the number of devices or areas. */
 export interface Curve {

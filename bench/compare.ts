@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { median } from './measure/latencies.ts';
+import { formatTable } from './report/report.ts';
 
 // npm run bench:compare -- <git ref> [case…] [--rounds N] [--seconds S]
 // Measures another version and the working tree in turn, and prints the medians of their metrics side by side.
@@ -40,7 +41,7 @@ async function main(): Promise<number> {
     await symlink(join(PROJECT, 'node_modules'), join(other, 'node_modules'));
     const chosen = cases.length === 0 ? CASES : cases;
     const runs = await alternate(other, commit, chosen, rounds, values.seconds);
-    console.log(`\n${formatComparison(compareMetrics(runs), commit)}`);
+    console.log(`\n${formatComparison(runs, commit)}`);
     return 0;
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
@@ -59,17 +60,16 @@ async function alternate(
   rounds: number,
   seconds: string,
 ): Promise<Comparison[]> {
-  const runs: Comparison[] = [];
   const measure = async (folder: string, name: string) => {
     console.error(`  ${name} …`);
     return readMetrics(await runBench(folder, cases, seconds));
   };
+  const runs: Comparison[] = [];
   for (let round = 0; round < rounds; round++) {
     console.error(`round ${round + 1} of ${rounds}`);
-    const otherFirst = round % 2 === 0;
-    const first = otherFirst ? await measure(other, commit) : await measure(PROJECT, 'working tree');
-    const second = otherFirst ? await measure(PROJECT, 'working tree') : await measure(other, commit);
-    runs.push(otherFirst ? { before: first, after: second } : { before: second, after: first });
+    const early = round % 2 === 0 ? await measure(other, commit) : null;
+    const after = await measure(PROJECT, 'working tree');
+    runs.push({ before: early ?? (await measure(other, commit)), after });
   }
   return runs;
 }
@@ -98,16 +98,6 @@ interface Comparison {
   readonly after: Metrics;
 }
 
-interface ComparedMetric {
-  readonly name: string;
-  readonly before: number;
-  readonly after: number;
-  /** The median, least and greatest of the rounds' ratios. */
-  readonly ratio: number;
-  readonly least: number;
-  readonly greatest: number;
-}
-
 /** Reads the lines `name 1.23, other 45` that a run prints below each `### case`. */
 function readMetrics(output: string): Metrics {
   const metrics = new Map<string, number>();
@@ -123,38 +113,18 @@ function readMetrics(output: string): Metrics {
   return metrics;
 }
 
-/** Compares the metrics that every run has: a version may lack some. */
-function compareMetrics(rounds: readonly Comparison[]): ComparedMetric[] {
+/** A table of the metrics that every run has (a version may lack some), with the ratios of the rounds. */
+function formatComparison(rounds: readonly Comparison[], commit: string): string {
   const names = [...(rounds[0]?.before.keys() ?? [])].filter((name) =>
     rounds.every(({ before, after }) => before.has(name) && after.has(name)),
   );
-  return names.map((name) => {
+  const rows = names.map((name) => {
     const before = rounds.map((round) => round.before.get(name) as number);
     const after = rounds.map((round) => round.after.get(name) as number);
     const ratios = after.map((value, n) => value / (before[n] as number));
-    return {
-      name,
-      before: median(before),
-      after: median(after),
-      ratio: median(ratios),
-      least: Math.min(...ratios),
-      greatest: Math.max(...ratios),
-    };
+    const span = `${Math.min(...ratios).toFixed(2)}–${Math.max(...ratios).toFixed(2)}`;
+    const ratio = `${median(ratios).toFixed(2)} (${span})`;
+    return [name, median(before).toPrecision(3), median(after).toPrecision(3), ratio];
   });
-}
-
-function formatComparison(metrics: readonly ComparedMetric[], commit: string): string {
-  const rows = metrics.map(({ name, before, after, ratio, least, greatest }) => [
-    name,
-    before.toPrecision(3),
-    after.toPrecision(3),
-    `${ratio.toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`,
-  ]);
-  const head = ['metric', commit, 'working tree', 'ratio (of each round)'];
-  const widths = head.map((title, column) =>
-    Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  const line = (cells: readonly string[]) =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
-  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
+  return formatTable(['metric', commit, 'working tree', 'ratio (of each round)'], rows, 4);
 }

@@ -17,6 +17,15 @@ export interface BenchOptions {
 const SECONDS = 9;
 const SECONDS_MAX = 3_600;
 const SIZE_MAX = 1_000_000;
+const FLAG = { type: 'boolean', default: false } as const;
+const OPTIONS = {
+  smoke: FLAG,
+  record: FLAG,
+  results: FLAG,
+  profile: FLAG,
+  seconds: { type: 'string' },
+  sizes: { type: 'string' },
+} as const;
 
 /** Parses the arguments; `known` are the names of all cases. Fails with all errors at once. */
 export function parseOptions(
@@ -26,6 +35,7 @@ export function parseOptions(
   const given = split(argv);
   if (!given.ok) return given;
   const { values, positionals } = given.value;
+  const { smoke, record, results } = values;
   const errors: string[] = [];
   const seconds = Number(values.seconds ?? SECONDS);
   if (!(seconds > 0 && seconds <= SECONDS_MAX))
@@ -37,7 +47,6 @@ export function parseOptions(
   for (const name of positionals) {
     if (!known.includes(name)) errors.push(`there is no case ${name}; there are ${known.join(', ')}`);
   }
-  const { smoke = false, record = false, results = false, profile = false } = values;
   if (smoke && record) errors.push('--record is not for --smoke, which measures too little');
   if (record && sizes !== null) errors.push('--record is for the sizes that cases choose themselves');
   if (results && argv.length > 1) errors.push('--results measures nothing, so it stands alone');
@@ -46,33 +55,12 @@ export function parseOptions(
   }
   if (errors.length > 0) return fail(errors);
   const cases = positionals.length === 0 ? known : positionals;
-  return ok({
-    cases,
-    smoke,
-    record,
-    results,
-    profile,
-    seconds,
-    sizes: sizes?.toSorted((a, b) => a - b) ?? null,
-  });
+  return ok({ ...values, cases, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
 }
 
 function split(argv: readonly string[]) {
   try {
-    return ok(
-      parseArgs({
-        args: [...argv],
-        allowPositionals: true,
-        options: {
-          smoke: { type: 'boolean' },
-          record: { type: 'boolean' },
-          results: { type: 'boolean' },
-          profile: { type: 'boolean' },
-          seconds: { type: 'string' },
-          sizes: { type: 'string' },
-        },
-      }),
-    );
+    return ok(parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS }));
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : '';
     if (error instanceof Error && code.startsWith('ERR_PARSE_ARGS')) return fail([error.message]);

@@ -27,22 +27,18 @@ async function main(): Promise<number> {
     return 0;
   }
   const before = await describeMachine();
-  const cluster = await openCluster(process.env);
-  try {
-    const machine = { ...before, postgres: cluster.about };
-    console.log(formatMachine(machine));
-    const { measured, isGood, isComplete } = await runAll(options.value, cases, cluster);
-    if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
-    const { record, seconds } = options.value;
-    // A run that breaks a budget is recorded too: results without bad hours would mean nothing.
-    if (record && isComplete) {
-      await writeRecord(RECORDS, { takenAt: new Date().toISOString(), machine, seconds, cases: measured });
-      await writeResults();
-    }
-    return isGood ? 0 : 1;
-  } finally {
-    await cluster.stop();
+  await using cluster = await openCluster(process.env);
+  const machine = { ...before, postgres: cluster.about };
+  console.log(formatMachine(machine));
+  const { measured, isGood, isComplete } = await runAll(options.value, cases, cluster);
+  if (interrupted.signal.aborted) return EXIT_INTERRUPTED;
+  const { record, seconds } = options.value;
+  // A run that breaks a budget is recorded too: results without bad hours would mean nothing.
+  if (record && isComplete) {
+    await writeRecord(RECORDS, { takenAt: new Date().toISOString(), machine, seconds, cases: measured });
+    await writeResults();
   }
+  return isGood ? 0 : 1;
 }
 
 /** Runs the cases in turn and prints each result at once. Complete: no case failed. Good: no budget was broken either. */

@@ -16,7 +16,7 @@ const MEASURED_MAX = 10;
 export async function runCase(question: CaseQuestion, interrupted: AbortSignal): Promise<CaseRun> {
   const { smoke, seconds } = question.context;
   const limitMs = smoke ? SMOKE_LIMIT_MS : LIMIT_MS + MEASURED_MAX * seconds * 1_000;
-  const worker = openWorker<CaseQuestion, CaseOutcome>(new URL('./workers/caseProcess.ts', import.meta.url));
+  await using worker = openWorker<CaseQuestion, CaseOutcome>('caseProcess');
   const end = () => worker.process.kill('SIGKILL');
   const timer = setTimeout(end, limitMs);
   interrupted.addEventListener('abort', end);
@@ -27,7 +27,6 @@ export async function runCase(question: CaseQuestion, interrupted: AbortSignal):
   } finally {
     clearTimeout(timer);
     interrupted.removeEventListener('abort', end);
-    await worker.close();
   }
 }
 

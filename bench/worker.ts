@@ -1,19 +1,18 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setPriority } from 'node:os';
-import { basename } from 'node:path';
 
 /** A child process that answers questions, one after the other. It ends when its parent ends. */
-export interface Worker<Question, Answer> {
+export interface Worker<Question, Answer> extends AsyncDisposable {
   readonly process: ChildProcess;
   ask(question: Question): Promise<Answer>;
-  close(): Promise<void>;
 }
 
 type Reply<Answer> = { readonly answer: Answer } | { readonly error: string };
 
-/** Starts the worker in `file`. Its output goes to the error output. `niceness`: 0 to 19, the last for least priority. */
-export function openWorker<Question, Answer>(file: URL, niceness = 0): Worker<Question, Answer> {
+/** Starts bench/workers/`name`.ts. Its output goes to the error output. `niceness`: 0 to 19, the last for least priority. */
+export function openWorker<Question, Answer>(name: string, niceness = 0): Worker<Question, Answer> {
+  const file = new URL(`./workers/${name}.ts`, import.meta.url);
   const child = fork(file, { stdio: ['ignore', 2, 2, 'ipc'] });
   // It has one thread yet, from which all others take their priority.
   if (niceness > 0 && child.pid !== undefined) setPriority(child.pid, niceness);
@@ -23,15 +22,12 @@ export function openWorker<Question, Answer>(file: URL, niceness = 0): Worker<Qu
     ask: async (question) => {
       const replied = once(child, 'message') as Promise<[Reply<Answer>]>;
       child.send(question as object);
-      const reply = await Promise.race([
-        replied,
-        ended.then((how) => `the worker ${basename(file.pathname)} ended with ${how}`),
-      ]);
-      if (typeof reply === 'string') throw new Error(reply);
-      if ('error' in reply[0]) throw new Error(`${basename(file.pathname)}: ${reply[0].error}`);
+      const reply = await Promise.race([replied, ended]);
+      if (typeof reply === 'string') throw new Error(`the worker ${name} ended with ${reply}`);
+      if ('error' in reply[0]) throw new Error(`${name}: ${reply[0].error}`);
       return reply[0].answer;
     },
-    close: async () => {
+    [Symbol.asyncDispose]: async () => {
       if (child.connected) child.disconnect();
       await ended;
     },

@@ -1,19 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { compileShape } from '../../src/areas/area.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
-import { openSql } from '../../src/postgres/sql.ts';
-import type { Service } from '../../src/wiring.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';
-import { type Profile, profile } from '../measure/profile.ts';
+import { profile } from '../measure/profile.ts';
+import { cpuUs } from '../measure/usage.ts';
 import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { openNearestProbe } from '../setup/nearestProbe.ts';
 import { POLYGON_CENTRE } from '../setup/places.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type BenchService, startBenchService } from '../setup/service.ts';
 import { type StoredPoints, storePoints } from '../setup/storedPoints.ts';
 import { type BenchWorld, createWorld } from '../setup/world.ts';
-import { openWorker, type Worker } from '../worker.ts';
+import { openWorker } from '../worker.ts';
 import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
 
 const VERTICES = 100;
@@ -23,7 +24,6 @@ const SMOKE_DEVICES = 200;
 /** A month of 100 vehicles at two points a minute: three million points, of devices that are half of the time near. */
 const STORED = { devices: 100, days: 30, everySeconds: 86, centre: POLYGON_CENTRE, radiusDeg: 0.1 };
 const SMOKE_STORED = { ...STORED, devices: 20, days: 2 };
-const DAY_MS = 86_400_000;
 const POINTS_PER_SECOND = 1_000;
 const BATCH = 100;
 const CHANGED_AREAS = 2;
@@ -38,57 +38,44 @@ export const backtest: BenchCase = {
   about: 'an area of 100 vertices replayed on a month of stored points, alone and beside polls and points',
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
-    const devices = smoke ? SMOKE_DEVICES : DEVICES;
-    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const world = await createWorld(context, smoke ? SMOKE_DEVICES : DEVICES);
     const startMs = Math.floor(Date.now() / DAY_MS - 31) * DAY_MS;
     const stored: StoredPoints = { ...(smoke ? SMOKE_STORED : STORED), startMs };
-    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench points' });
-    const points = await storePoints(sql, world.deviceIds, stored, say).finally(() => sql.end());
+    await using sql = openBenchSql(databaseUrl);
+    const points = await storePoints(sql, world.deviceIds, stored, say);
     const areaIds = await storeAreas(databaseUrl, smallAreas(CHANGED_AREAS));
     const engine = measureEngine(smoke);
-    const service = await startBenchService(databaseUrl);
-    try {
-      const post = (dwellSeconds: readonly number[]) => postBacktest(service, world, stored, dwellSeconds);
-      const alone = await measureAlone(smoke ? 1 : ROUNDS, points, () => post([0]));
-      const ten = await measureAlone(1, points, () =>
-        post([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => n * 60)),
-      );
-      const calm = await traffic(context, service, { ...world, areaIds }, null);
-      const beside = await traffic(context, service, { ...world, areaIds }, () => post([0]));
-      const profiles: Profile[] = [];
-      if (context.profile)
-        profiles.push(
-          await profile('a backtest, in the serving process,', async () => {
-            await post([0]);
-            return points;
-          }),
-        );
-      const rows: Row[] = [
-        { what: 'the engine alone, half of the points in the box', unit: 'points', ...engine },
-        { what: 'over HTTP, one minimum stay', unit: 'points', ...alone },
-        { what: 'over HTTP, ten minimum stays', unit: 'points', ...ten },
-        { what: 'nearest alone', ...calm.polls },
-        { what: 'nearest meanwhile', ...beside.polls },
-        { what: 'points taken alone', unit: 'points', perSecond: calm.pointsPerSecond },
-        { what: 'points taken meanwhile', unit: 'points', perSecond: beside.pointsPerSecond },
-      ];
-      return {
-        kind: 'measured',
-        size: `${points} points of ${stored.devices} devices, ${VERTICES} vertices`,
-        rows,
-        profiles,
-        metrics: {
-          engine_points_per_second: engine.perSecond,
-          points_per_second: alone.perSecond,
-          points_per_cpu_second: 1e6 / alone.cpuUs,
-          nearest_p99_ms: beside.polls.p99Ms,
-          ingest_kept: beside.pointsPerSecond / calm.pointsPerSecond,
-        },
-        notes: [`${beside.rounds} backtests meanwhile`],
-      };
-    } finally {
-      await service.stop();
-    }
+    await using service = await startBenchService(databaseUrl);
+    const post = (dwellSeconds: readonly number[]) => postBacktest(service, world, stored, dwellSeconds);
+    const tenDwells = Array.from({ length: 10 }, (_, n) => n * 60);
+    const alone = await measureAlone(smoke ? 1 : ROUNDS, points, () => post([0]));
+    const ten = await measureAlone(1, points, () => post(tenDwells));
+    const calm = await traffic(context, service, { ...world, areaIds }, null);
+    const beside = await traffic(context, service, { ...world, areaIds }, () => post([0]));
+    const work = () => post([0]).then(() => points);
+    const rows: Row[] = [
+      { what: 'the engine alone, half of the points in the box', unit: 'points', ...engine },
+      { what: 'over HTTP, one minimum stay', unit: 'points', ...alone },
+      { what: 'over HTTP, ten minimum stays', unit: 'points', ...ten },
+      { what: 'nearest alone', ...calm.polls },
+      { what: 'nearest meanwhile', ...beside.polls },
+      { what: 'points taken alone', unit: 'points', perSecond: calm.pointsPerSecond },
+      { what: 'points taken meanwhile', unit: 'points', perSecond: beside.pointsPerSecond },
+    ];
+    return {
+      kind: 'measured',
+      size: `${points} points of ${stored.devices} devices, ${VERTICES} vertices`,
+      rows,
+      profiles: context.profile ? [await profile('a backtest, in the serving process,', work)] : [],
+      metrics: {
+        engine_points_per_second: engine.perSecond,
+        points_per_second: alone.perSecond,
+        points_per_cpu_second: 1e6 / alone.cpuUs,
+        nearest_p99_ms: beside.polls.p99Ms,
+        ingest_kept: beside.pointsPerSecond / calm.pointsPerSecond,
+      },
+      notes: [`${beside.rounds} backtests meanwhile`],
+    };
   },
 };
 
@@ -120,12 +107,12 @@ function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
 
 /** Posts a backtest of the whole month and checks its answer. */
 async function postBacktest(
-  { port }: Service,
+  { url }: BenchService,
   { key }: BenchWorld,
   { startMs, days }: StoredPoints,
   dwellSeconds: readonly number[],
 ): Promise<void> {
-  const response = await fetch(`http://127.0.0.1:${port}/api/v3/areas/backtest`, {
+  const response = await fetch(`${url}/api/v3/areas/backtest`, {
     method: 'POST',
     headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
     body: JSON.stringify({
@@ -143,49 +130,38 @@ async function postBacktest(
 async function measureAlone(rounds: number, points: number, post: () => Promise<void>) {
   await post();
   const seconds: number[] = [];
-  const cpu = process.cpuUsage();
+  const beforeUs = cpuUs();
   for (let round = 0; round < rounds; round++) {
     const startMs = performance.now();
     await post();
     seconds.push((performance.now() - startMs) / 1_000);
   }
-  const { user, system } = process.cpuUsage(cpu);
-  return { perSecond: points / median(seconds), cpuUs: (user + system) / rounds / points };
+  return { perSecond: points / median(seconds), cpuUs: (cpuUs() - beforeUs) / rounds / points };
 }
 
 /** Polls and points at steady rates, beside backtests one after the other, or beside nothing. */
 async function traffic(
   { smoke, seconds }: CaseContext,
-  service: Service,
+  { url: apiUrl, ingestUrl }: BenchService,
   { key, deviceIds, areaIds }: BenchWorld & { readonly areaIds: readonly number[] },
   post: (() => Promise<void>) | null,
 ) {
-  const probe = openNearestProbe(service, key);
-  const sender: Worker<TrafficQuestion, TrafficReply> = openWorker(
-    new URL('../workers/traffic.ts', import.meta.url),
-  );
-  const apiUrl = `http://127.0.0.1:${service.port}`;
-  try {
-    await sender.ask({
-      kind: 'start',
-      ingestUrl: `http://127.0.0.1:${service.ingestPort}`,
-      apiUrl,
-      token: INGEST_TOKEN,
-      key,
-      source: { devices: deviceIds.length, senders: 1, batch: BATCH, startMs: Date.now() + START_DELAY_MS },
-      pointsPerSecond: POINTS_PER_SECOND,
-      areaIds,
-      areasPerSecond: 1,
-    });
-    let rounds = 0;
-    const polls = await probe.during(async () => {
-      const untilMs = performance.now() + (smoke ? 300 : seconds * 1_000);
-      if (post === null) await sleep(untilMs - performance.now());
-      else for (; rounds === 0 || performance.now() < untilMs; rounds++) await post();
-    });
-    const sent = await sender.ask({ kind: 'stop' });
-    return { polls: polls.percentiles(), pointsPerSecond: sent.points / sent.seconds, rounds };
-  } finally {
-    await Promise.all([probe.close(), sender.close()]);
-  }
+  await using probe = openNearestProbe(apiUrl, key);
+  await using sender = openWorker<TrafficQuestion, TrafficReply>('traffic');
+  const source = {
+    devices: deviceIds.length,
+    senders: 1,
+    batch: BATCH,
+    startMs: Date.now() + START_DELAY_MS,
+  };
+  const rates = { pointsPerSecond: POINTS_PER_SECOND, areasPerSecond: 1 };
+  await sender.ask({ kind: 'start', ingestUrl, apiUrl, key, source, areaIds, ...rates });
+  let rounds = 0;
+  const polls = await probe.during(async () => {
+    const untilMs = performance.now() + (smoke ? 300 : seconds * 1_000);
+    if (post === null) await sleep(untilMs - performance.now());
+    else for (; rounds === 0 || performance.now() < untilMs; rounds++) await post();
+  });
+  const sent = await sender.ask({ kind: 'stop' });
+  return { polls: polls.percentiles(), pointsPerSecond: sent.points / sent.seconds, rounds };
 }

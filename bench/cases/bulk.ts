@@ -14,8 +14,7 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { measureAsyncCalls, measureCalls } from '../measure/measureCalls.ts';
-import { AttackBench } from '../neighbours/attackBench.ts';
-import type { Times } from '../neighbours/measureAttacks.ts';
+import { attackBenchFor } from '../neighbours/attackBench.ts';
 import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
 import { limitUseOf } from '../neighbours/summary.ts';
 import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
@@ -31,8 +30,6 @@ interface Sizes {
 
 const SIZES: Sizes = { devices: 1_000_000, areas: 100_000, points: 1_000, inside: 10_000 };
 const SMOKE_SIZES: Sizes = { devices: 2_000, areas: 500, points: 50, inside: 200 };
-const SMOKE_TIMES: Times = { calmMs: 60, duringMs: 60, limitMs: 1_000 };
-const ATTACK_LIMIT_MS = 60_000;
 const WORLD = 1;
 const NOW_MS = 1_700_000_000_000;
 const BODIES = 16;
@@ -98,9 +95,7 @@ export const bulk: BenchCase = {
       containing_batch_ms: containing.cpuUs / 1_000,
       occupancy_p99_ms: occupancy.p99Ms,
       overlaps_ms: overlaps.cpuUs / 1_000,
-      victim_p99_of_calm: victim.p99OfCalm,
-      victim_worst_of_limit: victim.worstOfLimit,
-      victim_failed_calls: victim.failedCalls,
+      ...victim.metrics,
     };
     const size = `${sizes.devices} devices, ${sizes.areas} areas, batches of ${sizes.points}`;
     return { kind: 'measured', size, rows, metrics };
@@ -159,40 +154,29 @@ function* townPlaces(count: number, seed: number): Generator<LatLng> {
 }
 
 /** The worst answer to a customer who polls, beside another who sends the largest batches, and before. */
-async function measureVictim({ databaseUrl, smoke, seconds }: CaseContext) {
-  const measured = { calmMs: seconds * 1_000, duringMs: seconds * 1_000, limitMs: ATTACK_LIMIT_MS };
-  const attackBench = await AttackBench.open({
-    databaseUrl,
-    scale: smoke ? 'smoke' : 'full',
-    times: smoke ? SMOKE_TIMES : measured,
-    attackers: 1,
-  });
-  try {
-    const result = await (smoke
-      ? attackBench
-          .together([LARGEST_BATCHES])
-          .then(([result]) => result ?? Promise.reject(new Error('no result')))
-      : attackBench.apart([LARGEST_BATCHES]));
-    const { calm, during } = result;
-    const [before, beside] = [calm.polls, during.polls].map(timesOf) as [PollTimes, PollTimes];
-    const { polls, failedCalls } = limitUseOf(result);
-    return {
-      rows: [
-        { what: 'a customer polls', ...before },
-        { what: 'a customer polls beside the largest batches', ...beside },
-      ],
-      p99OfCalm: beside.p99Ms / (before.p99Ms || 1),
-      worstOfLimit: polls,
-      failedCalls,
-    };
-  } finally {
-    await attackBench.close();
-  }
+async function measureVictim(context: CaseContext) {
+  await using attackBench = await attackBenchFor(context, context.seconds * 1_000);
+  const result = context.smoke
+    ? (await attackBench.together([LARGEST_BATCHES]))[0]
+    : await attackBench.apart([LARGEST_BATCHES]);
+  if (result === undefined) throw new Error('no result');
+  const { calm, during } = result;
+  const [before, beside] = [timesOf(calm.polls), timesOf(during.polls)];
+  const { polls, failedCalls } = limitUseOf(result);
+  return {
+    rows: [
+      { what: 'a customer polls', ...before },
+      { what: 'a customer polls beside the largest batches', ...beside },
+    ],
+    metrics: {
+      victim_p99_of_calm: beside.p99Ms / (before.p99Ms || 1),
+      victim_worst_of_limit: polls,
+      victim_failed_calls: failedCalls,
+    },
+  };
 }
 
-type PollTimes = { readonly p50Ms: number; readonly p99Ms: number; readonly worstMs: number };
-
-function timesOf(counts: readonly number[]): PollTimes {
+function timesOf(counts: readonly number[]) {
   const latencies = new Latencies(counts);
   // A busy machine may not answer one poll in the time of a smoke run.
   const percentile = (share: number) => latencies.percentile(share) || 0;

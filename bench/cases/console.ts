@@ -24,59 +24,47 @@ export const console: BenchCase = {
   run: async ({ smoke, seconds, sizes, say }) => {
     const missing = withoutBrowser();
     if (missing !== false) return { kind: 'skipped', reason: missing };
-    const server = openWorker<ConsoleQuestion, ConsoleReply>(
-      new URL('../workers/consoleServer.ts', import.meta.url),
-    );
-    const browser = await startBrowser({ hasWebGl: true });
-    try {
-      const address = `http://127.0.0.1:${(await server.ask({ kind: 'start' })).port}`;
-      const counts = sizes ?? (smoke ? SMOKE_VEHICLES : VEHICLES);
-      const rows: Row[] = [];
-      const metrics: Record<string, number> = {};
-      const measuredSeconds = smoke ? SMOKE_SECONDS : seconds;
-      const tracedSeconds = Math.min(measuredSeconds, TRACE_SECONDS_MAX);
-      for (const count of counts) {
-        await server.ask({ kind: 'vehicles', count });
-        say(`${count} vehicles`);
-        const { times, grown } = await watch(browser, address, count, {
-          smoke,
-          seconds: measuredSeconds,
-          tracedSeconds,
-        });
-        const latencies = new Latencies();
-        for (const ms of times.frames) latencies.add(ms);
-        const at = (share: number): number => latencies.percentile(share);
-        rows.push({
-          what: `script time of a frame, ${count} vehicles`,
-          unit: 'drawn frames',
-          perSecond: times.drawn / tracedSeconds,
-          p50Ms: at(0.5),
-          p975Ms: at(0.975),
-          p99Ms: at(0.99),
-          worstMs: at(1),
-          serverBusy: times.share,
-        });
-        metrics[`frame_p99_ms_${count}`] = at(0.99);
-        if (grown === null) continue;
-        say(
-          `  ${at(0.99).toFixed(2)} ms of script a frame (p99), heap ${grown.toFixed(2)} times as large at the end`,
-        );
-        metrics[`heap_growth_${count}`] = grown;
-      }
-      await server.ask({ kind: 'vehicles', count: VEHICLES[0] as number });
-      const ms = await firstView(browser, address, smoke ? 1 : FIRST_VIEWS);
-      const bytes = await compressedBytes(address);
-      rows.push({ what: 'first view of the map, nothing in the cache', seconds: ms / 1_000 });
-      return {
-        kind: 'measured',
-        size: `${counts.join(', ')} vehicles`,
-        rows,
-        metrics: { ...metrics, first_view_ms: ms, compressed_kb: bytes / 1_000 },
-      };
-    } finally {
-      await browser.close();
-      await server.close();
+    await using server = openWorker<ConsoleQuestion, ConsoleReply>('consoleServer');
+    await using browser = await startBrowser({ hasWebGl: true });
+    const address = `http://127.0.0.1:${(await server.ask({ kind: 'start' })).port}`;
+    const counts = sizes ?? (smoke ? SMOKE_VEHICLES : VEHICLES);
+    const rows: Row[] = [];
+    const metrics: Record<string, number> = {};
+    const measuredSeconds = smoke ? SMOKE_SECONDS : seconds;
+    const tracedSeconds = Math.min(measuredSeconds, TRACE_SECONDS_MAX);
+    for (const count of counts) {
+      await server.ask({ kind: 'vehicles', count });
+      say(`${count} vehicles`);
+      const asked = { smoke, seconds: measuredSeconds, tracedSeconds };
+      const { times, grown } = await watch(browser, address, count, asked);
+      const latencies = new Latencies();
+      for (const ms of times.frames) latencies.add(ms);
+      rows.push({
+        what: `script time of a frame, ${count} vehicles`,
+        unit: 'drawn frames',
+        perSecond: times.drawn / tracedSeconds,
+        ...latencies.percentiles(),
+        worstMs: latencies.percentile(1),
+        serverBusy: times.share,
+      });
+      const p99Ms = latencies.percentile(0.99);
+      metrics[`frame_p99_ms_${count}`] = p99Ms;
+      if (grown === null) continue;
+      say(
+        `  ${p99Ms.toFixed(2)} ms of script a frame (p99), heap ${grown.toFixed(2)} times as large at the end`,
+      );
+      metrics[`heap_growth_${count}`] = grown;
     }
+    await server.ask({ kind: 'vehicles', count: VEHICLES[0] as number });
+    const ms = await firstView(browser, address, smoke ? 1 : FIRST_VIEWS);
+    rows.push({ what: 'first view of the map, nothing in the cache', seconds: ms / 1_000 });
+    const compressed = (await compressedBytes(address)) / 1_000;
+    return {
+      kind: 'measured',
+      size: `${counts.join(', ')} vehicles`,
+      rows,
+      metrics: { ...metrics, first_view_ms: ms, compressed_kb: compressed },
+    };
   },
 };
 
@@ -87,29 +75,24 @@ async function watch(
   count: number,
   { smoke, seconds, tracedSeconds }: { smoke: boolean; seconds: number; tracedSeconds: number },
 ): Promise<{ times: ScriptTimes; grown: number | null }> {
-  const page = await WatchedPage.open(browser);
-  try {
-    await page.load(address);
-    await page.vehicles(count);
-    if (smoke) return { times: await page.scriptTimes(seconds), grown: null };
-    await sleep(WARMUP_MS);
-    const before = await page.heapBytes();
-    // First: the browser collects garbage more often for some seconds after a collection that was asked for.
-    await sleep((Math.max(HEAP_SECONDS_MIN, seconds) - tracedSeconds) * 1_000);
-    const times = await page.scriptTimes(tracedSeconds);
-    return { times, grown: (await page.heapBytes()) / before };
-  } finally {
-    await page.close();
-  }
+  await using page = await WatchedPage.open(browser);
+  await page.load(address);
+  await page.vehicles(count);
+  if (smoke) return { times: await page.scriptTimes(seconds), grown: null };
+  await sleep(WARMUP_MS);
+  const before = await page.heapBytes();
+  // First: the browser collects garbage more often for some seconds after a collection that was asked for.
+  await sleep((Math.max(HEAP_SECONDS_MIN, seconds) - tracedSeconds) * 1_000);
+  const times = await page.scriptTimes(tracedSeconds);
+  return { times, grown: (await page.heapBytes()) / before };
 }
 
 /** Milliseconds until the map of a small fleet is drawn. */
 async function firstView(browser: Browser, address: string, rounds: number): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    const page = await WatchedPage.open(browser);
+    await using page = await WatchedPage.open(browser);
     times.push(await page.load(address));
-    await page.close();
   }
   return median(times);
 }

@@ -6,7 +6,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { measureCalls } from '../measure/measureCalls.ts';
 import { type Profile, profileCalls } from '../measure/profile.ts';
 import { fillCatalog, jaggedRing, polygonArea, smallAreas } from '../setup/areas.ts';
-import { POLYGON_CENTRE, POLYGON_RADIUS_DEG, placeSource } from '../setup/places.ts';
+import { POLYGON_CENTRE, POLYGON_RADIUS_DEG, placesAroundPolygon, placesOf } from '../setup/places.ts';
 
 const VERTICES = [20, 200, 2_000];
 const AREAS = [1_000, 10_000, 100_000];
@@ -22,7 +22,7 @@ export const containsMemory: BenchCase = {
     const rows: Row[] = [];
     const metrics: Record<string, number> = {};
     const profiles: Profile[] = [];
-    const queries = queryPlaces();
+    const queries = placesAroundPolygon(QUERIES);
     const asking = (call: (lat: number, lng: number) => unknown) => (n: number) => {
       const at = 2 * (n % QUERIES);
       return call(queries[at] as number, queries[at + 1] as number);
@@ -33,9 +33,8 @@ export const containsMemory: BenchCase = {
       return found.cpuUs;
     };
     for (const vertices of VERTICES) {
-      const shape = compileShape(
-        polygonArea('Bench', jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)).geometry,
-      );
+      const ring = jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1);
+      const shape = compileShape(polygonArea('Bench', ring).geometry);
       const insideUs = measure(`inside, ${vertices} vertices`, shape.contains);
       // The route computes both.
       metrics[`us_${vertices}`] = insideUs + measure(`distance, ${vertices} vertices`, shape.signedDistanceM);
@@ -67,9 +66,7 @@ export const containsMemory: BenchCase = {
 
 /** What the engine looks up for every point: the areas of its world that may contain it. */
 function measureCandidates(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
-  const place = placeSource('towns', 2);
-  const places = new Float64Array(2 * QUERIES);
-  for (let n = 0; n < QUERIES; n++) place(places.subarray(2 * n, 2 * n + 2));
+  const places = placesOf('towns', 2, QUERIES);
   const candidates = (n: number): number => {
     const at = 2 * (n % QUERIES);
     return catalog.near([WORLD], places[at] as number, places[at + 1] as number).length;
@@ -86,7 +83,7 @@ function measureCandidates(catalog: AreaCatalog, count: number, seconds: number,
 function measureById(catalog: AreaCatalog, count: number, seconds: number, rows: Row[]): number {
   const random = seededRandom(8);
   const ids = Int32Array.from({ length: QUERIES }, () => 1 + Math.floor(random() * count));
-  const places = queryPlaces();
+  const places = placesAroundPolygon(QUERIES);
   const found = measureCalls(seconds, (n) => {
     const at = n % QUERIES;
     const area = catalog.area([WORLD], ids[at] as number);
@@ -94,15 +91,4 @@ function measureById(catalog: AreaCatalog, count: number, seconds: number, rows:
   });
   rows.push({ what: `contains of any of ${count} areas`, unit: 'calls', ...found });
   return found.cpuUs;
-}
-
-/** Evenly in and around the polygon: about half of them inside. */
-function queryPlaces(): Float64Array {
-  const random = seededRandom(7);
-  return Float64Array.from({ length: 2 * QUERIES }, (_, n) => {
-    const spread = POLYGON_RADIUS_DEG * 1.25 * (2 * random() - 1);
-    return n % 2 === 0
-      ? POLYGON_CENTRE.lat + spread
-      : POLYGON_CENTRE.lng + spread / Math.cos((POLYGON_CENTRE.lat * Math.PI) / 180);
-  });
 }

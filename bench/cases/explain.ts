@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import type { Service } from '../../src/wiring.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import type { BenchCase, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
-import { type Profile, profile } from '../measure/profile.ts';
+import { profile } from '../measure/profile.ts';
 import { jaggedRing, polygonArea, storeAreas } from '../setup/areas.ts';
-import { openNearestProbe, PROBES_PER_SECOND, sendPoints } from '../setup/nearestProbe.ts';
+import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { POLYGON_CENTRE } from '../setup/places.ts';
+import { postPoints } from '../setup/points.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
@@ -22,7 +23,6 @@ const DAY_POINTS = 8_640;
 /** Three weeks: nearly as many as a call may look at. */
 const DAYS = 21;
 const BATCH = 2_000;
-const DAY_MS = 86_400_000;
 const SMOKE_SECONDS = 0.3;
 /** The vehicle goes round through the area every half hour, and stands for ten hours of a day. */
 const ROUND_MS = 1_800_000;
@@ -34,59 +34,47 @@ export const explain: BenchCase = {
   run: async (context) => {
     const { databaseUrl, smoke, say, seconds } = context;
     const devices = smoke ? SMOKE_DEVICES : DEVICES;
-    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const world = await createWorld(context, devices);
     const ring = jaggedRing(VERTICES, POLYGON_CENTRE, AREA_RADIUS_DEG, 1);
     const [areaId] = await storeAreas(databaseUrl, [polygonArea('Bench', ring)]);
-    const service = await startBenchService(databaseUrl);
-    const probe = openNearestProbe(service, world.key);
-    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
-    try {
-      const days = smoke ? 1 : DAYS;
-      const startMs = Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
-      await drive(service, startMs, days * DAY_POINTS);
-      say(`${days * DAY_POINTS} points sent`);
-      const url = `http://127.0.0.1:${service.port}`;
-      const headers = { 'X-API-Key': world.key };
-      const explain = async (forDays: number, steps: boolean): Promise<number> => {
-        const iso = (ms: number) => new Date(ms).toISOString();
-        const path = `/api/v3/areas/${areaId}/explain?device=${simulatedImei(0)}&steps=${steps}`;
-        const to = startMs + forDays * DAY_MS - 1;
-        const file = await reader.ask({ url: `${url}${path}&from=${iso(startMs)}&to=${iso(to)}`, headers });
-        return file.seconds * 1_000;
-      };
-      const rounds = smoke ? 2 : Math.max(20, Math.floor(seconds * 20));
-      const day = await times(rounds, () => explain(1, false));
-      const stepped = await times(rounds, () => explain(1, true));
-      const weeks = await times(smoke ? 1 : 5, () => explain(days, false));
-      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : seconds * 200));
-      const beside = await probe.during(() => times(smoke ? 2 : 20, () => explain(days, true)));
-      const profiles: Profile[] = [];
-      if (context.profile) {
-        const work = async () => {
-          await times(rounds, () => explain(1, false));
-          return rounds;
-        };
-        profiles.push(await profile('an explanation of a day', work));
-      }
-      const rows: Row[] = [
-        { what: `a day of ${DAY_POINTS} points`, ...day.percentiles() },
-        { what: 'the same with its points', ...stepped.percentiles() },
-        { what: `${days} days`, ...weeks.percentiles() },
-        { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
-        { what: `nearest beside ${days} days with their points`, ...beside.percentiles() },
-      ];
-      return {
-        kind: 'measured',
-        size: `${days * DAY_POINTS} points of one of ${devices} devices, ${VERTICES} vertices`,
-        rows,
-        profiles,
-        metrics: { day_ms: day.percentile(0.5), nearest_p99_ms: beside.percentile(0.99) },
-      };
-    } finally {
-      await probe.close();
-      await reader.close();
-      await service.stop();
-    }
+    await using service = await startBenchService(databaseUrl);
+    await using probe = openNearestProbe(service.url, world.key);
+    await using reader = openWorker<FileQuestion, FileRead>('fileReader');
+    const days = smoke ? 1 : DAYS;
+    const startMs = Math.floor(Date.now() / DAY_MS - days - 1) * DAY_MS;
+    await drive(service.ingestUrl, startMs, days * DAY_POINTS);
+    say(`${days * DAY_POINTS} points sent`);
+    const headers = { 'X-API-Key': world.key };
+    const explain = async (forDays: number, steps: boolean): Promise<number> => {
+      const [from, to] = [startMs, startMs + forDays * DAY_MS - 1].map((ms) => new Date(ms).toISOString());
+      const query = `device=${simulatedImei(0)}&steps=${steps}&from=${from}&to=${to}`;
+      const file = await reader.ask({
+        url: `${service.url}/api/v3/areas/${areaId}/explain?${query}`,
+        headers,
+      });
+      return file.seconds * 1_000;
+    };
+    const rounds = smoke ? 2 : Math.max(20, Math.floor(seconds * 20));
+    const day = await times(rounds, () => explain(1, false));
+    const stepped = await times(rounds, () => explain(1, true));
+    const weeks = await times(smoke ? 1 : 5, () => explain(days, false));
+    const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : seconds * 200));
+    const beside = await probe.during(() => times(smoke ? 2 : 20, () => explain(days, true)));
+    const work = () => times(rounds, () => explain(1, false)).then(() => rounds);
+    const rows: Row[] = [
+      { what: `a day of ${DAY_POINTS} points`, ...day.percentiles() },
+      { what: 'the same with its points', ...stepped.percentiles() },
+      { what: `${days} days`, ...weeks.percentiles() },
+      { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
+      { what: `nearest beside ${days} days with their points`, ...beside.percentiles() },
+    ];
+    return {
+      kind: 'measured',
+      size: `${days * DAY_POINTS} points of one of ${devices} devices, ${VERTICES} vertices`,
+      rows,
+      profiles: context.profile ? [await profile('an explanation of a day', work)] : [],
+      metrics: { day_ms: day.percentile(0.5), nearest_p99_ms: beside.percentile(0.99) },
+    };
   },
 };
 
@@ -97,7 +85,7 @@ async function times(rounds: number, measure: () => Promise<number>): Promise<La
 }
 
 /** Through ingest, so that what is explained has happened. */
-async function drive(service: Service, startMs: number, count: number): Promise<void> {
+async function drive(ingestUrl: string, startMs: number, count: number): Promise<void> {
   for (let first = 0; first < count; first += BATCH) {
     const points = Array.from({ length: Math.min(BATCH, count - first) }, (_, n) => {
       const atMs = startMs + (first + n) * STEP_MS;
@@ -110,6 +98,6 @@ async function drive(service: Service, startMs: number, count: number): Promise<
         longitude: POLYGON_CENTRE.lng + 0.02 * Math.cos(angle),
       };
     });
-    await sendPoints(service, points);
+    await postPoints(ingestUrl, points);
   }
 }

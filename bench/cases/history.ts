@@ -1,11 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
-import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
+import type { BenchCase, CaseContext, Part, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
+import { cpuUs, rssMb } from '../measure/usage.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { measureIngestBeside } from '../setup/ingestBesidePacking.ts';
 import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { measurePacking, measurePages, packAll, storeTrack } from '../setup/packedHistory.ts';
@@ -31,62 +34,44 @@ export const history: BenchCase = {
     const { databaseUrl, smoke, say } = context;
     const devices = smoke ? SMOKE_DEVICES : DEVICES;
     const points = context.sizes?.at(-1) ?? (smoke ? SMOKE_POINTS : POINTS);
-    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
-    const sql = openSql(databaseUrl, { maxConnections: 2, name: 'bench history' });
+    const world = await createWorld(context, devices);
+    await using sql = openBenchSql(databaseUrl, 2);
     const [account] = await sql<{ world_id: number }[]>`select world_id from device limit 1`;
     const worldIds = [account?.world_id ?? 0];
     const packing = await measurePacking(context, world.deviceIds.slice(1), worldIds);
     await insertHistory(sql, world.deviceIds[0] as number, points);
-    const service = await startBenchService(databaseUrl);
-    const probe = openNearestProbe(service, world.key);
-    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
-    try {
-      const url = `http://127.0.0.1:${service.port}`;
-      const headers = { 'X-API-Key': world.key };
-      const below = `${url}/api/v3/devices/${simulatedImei(0)}/history`;
-      const read = (path: string) => reader.ask({ url: `${below}${path}`, headers });
-      const measured = await measureReads(context, points, '', read);
-      const packedPoints = await packAll(sql);
-      say(`${packedPoints} of ${points} points are packed`);
-      const packed = await measureReads(context, points, 'packed ', read);
-      const besidePacking = await measureIngestBeside(context, service, world);
-      const pages = await measurePages(context, simulatedImei(0), worldIds);
-      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
-      const beside = await probe.during(packed.again);
-      return {
-        kind: 'measured',
-        size: `${points} points of one of ${devices} devices`,
-        rows: [
-          ...packing.rows,
-          ...pages.rows,
-          ...besidePacking.rows,
-          ...measured.rows,
-          ...packed.rows,
-          { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
-          { what: `nearest beside all of these, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
-        ],
-        metrics: {
-          ...packing.metrics,
-          ...pages.metrics,
-          ...besidePacking.metrics,
-          ...measured.metrics,
-          ...packed.metrics,
-          nearest_p99_ms: beside.percentile(0.99),
-        },
-        profiles: [...measured.profiles, ...packed.profiles],
-      };
-    } finally {
-      await probe.close();
-      await reader.close();
-      await service.stop();
-      await sql.end();
-    }
+    await using service = await startBenchService(databaseUrl);
+    await using probe = openNearestProbe(service.url, world.key);
+    await using reader = openWorker<FileQuestion, FileRead>('fileReader');
+    const headers = { 'X-API-Key': world.key };
+    const below = `${service.url}/api/v3/devices/${simulatedImei(0)}/history`;
+    const read = (path: string) => reader.ask({ url: `${below}${path}`, headers });
+    const asRows = await measureReads(context, points, '', read);
+    const packedPoints = await packAll(sql);
+    say(`${packedPoints} of ${points} points are packed`);
+    const packed = await measureReads(context, points, 'packed ', read);
+    const besidePacking = await measureIngestBeside(context, service, world);
+    const pages = await measurePages(context, simulatedImei(0), worldIds);
+    const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 200));
+    const beside = await probe.during(packed.again);
+    const parts = [packing, pages, besidePacking, asRows, packed];
+    return {
+      kind: 'measured',
+      size: `${points} points of one of ${devices} devices`,
+      rows: [
+        ...parts.flatMap(({ rows }) => rows),
+        { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
+        { what: `nearest beside all of these, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
+      ],
+      metrics: Object.assign({}, ...parts.map(({ metrics }) => metrics), {
+        nearest_p99_ms: beside.percentile(0.99),
+      }),
+      profiles: [...asRows.profiles, ...packed.profiles],
+    };
   },
 };
 
-interface Measured {
-  readonly rows: Row[];
-  readonly metrics: Record<string, number>;
+interface MeasuredReads extends Part {
   readonly profiles: Profile[];
   /** Reads each once more. */
   again(): Promise<void>;
@@ -97,7 +82,7 @@ async function measureReads(
   points: number,
   state: '' | 'packed ',
   read: (path: string) => Promise<FileRead>,
-): Promise<Measured> {
+): Promise<MeasuredReads> {
   const paths = [
     ...EXPORT_FORMATS.map((format) => ({ what: format, path: `/export?format=${format}` })),
     ...['total', 'day', 'trip'].map((by) => ({
@@ -111,31 +96,26 @@ async function measureReads(
   for (const { what, path } of paths) {
     if (!smoke) await read(path);
     const seconds: number[] = [];
-    const before = process.cpuUsage();
+    const beforeUs = cpuUs();
     let bytes = 0;
     for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
       const file = await read(path);
       seconds.push(file.seconds);
       bytes = file.bytes;
     }
-    const { user, system } = process.cpuUsage(before);
+    const usedUs = cpuUs() - beforeUs;
     const perSecond = points / median(seconds);
     rows.push({
       what: `${state}${path.startsWith('/export') ? `${what}, ${(bytes / points).toFixed(0)} bytes a point` : what}`,
       ...{ unit: 'points', perSecond, seconds: median(seconds) },
-      cpuUs: (user + system) / (points * seconds.length),
-      rssMb: process.memoryUsage.rss() / 2 ** 20,
+      cpuUs: usedUs / (points * seconds.length),
+      rssMb: rssMb(),
     });
     const name = `${state}${what}`.replaceAll(' ', '_');
     if (path.startsWith('/export')) metrics[`${name}_points_per_second`] = perSecond;
     else metrics[`${name}_ms`] = median(seconds) * 1_000;
-    if (isProfiled) {
-      const work = async () => {
-        await read(path);
-        return points;
-      };
-      profiles.push(await profile(`a point, ${state}${what},`, work));
-    }
+    const work = () => read(path).then(() => points);
+    if (isProfiled) profiles.push(await profile(`a point, ${state}${what},`, work));
   }
   const again = async (): Promise<void> => {
     for (const { path } of paths) await read(path);
@@ -148,7 +128,7 @@ async function insertHistory(sql: Sql, deviceId: number, points: number): Promis
   const endMs = Math.floor(Date.now() / 1_000) * 1_000;
   const firstMs = endMs - points * STEP_SECONDS * 1_000;
   const mondays = new Set<number>([weekStartMs(endMs)]);
-  for (let ms = firstMs; ms < endMs; ms += 86_400_000) mondays.add(weekStartMs(ms));
+  for (let ms = firstMs; ms < endMs; ms += DAY_MS) mondays.add(weekStartMs(ms));
   await ensureWeeks(sql, POSITIONS, [...mondays]);
   await storeTrack(sql, { deviceId, firstMs, count: points, stepSeconds: STEP_SECONDS, seed: 1 });
   await sql.unsafe('vacuum analyze position');

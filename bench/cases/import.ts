@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { BenchCase, Row } from '../benchCase.ts';
 import { type Latencies, median } from '../measure/latencies.ts';
 import { profile } from '../measure/profile.ts';
+import { rssMb } from '../measure/usage.ts';
 import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
@@ -20,56 +21,44 @@ const SMOKE_SECONDS = 0.3;
 export const importCase: BenchCase = {
   about: 'the largest import of areas, and its effect on nearest calls',
   run: async (context) => {
-    const { databaseUrl, smoke, say } = context;
+    const { smoke, seconds } = context;
     const devices = context.sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
     const features = smoke ? SMOKE_FEATURES : FEATURES;
-    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
-    const service = await startBenchService(databaseUrl);
-    const probe = openNearestProbe(service, world.key);
-    const client = openWorker<ImportOrder, ImportReply>(
-      new URL('../workers/importClient.ts', import.meta.url),
-    );
-    try {
-      const url = `http://127.0.0.1:${service.port}`;
-      const headers = { 'X-API-Key': world.key };
-      const make = (times: number) => client.ask({ kind: 'make', times, features, vertices: VERTICES });
-      const post = () => client.ask({ kind: 'post', url, headers });
-      if (!smoke) {
-        await make(1);
-        await post();
-      }
-      const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : context.seconds * 500));
-      const { bytes, parseSeconds } = await make(smoke ? 1 : ROUNDS);
-      let times: readonly number[] = [];
-      const meanwhile = await probe.during(async () => {
-        times = (await post()).seconds;
-      });
-      const profiles = [];
-      if (context.profile) {
-        await make(ROUNDS);
-        const work = async () => {
-          await probe.during(async () => void (await post()));
-          return ROUNDS;
-        };
-        profiles.push(await profile('an import during nearest calls, in the serving process,', work));
-      }
-      return {
-        kind: 'measured',
-        profiles,
-        size: `${features} features of ${VERTICES} vertices, ${Math.round(bytes / 2 ** 20)} MB; ${devices} devices`,
-        ...summarize(median(times), parseSeconds, alone, meanwhile),
-      };
-    } finally {
-      await probe.close();
-      await client.close();
-      await service.stop();
+    const world = await createWorld(context, devices);
+    await using service = await startBenchService(context.databaseUrl);
+    await using probe = openNearestProbe(service.url, world.key);
+    await using client = openWorker<ImportOrder, ImportReply>('importClient');
+    const headers = { 'X-API-Key': world.key };
+    const make = (times: number) => client.ask({ kind: 'make', times, features, vertices: VERTICES });
+    const post = () => client.ask({ kind: 'post', url: service.url, headers });
+    if (!smoke) {
+      await make(1);
+      await post();
     }
+    const alone = await probe.during(() => sleep(smoke ? SMOKE_SECONDS * 1_000 : seconds * 500));
+    const { bytes, parseSeconds } = await make(smoke ? 1 : ROUNDS);
+    let times: readonly number[] = [];
+    const meanwhile = await probe.during(async () => {
+      times = (await post()).seconds;
+    });
+    const profiles = [];
+    if (context.profile) {
+      await make(ROUNDS);
+      const work = () => probe.during(post).then(() => ROUNDS);
+      profiles.push(await profile('an import during nearest calls, in the serving process,', work));
+    }
+    return {
+      kind: 'measured',
+      profiles,
+      size: `${features} features of ${VERTICES} vertices, ${Math.round(bytes / 2 ** 20)} MB; ${devices} devices`,
+      ...summarize(median(times), parseSeconds, alone, meanwhile),
+    };
   },
 };
 
 function summarize(seconds: number, parseSeconds: number, alone: Latencies, meanwhile: Latencies) {
   const rows: Row[] = [
-    { what: 'import', seconds, rssMb: process.memoryUsage.rss() / 2 ** 20 },
+    { what: 'import', seconds, rssMb: rssMb() },
     { what: 'floor: JSON.parse of the body', seconds: parseSeconds },
     { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
     { what: `nearest meanwhile, ${PROBES_PER_SECOND} a second`, ...meanwhile.percentiles() },

@@ -1,12 +1,14 @@
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { SimulatedPoint } from '../../src/cli/simulate/simulatedFleet.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { arrayLiteral } from '../../src/postgres/sqlText.ts';
-import type { Service } from '../../src/wiring.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
+import { cpuUs, rssMb } from '../measure/usage.ts';
 import { jaggedRing, smallAreas, storeAreas } from '../setup/areas.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { POINTS_CENTRE, PointSource } from '../setup/pointSource.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { type BenchService, startBenchService } from '../setup/service.ts';
 import { type BenchWorld, createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
@@ -36,29 +38,23 @@ export const ingest: BenchCase = {
     const { databaseUrl, smoke, say } = context;
     const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES / 10 : DEVICES);
     const areas = smoke ? AREAS / 100 : AREAS;
-    const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    const world = await createWorld(context, devices);
     await storeAreas(databaseUrl, smallAreas(areas), say);
-    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
-    const service = await startBenchService(databaseUrl);
-    const load = openWorker<IngestLoad, IngestResult>(new URL('../workers/ingestLoad.ts', import.meta.url));
-    try {
-      // The positions of the world must be older than the points.
-      await sql`update device_state set recorded_at = null`;
-      const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
-      if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
-      return await measure(context, { devices, areas }, { load, sql, service, world });
-    } finally {
-      await load.close();
-      await service.stop();
-      await sql.end();
-    }
+    await using sql = openBenchSql(databaseUrl);
+    await using service = await startBenchService(databaseUrl);
+    await using load = openWorker<IngestLoad, IngestResult>('ingestLoad');
+    // The positions of the world must be older than the points.
+    await sql`update device_state set recorded_at = null`;
+    const [fsync] = await sql<{ fsync: string }[]>`show fsync`;
+    if (fsync?.fsync !== 'on') throw new Error('fsync is off: acknowledged points would not be durable');
+    return await measure(context, { devices, areas }, { load, sql, service, world });
   },
 };
 
 interface IngestPorts {
   readonly load: { ask(load: IngestLoad): Promise<IngestResult> };
   readonly sql: Sql;
-  readonly service: Service;
+  readonly service: BenchService;
   readonly world: BenchWorld;
 }
 
@@ -68,6 +64,8 @@ interface Round {
   readonly floorPerSecond: number;
 }
 
+const perSecond = ({ load }: Round): number => load.points / load.seconds;
+
 async function measure(
   context: CaseContext,
   { devices, areas }: { devices: number; areas: number },
@@ -75,9 +73,8 @@ async function measure(
 ): Promise<CaseOutcome> {
   const startMs = Date.now() - SPAN_MS;
   const source = { devices, senders: SENDERS, batch: context.smoke ? BATCH / 10 : BATCH, startMs };
-  const url = `http://127.0.0.1:${ports.service.ingestPort}`;
-  const ask = (batchesPerSender: number) =>
-    ports.load.ask({ url, token: INGEST_TOKEN, source, batchesPerSender });
+  const url = ports.service.ingestUrl;
+  const ask = (batchesPerSender: number) => ports.load.ask({ url, source, batchesPerSender });
   const floor = await openFloor(ports, { ...source, senders: 1, batch: Math.min(devices, FLOOR_BATCH) });
   const rounds = context.smoke ? 1 : ROUNDS;
   const seconds = context.smoke ? 0.2 : context.seconds / rounds;
@@ -93,10 +90,9 @@ async function measure(
     const phase: Round[] = [];
     for (let round = 0; round < rounds; round++) {
       const floorPerSecond = await floor(seconds);
-      const before = process.cpuUsage();
+      const beforeUs = cpuUs();
       const load = await ask(batchesPerSender);
-      const { user, system } = process.cpuUsage(before);
-      phase.push({ load, cpuUs: (user + system) / load.points, floorPerSecond });
+      phase.push({ load, cpuUs: (cpuUs() - beforeUs) / load.points, floorPerSecond });
       stored += load.points;
     }
     phases.push(phase);
@@ -110,7 +106,8 @@ async function measure(
   if (row?.count !== stored) throw new Error(`${row?.count} of ${stored} acknowledged points are stored`);
 
   const all = phases.flat();
-  const [none, one, ten] = phases.map((phase) => median(phase.map(({ load }) => load.points / load.seconds)));
+  const [none, one, ten] = phases.map((phase) => median(phase.map(perSecond))) as [number, number, number];
+  const ofFloor = (round: Round) => perSecond(round) / round.floorPerSecond;
   return {
     kind: 'measured',
     size: `${devices} devices, ${areas} areas, ${SENDERS} connections, ${source.batch} points a request`,
@@ -123,11 +120,9 @@ async function measure(
       },
     ],
     metrics: {
-      points_per_second: one as number,
-      of_unnest: median(
-        (phases[1] ?? []).map(({ load, floorPerSecond }) => load.points / load.seconds / floorPerSecond),
-      ),
-      slower_with_ten: (none as number) / (ten as number),
+      points_per_second: one,
+      of_unnest: median((phases[1] ?? []).map(ofFloor)),
+      slower_with_ten: none / ten,
     },
     notes: [`${stored} acknowledged points are in Postgres`],
     profiles,
@@ -138,7 +133,7 @@ async function measure(
 async function coverTown({ service, world }: IngestPorts, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const points = jaggedRing(TOWN_VERTICES, POINTS_CENTRE, TOWN_RADIUS_DEG, n);
-    const response = await fetch(`http://127.0.0.1:${service.port}/api/v3/areas/by-external-id/town-${n}`, {
+    const response = await fetch(`${service.url}/api/v3/areas/by-external-id/town-${n}`, {
       method: 'PUT',
       headers: { 'X-API-Key': world.key, 'Content-Type': 'application/json' },
       body: JSON.stringify({ name: `Town ${n}`, type: 'polygon', points }),
@@ -153,10 +148,10 @@ function ingestRow(what: string, results: readonly Round[]): Row {
   return {
     what,
     unit: 'points',
-    perSecond: median(results.map(({ load }) => load.points / load.seconds)),
+    perSecond: median(results.map(perSecond)),
     ...latencies.percentiles(),
     cpuUs: median(results.map(({ cpuUs }) => cpuUs)),
-    rssMb: process.memoryUsage.rss() / 2 ** 20,
+    rssMb: rssMb(),
     serverBusy: median(results.map(({ load, cpuUs }) => (cpuUs * load.points) / 1e6 / load.seconds)),
     loadBusy: median(results.map(({ load }) => load.busy)),
   };
@@ -177,15 +172,16 @@ async function openFloor(
       const points = source.next(0);
       const ids = points.map(() => deviceIds[at++ % deviceIds.length] as number);
       const startMs = performance.now();
+      const list = (of: (point: SimulatedPoint) => number | null) => arrayLiteral(points.map(of));
       await sql`
         insert into bench_floor
           (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites, odometer_km)
         select a, to_timestamp(b / 1000), c, d, e, f, g, h, i from unnest(
-          ${arrayLiteral(ids)}::bigint[], ${arrayLiteral(points.map((p) => Date.parse(p.recorded_at)))}::float8[],
-          ${arrayLiteral(points.map((p) => p.latitude))}::float8[], ${arrayLiteral(points.map((p) => p.longitude))}::float8[],
-          ${arrayLiteral(points.map((p) => p.altitude_m))}::float8[], ${arrayLiteral(points.map((p) => p.speed_kmh))}::float8[],
-          ${arrayLiteral(points.map((p) => p.heading))}::float8[], ${arrayLiteral(points.map((p) => p.satellites))}::int[],
-          ${arrayLiteral(points.map((p) => p.odometer_km))}::float8[]) as r (a, b, c, d, e, f, g, h, i)`;
+          ${arrayLiteral(ids)}::bigint[], ${list((p) => Date.parse(p.recorded_at))}::float8[],
+          ${list((p) => p.latitude)}::float8[], ${list((p) => p.longitude)}::float8[],
+          ${list((p) => p.altitude_m)}::float8[], ${list((p) => p.speed_kmh)}::float8[],
+          ${list((p) => p.heading)}::float8[], ${list((p) => p.satellites)}::int[],
+          ${list((p) => p.odometer_km)}::float8[]) as r (a, b, c, d, e, f, g, h, i)`;
       ms += performance.now() - startMs;
       rows += points.length;
     }

@@ -2,11 +2,11 @@ import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { BenchCase, Curve, Row } from '../benchCase.ts';
+import type { BenchCase, Curve, Part, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { type CallTimes, measureCalls, medianTimes } from '../measure/measureCalls.ts';
 import { type Profile, profileCalls } from '../measure/profile.ts';
-import { placeSource, type Spread } from '../setup/places.ts';
+import { placeSource, placesOf, type Spread } from '../setup/places.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
@@ -19,6 +19,7 @@ const MOVED_SHARE = 0.1;
 const ROUNDS = 5;
 const QUERIES = 4_096;
 const NOW_MS = 1_700_000_000_000;
+const MOTION = { altitudeM: 0, speedKmh: 30, odometerKm: null, recordedAtMs: NOW_MS, movedAtMs: NOW_MS };
 
 export const nearestMemory: BenchCase = {
   about: 'the nearest device in process, 10 % of them moved since the start; and with thousands equally near',
@@ -56,8 +57,7 @@ export const nearestMemory: BenchCase = {
     say('devices that are equally near');
     const ties = measureTies(smoke ? SMOKE_TIES : TIES, share);
     rows.push(...ties.rows);
-    metrics['spot_of_ordinary'] = ties.spotOfOrdinary;
-    metrics['step_ms'] = ties.stepMs;
+    Object.assign(metrics, ties.metrics);
     metrics['growth'] = Math.max(...growth);
     metrics['distances'] = (metrics[`us_${all.at(-1)}`] as number) / floor.cpuUs;
     return { kind: 'measured', size: `${all.join(', ')} devices`, rows, metrics, curves, profiles };
@@ -92,24 +92,17 @@ function growthOf(asked: readonly MeasuredFleet[]): number {
 }
 
 function fillFleet(spread: Spread, size: number): MeasuredFleet {
-  const fleet = new Fleet();
   const place = placeSource(spread, 1);
   const out = new Float64Array(2);
-  const move = (id: number) => {
+  const next = () => {
     place(out);
-    const [lat, lng] = out as unknown as [number, number];
-    const position = { lat, lng, altitudeM: 0, speedKmh: 30, odometerKm: null };
-    fleet.move(id, { ...position, recordedAtMs: NOW_MS, movedAtMs: NOW_MS });
+    return { lat: out[0]!, lng: out[1]! };
   };
-  const fields = { worldId: WORLD, name: null, plate: null, model: null, groups: [], editedAtMs: NOW_MS };
-  for (let id = 0; id < size; id++) {
-    fleet.putDevice({ ...fields, id, imei: simulatedImei(id) });
-    move(id);
-  }
+  const fleet = fill(size, next);
   const random = seededRandom(5);
-  const moveAny = () => move(Math.floor(random() * size));
+  const moveAny = () => fleet.move(Math.floor(random() * size), { ...next(), ...MOTION });
   for (let n = 0; n < size * MOVED_SHARE; n++) moveAny();
-  const queries = queryPlaces(spread);
+  const queries = placesOf(spread, 2, QUERIES);
   const ask = (n: number) => {
     const at = 2 * (n % QUERIES);
     return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity)?.length;
@@ -118,24 +111,12 @@ function fillFleet(spread: Spread, size: number): MeasuredFleet {
 }
 
 function measureFloor(seconds: number) {
-  const places = queryPlaces('globe');
+  const places = placesOf('globe', 2, QUERIES);
   return measureCalls(seconds, (n) => {
     const a = 2 * (n % QUERIES);
     const b = 2 * ((n + 1) % QUERIES);
-    return distanceM(
-      places[a] as number,
-      places[a + 1] as number,
-      places[b] as number,
-      places[b + 1] as number,
-    );
+    return distanceM(places[a]!, places[a + 1]!, places[b]!, places[b + 1]!);
   });
-}
-
-function queryPlaces(spread: Spread): Float64Array {
-  const place = placeSource(spread, 2);
-  const places = new Float64Array(2 * QUERIES);
-  for (let n = 0; n < QUERIES; n++) place(places.subarray(2 * n, 2 * n + 2));
-  return places;
 }
 
 const DEPOT = { lat: 41.9, lng: 12.5 };
@@ -146,17 +127,11 @@ const ASKED_AT = [
 ] as const;
 const LIMIT = 50;
 
-/** Measurements of searches where many devices are at the same distance. */
-interface TiesMeasured {
-  readonly rows: readonly Row[];
-  /** Time with all devices on one spot divided by that with the same number around it: the worst of the places. */
-  readonly spotOfOrdinary: number;
-  /** The median duration of a step of a search where all devices are at the same distance. */
-  readonly stepMs: number;
-}
-
-/** All devices on one spot, searched from nearby and from far away, and all on the equator, searched from a pole. */
-function measureTies(devices: number, seconds: number): TiesMeasured {
+/**
+ * All devices on one spot, searched from nearby and from far away, and all on the equator, searched from a pole.
+ * `spot_of_ordinary`: the time on one spot divided by that with as many devices around it, the worst of the places.
+ */
+function measureTies(devices: number, seconds: number): Part {
   const share = seconds / (2 * ASKED_AT.length + 1);
   const random = seededRandom(6);
   const even = (size: number) => size * (random() - 0.5);
@@ -177,7 +152,7 @@ function measureTies(devices: number, seconds: number): TiesMeasured {
   rows.push({ what: `k=${LIMIT} of ${devices} on the equator, from a pole`, unit: 'calls', ...fromPole });
   const steps = stepMs.percentiles();
   rows.push({ what: 'one step of the last, with other calls between steps', ...steps });
-  return { rows, spotOfOrdinary: Math.max(...ratios), stepMs: steps.p50Ms };
+  return { rows, metrics: { spot_of_ordinary: Math.max(...ratios), step_ms: steps.p50Ms } };
 }
 
 /** Searches as the route does. */
@@ -202,10 +177,9 @@ function askAsRoute(
 function fill(devices: number, placeOf: () => { lat: number; lng: number }): Fleet {
   const fleet = new Fleet();
   const fields = { worldId: WORLD, name: null, plate: null, model: null, groups: [], editedAtMs: NOW_MS };
-  const rest = { altitudeM: 0, speedKmh: 30, odometerKm: null, recordedAtMs: NOW_MS, movedAtMs: NOW_MS };
   for (let id = 0; id < devices; id++) {
     fleet.putDevice({ ...fields, id, imei: simulatedImei(id) });
-    fleet.move(id, { ...placeOf(), ...rest });
+    fleet.move(id, { ...placeOf(), ...MOTION });
   }
   return fleet;
 }

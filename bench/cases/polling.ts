@@ -1,9 +1,9 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
 import { jaggedRing, polygonArea, smallAreas, storeAreas } from '../setup/areas.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { runHttpCase } from '../setup/httpCase.ts';
 import { containsPaths, nearestPaths, POLYGON_CENTRE, POLYGON_RADIUS_DEG } from '../setup/places.ts';
 
@@ -41,7 +41,7 @@ export const nearestTenants: BenchCase = {
       const keys = await splitAmong(context.databaseUrl, accounts);
       return [{ what, paths: nearestPaths(paths), keys }];
     };
-    return runHttpCase({ route: NEAREST, redis: false, prepare, isGood: isOneDevice }, context);
+    return runHttpCase({ route: NEAREST, prepare, isGood: isOneDevice }, context);
   },
 };
 
@@ -50,28 +50,23 @@ const KEYS = 256;
 
 /** Distributes the devices of a world among new accounts. Returns one key for each of the first accounts. */
 async function splitAmong(databaseUrl: string, accounts: number): Promise<string[]> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench tenants' });
-  try {
-    await sql.begin(async (tx) => {
-      await tx`
-        with made as (insert into world select from generate_series(1, ${accounts}::int) returning id)
-        insert into account (email, name, world_id)
-        select 'tenant' || row_number() over () || '@example.com', 'Tenant', id from made`;
-      await tx`
-        with owner as (
-          select world_id, row_number() over (order by id) - 1 as n from account where email like 'tenant%'
-        )
-        update device d set world_id = owner.world_id from owner where owner.n = d.id % ${accounts}::int`;
-    });
-    await sql.unsafe('analyze device');
-  } finally {
-    await sql.end();
-  }
+  await using sql = openBenchSql(databaseUrl);
+  await sql.begin(async (tx) => {
+    await tx`
+      with made as (insert into world select from generate_series(1, ${accounts}::int) returning id)
+      insert into account (email, name, world_id)
+      select 'tenant' || row_number() over () || '@example.com', 'Tenant', id from made`;
+    await tx`
+      with owner as (
+        select world_id, row_number() over (order by id) - 1 as n from account where email like 'tenant%'
+      )
+      update device d set world_id = owner.world_id from owner where owner.n = d.id % ${accounts}::int`;
+  });
+  await sql.unsafe('analyze device');
   const admin = adminOf(databaseUrl);
   const keys: string[] = [];
-  for (let n = 1; n <= Math.min(KEYS, accounts); n++) {
+  for (let n = 1; n <= Math.min(KEYS, accounts); n++)
     keys.push((await admin.key(`tenant${n}@example.com`)).key);
-  }
   return keys;
 }
 
@@ -81,7 +76,6 @@ export const location: BenchCase = {
     runHttpCase(
       {
         route: '/api/v3/devices/:imei/location',
-        redis: false,
         prepare: async ({ deviceIds }, count) => {
           const random = seededRandom(3);
           const imei = () => simulatedImei(Math.floor(random() * deviceIds.length));
@@ -102,14 +96,11 @@ export const devices: BenchCase = {
     runHttpCase(
       {
         route: '/api/v3/devices',
-        redis: false,
         prepare: async ({ deviceIds }, count) => {
           const random = seededRandom(4);
           const offset = () => Math.floor(random() * (deviceIds.length - PAGE));
-          const paths = Array.from(
-            { length: count },
-            () => `/api/v3/devices?limit=${PAGE}&offset=${offset()}`,
-          );
+          const path = () => `/api/v3/devices?limit=${PAGE}&offset=${offset()}`;
+          const paths = Array.from({ length: count }, path);
           return [{ what: `devices, pages of ${PAGE}`, paths }];
         },
         isGood: (data) => Array.isArray(data) && data.length === PAGE,
@@ -131,7 +122,6 @@ export const contains: BenchCase = {
     const outcome = await runHttpCase(
       {
         route: '/api/v3/areas/:id/contains',
-        redis: false,
         prepare: async (_world, paths) => {
           const polygons = VERTICES.map((n) =>
             polygonArea(`${n}`, jaggedRing(n, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1)),

@@ -1,14 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { LatLng } from '../../src/geo/wgs84.ts';
 import { packColumns } from '../../src/history/codec/packedBlob.ts';
 import { emptyColumns, type PointColumns, writeColumns } from '../../src/history/codec/pointColumns.ts';
 import { pointBounds } from '../../src/history/packing.sql.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, PACKED_POINTS, weekStartMs } from '../../src/postgres/partitions.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { arrayLiteral, identifier } from '../../src/postgres/sqlText.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
@@ -25,7 +28,6 @@ interface Sizes {
 
 const SIZES: Sizes = { vehicles: 20_000, depots: 600, days: 30, stepSeconds: 30, calls: 60 };
 const SMOKE_SIZES: Sizes = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
-const DAY_MS = 86_400_000;
 const RADIUS_M = 500;
 /** How far a vehicle goes from its depot. */
 const REACH_DEG = 0.2;
@@ -35,61 +37,46 @@ export const presence: BenchCase = {
   run: async (context) => {
     const { databaseUrl, smoke, say } = context;
     const sizes = smoke ? SMOKE_SIZES : SIZES;
-    const world = await createWorld({
-      ...{ databaseUrl, devices: sizes.vehicles, spread: 'towns', seed: 1, say },
-    });
-    const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench presence' });
+    const world = await createWorld(context, sizes.vehicles);
+    await using sql = openBenchSql(databaseUrl);
     const depots = depotsOf(sizes);
     const firstMs = Math.floor(Date.now() / DAY_MS) * DAY_MS - (sizes.days + 3) * DAY_MS;
     const points = await storeDays(sql, sizes, depots, world.deviceIds, firstMs, say);
-    const service = await startBenchService(databaseUrl);
-    const probe = openNearestProbe(service, world.key);
-    const reader = openWorker<FileQuestion, FileRead>(new URL('../workers/fileReader.ts', import.meta.url));
-    try {
-      const url = `http://127.0.0.1:${service.port}`;
-      const headers = { 'X-API-Key': world.key };
-      const random = seededRandom(3);
-      const window = `from=${new Date(firstMs).toISOString()}&to=${new Date(firstMs + sizes.days * DAY_MS).toISOString()}`;
-      const ask = async (latencies: Latencies): Promise<void> => {
-        for (let n = 0; n < sizes.calls; n++) {
-          const depot = depots[Math.floor(random() * depots.length)] as Depot;
-          const lat = depot.lat + (random() - 0.5) * REACH_DEG;
-          const lng = depot.lng + (random() - 0.5) * REACH_DEG;
-          const place = `lat=${lat.toFixed(6)}&lng=${lng.toFixed(6)}&radius_m=${RADIUS_M}`;
-          const { seconds } = await reader.ask({ url: `${url}/api/v3/presence?${place}&${window}`, headers });
-          latencies.add(seconds * 1_000);
-        }
-      };
-      const alone = new Latencies();
-      await ask(alone);
-      const calm = await probe.during(() => sleep(smoke ? 300 : context.seconds * 200));
-      const beside = await probe.during(() => ask(new Latencies()));
-      return {
-        kind: 'measured',
-        size: `${sizes.vehicles} vehicles with ${points} packed points of ${sizes.days} days, circles of ${RADIUS_M} m`,
-        rows: [
-          { what: 'presence of 30 days', ...alone.percentiles() },
-          { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...calm.percentiles() },
-          { what: `nearest beside presence, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
-        ],
-        metrics: { presence_p99_ms: alone.percentile(0.99), nearest_p99_ms: beside.percentile(0.99) },
-      };
-    } finally {
-      await probe.close();
-      await reader.close();
-      await service.stop();
-      await sql.end();
-    }
+    await using service = await startBenchService(databaseUrl);
+    await using probe = openNearestProbe(service.url, world.key);
+    await using reader = openWorker<FileQuestion, FileRead>('fileReader');
+    const headers = { 'X-API-Key': world.key };
+    const random = seededRandom(3);
+    const [from, to] = [firstMs, firstMs + sizes.days * DAY_MS].map((ms) => new Date(ms).toISOString());
+    const ask = async (latencies: Latencies): Promise<void> => {
+      for (let n = 0; n < sizes.calls; n++) {
+        const depot = depots[Math.floor(random() * depots.length)]!;
+        const lat = depot.lat + (random() - 0.5) * REACH_DEG;
+        const lng = depot.lng + (random() - 0.5) * REACH_DEG;
+        const place = `lat=${lat.toFixed(6)}&lng=${lng.toFixed(6)}&radius_m=${RADIUS_M}`;
+        const url = `${service.url}/api/v3/presence?${place}&from=${from}&to=${to}`;
+        latencies.add((await reader.ask({ url, headers })).seconds * 1_000);
+      }
+    };
+    const alone = new Latencies();
+    await ask(alone);
+    const calm = await probe.during(() => sleep(smoke ? 300 : context.seconds * 200));
+    const beside = await probe.during(() => ask(new Latencies()));
+    return {
+      kind: 'measured',
+      size: `${sizes.vehicles} vehicles with ${points} packed points of ${sizes.days} days, circles of ${RADIUS_M} m`,
+      rows: [
+        { what: 'presence of 30 days', ...alone.percentiles() },
+        { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...calm.percentiles() },
+        { what: `nearest beside presence, ${PROBES_PER_SECOND} a second`, ...beside.percentiles() },
+      ],
+      metrics: { presence_p99_ms: alone.percentile(0.99), nearest_p99_ms: beside.percentile(0.99) },
+    };
   },
 };
 
-interface Depot {
-  readonly lat: number;
-  readonly lng: number;
-}
-
 /** All over a country. */
-function depotsOf({ depots }: Sizes): Depot[] {
+function depotsOf({ depots }: Sizes): LatLng[] {
   const random = seededRandom(1);
   return Array.from({ length: depots }, () => ({ lat: 38 + random() * 8, lng: 8 + random() * 9 }));
 }
@@ -98,15 +85,13 @@ function depotsOf({ depots }: Sizes): Depot[] {
 async function storeDays(
   sql: Sql,
   { depots: count, days, stepSeconds }: Sizes,
-  depots: readonly Depot[],
+  depots: readonly LatLng[],
   deviceIds: readonly number[],
   firstMs: number,
   say: (line: string) => void,
 ): Promise<number> {
-  const weeks = Array.from(
-    { length: Math.ceil(days / 7) + 1 },
-    (_, n) => weekStartMs(firstMs) + n * 7 * DAY_MS,
-  );
+  const week = (n: number) => weekStartMs(firstMs) + n * 7 * DAY_MS;
+  const weeks = Array.from({ length: Math.ceil(days / 7) + 1 }, (_, n) => week(n));
   await ensureWeeks(sql, PACKED_POINTS, weeks);
   // Twelve gigabytes: not twice.
   for (const { name } of await sql<{ name: string }[]>`
@@ -128,7 +113,7 @@ async function storeDays(
 }
 
 /** A day around a depot. */
-function drive(depot: Depot, firstMs: number, stepSeconds: number, random: () => number): PointColumns {
+function drive(depot: LatLng, firstMs: number, stepSeconds: number, random: () => number): PointColumns {
   const count = Math.floor(86_400 / stepSeconds);
   const points = emptyColumns(count);
   const [turns, phase, reach] = [2 + random() * 6, random() * 6.28, REACH_DEG * (0.2 + 0.8 * random())];
@@ -152,10 +137,7 @@ const round = (value: number, parts: number) => Math.round(value * parts) / part
 async function storeDay(sql: Sql, deviceIds: readonly number[], points: PointColumns): Promise<void> {
   const blob = packColumns(inOneGo(writeColumns(points)));
   const { south, west, north, east } = pointBounds(points.lats, points.lngs);
-  const [firstMs, lastMs] = [
-    points.recordedAtMs[0] as number,
-    points.recordedAtMs[points.count - 1] as number,
-  ];
+  const [firstMs, lastMs] = [points.recordedAtMs[0]!, points.recordedAtMs[points.count - 1]!];
   await sql`
     insert into packed_points (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
     select id, ${new Date(firstMs)}, ${new Date(lastMs)}, ${south}, ${west}, ${north}, ${east}, ${points.count},

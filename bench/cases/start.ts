@@ -1,8 +1,7 @@
 import { copyDevices } from '../../src/devices/deviceRows.sql.ts';
-import { invariant } from '../../src/lib/invariant.ts';
-import { openSql } from '../../src/postgres/sql.ts';
 import type { BenchCase } from '../benchCase.ts';
 import { smallAreas, storeAreas } from '../setup/areas.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { StartAnswer, StartQuestion } from '../workers/startProbe.ts';
@@ -14,17 +13,16 @@ const DEVICES_PER_AREA = 10;
 
 export const start: BenchCase = {
   about: 'start of a process until it is ready, with everything in memory',
-  run: async ({ databaseUrl, sizes, smoke, profile, say }) => {
+  run: async (context) => {
+    const { databaseUrl, sizes, smoke, say } = context;
     const devices = sizes?.at(-1) ?? (smoke ? SMOKE_DEVICES : DEVICES);
-    await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+    await createWorld(context, devices);
     await storeAreas(databaseUrl, smallAreas(devices / DEVICES_PER_AREA), say);
     const floorSeconds = await readAll(databaseUrl);
     const startedAtMs = Date.now();
-    const measured = await askProbe({ kind: 'measure', databaseUrl });
-    invariant(measured.kind === 'measured', 'the probe answers what it is asked');
-    const { rssMb, readyAtMs } = measured;
+    const { rssMb, readyAtMs } = await askProbe({ isProfiled: false, databaseUrl });
     const seconds = (readyAtMs - startedAtMs) / 1_000;
-    const profiled = profile ? await askProbe({ kind: 'profile', databaseUrl }) : null;
+    const profiled = context.profile ? await askProbe({ isProfiled: true, databaseUrl }) : null;
     return {
       kind: 'measured',
       size: `${devices} devices, ${devices / DEVICES_PER_AREA} areas of 20 vertices`,
@@ -33,25 +31,21 @@ export const start: BenchCase = {
         { what: 'floor: reading the rows of the devices', seconds: floorSeconds },
       ],
       metrics: { seconds, rss_mb: rssMb, of_reading: seconds / floorSeconds },
-      profiles: profiled?.kind === 'profiled' ? [profiled.profile] : [],
+      profiles: profiled?.profiles ?? [],
     };
   },
 };
 
 /** Asks a new process. */
 async function askProbe(question: StartQuestion): Promise<StartAnswer> {
-  const probe = openWorker<StartQuestion, StartAnswer>(new URL('../workers/startProbe.ts', import.meta.url));
-  return probe.ask(question).finally(() => probe.close());
+  await using probe = openWorker<StartQuestion, StartAnswer>('startProbe');
+  return await probe.ask(question);
 }
 
 /** Seconds to read the rows of the devices as the service reads them, without using them. */
 async function readAll(databaseUrl: string): Promise<number> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
-  try {
-    const startMs = performance.now();
-    await sql.begin((tx) => copyDevices(tx, () => undefined));
-    return (performance.now() - startMs) / 1_000;
-  } finally {
-    await sql.end();
-  }
+  await using sql = openBenchSql(databaseUrl);
+  const startMs = performance.now();
+  await sql.begin((tx) => copyDevices(tx, () => undefined));
+  return (performance.now() - startMs) / 1_000;
 }

@@ -1,13 +1,13 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Service } from '../../src/wiring.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';
+import { cpuUs } from '../measure/usage.ts';
 import { smallAreas, storeAreas } from '../setup/areas.ts';
 import { containsPaths, nearestPaths } from '../setup/places.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
-import { type BenchWorld, createWorld } from '../setup/world.ts';
+import { startBenchService } from '../setup/service.ts';
+import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { ProbeQuestion, ProbeResult } from '../workers/latencyProbe.ts';
 import type { TrafficQuestion, TrafficReply } from '../workers/traffic.ts';
@@ -54,72 +54,41 @@ const PROFILED_S = 5;
  * Polls (80 % nearest, 15 % contains, 5 % lists), points and changes of areas at the same time, at steady rates. The
  * rates are far below the capacity, so the percentiles of the polls show the effect of everything else.
  */
-export async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOutcome> {
+async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOutcome> {
   const { databaseUrl, smoke, say } = context;
   const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES * SMOKE_SHARE : DEVICES);
   const areas = smoke ? AREAS * SMOKE_SHARE : AREAS;
-  const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+  const { key } = await createWorld(context, devices);
   const areaIds = await storeAreas(databaseUrl, smallAreas(areas), say);
-  const service = await startBenchService(databaseUrl);
-  try {
-    const measured = await measure({ context, seconds, service, world, areaIds, devices });
-    return { kind: 'measured', size: `${devices} devices, ${areas} areas, ${seconds} s`, ...measured };
-  } finally {
-    await service.stop();
-  }
-}
-
-interface TrafficSetup {
-  readonly context: CaseContext;
-  readonly seconds: number;
-  readonly service: Service;
-  readonly world: BenchWorld;
-  readonly areaIds: readonly number[];
-  readonly devices: number;
-}
-
-async function measure({ context, seconds, service, world, areaIds, devices }: TrafficSetup) {
-  const traffic = openWorker<TrafficQuestion, TrafficReply>(
-    new URL('../workers/traffic.ts', import.meta.url),
-  );
-  const probe = openWorker<ProbeQuestion, ProbeResult>(
-    new URL('../workers/latencyProbe.ts', import.meta.url),
-  );
-  const apiUrl = `http://127.0.0.1:${service.port}`;
-  try {
-    await traffic.ask({
-      kind: 'start',
-      ingestUrl: `http://127.0.0.1:${service.ingestPort}`,
-      apiUrl,
-      token: INGEST_TOKEN,
-      key: world.key,
-      source: {
-        devices: Math.min(devices, REPORTING_DEVICES),
-        senders: 1,
-        batch: BATCH,
-        startMs: Date.now() + START_DELAY_MS,
-      },
-      pointsPerSecond: POINTS_PER_SECOND,
-      areaIds: areaIds.slice(1, 1 + CHANGED_AREAS),
-      areasPerSecond: AREAS_PER_SECOND,
-    });
-    const headers = { 'X-API-Key': world.key };
-    const paths = mixedPaths(areaIds[0] as number, devices);
-    const poll = () => probe.ask({ kind: 'start', url: apiUrl, headers, paths, perSecond: POLLS_PER_SECOND });
+  await using service = await startBenchService(databaseUrl);
+  await using traffic = openWorker<TrafficQuestion, TrafficReply>('traffic');
+  await using probe = openWorker<ProbeQuestion, ProbeResult>('latencyProbe');
+  const reporting = Math.min(devices, REPORTING_DEVICES);
+  await traffic.ask({
+    kind: 'start',
+    ingestUrl: service.ingestUrl,
+    apiUrl: service.url,
+    key,
+    source: { devices: reporting, senders: 1, batch: BATCH, startMs: Date.now() + START_DELAY_MS },
+    pointsPerSecond: POINTS_PER_SECOND,
+    areaIds: areaIds.slice(1, 1 + CHANGED_AREAS),
+    areasPerSecond: AREAS_PER_SECOND,
+  });
+  const asked = { url: service.url, headers: { 'X-API-Key': key }, perSecond: POLLS_PER_SECOND };
+  const paths = mixedPaths(areaIds[0] as number, devices);
+  const poll = () => probe.ask({ kind: 'start', ...asked, paths });
+  await poll();
+  const watched = await watch(seconds, say);
+  const polled = await probe.ask({ kind: 'stop' });
+  const profiles: Profile[] = [];
+  if (context.profile) {
     await poll();
-    const watched = await watch(seconds, context.say);
-    const polled = await probe.ask({ kind: 'stop' });
-    const profiles: Profile[] = [];
-    if (context.profile) {
-      await poll();
-      profiles.push(await profile('a second of this load', () => sleep(PROFILED_S * 1_000, PROFILED_S)));
-      await probe.ask({ kind: 'stop' });
-    }
-    const done = await traffic.ask({ kind: 'stop' });
-    return { ...summarize(seconds, watched, polled, done), profiles };
-  } finally {
-    await Promise.all([traffic.close(), probe.close()]);
+    profiles.push(await profile('a second of this load', () => sleep(PROFILED_S * 1_000, PROFILED_S)));
+    await probe.ask({ kind: 'stop' });
   }
+  const done = await traffic.ask({ kind: 'stop' });
+  const size = `${devices} devices, ${areas} areas, ${seconds} s`;
+  return { kind: 'measured', size, ...summarize(seconds, watched, polled, done), profiles };
 }
 
 /** The paths of the mix, in an order that repeats. */
@@ -145,7 +114,7 @@ interface ProcessSamples {
 async function watch(seconds: number, say: (line: string) => void): Promise<ProcessSamples> {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
-  const before = process.cpuUsage();
+  const beforeUs = cpuUs();
   const startMs = performance.now();
   const rssMb: number[] = [];
   const heapMb: number[] = [];
@@ -159,11 +128,10 @@ async function watch(seconds: number, say: (line: string) => void): Promise<Proc
       say(`${Math.round((performance.now() - startMs) / 1_000)} of ${seconds} s`);
   }
   loop.disable();
-  const { user, system } = process.cpuUsage(before);
   return {
     loopP99Ms: loop.percentile(99) / 1e6 - LOOP_RESOLUTION_MS,
     loopMaxMs: loop.max / 1e6 - LOOP_RESOLUTION_MS,
-    cpuShare: (user + system) / 1e3 / (performance.now() - startMs),
+    cpuShare: (cpuUs() - beforeUs) / 1e3 / (performance.now() - startMs),
     rssMb,
     heapMb,
   };

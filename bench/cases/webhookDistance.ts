@@ -1,18 +1,12 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
+import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
-import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import type { BenchCase, CaseContext } from '../benchCase.ts';
-import { openReceiver } from '../neighbours/receiver.ts';
-import { openWorker, type Worker } from '../worker.ts';
-import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import { openBenchSql } from '../setup/cluster.ts';
+import { listen } from '../setup/listen.ts';
+import { callWebhooks, openPod, type PodWorker } from '../setup/pods.ts';
+import { openReceiver, trustReceivers } from '../setup/receivers.ts';
 
 /** Round trips to the receiver: in the same building, in the same country, on another continent. */
 const ROUND_TRIPS_MS = [1, 50, 200] as const;
@@ -26,68 +20,48 @@ const OWNER = 'distance@example.com';
 export const webhookDistance: BenchCase = {
   about: 'deliveries a second to one endpoint, by its distance',
   run: async (context) => {
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-distance-'));
-    const certificate = await selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
-    const trusted = join(folder, 'receiver.pem');
-    await writeFile(trusted, certificate.certificatePem);
-    // Node reads it when a process starts. The pod inherits it.
-    process.env['NODE_EXTRA_CA_CERTS'] = trusted;
+    await using trusted = await trustReceivers();
     const receivedMs: number[] = [];
-    const receiver = await openReceiver(certificate, (request, response) => {
+    const receiver = await openReceiver(trusted.certificate, (request, response) => {
       request.resume().on('end', () => {
         receivedMs.push(performance.now());
         response.writeHead(204).end();
       });
     });
-    const pod = openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url));
-    try {
-      const perSecond = await measure(context, pod, Number(new URL(receiver).port), receivedMs);
-      return {
-        kind: 'measured',
-        size: 'one endpoint, one pod',
-        rows: perSecond.map(([roundTripMs, rate]) => ({
-          what: `a receiver ${roundTripMs} ms away`,
-          unit: 'deliveries',
-          perSecond: rate,
-        })),
-        metrics: { per_second_at_50_ms: new Map(perSecond).get(MEASURED_MS) ?? 0 },
-        notes: ['A proxy delays every byte by half a round trip. Each delivery is answered at once.'],
-      };
-    } finally {
-      await pod.ask({ kind: 'stop' });
-      await pod.close();
-      await rm(folder, { recursive: true });
-    }
+    await using pod = openPod();
+    const perSecond = await measure(context, pod, Number(new URL(receiver).port), receivedMs);
+    return {
+      kind: 'measured',
+      size: 'one endpoint, one pod',
+      rows: perSecond.map(([roundTripMs, rate]) => ({
+        what: `a receiver ${roundTripMs} ms away`,
+        unit: 'deliveries',
+        perSecond: rate,
+      })),
+      metrics: { per_second_at_50_ms: new Map(perSecond).get(MEASURED_MS) ?? 0 },
+      notes: ['A proxy delays every byte by half a round trip. Each delivery is answered at once.'],
+    };
   },
 };
 
 /** Deliveries a second by round trip. The first delivery does not count: it opens the connection. */
 async function measure(
   { databaseUrl, smoke, seconds }: CaseContext,
-  pod: Worker<PodQuestion, PodReply>,
+  pod: PodWorker,
   receiverPort: number,
   receivedMs: number[],
 ): Promise<[roundTripMs: number, perSecond: number][]> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench' });
-  await migrate(sql, () => undefined).finally(() => sql.end());
+  await using sql = openBenchSql(databaseUrl);
+  await migrate(sql, () => undefined);
   const admin = adminOf(databaseUrl);
   await admin.account(OWNER);
   const { key } = await admin.key(OWNER);
-  const { port } = await pod.ask({ kind: 'start', databaseUrl, redisUrl: null });
-  const call = async (path: string, body: object = {}): Promise<number> => {
-    const response = await fetch(`http://127.0.0.1:${port}/api/webhooks${path}`, {
-      method: 'POST',
-      headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`POST ${path} answered ${response.status}: ${text}`);
-    return (JSON.parse(text) as { data: { id: number } }).data.id;
-  };
+  const { url } = await pod.ask({ kind: 'start', databaseUrl, redisUrl: null });
+  const call = (path: string, body = {}) => callWebhooks(`${url}/api/webhooks${path}`, 'POST', key, body);
   const rates: [number, number][] = [];
   for (const roundTripMs of ROUND_TRIPS_MS) {
     const proxyPort = await openDelayProxy(receiverPort, roundTripMs);
-    const id = await call('', { url: `https://127.0.0.1:${proxyPort}/`, events: ['*'] });
+    const { id } = await call('', { url: `https://127.0.0.1:${proxyPort}/`, events: ['*'] });
     // As many as would arrive in that time if nothing but the distance took any.
     const count = smoke ? SMOKE_DELIVERIES : Math.ceil((seconds * 1_000) / Math.max(roundTripMs, 10));
     receivedMs.length = 0;
@@ -125,13 +99,11 @@ function openDelayProxy(targetPort: number, roundTripMs: number): Promise<number
     forward(near, far, () => openedMs + roundTripMs, roundTripMs / 2);
     forward(far, near, () => 0, roundTripMs / 2);
   });
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
-  });
+  return listen(server);
 }
 
 /** Hands bytes and the end on in their order, `delayMs` after they came and after `readyMs`. */
-function forward(from: Socket, to: Duplex, readyMs: () => number, delayMs: number): void {
+function forward(from: Socket, to: Socket, readyMs: () => number, delayMs: number): void {
   let lastMs = 0;
   const later = (action: () => void): void => {
     lastMs = Math.max(lastMs, Math.max(performance.now(), readyMs()) + delayMs);

@@ -1,22 +1,19 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { selfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 import { postgresCpuUs } from '../measure/postgresCpu.ts';
 import type { Profile } from '../measure/profile.ts';
-import { INGEST_TOKEN } from '../setup/service.ts';
+import { openBenchSql } from '../setup/cluster.ts';
+import { callWebhooks, openPod, type PodWorker } from '../setup/pods.ts';
+import { trustReceivers } from '../setup/receivers.ts';
 import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
 import { openWorker, type Worker } from '../worker.ts';
-import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import type { PodReply } from '../workers/webhookPod.ts';
 import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../workers/webhookRoundTrip.ts';
 
 const ACCOUNTS = 8;
@@ -55,40 +52,30 @@ export const webhooks: BenchCase = {
   about:
     'from a point to the deliveries of its event, with endpoints that are dead, slow or hang, and with a backlog',
   run: async (context) => {
-    const folder = await mkdtemp(join(tmpdir(), 'fleet-bench-webhooks-'));
     const redis = findRedisServer() === null ? null : await startRedis();
-    const certificate = await selfSignedCertificate(['127.0.0.1'], Date.now() - DAY_MS, Date.now() + DAY_MS);
-    const trusted = join(folder, 'receiver.pem');
-    await writeFile(trusted, certificate.certificatePem);
-    // Node reads it when a process starts. The pods inherit it.
-    process.env['NODE_EXTRA_CA_CERTS'] = trusted;
-    const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
-      openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
-    );
-    const client = openWorker<RoundTripQuestion, RoundTripReply>(
-      new URL('../workers/webhookRoundTrip.ts', import.meta.url),
-    );
-    const sql = openSql(context.databaseUrl, { maxConnections: 1, name: 'bench' });
+    await using trusted = await trustReceivers();
+    await using sql = openBenchSql(context.databaseUrl);
+    const pods = Array.from({ length: redis === null ? 1 : 2 }, openPod);
+    const client = openWorker<RoundTripQuestion, RoundTripReply>('webhookRoundTrip');
     try {
-      const { port } = await client.ask({ kind: 'listen', certificate });
-      return await measure(context, { sql, pods, client, receiverPort: port, redisUrl: redis?.url ?? null });
+      const { receiver } = await client.ask({ kind: 'listen', certificate: trusted.certificate });
+      return await measure(context, { sql, pods, client, receiver, redisUrl: redis?.url ?? null });
     } finally {
       // Closed first, so that no pod waits for the slow endpoint when it stops.
-      await client.close();
+      await client[Symbol.asyncDispose]();
       await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
-      await Promise.all(pods.map((pod) => pod.close()));
-      await sql.end();
+      await Promise.all(pods.map((pod) => pod[Symbol.asyncDispose]()));
       await redis?.stop();
-      await rm(folder, { recursive: true });
     }
   },
 };
 
 interface WebhookPorts {
   readonly sql: Sql;
-  readonly pods: readonly Worker<PodQuestion, PodReply>[];
+  readonly pods: readonly PodWorker[];
   readonly client: Worker<RoundTripQuestion, RoundTripReply>;
-  readonly receiverPort: number;
+  /** Its address. */
+  readonly receiver: string;
   readonly redisUrl: string | null;
 }
 
@@ -112,8 +99,7 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
   const run = (endpoints: Endpoints, points: number, pointsPerSecond: number, eventEvery: number) =>
     runRound(ports, endpoints, {
       kind: 'send',
-      urls: world.pods.map(({ ingestPort }) => `http://127.0.0.1:${ingestPort}`),
-      token: INGEST_TOKEN,
+      urls: world.pods.map(({ ingestUrl }) => ingestUrl),
       source: { devices: DEVICES, senders: SENDERS, batch: BATCH, startMs: Date.now() - SPAN_MS },
       batchesPerSender: Math.max(1, Math.round(points / BATCH / SENDERS)),
       pointsPerSecond,
@@ -130,7 +116,7 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
   const steady = await send();
   const profiles: Profile[] = [];
   if (context.profile) {
-    const [pod] = ports.pods as [Worker<PodQuestion, PodReply>];
+    const [pod] = ports.pods as [PodWorker];
     await pod.ask({ kind: 'profile', of: `a second with ${POINTS_PER_SECOND} points, on one of the pods,` });
     await send();
     const { profile } = await pod.ask({ kind: 'profiled', calls: seconds });
@@ -161,18 +147,10 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
       `${ACCOUNTS * ENDPOINTS} endpoints of ${ACCOUNTS} accounts (one refuses connections, one answers after 5 s), ` +
       `then ${ACCOUNTS * FEW_ENDPOINTS}, ${DEVICES} devices`,
     rows: [
-      {
-        what: `point in to webhook out, ${POINTS_PER_SECOND} points/s`,
-        ...load(steady),
-        ...steady.latencies.percentiles(),
-      },
+      { what: `point in to webhook out, ${POINTS_PER_SECOND} points/s`, ...timed(steady) },
       { what: `backlog of ${full.healthy} deliveries, one pod`, ...load(full), cpuUs },
-      {
-        what: `one pod, ${ACCOUNTS * FEW_ENDPOINTS} endpoints`,
-        ...load(calm),
-        ...calm.latencies.percentiles(),
-      },
-      { what: 'the same, a third of them hang', ...load(hanging), ...hanging.latencies.percentiles() },
+      { what: `one pod, ${ACCOUNTS * FEW_ENDPOINTS} endpoints`, ...timed(calm) },
+      { what: 'the same, a third of them hang', ...timed(hanging) },
     ],
     metrics: {
       p99_ms: steady.latencies.percentile(0.99),
@@ -191,6 +169,8 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
     ],
   };
 }
+
+const timed = (round: Round) => ({ ...load(round), ...round.latencies.percentiles() });
 
 function load({ healthy, seconds, cpuUs, clientCpuUs, rssMb }: Round) {
   return {
@@ -221,36 +201,32 @@ interface World {
 
 /** Makes the accounts with their devices, and starts the pods. */
 async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promise<World> {
-  const { sql, pods, redisUrl, receiverPort } = ports;
+  const { sql, pods, redisUrl, receiver } = ports;
   await migrate(sql, () => undefined);
   const started: PodReply[] = [];
   for (const pod of pods) started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl }));
   const admin = adminOf(databaseUrl, redisUrl ?? undefined);
-  const api = `http://127.0.0.1:${started[0]?.port}/api/webhooks`;
-  const receiver = `https://127.0.0.1:${receiverPort}`;
+  const api = `${started[0]?.url}/api/webhooks`;
   const keys: string[] = [];
   for (let account = 0; account < ACCOUNTS; account++) {
     const email = `bench-${account}@example.com`;
     await admin.account(email);
     keys.push((await admin.key(email)).key);
     const share = DEVICES / ACCOUNTS;
-    const imeis = Array.from({ length: share }, (_, n) => simulatedImei(account * share + n));
-    await admin.importDevices(
-      email,
-      imeis.map((imei) => ({ imei })),
-    );
+    const lines = Array.from({ length: share }, (_, n) => ({ imei: simulatedImei(account * share + n) }));
+    await admin.importDevices(email, lines);
   }
   let made: { id: number; key: string }[] = [];
   const world: World = {
     pods: started,
     makeEndpoints: async (perAccount, url) => {
-      for (const { id, key } of made) await call(`${api}/${id}`, 'DELETE', key);
+      for (const { id, key } of made) await callWebhooks(`${api}/${id}`, 'DELETE', key);
       made = [];
       const unhealthyIds: number[] = [];
       for (const key of keys) {
         for (let n = 0; n < perAccount; n++) {
           const address = url({ index: made.length, receiver });
-          const { id } = await call(api, 'POST', key, { url: address, events: ['rfid'] });
+          const { id } = await callWebhooks(api, 'POST', key, { url: address, events: ['rfid'] });
           made.push({ id, key });
           if (!address.startsWith(`${receiver}${HEALTHY_PATH}`)) unhealthyIds.push(id);
         }
@@ -263,17 +239,6 @@ async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promi
     },
   };
   return world;
-}
-
-async function call(url: string, method: string, key: string, body?: object): Promise<{ id: number }> {
-  const response = await fetch(url, {
-    method,
-    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  if (!response.ok) throw new Error(`${method} ${url} answered ${response.status}: ${text}`);
-  return text === '' ? { id: 0 } : (JSON.parse(text) as { data: { id: number } }).data;
 }
 
 /** Sends the points and waits until every delivery for healthy endpoints has arrived. */

@@ -8,7 +8,7 @@ const LOADS_MAX_MS = 60_000;
 const WINDOW_OPENS_MS = 2_000;
 
 /** The console in a browser of its own, logged in. */
-export class WatchedPage {
+export class WatchedPage implements AsyncDisposable {
   readonly #browser: Browser;
   readonly #page: Page;
   readonly #devtools: CDPSession;
@@ -50,14 +50,12 @@ export class WatchedPage {
   /** What scripts hold, after garbage was collected. */
   async heapBytes(): Promise<number> {
     await this.#devtools.send('HeapProfiler.collectGarbage');
-    const { usedSize, backingStorageSize = 0 } = (await this.#devtools.send('Runtime.getHeapUsage')) as {
-      usedSize: number;
-      backingStorageSize?: number;
-    };
-    return usedSize + backingStorageSize;
+    const usage: { usedSize: number; backingStorageSize?: number } =
+      await this.#devtools.send('Runtime.getHeapUsage');
+    return usage.usedSize + (usage.backingStorageSize ?? 0);
   }
 
-  close(): Promise<void> {
+  [Symbol.asyncDispose](): Promise<void> {
     return this.#page.context().close();
   }
 
@@ -88,16 +86,9 @@ const TRACE_CATEGORIES = ['devtools.timeline', 'v8', 'blink.user_timing'];
 
 const FRAME = 'FireAnimationFrame';
 /** Where the browser hands over to scripts; garbage collection outside of them counts, too. */
-const SCRIPTS = new Set([
-  FRAME,
-  'FunctionCall',
-  'EvaluateScript',
-  'RunMicrotasks',
-  'TimerFire',
-  'EventDispatch',
-  'MinorGC',
-  'MajorGC',
-]);
+const SCRIPTS = new Set(
+  `${FRAME} FunctionCall EvaluateScript RunMicrotasks TimerFire EventDispatch MinorGC MajorGC`.split(' '),
+);
 
 /** A screen shows sixty frames a second. */
 const FRAME_US = 1e6 / 60;

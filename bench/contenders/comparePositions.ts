@@ -5,8 +5,8 @@ import { PositionIndex } from '../../src/devices/index/positionIndex.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
-import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from '../measure/measureCalls.ts';
-import { placeSource } from '../setup/places.ts';
+import { type Contender, type Effort, measureAlternately, ratioTo } from '../measure/measureCalls.ts';
+import { placesOf } from '../setup/places.ts';
 
 /** Devices asked for: the usual number, and the most of a call. */
 const LIMITS = [1, 50];
@@ -29,57 +29,45 @@ export interface ComparedPositions {
 
 /** Our position index and KDBush with geokdbush: the same devices around towns, the same questions. */
 export function comparePositions(size: number, effort: Effort): ComparedPositions {
-  const positions = new Float64Array(2 * size);
-  const place = placeSource('towns', 1);
-  for (let n = 0; n < size; n++) place(positions.subarray(2 * n, 2 * n + 2));
+  const positions = placesOf('towns', 1, size);
   const ours = fillIndex(positions);
   const kdbush = new KdbushPositions(positions);
-  const asked = placesOf(2);
+  const asked = placesOf('towns', 2, PLACES);
   const rows: Row[] = [];
   const ratios: Record<string, number> = {};
   const wrongPercent = countWrong(ours, kdbush, positions, asked);
+  /** Keeps the rows. Returns how many times our processor time the others take. */
+  const compare = (...contenders: Contender[]): number[] => {
+    const [own, ...others] = measureAlternately(contenders, effort);
+    rows.push(own!.row, ...others.map(({ row }) => row));
+    return others.map((other) => ratioTo(own!, other));
+  };
   for (const limit of LIMITS) {
     const ask = (search: (lat: number, lng: number, limit: number) => unknown) => (n: number) => {
       const at = 2 * (n % PLACES);
       return search(asked[at]!, asked[at + 1]!, limit);
     };
     const what = `k=${limit} of ${size}`;
-    const [own, plain, ranked] = measureAlternately(
-      [
-        { what: `${what}: ours`, call: ask((...at) => ours.near(...at)) },
-        { what: `${what}: geokdbush, by a sphere`, call: ask((...at) => kdbush.nearest(...at)) },
-        { what: `${what}: geokdbush, k + 4 ranked`, call: ask((...at) => kdbush.nearestRanked(...at)) },
-      ],
-      effort,
-    ) as [MeasuredContender, MeasuredContender, MeasuredContender];
-    rows.push(own.row, plain.row, ranked.row);
-    ratios[`nearest_${limit}_vs_geokdbush`] = ratioTo(own, plain);
-    ratios[`nearest_${limit}_vs_geokdbush_ranked`] = ratioTo(own, ranked);
+    [ratios[`nearest_${limit}_vs_geokdbush`], ratios[`nearest_${limit}_vs_geokdbush_ranked`]] = compare(
+      { what: `${what}: ours`, call: ask((...at) => ours.near(...at)) },
+      { what: `${what}: geokdbush, by a sphere`, call: ask((...at) => kdbush.nearest(...at)) },
+      { what: `${what}: geokdbush, k + 4 ranked`, call: ask((...at) => kdbush.nearestRanked(...at)) },
+    ) as [number, number];
   }
   const bytesPerDevice = { ours: ours.usage.bytes / size, kdbush: kdbush.bytes / size };
   ratios['memory_vs_kdbush'] = kdbush.bytes / ours.usage.bytes;
   for (const percent of MOVED_PERCENT) {
     const cycles = cyclesOf(ours, kdbush, positions, asked, Math.ceil((size * percent) / 100));
     const what = `${QUESTIONS} questions after ${percent} % of ${size} moved`;
-    const [own, rebuilt] = measureAlternately(
-      [
-        { what: `${what}: ours`, call: cycles.ours, block: 1 },
-        { what: `${what}: geokdbush, rebuilt, k + 4 ranked`, call: cycles.kdbush, block: 1 },
-      ],
-      effort,
-    ) as [MeasuredContender, MeasuredContender];
-    rows.push(own.row, rebuilt.row);
-    ratios[`moved_${percent}_vs_geokdbush_ranked`] = ratioTo(own, rebuilt);
+    [ratios[`moved_${percent}_vs_geokdbush_ranked`]] = compare(
+      { what: `${what}: ours`, call: cycles.ours, block: 1 },
+      { what: `${what}: geokdbush, rebuilt, k + 4 ranked`, call: cycles.kdbush, block: 1 },
+    ) as [number];
   }
-  const [own, built] = measureAlternately(
-    [
-      { what: `all ${size} put in: ours`, call: () => fillIndex(positions).size, block: 1 },
-      { what: `all ${size} put in: KDBush`, call: () => new KdbushPositions(positions).bytes, block: 1 },
-    ],
-    effort,
-  ) as [MeasuredContender, MeasuredContender];
-  rows.push(own.row, built.row);
-  ratios['fill_vs_kdbush'] = ratioTo(own, built);
+  [ratios['fill_vs_kdbush']] = compare(
+    { what: `all ${size} put in: ours`, call: () => fillIndex(positions).size, block: 1 },
+    { what: `all ${size} put in: KDBush`, call: () => new KdbushPositions(positions).bytes, block: 1 },
+  ) as [number];
   return { rows, ratios, wrongPercent, bytesPerDevice };
 }
 
@@ -126,13 +114,6 @@ function fillIndex(positions: Float64Array): PositionIndex {
   const index = new PositionIndex();
   for (let at = 0; at < positions.length; at += 2) index.put(at / 2, positions[at]!, positions[at + 1]!);
   return index;
-}
-
-function placesOf(seed: number): Float64Array {
-  const place = placeSource('towns', seed);
-  const places = new Float64Array(2 * PLACES);
-  for (let n = 0; n < PLACES; n++) place(places.subarray(2 * n, 2 * n + 2));
-  return places;
 }
 
 function countWrong(

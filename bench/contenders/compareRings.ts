@@ -6,14 +6,18 @@ import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
 import { type Ring, unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
-import { type Effort, type MeasuredContender, measureAlternately, ratioTo } from '../measure/measureCalls.ts';
+import {
+  type Contender,
+  type Effort,
+  type MeasuredContender,
+  measureAlternately,
+  ratioTo,
+} from '../measure/measureCalls.ts';
 import { jaggedRing } from '../setup/areas.ts';
+import { POLYGON_CENTRE, POLYGON_RADIUS_DEG, placesAroundPolygon } from '../setup/places.ts';
 import { FlatbushEdges, indexEdges } from './flatbushEdges.ts';
 
-const CENTRE: LatLng = { lat: 41.9, lng: 12.5 };
-const RADIUS_DEG = 0.2;
 /** On the antimeridian, so that the ring crosses it. */
 const CUT_CENTRE: LatLng = { lat: -17, lng: 180 };
 const PLACES = 4_096;
@@ -26,41 +30,34 @@ export interface ComparedRings {
 
 /** Our edge index and Flatbush: building, containment, and the distance to the nearest edge of a polygon. */
 export function compareEdges(vertices: number, effort: Effort): ComparedRings {
-  const ring = unwrapRing(jaggedRing(vertices, CENTRE, RADIUS_DEG, 1));
+  const ring = unwrapRing(jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1));
   const ours = buildRingIndex(ring);
   const flatbush = new FlatbushEdges(ring);
-  const places = placesAround();
+  const places = placesAroundPolygon(PLACES);
   const ask = (answer: (lat: number, lng: number) => unknown) => (n: number) => {
     const at = 2 * (n % PLACES);
     return answer(places[at]!, places[at + 1]!);
   };
-  const inside = measureAlternately(
-    [
-      { what: `inside of ${vertices} vertices: ours`, call: ask((...at) => ringSide(ours, ...at) !== 'out') },
-      { what: `inside of ${vertices} vertices: flatbush`, call: ask((...at) => flatbush.contains(...at)) },
-    ],
-    effort,
-  );
+  const named = (what: string, own: Call, other: Call, block?: number): Contender[] => [
+    { what: `${what}: ours`, call: own, ...(block !== undefined && { block }) },
+    { what: `${what}: flatbush`, call: other, ...(block !== undefined && { block }) },
+  ];
+  const isInside = ask((lat, lng) => ringSide(ours, lat, lng) !== 'out');
+  const contains = ask((lat, lng) => flatbush.contains(lat, lng));
+  const inside = measureAlternately(named(`inside of ${vertices} vertices`, isInside, contains), effort);
+  const nearest = ask((lat, lng) => nearestEdgeM(ours.edges, lat, lng));
+  const neighbor = ask((lat, lng) => flatbush.nearestM(lat, lng));
   const distance = measureAlternately(
-    [
-      {
-        what: `nearest edge of ${vertices} vertices: ours`,
-        call: ask((...at) => nearestEdgeM(ours.edges, ...at)),
-      },
-      {
-        what: `nearest edge of ${vertices} vertices: flatbush`,
-        call: ask((...at) => flatbush.nearestM(...at)),
-      },
-    ],
+    named(`nearest edge of ${vertices} vertices`, nearest, neighbor),
     effort,
   );
-  const build = measureAlternately(
-    [
-      { what: `index of ${vertices} edges: ours`, call: () => buildEdgeIndex(ring), block: 1 },
-      { what: `index of ${vertices} edges: flatbush`, call: () => indexEdges(ring, 1), block: 1 },
-    ],
-    effort,
+  const index = named(
+    `index of ${vertices} edges`,
+    () => buildEdgeIndex(ring),
+    () => indexEdges(ring, 1),
+    1,
   );
+  const build = measureAlternately(index, effort);
   return {
     rows: [...inside, ...distance, ...build].map(({ row }) => row),
     ratios: {
@@ -71,23 +68,18 @@ export function compareEdges(vertices: number, effort: Effort): ComparedRings {
   };
 }
 
+type Call = Contender['call'];
+
 /** Our cut at the antimeridian and those of polygon-clipping and polyclip-ts. */
 export function compareCuts(vertices: number, effort: Effort): ComparedRings {
-  const points = jaggedRing(vertices, CUT_CENTRE, RADIUS_DEG, 1);
+  const points = jaggedRing(vertices, CUT_CENTRE, POLYGON_RADIUS_DEG, 1);
   const ring = unwrapRing(points.map(({ lat, lng }) => ({ lat, lng: lng > 180 ? lng - 360 : lng })));
+  const cut = (by: string, call: Call) => ({ what: `cut of ${vertices} vertices: ${by}`, call, block: 1 });
   const measured = measureAlternately(
     [
-      { what: `cut of ${vertices} vertices: ours`, call: () => cutRing(ring), block: 1 },
-      {
-        what: `cut of ${vertices} vertices: polygon-clipping`,
-        call: () => clipRing(polygonClipping.intersection, ring),
-        block: 1,
-      },
-      {
-        what: `cut of ${vertices} vertices: polyclip-ts`,
-        call: () => clipRing(intersection, ring),
-        block: 1,
-      },
+      cut('ours', () => cutRing(ring)),
+      cut('polygon-clipping', () => clipRing(polygonClipping.intersection, ring)),
+      cut('polyclip-ts', () => clipRing(intersection, ring)),
     ],
     effort,
   );
@@ -103,16 +95,6 @@ export function compareCuts(vertices: number, effort: Effort): ComparedRings {
 
 function ratioOf([ours, other]: readonly MeasuredContender[]): number {
   return ratioTo(ours!, other!);
-}
-
-/** Evenly in and around the polygon: about half of them inside. */
-function placesAround(): Float64Array {
-  const random = seededRandom(7);
-  const wide = RADIUS_DEG / Math.cos((CENTRE.lat * Math.PI) / 180);
-  return Float64Array.from({ length: 2 * PLACES }, (_, n) => {
-    const share = 1.25 * (2 * random() - 1);
-    return n % 2 === 0 ? CENTRE.lat + share * RADIUS_DEG : CENTRE.lng + share * wide;
-  });
 }
 
 type Position = [lng: number, lat: number];
@@ -140,13 +122,12 @@ export function clipRing(intersect: Intersect, { lngs, lats }: Ring): LatLng[][]
 
 function mapCopy(shift: number): Position[][] {
   const [west, east] = [shift - 180, shift + 180];
-  return [
-    [
-      [west, -90],
-      [east, -90],
-      [east, 90],
-      [west, 90],
-      [west, -90],
-    ],
-  ];
+  const corners = [
+    [west, -90],
+    [east, -90],
+    [east, 90],
+    [west, 90],
+    [west, -90],
+  ] as Position[];
+  return [corners];
 }

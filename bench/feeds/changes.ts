@@ -7,7 +7,7 @@ import { MotionTable } from '../../src/devices/changes/slotColumns.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type FleetView, readDevices, readUpTo } from '../../src/feeds/readDevices.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { CaseContext, Row } from '../benchCase.ts';
+import type { CaseContext, Part } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
 
 const DEVICES = 1_000_000;
@@ -22,7 +22,7 @@ const WORLD = 1;
 const NOW_MS = 1_700_000_000_000;
 
 /** The first page after some devices of very many have moved, and what remembering the order of changes takes. */
-export function measureChanges({ smoke }: CaseContext): Part {
+export function measureChanges({ smoke }: CaseContext): FeedPart {
   const [devices, moved] = smoke ? [SMOKE_DEVICES, SMOKE_MOVED] : [DEVICES, MOVED];
   const { fleet, xid: loadedXid } = loadedFleet(devices);
   const random = seededRandom(15);
@@ -60,15 +60,8 @@ function loadedFleet(devices: number): { fleet: Fleet; xid: number } {
 }
 
 function move(fleet: Fleet, id: number, recordedAtMs: number, xid: number): void {
-  const position = {
-    lat: (id % 170) - 85,
-    lng: (id % 359) - 179,
-    altitudeM: 0,
-    speedKmh: 30,
-    odometerKm: null,
-    recordedAtMs,
-    movedAtMs: recordedAtMs,
-  };
+  const place = { lat: (id % 170) - 85, lng: (id % 359) - 179, altitudeM: 0 };
+  const position = { ...place, speedKmh: 30, odometerKm: null, recordedAtMs, movedAtMs: recordedAtMs };
   fleet.move(id, position, { headingDeg: 0, ignition: null, revision: recordedAtMs - NOW_MS, xid });
 }
 
@@ -84,23 +77,15 @@ function bytesPerDevice(devices: number): number {
   }
   collectGarbage();
   const bytes = process.memoryUsage().arrayBuffers - before;
-  if (order.size !== devices || motions.revision(devices - 1) !== devices - 1) {
+  // Both are used here, so that neither is collected before.
+  if (order.size !== devices || motions.revision(devices - 1) !== devices - 1)
     throw new Error('every device has its place');
-  }
   return bytes / devices;
 }
 
 setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
-
 /** Frees what nothing refers to, so that the memory in use can be compared before and after. */
-export function collectGarbage(): void {
-  collect();
-}
+export const collectGarbage = runInNewContext('gc') as () => void;
 
 /** What one part of the case has measured. */
-export interface Part {
-  readonly size: string;
-  readonly rows: readonly Row[];
-  readonly metrics: Readonly<Record<string, number>>;
-}
+export type FeedPart = Part & { readonly size: string };

@@ -1,12 +1,11 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { CaseContext } from '../benchCase.ts';
-import type { LoadResult } from '../measure/measureLoad.ts';
-import { type MeasuredServer, measureInTurn, ownUsage, ratioOf, rowOf } from '../setup/measuredServer.ts';
-import { INGEST_TOKEN, startBenchService } from '../setup/service.ts';
+import { usageNow } from '../measure/usage.ts';
+import { type MeasuredServer, measureInTurn, openHttpLoad, ratioOf, rowOf } from '../setup/measuredServer.ts';
+import { postPoints } from '../setup/points.ts';
+import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
-import { openWorker } from '../worker.ts';
-import type { HttpLoad } from '../workers/httpLoad.ts';
-import type { Part } from './changes.ts';
+import type { FeedPart } from './changes.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 1_000;
@@ -15,51 +14,44 @@ const LISTED = 50;
 const LIST_PAGES = PAGE / LISTED;
 
 /** What polls for changes cost the pod, compared with what integrators would call without them. */
-export async function measurePages(context: CaseContext): Promise<Part> {
+export async function measurePages(context: CaseContext): Promise<FeedPart> {
   const devices = context.smoke ? SMOKE_DEVICES : DEVICES;
-  const { databaseUrl, say } = context;
-  const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
-  const service = await startBenchService(databaseUrl, null);
-  const load = openWorker<HttpLoad, LoadResult>(new URL('../workers/httpLoad.ts', import.meta.url));
-  try {
-    const url = `http://127.0.0.1:${service.port}`;
-    const headers = { 'X-API-Key': world.key };
-    const follow = (cursor: string | null) => lastCursor(url, headers, cursor);
-    const before = await follow(null);
-    await movePage(`http://127.0.0.1:${service.ingestPort}`);
-    const path = (cursor: string, limit: number) => `/api/v3/devices/changes?limit=${limit}&cursor=${cursor}`;
-    const full = path(before, PAGE);
-    const now = await follow(before);
-    const server = (what: string, paths: readonly string[]): MeasuredServer => ({
-      what,
-      url,
-      headers,
-      paths,
-      usage: ownUsage,
-      rounds: [],
-    });
-    const lists = Array.from(
-      { length: LIST_PAGES },
-      (_, n) => `/api/v3/devices?limit=${LISTED}&offset=${n * LISTED}`,
-    );
-    const location = server('location', [`/api/v3/devices/${simulatedImei(1)}/location`]);
-    const empty = server('changes: nothing new', [path(now, PAGE)]);
-    const list = server(`list of ${LISTED}`, lists);
-    const page = server(`changes: a page of ${PAGE}`, [full]);
-    const servers = [location, empty, list, page];
-    await measureInTurn(load, servers, context);
-    return {
-      size: `${devices} devices over HTTP`,
-      rows: servers.map(rowOf),
-      metrics: {
-        empty_of_location_by_cpu: ratioOf(empty, location, ({ cpuUs }) => cpuUs),
-        page_of_lists_by_cpu: ratioOf(page, list, ({ cpuUs }) => cpuUs) / LIST_PAGES,
-      },
-    };
-  } finally {
-    await load.close();
-    await service.stop();
-  }
+  const world = await createWorld(context, devices);
+  await using service = await startBenchService(context.databaseUrl);
+  await using load = openHttpLoad();
+  const { url, ingestUrl } = service;
+  const headers = { 'X-API-Key': world.key };
+  const before = await lastCursor(url, headers, null);
+  await movePage(ingestUrl);
+  const now = await lastCursor(url, headers, before);
+  const path = (cursor: string) => `/api/v3/devices/changes?limit=${PAGE}&cursor=${cursor}`;
+  const usage = async () => usageNow();
+  const server = (what: string, paths: string[]): MeasuredServer => ({
+    what,
+    url,
+    headers,
+    paths,
+    usage,
+    rounds: [],
+  });
+  const listPath = (n: number) => `/api/v3/devices?limit=${LISTED}&offset=${n * LISTED}`;
+  const location = server('location', [`/api/v3/devices/${simulatedImei(1)}/location`]);
+  const empty = server('changes: nothing new', [path(now)]);
+  const list = server(
+    `list of ${LISTED}`,
+    Array.from({ length: LIST_PAGES }, (_, n) => listPath(n)),
+  );
+  const page = server(`changes: a page of ${PAGE}`, [path(before)]);
+  const servers = [location, empty, list, page];
+  await measureInTurn(load, servers, context);
+  return {
+    size: `${devices} devices over HTTP`,
+    rows: servers.map(rowOf),
+    metrics: {
+      empty_of_location_by_cpu: ratioOf(empty, location, ({ cpuUs }) => cpuUs),
+      page_of_lists_by_cpu: ratioOf(page, list, ({ cpuUs }) => cpuUs) / LIST_PAGES,
+    },
+  };
 }
 
 interface ChangesPage {
@@ -83,7 +75,7 @@ async function lastCursor(
   }
 }
 
-async function movePage(ingest: string): Promise<void> {
+async function movePage(ingestUrl: string): Promise<void> {
   const points = Array.from({ length: PAGE }, (_, n) => ({
     imei: simulatedImei(n),
     recorded_at: Date.now() + 1_000,
@@ -91,10 +83,5 @@ async function movePage(ingest: string): Promise<void> {
     longitude: 9 + n / 1000,
     speed_kmh: 50,
   }));
-  const reply = await fetch(`${ingest}/positions`, {
-    method: 'POST',
-    headers: { 'X-Ingest-Token': INGEST_TOKEN, 'Content-Type': 'application/json' },
-    body: JSON.stringify(points),
-  });
-  if (reply.status !== 200) throw new Error(`points: ${reply.status} ${await reply.text()}`);
+  await postPoints(ingestUrl, points);
 }

@@ -1,18 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { openSql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
-import type { LoadResult } from '../measure/measureLoad.ts';
 import { seedAccount, seedKey } from '../neighbours/seeds.ts';
+import { openBenchSql } from '../setup/cluster.ts';
+import { openHttpLoad } from '../setup/measuredServer.ts';
+import { openPod, type PodWorker } from '../setup/pods.ts';
 import { WORLD_EMAIL } from '../setup/world.ts';
-import { openWorker, type Worker } from '../worker.ts';
-import type { HttpLoad } from '../workers/httpLoad.ts';
+import { openWorker } from '../worker.ts';
 import type { ReadersQuestion, ReadersReply } from '../workers/streamReaders.ts';
-import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
-import type { Part } from './changes.ts';
+import type { PodReply } from '../workers/webhookPod.ts';
+import type { FeedPart } from './changes.ts';
 
 const PER_KEY = 10;
 const [IDLE, BESIDE_INGEST] = [5_000, 1_000];
@@ -29,7 +29,7 @@ const SMOKE_SECONDS = 0.3;
 const SETTLE_MS = 2_000;
 
 /** Streams on two pods, on the world that is there: idle ones, beside ingest, and how soon they bring a point. */
-export async function measureStreams(context: CaseContext): Promise<Part> {
+export async function measureStreams(context: CaseContext): Promise<FeedPart> {
   const { databaseUrl, smoke, say } = context;
   const [idle, beside] = smoke ? [SMOKE_STREAMS, SMOKE_STREAMS] : [IDLE, BESIDE_INGEST];
   const admin = adminOf(databaseUrl);
@@ -37,54 +37,34 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
   while (keys.length < idle / PER_KEY) keys.push((await admin.key(WORLD_EMAIL)).key);
   const followers = await seedFollowers(databaseUrl, beside / PER_KEY);
   const redis = findRedisServer() === null ? null : await startRedis();
-  const pods = Array.from({ length: redis === null ? 1 : 2 }, () =>
-    openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url)),
-  );
-  const readers = openWorker<ReadersQuestion, ReadersReply>(
-    new URL('../workers/streamReaders.ts', import.meta.url),
-  );
-  const load = openWorker<HttpLoad, LoadResult>(new URL('../workers/httpLoad.ts', import.meta.url));
+  const pods = Array.from({ length: redis === null ? 1 : 2 }, openPod);
+  await using readers = openWorker<ReadersQuestion, ReadersReply>('streamReaders');
+  await using load = openHttpLoad();
   try {
     const started: PodReply[] = [];
     for (const pod of pods)
       started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl: redis?.url ?? null }));
     const [first, last] = [started[0], started.at(-1)] as [PodReply, PodReply];
-    const pod = pods.at(-1) as Worker<PodQuestion, PodReply>;
-    const api = `http://127.0.0.1:${last.port}`;
-    const ingest = `http://127.0.0.1:${first.ingestPort}`;
+    const pod = pods.at(-1) as PodWorker;
+    const { url: api, ingestUrl: ownIngest } = last;
     const [key = ''] = keys;
     const seconds = smoke ? SMOKE_SECONDS : context.seconds;
     const nearest = async (): Promise<Latencies> => {
       const headers = { 'X-API-Key': key };
       const paths = ['/api/v3/devices/nearest?lat=45.05&lng=9.1'];
       const asked = { url: api, headers, paths, keys: [], connections: POLLERS, seconds };
-      const latencies = new Latencies();
-      latencies.merge((await load.ask(asked)).latencies);
-      return latencies;
+      return new Latencies((await load.ask(asked)).latencies);
     };
-    const own = `http://127.0.0.1:${last.ingestPort}`;
-    const take = async () =>
-      (
-        await readers.ask({
-          kind: 'ingest',
-          ingest: own,
-          firstDevice: FIRST_FOLLOWED,
-          devices: DEVICES,
-          seconds,
-        })
-      ).pointsPerSecond;
+    const fleet = { devices: DEVICES, seconds };
+    const take = async () => {
+      const question = { kind: 'ingest', ingest: ownIngest, firstDevice: FIRST_FOLLOWED, ...fleet } as const;
+      return (await readers.ask(question)).pointsPerSecond;
+    };
 
     if (!smoke) await nearest();
     say('point in to stream');
-    const followed = await readers.ask({
-      kind: 'follow',
-      api,
-      ingest,
-      key,
-      devices: DEVICES,
-      pointsPerSecond: POINTS_PER_SECOND,
-      seconds,
-    });
+    const rate = { pointsPerSecond: POINTS_PER_SECOND, ...fleet };
+    const followed = await readers.ask({ kind: 'follow', api, ingest: first.ingestUrl, key, ...rate });
     const latencies = new Latencies();
     for (const ms of followed.latenciesMs) latencies.add(ms);
 
@@ -132,29 +112,23 @@ export async function measureStreams(context: CaseContext): Promise<Part> {
       },
     };
   } finally {
-    await Promise.all([readers.close(), load.close()]);
     await Promise.allSettled(pods.map((pod) => pod.ask({ kind: 'stop' })));
-    await Promise.all(pods.map((pod) => pod.close()));
+    await Promise.all(pods.map((pod) => pod[Symbol.asyncDispose]()));
     await redis?.stop();
   }
 }
 
 /** Accounts that share the devices which points come for. Returns a key of each. */
 async function seedFollowers(databaseUrl: string, accounts: number): Promise<string[]> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench followers' });
+  await using sql = openBenchSql(databaseUrl);
   const keys: string[] = [];
-  try {
-    for (let n = 0; n < accounts; n++) {
-      const { accountId, worldId } = await seedAccount(sql, `follower-${n}@example.com`);
-      keys.push(await seedKey(sql, accountId));
-      const imeis: string[] = [];
-      for (let device = n; device < DEVICES; device += accounts) {
-        imeis.push(simulatedImei(FIRST_FOLLOWED + device));
-      }
-      await sql`insert into device (imei, world_id) select imei, ${worldId} from unnest(${imeis}::text[]) as imei`;
-    }
-    return keys;
-  } finally {
-    await sql.end();
+  for (let n = 0; n < accounts; n++) {
+    const { accountId, worldId } = await seedAccount(sql, `follower-${n}@example.com`);
+    keys.push(await seedKey(sql, accountId));
+    const imeis: string[] = [];
+    for (let device = n; device < DEVICES; device += accounts)
+      imeis.push(simulatedImei(FIRST_FOLLOWED + device));
+    await sql`insert into device (imei, world_id) select imei, ${worldId} from unnest(${imeis}::text[]) as imei`;
   }
+  return keys;
 }

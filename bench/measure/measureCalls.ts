@@ -1,5 +1,6 @@
 import type { Row } from '../benchCase.ts';
 import { Latencies, median } from './latencies.ts';
+import { cpuUs } from './usage.ts';
 
 const WARMUP_SHARE = 0.3;
 /** Calls between two readings of the clock. */
@@ -21,29 +22,23 @@ export interface CallTimes {
  */
 export function measureCalls(seconds: number, call: (n: number) => unknown, block = BLOCK): CallTimes {
   callFor(seconds * WARMUP_SHARE, call, block);
-  const before = process.cpuUsage();
+  const beforeUs = cpuUs();
   const { calls, ms } = callFor(seconds * (1 - WARMUP_SHARE), call, block);
-  const cpu = process.cpuUsage(before);
+  const usedUs = cpuUs() - beforeUs;
   const latencies = new Latencies();
   for (let n = 0; n < Math.min(calls, MEASURED_MAX); n++) {
     const startMs = performance.now();
     sink.result = call(n);
     latencies.add(performance.now() - startMs);
   }
-  const cpuUs = (cpu.user + cpu.system) / calls;
-  return { perSecond: (calls * 1_000) / ms, cpuUs, ...latencies.percentiles() };
+  return { perSecond: (calls * 1_000) / ms, cpuUs: usedUs / calls, ...latencies.percentiles() };
 }
 
 /** The medians of several measurements of the same call. */
 export function medianTimes(rounds: readonly CallTimes[]): CallTimes {
   const of = (metric: keyof CallTimes) => median(rounds.map((round) => round[metric]));
-  return {
-    perSecond: of('perSecond'),
-    cpuUs: of('cpuUs'),
-    p50Ms: of('p50Ms'),
-    p975Ms: of('p975Ms'),
-    p99Ms: of('p99Ms'),
-  };
+  const [perSecond, cpuUs] = [of('perSecond'), of('cpuUs')];
+  return { perSecond, cpuUs, p50Ms: of('p50Ms'), p975Ms: of('p975Ms'), p99Ms: of('p99Ms') };
 }
 
 const MEASURED_MAX = 100_000;
@@ -66,7 +61,7 @@ function callFor(
 }
 
 /** One way to do something. */
-interface Contender {
+export interface Contender {
   readonly what: string;
   readonly call: (n: number) => unknown;
   /** Calls between two readings of the clock: 1 where a call takes milliseconds. */
@@ -120,12 +115,12 @@ export async function measureAsyncCalls(
 ): Promise<CallTimes> {
   await callInParallel(seconds * WARMUP_SHARE, parallel, call, new Latencies());
   const latencies = new Latencies();
-  const before = process.cpuUsage();
+  const beforeUs = cpuUs();
   const startMs = performance.now();
   const calls = await callInParallel(seconds * (1 - WARMUP_SHARE), parallel, call, latencies);
   const ms = performance.now() - startMs;
-  const { user, system } = process.cpuUsage(before);
-  return { perSecond: (calls * 1_000) / ms, cpuUs: (user + system) / calls, ...latencies.percentiles() };
+  const usedUs = cpuUs() - beforeUs;
+  return { perSecond: (calls * 1_000) / ms, cpuUs: usedUs / calls, ...latencies.percentiles() };
 }
 
 async function callInParallel(

@@ -1,5 +1,6 @@
 import autocannon from 'autocannon';
 import { Latencies } from './latencies.ts';
+import { cpuUs } from './usage.ts';
 
 export interface LoadResult {
   readonly completed: number;
@@ -21,7 +22,7 @@ const SAMPLE_MS = 50;
  */
 export async function measureLoad(options: autocannon.Options): Promise<LoadResult> {
   const latencies = new Latencies();
-  const cpuBefore = process.cpuUsage();
+  const beforeUs = cpuUs();
   const startMs = performance.now();
   let lastMs = startMs;
   const result = await new Promise<autocannon.Result>((resolve, reject) => {
@@ -35,10 +36,10 @@ export async function measureLoad(options: autocannon.Options): Promise<LoadResu
     });
   });
   const seconds = (lastMs - startMs) / 1_000;
-  const cpu = process.cpuUsage(cpuBefore);
   const completed = result.requests.total;
   checkAnswers(result, completed, options.connections ?? 1);
-  return { completed, seconds, latencies: latencies.counts, busy: (cpu.user + cpu.system) / 1e6 / seconds };
+  const busy = (cpuUs() - beforeUs) / 1e6 / seconds;
+  return { completed, seconds, latencies: latencies.counts, busy };
 }
 
 function checkAnswers(result: autocannon.Result, completed: number, connections: number): void {

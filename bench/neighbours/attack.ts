@@ -1,6 +1,6 @@
 import type { Sql } from '../../src/postgres/sql.ts';
-import { openWorker, type Worker } from '../worker.ts';
-import type { PodQuestion, PodReply } from '../workers/webhookPod.ts';
+import { openPod, type PodWorker } from '../setup/pods.ts';
+import { INGEST_TOKEN } from '../setup/points.ts';
 import { type PlaceSql, seedDevices } from './seeds.ts';
 
 /**
@@ -53,7 +53,6 @@ export interface AttackSeeding extends AttackSetup {
 export interface Attacker extends AttackSetup {
   readonly apiUrl: string;
   readonly ingestUrl: string;
-  readonly token: string;
   readonly databaseUrl: string;
   /** Fires when the time of the attack is over. Open calls are aborted then. */
   readonly stopped: AbortSignal;
@@ -90,7 +89,7 @@ export function headersOf({ key, address }: AttackAccount): Record<string, strin
   return { 'X-API-Key': key, 'X-Forwarded-For': address };
 }
 
-const JSON_BODY = { 'Content-Type': 'application/json' };
+export const JSON_BODY = { 'Content-Type': 'application/json' };
 
 /** A GET of the first account. */
 export function get(attacker: Attacker, path: string, manner?: 'unread'): Promise<number | null> {
@@ -109,7 +108,7 @@ export function sendPoints(attacker: Attacker, points: readonly object[]): Promi
   return attacker.call({
     url: `${attacker.ingestUrl}/positions`,
     method: 'POST',
-    headers: { ...JSON_BODY, 'X-Ingest-Token': attacker.token },
+    headers: { ...JSON_BODY, 'X-Ingest-Token': INGEST_TOKEN },
     body: JSON.stringify(points),
   });
 }
@@ -154,9 +153,12 @@ export async function inTurn(
   });
 }
 
-/** A pod as it is deployed: behind a proxy, with its limits on. */
-export interface AttackedPod {
-  readonly worker: Worker<PodQuestion, PodReply>;
+/**
+ * A pod as it is deployed: behind a proxy, with its limits on. It is killed in the end, since a clean stop would first
+ * finish what the attack left behind.
+ */
+export interface AttackedPod extends AsyncDisposable {
+  readonly worker: PodWorker;
   readonly apiUrl: string;
   readonly ingestUrl: string;
   readonly databaseUrl: string;
@@ -170,20 +172,17 @@ const VARIABLES = {
 };
 
 export async function startAttackedPod(databaseUrl: string): Promise<AttackedPod> {
-  const worker = openWorker<PodQuestion, PodReply>(new URL('../workers/webhookPod.ts', import.meta.url));
+  const worker = openPod();
+  const end = async () => {
+    worker.process.kill('SIGKILL');
+    await worker[Symbol.asyncDispose]();
+  };
   try {
     const start = { kind: 'start', databaseUrl, redisUrl: null, variables: VARIABLES } as const;
-    const { port, ingestPort } = await worker.ask(start);
-    const [apiUrl, ingestUrl] = [`http://127.0.0.1:${port}`, `http://127.0.0.1:${ingestPort}`];
-    return { worker, apiUrl, ingestUrl, databaseUrl };
+    const { url: apiUrl, ingestUrl } = await worker.ask(start);
+    return { worker, apiUrl, ingestUrl, databaseUrl, [Symbol.asyncDispose]: end };
   } catch (error) {
-    await worker.close();
+    await end();
     throw error;
   }
-}
-
-/** Kills it, since a clean stop would first finish what the attack left behind. */
-export async function endAttackedPod({ worker }: AttackedPod): Promise<void> {
-  worker.process.kill('SIGKILL');
-  await worker.close();
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSql } from '../../src/postgres/sql.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import {
   type Attack,
   type Attacker,
@@ -71,8 +71,7 @@ export const UNREAD_WAITS: Attack = {
       await sleep(Math.floor(n / WAITS_OF_A_KEY) * OPENING_MS);
       // Pages of different sizes are different pages.
       const limit = n % 2 === 0 ? devices : devices - (n % 500);
-      const keyNumber = Math.floor(n / WAITS_OF_A_KEY);
-      const headers = headersFrom(attacker, keys, keyNumber);
+      const headers = headersFrom(attacker, keys, Math.floor(n / WAITS_OF_A_KEY));
       const url = `${attacker.apiUrl}/api/v3/devices/changes?wait=25&limit=${limit}&cursor=${cursor}`;
       return attacker.call({ url, headers, manner: 'unread' });
     });
@@ -85,14 +84,10 @@ export const UNREAD_WAITS: Attack = {
 };
 
 async function makeKeys({ databaseUrl, ...setup }: Attacker, count: number): Promise<string[]> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench neighbours' });
-  try {
-    const keys: string[] = [];
-    for (let n = 0; n < count; n++) keys.push(await seedKey(sql, accountOf(setup).accountId));
-    return keys;
-  } finally {
-    await sql.end();
-  }
+  await using sql = openBenchSql(databaseUrl);
+  const keys: string[] = [];
+  for (let n = 0; n < count; n++) keys.push(await seedKey(sql, accountOf(setup).accountId));
+  return keys;
 }
 
 /** Each address calls no more than it may in a minute. */

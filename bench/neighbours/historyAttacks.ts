@@ -99,17 +99,9 @@ function daysBefore(days: number): { startMs: number; from: string; to: string }
 async function storeFleet(seeding: AttackSeeding, devices: number, days: number, everySeconds: number) {
   const { sql } = seeding;
   await seedOwnDevices(seeding, devices, { lat: '41.9', lng: '12.5' });
-  const rows = await sql<
-    { id: number }[]
-  >`select id from device where world_id = ${accountOf(seeding).worldId}`;
+  const rows = await sql<{ id: number }[]>`
+    select id from device where world_id = ${accountOf(seeding).worldId}`;
   const ids = rows.map(({ id }) => id);
-  const { startMs } = daysBefore(days);
-  await storePoints(sql, ids, {
-    devices,
-    days,
-    everySeconds,
-    startMs,
-    centre: POLYGON_CENTRE,
-    radiusDeg: 0.02,
-  });
+  const stored = { devices, days, everySeconds, centre: POLYGON_CENTRE, radiusDeg: 0.02 };
+  await storePoints(sql, ids, { ...stored, startMs: daysBefore(days).startMs });
 }

@@ -2,7 +2,6 @@ import { mkdtemp, open, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { INGEST_TOKEN } from '../setup/service.ts';
 import type { Worker } from '../worker.ts';
 import type { AttackerQuestion, AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { VictimQuestion, VictimReport } from '../workers/neighbourVictim.ts';
@@ -26,8 +25,6 @@ export interface Callers {
   readonly victim: Worker<VictimQuestion, VictimReport>;
   /** Each runs one attack at a time. */
   readonly attackers: readonly Worker<AttackerQuestion, AttackerReply>[];
-  /** Where the receiver of each listens. */
-  readonly urls: readonly string[];
 }
 
 export interface Times {
@@ -44,14 +41,15 @@ export interface Times {
 /** Runs attacks on a pod, all at once. The victim polls and sends points before and during them. */
 export async function measureAttacks(
   { victim, attackers }: Callers,
-  { worker, databaseUrl, ...pod }: AttackedPod,
+  { worker, apiUrl, ingestUrl, databaseUrl }: AttackedPod,
   customer: Victim,
   prepared: readonly { readonly attack: Attack; readonly setup: AttackSetup }[],
   { calmMs, duringMs, limitMs }: Times,
 ): Promise<AttackResult> {
-  const memory = new PodMemory(worker.process.pid ?? 0);
-  const disk = new DiskProbe();
-  const places = { ...pod, token: INGEST_TOKEN };
+  const ended = new AbortController();
+  const memory = watchMemory(worker.process.pid ?? 0, ended.signal);
+  const disk = probeDisk(ended.signal);
+  const places = { apiUrl, ingestUrl };
   try {
     const asking = prepared.find(({ attack }) => attack.asks !== undefined);
     const extra = asking === undefined ? null : extraOf(asking.attack);
@@ -77,16 +75,11 @@ export async function measureAttacks(
     await sleep(calmMs / 4);
     const during = { ...(await victim.ask({ kind: 'stop' })), rssMb: await memory.take() };
     const name = prepared.map(({ attack }) => attack.name).join(' and ');
-    return {
-      name,
-      calm,
-      during,
-      diskMs: disk.take(),
-      attacks: reports.filter((report) => report !== undefined),
-    };
+    const attacks = reports.filter((report) => report !== undefined);
+    return { name, calm, during, diskMs: disk.take(), attacks };
   } finally {
-    memory.stop();
-    await disk.stop();
+    ended.abort();
+    await Promise.all([disk.ended, memory.ended]);
   }
 }
 
@@ -94,77 +87,52 @@ const EVERY_MS = 50;
 /** Of Postgres. */
 const PAGE_BYTES = 8_192;
 
-/** Writes a page again and again to the disk on which the Postgres of the bench lies: what a commit waits for anyway. */
-class DiskProbe {
-  readonly #stop = new AbortController();
-  readonly #written: Promise<void>;
-  #worstMs = 0;
-
-  constructor() {
-    this.#written = this.#write();
-  }
-
-  /** The longest write since the last call, in milliseconds. */
-  take(): number {
-    const worstMs = this.#worstMs;
-    this.#worstMs = 0;
-    return worstMs;
-  }
-
-  async stop(): Promise<void> {
-    this.#stop.abort();
-    await this.#written;
-  }
-
-  async #write(): Promise<void> {
+/**
+ * Writes a page again and again to the disk on which the Postgres of the bench lies: what a commit waits for anyway.
+ * `take`: the longest write in milliseconds since the last call.
+ */
+function probeDisk(stopped: AbortSignal) {
+  let worstMs = 0;
+  const write = async () => {
     const folder = await mkdtemp(join(tmpdir(), 'fleet-disk-'));
     const file = await open(join(folder, 'page'), 'w');
     const page = Buffer.alloc(PAGE_BYTES);
     try {
-      while (!this.#stop.signal.aborted) {
+      while (!stopped.aborted) {
         const startMs = performance.now();
         await file.write(page, 0, PAGE_BYTES, 0);
         await file.datasync();
-        this.#worstMs = Math.max(this.#worstMs, performance.now() - startMs);
+        worstMs = Math.max(worstMs, performance.now() - startMs);
         await sleep(EVERY_MS);
       }
     } finally {
       await file.close();
       await rm(folder, { recursive: true });
     }
-  }
+  };
+  const take = (): number => {
+    const taken = worstMs;
+    worstMs = 0;
+    return taken;
+  };
+  return { take, ended: write() };
 }
 
-const MEMORY_EVERY_MS = 50;
-
-/** Samples the resident memory of a process and its descendants, in MB. */
-class PodMemory {
-  readonly #pid: number;
-  readonly #stop = new AbortController();
-  #largestMb = 0;
-
-  constructor(pid: number) {
-    this.#pid = pid;
-    void this.#watch();
-  }
-
-  /** The largest value since the last call. */
-  async take(): Promise<number> {
-    const largestMb = Math.max(this.#largestMb, await residentMb(this.#pid));
-    this.#largestMb = 0;
-    return largestMb;
-  }
-
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  async #watch(): Promise<void> {
-    while (!this.#stop.signal.aborted) {
-      this.#largestMb = Math.max(this.#largestMb, await residentMb(this.#pid));
-      await sleep(MEMORY_EVERY_MS);
+/** Samples the memory of a process and its descendants. `take`: the largest value in MB since the last call. */
+function watchMemory(pid: number, stopped: AbortSignal) {
+  let largestMb = 0;
+  const watch = async () => {
+    while (!stopped.aborted) {
+      largestMb = Math.max(largestMb, await residentMb(pid));
+      await sleep(EVERY_MS);
     }
-  }
+  };
+  const take = async (): Promise<number> => {
+    const taken = Math.max(largestMb, await residentMb(pid));
+    largestMb = 0;
+    return taken;
+  };
+  return { take, ended: watch() };
 }
 
 /** Of a process and its descendants, from /proc. 0 where there is no /proc. */
@@ -177,10 +145,4 @@ async function residentMb(pid: number): Promise<number> {
 }
 
 /** Empty when the process has ended, or the system has no /proc. */
-async function textOf(path: string): Promise<string> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch {
-    return '';
-  }
-}
+const textOf = (path: string): Promise<string> => readFile(path, 'utf8').catch(() => '');

@@ -3,10 +3,11 @@ import { recordPositions } from '../../src/changelog/changes.sql.ts';
 import { encodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
 import { NO_MOTION } from '../../src/devices/device.ts';
 import { HOUR_MS } from '../../src/lib/time.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { trackArea } from '../setup/areas.ts';
+import { openBenchSql } from '../setup/cluster.ts';
 import {
   type Attack,
   type Attacker,
@@ -40,9 +41,7 @@ export const POINT_ATTACKS: readonly Attack[] = [
     accounts: 1,
     // As many endpoints as an account may have, and a fiftieth of its areas.
     seed: (seeding) => seedAreasAndEndpoints(seeding, 2_000),
-    run: async (attacker) => {
-      await sendPoint(attacker, 0);
-    },
+    run: async (attacker) => void (await sendPoint(attacker, 0)),
   },
   {
     name: 'points into many areas until the endpoints are paused',
@@ -137,23 +136,26 @@ export const POINT_ATTACKS: readonly Attack[] = [
     name: 'moves of a long absence',
     accounts: 1,
     seed: (seeding) => seedOwnDevices(seeding, DEVICES_OF_A_BATCH, PLACE_SQL),
-    run: (attacker) => withSql(attacker, (sql) => recordOften(sql, attacker, sized(attacker, 2, 200))),
+    run: async (attacker) => {
+      await using sql = openBenchSql(attacker.databaseUrl);
+      await recordOften(sql, attacker, sized(attacker, 2, 200));
+    },
   },
   {
     name: 'a device whose row is locked',
     accounts: 1,
     seed: (seeding) => seedOwnDevices(seeding, 1, PLACE_SQL),
-    run: (attacker) =>
-      withSql(attacker, async (sql) => {
-        await sql.begin(async (tx) => {
-          await tx`
-            select from device_state where device_id = (select id from device where imei = ${String(attacker.firstImei)})
-            for update`;
-          // Not awaited: they are answered when the lock is released, or time out.
-          void atOnce(sized(attacker, 5, 20), (n) => sendPoint(attacker, n)).catch(() => undefined);
-          await sleep(sized(attacker, 200, HELD_MS));
-        });
-      }),
+    run: async (attacker) => {
+      await using sql = openBenchSql(attacker.databaseUrl);
+      await sql.begin(async (tx) => {
+        await tx`
+          select from device_state where device_id = (select id from device where imei = ${String(attacker.firstImei)})
+          for update`;
+        // Not awaited: they are answered when the lock is released, or time out.
+        void atOnce(sized(attacker, 5, 20), (n) => sendPoint(attacker, n)).catch(() => undefined);
+        await sleep(sized(attacker, 200, HELD_MS));
+      });
+    },
   },
 ];
 
@@ -189,13 +191,8 @@ async function recordOften(sql: Sql, attacker: Attacker, batches: number): Promi
       rows.map(({ id }, device) => ({
         deviceId: id,
         position: {
-          recordedAtMs: recordedAtMs + n,
-          lat: PLACE.lat + device * 1e-5,
-          lng: PLACE.lng + n * 1e-5,
-          altitudeM: 0,
-          speedKmh: 50,
-          odometerKm: null,
-          movedAtMs: recordedAtMs,
+          ...{ lat: PLACE.lat + device * 1e-5, lng: PLACE.lng + n * 1e-5, altitudeM: 0 },
+          ...{ speedKmh: 50, odometerKm: null, recordedAtMs: recordedAtMs + n, movedAtMs: recordedAtMs },
         },
         motion: NO_MOTION,
       })),
@@ -204,13 +201,4 @@ async function recordOften(sql: Sql, attacker: Attacker, batches: number): Promi
     for (let n = 0; n < batches; n++) await recordPositions(tx, batch(n), '[]');
   });
   attacker.count('committed');
-}
-
-async function withSql(attacker: Attacker, work: (sql: Sql) => Promise<void>): Promise<void> {
-  const sql = openSql(attacker.databaseUrl, { maxConnections: 1, name: 'attacker' });
-  try {
-    await work(sql);
-  } finally {
-    await sql.end();
-  }
 }

@@ -3,6 +3,7 @@ import type { AreaDefinition } from '../../src/areas/area.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { jaggedRing, polygonArea, trackArea } from '../setup/areas.ts';
+import { INGEST_TOKEN } from '../setup/points.ts';
 import {
   type Attack,
   type Attacker,
@@ -10,10 +11,10 @@ import {
   type AttackSetup,
   accountOf,
   atOnce,
-  endAttackedPod,
   get,
   headersOf,
   inTurn,
+  JSON_BODY,
   makeArea,
   postJson,
   seedOwnDevices,
@@ -64,21 +65,16 @@ const BATCHES_BESIDE_IMPORT: Attack = {
   accounts: 2,
   seed: seedBatches,
   run: async (attacker) => {
-    const other = await startAttackedPod(attacker.databaseUrl);
-    try {
-      const features = Array.from({ length: sized(attacker, 5, 200) }, () =>
-        featureText(null, sized(attacker, 50, 2_000)),
-      );
-      const imported = attacker.call({
-        url: `${other.apiUrl}/api/v3/areas/import`,
-        method: 'POST',
-        headers: { ...headersOf(accountOf(attacker, 1)), 'Content-Type': 'application/geo+json' },
-        body: `{"type":"FeatureCollection","features":[${features.join(',')}]}`,
-      });
-      await Promise.all([imported, sendBatches(attacker)]);
-    } finally {
-      await endAttackedPod(other);
-    }
+    await using other = await startAttackedPod(attacker.databaseUrl);
+    const [count, vertices] = [sized(attacker, 5, 200), sized(attacker, 50, 2_000)];
+    const features = Array.from({ length: count }, () => featureText(null, vertices));
+    const imported = attacker.call({
+      url: `${other.apiUrl}/api/v3/areas/import`,
+      method: 'POST',
+      headers: { ...headersOf(accountOf(attacker, 1)), 'Content-Type': 'application/geo+json' },
+      body: `{"type":"FeatureCollection","features":[${features.join(',')}]}`,
+    });
+    await Promise.all([imported, sendBatches(attacker)]);
   },
 };
 
@@ -286,7 +282,6 @@ function poleToPole(setup: AttackSetup, shift: number) {
   return { type: 'polyline', points };
 }
 
-const JSON_BODY = { 'Content-Type': 'application/json' };
 const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 const MAX_BATCH_BYTES = 16 * 1024 * 1024 - 1024;
 const LARGE = { vertices: 2_000, centre: { lat: 47, lng: 8 }, radiusDeg: 0.2 };
@@ -299,6 +294,6 @@ function feed(
   body: string | Buffer,
   headers: Readonly<Record<string, string>>,
 ): Promise<number | null> {
-  const all = { ...headers, 'X-Ingest-Token': attacker.token };
+  const all = { ...headers, 'X-Ingest-Token': INGEST_TOKEN };
   return attacker.call({ url: attacker.ingestUrl + path, method: 'POST', headers: all, body });
 }

@@ -71,14 +71,10 @@ export async function seedDevices(
 export async function seedAreas(
   sql: Sql,
   owner: { accountId: number; worldId: number },
-  {
-    count,
-    vertices,
-    centre,
-    radiusDeg,
-  }: { count: number; vertices: number; centre: LatLng; radiusDeg: number },
+  areas: { count: number; vertices: number; centre: LatLng; radiusDeg: number },
 ): Promise<void> {
-  await seedCopies(sql, owner, polygonArea('Area', jaggedRing(vertices, centre, radiusDeg, 1)), count);
+  const ring = jaggedRing(areas.vertices, areas.centre, areas.radiusDeg, 1);
+  await seedCopies(sql, owner, polygonArea('Area', ring), areas.count);
 }
 
 /** Inserts so many equal areas. */

@@ -13,6 +13,7 @@ import {
   get,
   headersOf,
   inTurn,
+  JSON_BODY,
   seedOwnDevices,
   sendPoints,
   sized,
@@ -21,7 +22,6 @@ import { seedDeliveries, seedDevices, seedEvents, seedWebhooks } from './seeds.t
 
 const BEYOND = Number.MAX_SAFE_INTEGER;
 const GEOJSON = { 'Content-Type': 'application/geo+json' };
-const JSON_BODY = { 'Content-Type': 'application/json' };
 /** Time between two events for endpoints that hang. */
 const EVENT_EVERY_MS = 500;
 const ROUND_MS = 3_000;
@@ -74,12 +74,8 @@ export const SHARED_ATTACKS: readonly Attack[] = [
         featureText(`area-${n}`, sized(attacker, 50, 2_000)),
       );
       const imported = importAreas(attacker, collection(features));
-      const body = JSON.stringify({
-        name: 'Yard',
-        type: 'circle',
-        center: { lat: 1, lng: 1 },
-        radius_m: 100,
-      });
+      const yard = { name: 'Yard', type: 'circle', center: { lat: 1, lng: 1 }, radius_m: 100 };
+      const body = JSON.stringify(yard);
       await atOnce(sized(attacker, 5, 60), (n) =>
         attacker.call({
           url: `${attacker.apiUrl}/api/v3/areas/by-external-id/area-${n}`,
@@ -127,10 +123,8 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     lasts: true,
     seed: async (seeding) => {
       for (const [n, { accountId, worldId }] of seeding.accounts.entries()) {
-        const urls = Array.from(
-          { length: sized(seeding, 5, 100) },
-          (_, e) => `${seeding.receiverUrl}/hang/${n}/${e}`,
-        );
+        const url = (endpoint: number) => `${seeding.receiverUrl}/hang/${n}/${endpoint}`;
+        const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, endpoint) => url(endpoint));
         await seedWebhooks(seeding.sql, accountId, urls);
         const firstImei = seeding.firstImei + n;
         await seedDevices(seeding.sql, worldId, { firstImei, count: 1, place: { lat: '46', lng: '11' } });

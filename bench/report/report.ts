@@ -76,10 +76,8 @@ export function formatVerdicts(verdicts: readonly Verdict[]): string {
   return verdicts
     .map(({ metric, value, budget, isKept, isGoalReached }) => {
       const limit = budget.min === undefined ? `at most ${budget.max}` : `at least ${budget.min}`;
-      const goal =
-        budget.goal === undefined
-          ? ''
-          : `; goal ${budget.goal}${isGoalReached ? ' reached' : ' not reached'}`;
+      const reached = isGoalReached ? 'reached' : 'not reached';
+      const goal = budget.goal === undefined ? '' : `; goal ${budget.goal} ${reached}`;
       const measured = value === null ? 'not measured' : formatNumber(value);
       return `- ${isKept ? 'kept' : 'BROKEN'}: ${metric} ${measured} (${limit}${goal})`;
     })

@@ -1,5 +1,5 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import type { CaseOutcome, Curve, Row } from '../benchCase.ts';
+import type { Measured, Row } from '../benchCase.ts';
 import type { Machine } from '../measure/machine.ts';
 import { type Budgets, evaluateBudgets, readBudgets, type Verdict } from './budgets.ts';
 import { COLUMNS, formatCount, formatMetrics, formatNumber, formatTable } from './report.ts';
@@ -19,19 +19,13 @@ const HEAD = `# Results
 Of each case the newest record counts. Compare values of different records only by their ratio to the floors, which
 were measured in the same run. [docs/performance.md](../docs/performance.md) says how to read the tables.`;
 
-/** A file that is generated from the records, in whole or in part. */
-interface ResultFile {
-  readonly url: URL;
-  readonly text: string;
-}
-
 /** Writes RESULTS.md, growth.svg and the table of docs/performance.md. */
 export async function writeResults(): Promise<void> {
   for (const { url, text } of await formatResults()) await writeFile(url, text);
 }
 
 /** What these files should contain. */
-export async function formatResults(): Promise<ResultFile[]> {
+export async function formatResults(): Promise<{ url: URL; text: string }[]> {
   const newest = newestCases(await readRecords(RECORDS));
   return [
     { url: RESULTS, text: resultsText(newest, await readBudgets()) },
@@ -59,7 +53,6 @@ export function newestCases(records: readonly BenchRecord[]): NewestCase[] {
 
 /** A text with the table of the newest measurements between the marks. */
 export function withSummary(text: string, newest: readonly NewestCase[]): string {
-  const [begin, end] = MARKS;
   const rows = SUMMARY.flatMap(([name, what, template]) => {
     const found = newest.find(({ measured }) => measured.name === name);
     if (found === undefined) return [];
@@ -67,15 +60,10 @@ export function withSummary(text: string, newest: readonly NewestCase[]): string
     return [[what, fillSummary(template, measured), record.machine.commit, dateOf(record)]];
   });
   const table = formatTable(['what', 'measured', 'commit', 'date'], rows, 4);
-  const [before, rest] = splitAt(text, begin);
-  const [, after] = splitAt(rest, end);
-  return before + begin + table + end + after;
-}
-
-function splitAt(text: string, mark: string): [before: string, after: string] {
-  const at = text.indexOf(mark);
-  if (at < 0) throw new Error(`the text has no ${mark.trim()}`);
-  return [text.slice(0, at), text.slice(at + mark.length)];
+  const [from, to] = MARKS.map((mark) => text.indexOf(mark)) as [number, number];
+  if (from < 0 || to < from)
+    throw new Error(`the text has no ${MARKS.map((mark) => mark.trim()).join(' … ')}`);
+  return text.slice(0, from) + MARKS[0] + table + text.slice(to);
 }
 
 /** The text of RESULTS.md. */
@@ -109,19 +97,13 @@ function recordRows(newest: readonly NewestCase[]): string[][] {
 
 function budgetRows(name: string, budgets: Budgets[string], newest: readonly NewestCase[]): string[][] {
   const found = newest.find(({ measured }) => measured.name === name);
-  return evaluateBudgets(budgets, found?.measured.metrics ?? {}).map((verdict) => [
-    `${name} ${verdict.metric}`,
-    verdict.value === null ? '' : formatNumber(verdict.value),
-    limitOf(verdict),
-    verdict.budget.goal === undefined ? '' : String(verdict.budget.goal),
-    wordFor(verdict),
-    found?.record.machine.commit ?? '',
-    found === undefined ? '' : dateOf(found.record),
-  ]);
-}
-
-function limitOf({ budget: { min, max } }: Verdict): string {
-  return min === undefined ? `≤ ${max}` : `≥ ${min}`;
+  return evaluateBudgets(budgets, found?.measured.metrics ?? {}).map((verdict) => {
+    const { metric, value, budget } = verdict;
+    const limit = budget.min === undefined ? `≤ ${budget.max}` : `≥ ${budget.min}`;
+    const measured = value === null ? '' : formatNumber(value);
+    const source = found === undefined ? ['', ''] : [found.record.machine.commit, dateOf(found.record)];
+    return [`${name} ${metric}`, measured, limit, String(budget.goal ?? ''), wordFor(verdict), ...source];
+  });
 }
 
 function wordFor({ value, isKept, isGoalReached }: Verdict): string {
@@ -162,19 +144,6 @@ function shownRows(rows: readonly Row[]): Row[] {
   return [...rows.filter((row) => !floors.includes(row)).slice(0, ROWS_MAX), ...floors];
 }
 
-/** growth.svg: the newest curves of every case. */
-export function growthPlot(newest: readonly NewestCase[]): string {
-  const drawn = newest.filter(({ measured: { curves = [] } }) => curves.length > 0);
-  const sources = drawn.map(
-    ({ record, measured }) =>
-      `${measured.name}: ${record.machine.cpu}, ${record.machine.commit}, ${dateOf(record)}`,
-  );
-  return plot(
-    drawn.flatMap(({ measured: { curves = [] } }) => curves),
-    sources.join('; '),
-  );
-}
-
 function dateOf({ takenAt }: BenchRecord): string {
   return takenAt.slice(0, 10);
 }
@@ -187,41 +156,39 @@ const LEGEND_LINE = 18;
 const TITLE = 'Processor time of one call by the number of devices or areas';
 
 /**
- * The curves as an SVG image, both axes logarithmic: what grows with the logarithm of its size looks flat, what grows
- * with the size itself rises by a decade for each decade. `caption` says where and when.
+ * growth.svg: the newest curves of every case, both axes logarithmic. What grows with the logarithm of its size looks
+ * flat, what grows with the size itself rises by a decade for each decade. The caption says where and when.
  */
-function plot(curves: readonly Curve[], caption: string): string {
+export function growthPlot(newest: readonly NewestCase[]): string {
+  const drawn = newest.filter(({ measured: { curves = [] } }) => curves.length > 0);
+  const curves = drawn.flatMap(({ measured: { curves = [] } }) => curves);
+  const sources = drawn.map(
+    ({ record, measured }) =>
+      `${measured.name}: ${record.machine.cpu}, ${record.machine.commit}, ${dateOf(record)}`,
+  );
   const all = curves.flatMap(({ points }) => points);
-  const x = logScale(
-    all.map(([size]) => size),
-    MARGIN.left,
-    WIDTH - MARGIN.right,
-  );
-  const y = logScale(
-    all.map(([, us]) => us),
-    HEIGHT - MARGIN.bottom,
-    MARGIN.top,
-  );
+  const [bottom, right] = [HEIGHT - MARGIN.bottom, WIDTH - MARGIN.right];
+  const [sizes, times] = [all.map(([size]) => size), all.map(([, us]) => us)];
+  const x = logScale(sizes, MARGIN.left, right);
+  const y = logScale(times, bottom, MARGIN.top);
   const lines = curves.map(({ points }, n) => {
-    const at = points.map(([size, us]) => `${x.at(size)},${y.at(us)}`);
-    const color = COLORS[n % COLORS.length] as string;
-    const dots = points.map(
-      ([size, us]) => `<circle cx="${x.at(size)}" cy="${y.at(us)}" r="3" fill="${color}"/>`,
-    );
-    return `<polyline points="${at.join(' ')}" fill="none" stroke="${color}" stroke-width="2"/>${dots.join('')}`;
+    const color = COLORS[n % COLORS.length];
+    const places = points.map(([size, us]) => [x.at(size), y.at(us)] as const);
+    const dots = places.map(([cx, cy]) => `<circle cx="${cx}" cy="${cy}" r="3" fill="${color}"/>`);
+    return `<polyline points="${places.join(' ')}" fill="none" stroke="${color}" stroke-width="2"/>${dots.join('')}`;
   });
   const legend = curves.map(({ name }, n) => {
-    const top = HEIGHT - MARGIN.bottom + 44 + LEGEND_LINE * Math.floor(n / 2);
+    const top = bottom + 44 + LEGEND_LINE * Math.floor(n / 2);
     const left = MARGIN.left + (n % 2) * ((WIDTH - MARGIN.left) / 2);
     return `<rect x="${left}" y="${top - 9}" width="10" height="10" fill="${COLORS[n % COLORS.length]}"/>${text(left + 16, top, name)}`;
   });
   const xTicks = x.decades.map(
     (size) =>
-      `<path d="M${x.at(size)} ${MARGIN.top}V${HEIGHT - MARGIN.bottom}" stroke="#e5e7eb"/>${text(x.at(size), HEIGHT - MARGIN.bottom + 18, shown(size), 'middle')}`,
+      `<path d="M${x.at(size)} ${MARGIN.top}V${bottom}" stroke="#e5e7eb"/>${text(x.at(size), bottom + 18, shown(size), 'middle')}`,
   );
   const yTicks = y.decades.map(
     (us) =>
-      `<path d="M${MARGIN.left} ${y.at(us)}H${WIDTH - MARGIN.right}" stroke="#e5e7eb"/>${text(MARGIN.left - 8, y.at(us) + 4, `${shown(us)} µs`, 'end')}`,
+      `<path d="M${MARGIN.left} ${y.at(us)}H${right}" stroke="#e5e7eb"/>${text(MARGIN.left - 8, y.at(us) + 4, `${shown(us)} µs`, 'end')}`,
   );
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12">`,
@@ -232,7 +199,7 @@ function plot(curves: readonly Curve[], caption: string): string {
     ...yTicks,
     ...lines,
     ...legend,
-    text(MARGIN.left, HEIGHT - 12, caption),
+    text(MARGIN.left, HEIGHT - 12, sources.join('; ')),
     '</svg>',
     '',
   ].join('\n');
@@ -269,10 +236,7 @@ export interface BenchRecord {
   readonly cases: readonly RecordedCase[];
 }
 
-export type RecordedCase = { readonly name: string } & Omit<
-  Extract<CaseOutcome, { kind: 'measured' }>,
-  'kind'
->;
+export type RecordedCase = { readonly name: string } & Omit<Measured, 'kind'>;
 
 /** The folder of the records. */
 export const RECORDS = new URL('../results/', import.meta.url);
@@ -293,33 +257,19 @@ export async function writeRecord(folder: URL, record: BenchRecord): Promise<voi
   await writeFile(new URL(name, folder), `${JSON.stringify(head).slice(0, -1)},"cases":[\n${lines}\n]}\n`);
 }
 
+const OF_FLOORS = '{rate} requests/s: {of_express} × Express, {of_node} × node:http';
+
 /**
  * The lines of docs/performance.md: a case, what it shows, and its measurements. `{name}` stands for a metric of the
  * case, `{rate}` for the rate of its last row that is not a floor.
  */
 const SUMMARY: readonly (readonly [name: string, what: string, measured: string])[] = [
-  [
-    'nearest',
-    'nearest, k = 1, over HTTP',
-    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
-  ],
-  [
-    'nearest-tenants',
-    'nearest, called by 10 000 accounts',
-    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
-  ],
-  [
-    'nearest-redis',
-    'nearest, limits and versions in Redis',
-    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
-  ],
-  [
-    'contains',
-    'contains, 2 000 vertices, 100 000 areas',
-    '{rate} requests/s: {of_express} × Express, {of_node} × node:http',
-  ],
-  ['location', 'location of a device', '{rate} requests/s: {of_express} × Express, {of_node} × node:http'],
-  ['devices', 'devices, pages of 50', '{rate} requests/s: {of_express} × Express, {of_node} × node:http'],
+  ['nearest', 'nearest, k = 1, over HTTP', OF_FLOORS],
+  ['nearest-tenants', 'nearest, called by 10 000 accounts', OF_FLOORS],
+  ['nearest-redis', 'nearest, limits and versions in Redis', OF_FLOORS],
+  ['contains', 'contains, 2 000 vertices, 100 000 areas', OF_FLOORS],
+  ['location', 'location of a device', OF_FLOORS],
+  ['devices', 'devices, pages of 50', OF_FLOORS],
   [
     'peers',
     'against the same behind Express',

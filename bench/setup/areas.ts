@@ -2,9 +2,9 @@ import { type AreaDefinition, areaMeasures, compileShape, toVertices } from '../
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { insertAreas } from '../../src/areas/areas.sql.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { openSql } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import { placeSource } from './places.ts';
+import { openBenchSql } from './cluster.ts';
+import { placesOf } from './places.ts';
 
 /** The largest deviation of a ring from its circle, as a share of the radius. */
 const JAGGED = 0.3;
@@ -40,11 +40,9 @@ export function trackArea(name: string, points: readonly LatLng[], bufferM: numb
 
 /** Many small polygons around the towns of the devices. */
 export function* smallAreas(count: number): Generator<AreaDefinition> {
-  const place = placeSource('towns', 6);
-  const out = new Float64Array(2);
+  const places = placesOf('towns', 6, count);
   for (let n = 0; n < count; n++) {
-    place(out);
-    const centre = { lat: out[0] as number, lng: Math.max(-179, Math.min(179, out[1] as number)) };
+    const centre = { lat: places[2 * n]!, lng: Math.max(-179, Math.min(179, places[2 * n + 1]!)) };
     yield polygonArea(`Area ${n}`, jaggedRing(SMALL_VERTICES, centre, SMALL_RADIUS_DEG, n));
   }
 }
@@ -91,31 +89,23 @@ export async function storeAreas(
   definitions: Iterable<AreaDefinition>,
   say: (line: string) => void = () => undefined,
 ): Promise<number[]> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench areas' });
+  await using sql = openBenchSql(databaseUrl);
+  const [owner] = await sql<{ accountId: number; worldId: number }[]>`
+    select id as "accountId", world_id as "worldId" from account`;
+  if (owner === undefined) throw new Error('the world has no account');
   const ids: number[] = [];
-  const flush = async (chunk: AreaDefinition[]) => {
-    if (chunk.length === 0) return;
-    const areas = chunk
-      .splice(0)
-      .map((definition) => ({ definition, measures: areaMeasures(definition.geometry) }));
-    const stored = await sql.begin(async (tx) => {
-      const [owner] = await tx<{ accountId: number; worldId: number }[]>`
-        select id as "accountId", world_id as "worldId" from account`;
-      return owner === undefined ? null : insertAreas(tx, owner, areas);
-    });
+  let chunk: Parameters<typeof insertAreas>[2][number][] = [];
+  const flush = async () => {
+    const stored = await sql.begin((tx) => insertAreas(tx, owner, chunk));
     if (stored === null) throw new Error('the areas of the bench cannot be stored');
+    chunk = [];
     ids.push(...stored);
     if (ids.length % (20 * CHUNK) === 0) say(`${ids.length} areas stored`);
   };
-  try {
-    const chunk: AreaDefinition[] = [];
-    for (const definition of definitions) {
-      chunk.push(definition);
-      if (chunk.length === CHUNK) await flush(chunk);
-    }
-    await flush(chunk);
-    return ids;
-  } finally {
-    await sql.end();
+  for (const definition of definitions) {
+    chunk.push({ definition, measures: areaMeasures(definition.geometry) });
+    if (chunk.length === CHUNK) await flush();
   }
+  if (chunk.length > 0) await flush();
+  return ids;
 }

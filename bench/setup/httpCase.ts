@@ -1,16 +1,14 @@
-import type { Service } from '../../src/wiring.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
-import type { CaseContext, CaseOutcome, Row } from '../benchCase.ts';
-import type { LoadResult } from '../measure/measureLoad.ts';
-import { type Profile, profile } from '../measure/profile.ts';
-import { openWorker, type Worker } from '../worker.ts';
+import type { CaseContext, CaseOutcome, Part } from '../benchCase.ts';
+import { profile } from '../measure/profile.ts';
+import { usageNow } from '../measure/usage.ts';
+import { openWorker } from '../worker.ts';
 import type { FloorAnswer, FloorQuestion, FloorReply } from '../workers/floorServer.ts';
-import type { HttpLoad } from '../workers/httpLoad.ts';
 import {
   askLoad,
   type MeasuredServer,
   measureInTurn,
-  ownUsage,
+  openHttpLoad,
   type Round,
   ratioOf,
   rowOf,
@@ -22,7 +20,7 @@ import { type BenchWorld, createWorld } from './world.ts';
 export interface HttpCase {
   /** The route in Express' notation. */
   readonly route: string;
-  readonly redis: boolean;
+  readonly redis?: boolean;
   /** Stores what the route needs and returns the questions. The floors answer the last question. */
   prepare(world: BenchWorld, paths: number): Promise<HttpQuestion[]>;
   /** Whether this is the answer that should be measured. */
@@ -51,63 +49,40 @@ export async function runHttpCase(spec: HttpCase, context: CaseContext): Promise
     return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
   }
   const devices = context.sizes?.at(-1) ?? (context.smoke ? SMOKE_DEVICES : DEVICES);
-  const { databaseUrl, say } = context;
-  const world = await createWorld({ databaseUrl, devices, spread: 'towns', seed: 1, say });
+  const world = await createWorld(context, devices);
   const questions = await spec.prepare(world, PATHS);
   const redis = spec.redis ? await startRedis() : null;
-  const service = await startBenchService(databaseUrl, redis?.url ?? null);
   try {
-    const rows = await measure(spec, context, service, world.key, questions);
-    return { kind: 'measured', size: `${devices} devices`, ...rows };
+    await using service = await startBenchService(context.databaseUrl, redis?.url ?? null);
+    const { url } = service;
+    const last = questions.at(-1) as HttpQuestion;
+    const headers = { 'X-API-Key': last.keys?.[0] ?? world.key };
+    const answer = await sampleAnswer(`${url}${last.paths[0]}`, headers, spec);
+    await using load = openHttpLoad();
+    await using express = await openFloor('express', spec.route, answer);
+    await using node = await openFloor('node', spec.route, answer);
+    const asked = questions.map(
+      (question): MeasuredServer => ({
+        ...question,
+        url,
+        headers,
+        usage: async () => usageNow(),
+        rounds: [],
+      }),
+    );
+    const floors = [express, node].map((floor): MeasuredServer => ({ headers, paths: last.paths, ...floor }));
+    const servers = [...asked, ...floors];
+    await measureInTurn(load, servers, context);
+    const measured = asked.at(-1) as MeasuredServer;
+    const calls = async () => (await askLoad(load, measured, context.seconds)).completed;
+    const profiles = context.profile ? [await profile(`a call of ${measured.what}`, calls)] : [];
+    return { kind: 'measured', size: `${devices} devices`, ...summarize(servers), profiles };
   } finally {
-    await service.stop();
     await redis?.stop();
   }
 }
 
-async function measure(
-  spec: HttpCase,
-  context: CaseContext,
-  service: Service,
-  key: string,
-  questions: readonly HttpQuestion[],
-) {
-  const url = `http://127.0.0.1:${service.port}`;
-  const last = questions.at(-1) as HttpQuestion;
-  const headers = { 'X-API-Key': last.keys?.[0] ?? key };
-  const answer = await sampleAnswer(`${url}${last.paths[0]}`, headers, spec);
-  const load = openWorker<HttpLoad, LoadResult>(new URL('../workers/httpLoad.ts', import.meta.url));
-  const floors = [
-    await openFloor('express', spec.route, answer, { headers, paths: last.paths }),
-    await openFloor('node', spec.route, answer, { headers, paths: last.paths }),
-  ];
-  try {
-    const asked = questions.map(
-      (question): MeasuredServer => ({ ...question, url, headers, usage: ownUsage, rounds: [] }),
-    );
-    const servers = [...asked, ...floors.map(({ measured }) => measured)];
-    await measureInTurn(load, servers, context);
-    const profiles = context.profile
-      ? [await profileLoad(load, asked.at(-1) as MeasuredServer, context)]
-      : [];
-    return { ...summarize(servers), profiles };
-  } finally {
-    await Promise.all([load.close(), ...floors.map(({ worker }) => worker.close())]);
-  }
-}
-
-function profileLoad(
-  load: Worker<HttpLoad, LoadResult>,
-  measured: MeasuredServer,
-  { seconds }: CaseContext,
-): Promise<Profile> {
-  return profile(
-    `a call of ${measured.what}`,
-    async () => (await askLoad(load, measured, seconds)).completed,
-  );
-}
-
-function summarize(servers: readonly MeasuredServer[]): { rows: Row[]; metrics: Record<string, number> } {
+function summarize(servers: readonly MeasuredServer[]): Part {
   const [service, express, node] = servers.slice(-3) as [MeasuredServer, MeasuredServer, MeasuredServer];
   const perSecond = (round: Round) => round.perSecond;
   return {
@@ -127,33 +102,25 @@ const OWN_HEADERS = ['connection', 'date', 'keep-alive', 'transfer-encoding'];
 async function sampleAnswer(
   url: string,
   headers: Record<string, string>,
-  spec: HttpCase,
+  { isGood }: HttpCase,
 ): Promise<FloorAnswer> {
   const response = await fetch(url, { headers });
   const body = await response.text();
   if (response.status !== 200) throw new Error(`${url} answers ${response.status}: ${body}`);
-  if (!spec.isGood((JSON.parse(body) as { data: unknown }).data))
+  if (!isGood((JSON.parse(body) as { data: unknown }).data))
     throw new Error(`not the answer to measure: ${body}`);
   const all = [...response.headers].filter(([name]) => !OWN_HEADERS.includes(name));
   return { headers: Object.fromEntries(all), body };
 }
 
-async function openFloor(
-  server: 'express' | 'node',
-  route: string,
-  answer: FloorAnswer,
-  asked: Pick<MeasuredServer, 'headers' | 'paths'>,
-) {
-  const worker: Worker<FloorQuestion, FloorReply> = openWorker(
-    new URL('../workers/floorServer.ts', import.meta.url),
-  );
+async function openFloor(server: 'express' | 'node', route: string, answer: FloorAnswer) {
+  const worker = openWorker<FloorQuestion, FloorReply>('floorServer');
   const { port } = await worker.ask({ kind: 'start', server, route, answer });
-  const measured: MeasuredServer = {
+  return {
     what: server === 'express' ? 'floor: Express + helmet' : 'floor: node:http',
-    ...asked,
     url: `http://127.0.0.1:${port}`,
     usage: () => worker.ask({ kind: 'usage' }),
     rounds: [],
+    [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
   };
-  return { worker, measured };
 }

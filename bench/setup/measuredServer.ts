@@ -1,7 +1,8 @@
 import type { CaseContext, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
-import type { Worker } from '../worker.ts';
+import type { Usage } from '../measure/usage.ts';
+import { openWorker, type Worker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 
 /** A server and what it is asked, measured as one row. */
@@ -14,7 +15,7 @@ export interface MeasuredServer {
   /** API keys to use in turn, instead of the key in `headers`. */
   readonly keys?: readonly string[];
   /** Processor time and memory of the serving process so far. */
-  usage(): Promise<{ usage: NodeJS.CpuUsage; rssMb: number }>;
+  usage(): Promise<Usage>;
   readonly rounds: Round[];
 }
 
@@ -24,6 +25,9 @@ export interface Round {
   readonly cpuUs: number;
   readonly rssMb: number;
 }
+
+type LoadWorker = Worker<HttpLoad, LoadResult>;
+export const openHttpLoad = (): LoadWorker => openWorker('httpLoad');
 
 const CONNECTIONS = 32;
 const ROUNDS = 5;
@@ -35,50 +39,37 @@ const SMOKE_SECONDS = 0.3;
  * two servers is the median of the ratios of their rounds.
  */
 export async function measureInTurn(
-  load: Worker<HttpLoad, LoadResult>,
+  load: LoadWorker,
   servers: readonly MeasuredServer[],
   { smoke, seconds }: CaseContext,
 ): Promise<void> {
-  const ask = (measured: MeasuredServer, time: number) => askLoad(load, measured, time);
-  if (!smoke) for (const measured of servers) await ask(measured, WARMUP_SECONDS);
+  if (!smoke) for (const measured of servers) await askLoad(load, measured, WARMUP_SECONDS);
+  const time = smoke ? SMOKE_SECONDS : seconds / ROUNDS;
   for (let round = 0; round < (smoke ? 1 : ROUNDS); round++) {
-    for (const measured of servers) {
-      measured.rounds.push(
-        await runRound(measured, () => ask(measured, smoke ? SMOKE_SECONDS : seconds / ROUNDS)),
-      );
-    }
+    for (const measured of servers) measured.rounds.push(await runRound(load, measured, time));
   }
 }
 
 /** Puts load on one server for some seconds. */
 export function askLoad(
-  load: Worker<HttpLoad, LoadResult>,
+  load: LoadWorker,
   { url, headers, paths, keys = [] }: MeasuredServer,
   seconds: number,
 ): Promise<LoadResult> {
   return load.ask({ url, headers, paths, keys, connections: CONNECTIONS, seconds });
 }
 
-async function runRound(measured: MeasuredServer, ask: () => Promise<LoadResult>): Promise<Round> {
+async function runRound(worker: LoadWorker, measured: MeasuredServer, time: number): Promise<Round> {
   const before = await measured.usage();
-  const load = await ask();
+  const load = await askLoad(worker, measured, time);
   const after = await measured.usage();
-  const cpuUs = after.usage.user + after.usage.system - before.usage.user - before.usage.system;
-  return {
-    load,
-    perSecond: load.completed / load.seconds,
-    cpuUs: cpuUs / load.completed,
-    rssMb: after.rssMb,
-  };
+  const { completed, seconds } = load;
+  const cpuUs = (after.cpuUs - before.cpuUs) / completed;
+  return { load, perSecond: completed / seconds, cpuUs, rssMb: after.rssMb };
 }
 
 export function ratioOf(a: MeasuredServer, b: MeasuredServer, metric: (round: Round) => number): number {
   return median(a.rounds.map((round, n) => metric(round) / metric(b.rounds[n] as Round)));
-}
-
-/** Usage of this process, for a service that runs in it. */
-export async function ownUsage() {
-  return { usage: process.cpuUsage(), rssMb: process.memoryUsage.rss() / 2 ** 20 };
 }
 
 export function rowOf({ what, rounds }: MeasuredServer): Row {

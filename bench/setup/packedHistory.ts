@@ -1,25 +1,23 @@
 import { selectHistory } from '../../src/history/newestPoints.sql.ts';
 import { HistoryPacker } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, truncateWeek, weekStartMs } from '../../src/postgres/partitions.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
+import { arrayLiteral } from '../../src/postgres/sqlText.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
-import type { CaseContext, Row } from '../benchCase.ts';
+import type { CaseContext, Part, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';
 import { postgresCpuUs } from '../measure/postgresCpu.ts';
+import { cpuUs } from '../measure/usage.ts';
+import { openBenchSql } from './cluster.ts';
 
-const DAY_MS = 86_400_000;
 const STEPS_SECONDS = [5, 10, 30];
 const VEHICLES = 6;
 const DAYS = 4;
 const ROUNDS = 15;
 const PAGE_POINTS = 500;
-
-export interface MeasuredPacking {
-  readonly rows: Row[];
-  readonly metrics: Record<string, number>;
-}
 
 /** Packs everything that may be packed until it is over, without rests unless they are given. Returns how many points. */
 export async function packAll(
@@ -57,76 +55,49 @@ export async function measurePacking(
   { databaseUrl, smoke }: CaseContext,
   deviceIds: readonly number[],
   worldIds: readonly number[],
-): Promise<MeasuredPacking> {
-  const sql = openSql(databaseUrl, { maxConnections: 2, name: 'bench packing' });
+): Promise<Part> {
+  await using sql = openBenchSql(databaseUrl, 2);
   const rows: Row[] = [];
   const metrics: Record<string, number> = {};
-  try {
-    // The week before the last: none of it is needed by anybody else, so its space is given back at once.
-    const firstMs = weekStartMs(Date.now()) - 14 * DAY_MS;
-    await ensureWeeks(sql, POSITIONS, [firstMs]);
-    for (const [s, stepSeconds] of STEPS_SECONDS.entries()) {
-      const own = deviceIds.slice(s * VEHICLES, s * VEHICLES + (smoke ? 1 : VEHICLES));
-      const count = ((smoke ? 1 : DAYS) * DAY_MS) / 1_000 / stepSeconds;
-      for (const [n, deviceId] of own.entries())
-        await storeTrack(sql, { deviceId, firstMs, count, stepSeconds, seed: 100 * s + n });
-      await sql.unsafe('vacuum analyze position');
-      const measured = await measureSampling(sql, worldIds, own, { firstMs, stepSeconds, isShort: smoke });
-      rows.push(...measured.rows);
-      Object.assign(metrics, measured.metrics);
-    }
-    return { rows, metrics };
-  } finally {
-    await sql.end();
+  // The week before the last: none of it is needed by anybody else, so its space is given back at once.
+  const firstMs = weekStartMs(Date.now()) - 14 * DAY_MS;
+  await ensureWeeks(sql, POSITIONS, [firstMs]);
+  for (const [s, stepSeconds] of STEPS_SECONDS.entries()) {
+    const own = deviceIds.slice(s * VEHICLES, s * VEHICLES + (smoke ? 1 : VEHICLES));
+    const count = ((smoke ? 1 : DAYS) * DAY_MS) / 1_000 / stepSeconds;
+    for (const [n, deviceId] of own.entries())
+      await storeTrack(sql, { deviceId, firstMs, count, stepSeconds, seed: 100 * s + n });
+    await sql.unsafe('vacuum analyze position');
+    const readDay = () => secondsOfDay(sql, worldIds, own[0] as number, firstMs, smoke);
+    const bytesBefore = await packedBytes(sql);
+    const asRows = await readDay();
+    const postgresBeforeUs = (await postgresCpuUs(sql)) ?? 0;
+    const beforeUs = cpuUs();
+    const started = performance.now();
+    const points = await packAll(sql);
+    const seconds = (performance.now() - started) / 1_000;
+    const usedUs = cpuUs() - beforeUs + ((await postgresCpuUs(sql)) ?? 0) - postgresBeforeUs;
+    await truncateWeek(sql, POSITIONS, firstMs);
+    const bytes = ((await packedBytes(sql)) - bytesBefore) / points;
+    const packed = await readDay();
+    const every = `every ${stepSeconds} s`;
+    const perSecond = points / seconds;
+    rows.push({ what: `packing, ${every}: ${bytes.toFixed(2)} bytes a point`, unit: 'points', perSecond });
+    rows.push({ what: `a day of rows, ${every}`, seconds: asRows });
+    rows.push({ what: `a packed day, ${every}`, seconds: packed });
+    metrics[`bytes_a_point_${stepSeconds}s`] = bytes;
+    metrics[`packed_points_per_cpu_second_${stepSeconds}s`] = (points * 1e6) / usedUs;
+    metrics[`packed_day_speedup_${stepSeconds}s`] = asRows / packed;
   }
-}
-
-async function measureSampling(
-  sql: Sql,
-  worldIds: readonly number[],
-  deviceIds: readonly number[],
-  { firstMs, stepSeconds, isShort }: { firstMs: number; stepSeconds: number; isShort: boolean },
-): Promise<MeasuredPacking> {
-  const deviceId = deviceIds[0] as number;
-  const readDay = () => secondsOfDay(sql, worldIds, deviceId, firstMs, isShort);
-  const before = await bytesOf(sql);
-  const asRows = await readDay();
-  const cpu = process.cpuUsage();
-  const postgresBefore = await postgresCpuUs(sql);
-  const started = performance.now();
-  const points = await packAll(sql);
-  const seconds = (performance.now() - started) / 1_000;
-  const postgresAfter = await postgresCpuUs(sql);
-  const { user, system } = process.cpuUsage(cpu);
-  const postgresUs = postgresBefore === null || postgresAfter === null ? 0 : postgresAfter - postgresBefore;
-  const cpuSeconds = (user + system + postgresUs) / 1e6;
-  await truncateWeek(sql, POSITIONS, firstMs);
-  const bytes = ((await bytesOf(sql)).packed - before.packed) / points;
-  const packed = await readDay();
-  const every = `every ${stepSeconds} s`;
-  return {
-    rows: [
-      {
-        what: `packing, ${every}: ${bytes.toFixed(2)} bytes a point`,
-        ...{ unit: 'points', perSecond: points / seconds },
-      },
-      { what: `a day of rows, ${every}`, seconds: asRows },
-      { what: `a packed day, ${every}`, seconds: packed },
-    ],
-    metrics: {
-      [`bytes_a_point_${stepSeconds}s`]: bytes,
-      [`packed_points_per_cpu_second_${stepSeconds}s`]: points / cpuSeconds,
-      [`packed_day_speedup_${stepSeconds}s`]: asRows / packed,
-    },
-  };
+  return { rows, metrics };
 }
 
 /** Tables, indexes and what is stored beside them. */
-async function bytesOf(sql: Sql): Promise<{ packed: number }> {
-  const [row] = await sql<{ packed: number }[]>`
-    select coalesce(sum(pg_total_relation_size(inhrelid)), 0)::float8 as packed
+async function packedBytes(sql: Sql): Promise<number> {
+  const [row] = await sql<{ bytes: number }[]>`
+    select coalesce(sum(pg_total_relation_size(inhrelid)), 0)::float8 as bytes
     from pg_inherits where inhparent = 'packed_points'::regclass`;
-  return { packed: row?.packed ?? 0 };
+  return row?.bytes ?? 0;
 }
 
 async function secondsOfDay(
@@ -153,31 +124,27 @@ export async function measurePages(
   { databaseUrl, smoke }: CaseContext,
   imei: string,
   worldIds: readonly number[],
-): Promise<MeasuredPacking> {
-  const sql = openSql(databaseUrl, { maxConnections: 1, name: 'bench pages' });
-  try {
-    const nowMs = Date.now();
-    const timed = async (toMs: number): Promise<number> => {
-      const seconds: number[] = [];
-      for (let round = 0; round < (smoke ? 2 : 20 * ROUNDS); round++) {
-        const started = performance.now();
-        await selectHistory(sql, worldIds, imei, { fromMs: nowMs - 180 * DAY_MS, toMs }, PAGE_POINTS, nowMs);
-        seconds.push((performance.now() - started) / 1_000);
-      }
-      return median(seconds);
-    };
-    const today = await timed(nowMs + DAY_MS);
-    const packed = await timed(nowMs - 10 * DAY_MS);
-    return {
-      rows: [
-        { what: `a page of ${PAGE_POINTS} of today`, seconds: today },
-        { what: `a page of ${PAGE_POINTS}, packed`, seconds: packed },
-      ],
-      metrics: { packed_page_of_today: packed / today },
-    };
-  } finally {
-    await sql.end();
-  }
+): Promise<Part> {
+  await using sql = openBenchSql(databaseUrl);
+  const nowMs = Date.now();
+  const timed = async (toMs: number): Promise<number> => {
+    const seconds: number[] = [];
+    for (let round = 0; round < (smoke ? 2 : 20 * ROUNDS); round++) {
+      const started = performance.now();
+      await selectHistory(sql, worldIds, imei, { fromMs: nowMs - 180 * DAY_MS, toMs }, PAGE_POINTS, nowMs);
+      seconds.push((performance.now() - started) / 1_000);
+    }
+    return median(seconds);
+  };
+  const today = await timed(nowMs + DAY_MS);
+  const packed = await timed(nowMs - 10 * DAY_MS);
+  return {
+    rows: [
+      { what: `a page of ${PAGE_POINTS} of today`, seconds: today },
+      { what: `a page of ${PAGE_POINTS}, packed`, seconds: packed },
+    ],
+    metrics: { packed_page_of_today: packed / today },
+  };
 }
 
 const ROWS_AT_A_TIME = 10_000;
@@ -196,15 +163,14 @@ interface VehicleTrack {
  * Stores the points of a vehicle that drives through a town half of the time and stands with a noisy receiver otherwise:
  * six decimals, whole seconds, and a delay of the network that no two points share. The partitions exist.
  */
-export async function storeTrack(sql: Sql, track: VehicleTrack): Promise<void> {
+export async function storeTrack(sql: Sql, { deviceId, ...track }: VehicleTrack): Promise<void> {
   let rows: number[][] = [];
   for (const row of pointsOf(track)) {
-    rows.push(row);
-    if (rows.length < ROWS_AT_A_TIME) continue;
-    await insert(sql, track.deviceId, rows);
+    if (rows.push(row) < ROWS_AT_A_TIME) continue;
+    await insert(sql, deviceId, rows);
     rows = [];
   }
-  if (rows.length > 0) await insert(sql, track.deviceId, rows);
+  if (rows.length > 0) await insert(sql, deviceId, rows);
 }
 
 const round = (value: number, digits: number): number => Number(value.toFixed(digits));
@@ -214,7 +180,7 @@ function* pointsOf({
   count,
   stepSeconds,
   seed,
-}: VehicleTrack): Generator<number[], void, undefined> {
+}: Omit<VehicleTrack, 'deviceId'>): Generator<number[]> {
   const random = seededRandom(seed);
   const noise = (size: number): number => (random() + random() + random() - 1.5) * size;
   let [lat, lng, heading, speed, altitude, satellites, odometer] = [41.9, 12.5, 90, 0, 50, 11, 48_211];
@@ -231,26 +197,14 @@ function* pointsOf({
     } else speed = 0;
     if (random() < 0.1) satellites = Math.max(5, Math.min(16, satellites + (random() < 0.5 ? -1 : 1)));
     const sentAtMs = firstMs + n * stepSeconds * 1_000;
-    yield [
-      ...[
-        sentAtMs,
-        round(lat + noise(2e-6), 6),
-        round(lng + noise(2e-6), 6),
-        Math.round(altitude),
-        round(speed, 1),
-      ],
-      ...[
-        Math.floor(heading),
-        satellites,
-        round(odometer, 1),
-        sentAtMs + 400 + Math.floor(200 * random() ** 2),
-      ],
-    ];
+    const place = [round(lat + noise(2e-6), 6), round(lng + noise(2e-6), 6), Math.round(altitude)];
+    const motion = [round(speed, 1), Math.floor(heading), satellites, round(odometer, 1)];
+    yield [sentAtMs, ...place, ...motion, sentAtMs + 400 + Math.floor(200 * random() ** 2)];
   }
 }
 
 async function insert(sql: Sql, deviceId: number, rows: readonly number[][]): Promise<void> {
-  const column = (n: number): string => `{${rows.map((row) => row[n]).join()}}`;
+  const column = (n: number) => arrayLiteral(rows.map((row) => row[n] as number));
   await sql`
     insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites,
       odometer_km, received_at, late)

@@ -19,10 +19,8 @@ export function placeSource(spread: Spread, seed: number): (out: Float64Array) =
   }
   // The towns are the same for every seed.
   const map = seededRandom(1);
-  const towns = Array.from({ length: TOWNS }, () => ({
-    lat: TOWN_LAT_MAX * (2 * map() - 1),
-    lng: 360 * map() - 180,
-  }));
+  const town = () => ({ lat: TOWN_LAT_MAX * (2 * map() - 1), lng: 360 * map() - 180 });
+  const towns = Array.from({ length: TOWNS }, town);
   return (out) => {
     // The square makes low numbers more likely: the first town has a tenth of all devices.
     const town = towns[Math.floor(TOWNS * random() ** 2)] as { lat: number; lng: number };
@@ -34,18 +32,34 @@ export function placeSource(spread: Spread, seed: number): (out: Float64Array) =
   };
 }
 
+/** Latitudes and longitudes of `count` places. */
+export function placesOf(spread: Spread, seed: number, count: number): Float64Array {
+  const place = placeSource(spread, seed);
+  const places = new Float64Array(2 * count);
+  for (let n = 0; n < count; n++) place(places.subarray(2 * n, 2 * n + 2));
+  return places;
+}
+
 /** The polygons that are asked for lie here and are about twice this wide. */
 export const POLYGON_CENTRE = { lat: 41.9, lng: 12.5 };
 export const POLYGON_RADIUS_DEG = 0.2;
+
+/** Latitudes and longitudes evenly in and around the polygon: about half of the places are inside. */
+export function placesAroundPolygon(count: number): Float64Array {
+  const random = seededRandom(7);
+  const { lat, lng } = POLYGON_CENTRE;
+  return Float64Array.from({ length: 2 * count }, (_, n) => {
+    const spread = POLYGON_RADIUS_DEG * 1.25 * (2 * random() - 1);
+    return n % 2 === 0 ? lat + spread : lng + spread / Math.cos((lat * Math.PI) / 180);
+  });
+}
 
 /** Queries evenly in and around the polygon: about half of the places are inside. */
 export function containsQueries(count: number): string[] {
   const random = seededRandom(7);
   const near = (degrees: number) => (degrees + 1.25 * POLYGON_RADIUS_DEG * (2 * random() - 1)).toFixed(6);
-  return Array.from(
-    { length: count },
-    () => `?lat=${near(POLYGON_CENTRE.lat)}&lng=${near(POLYGON_CENTRE.lng)}`,
-  );
+  const { lat, lng } = POLYGON_CENTRE;
+  return Array.from({ length: count }, () => `?lat=${near(lat)}&lng=${near(lng)}`);
 }
 
 export function containsPaths(areaId: number, count: number): string[] {
@@ -54,10 +68,9 @@ export function containsPaths(areaId: number, count: number): string[] {
 
 /** Questions for the nearest device from places that are distributed like the devices. */
 export function nearestPaths(count: number): string[] {
-  const place = placeSource('towns', 2);
-  const out = new Float64Array(2);
-  return Array.from({ length: count }, () => {
-    place(out);
-    return `/api/v3/devices/nearest?lat=${out[0]?.toFixed(6)}&lng=${out[1]?.toFixed(6)}`;
+  const places = placesOf('towns', 2, count);
+  return Array.from({ length: count }, (_, n) => {
+    const [lat, lng] = places.subarray(2 * n);
+    return `/api/v3/devices/nearest?lat=${lat?.toFixed(6)}&lng=${lng?.toFixed(6)}`;
   });
 }

@@ -1,16 +1,21 @@
 import { destination, pino } from 'pino';
 import { readConfig } from '../../src/config.ts';
-import { type Service, startService } from '../../src/wiring.ts';
+import { startService } from '../../src/wiring.ts';
+import { INGEST_TOKEN } from './points.ts';
 
-export const INGEST_TOKEN = 'token-of-the-bench';
 export const SECRETS_KEY = Buffer.alloc(32, 7);
+
+export interface BenchService extends AsyncDisposable {
+  readonly url: string;
+  readonly ingestUrl: string;
+}
 
 /** Starts the service in this process as it is deployed, but on free ports and with the limits off. */
 export async function startBenchService(
   databaseUrl: string,
   redisUrl: string | null = null,
   others: Readonly<Record<string, string>> = {},
-): Promise<Service> {
+): Promise<BenchService> {
   const config = readConfig({
     DATABASE_URL: databaseUrl,
     REDIS_URL: redisUrl ?? '',
@@ -25,8 +30,11 @@ export async function startBenchService(
     ...others,
   });
   if (!config.ok) throw new Error(config.error.join('; '));
-  return startService(
-    config.value,
-    pino({ level: config.value.logLevel }, destination({ fd: 2, sync: true })),
-  );
+  const log = pino({ level: config.value.logLevel }, destination({ fd: 2, sync: true }));
+  const service = await startService(config.value, log);
+  return {
+    url: `http://127.0.0.1:${service.port}`,
+    ingestUrl: `http://127.0.0.1:${service.ingestPort}`,
+    [Symbol.asyncDispose]: () => service.stop(),
+  };
 }

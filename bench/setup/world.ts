@@ -1,8 +1,11 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import type { Sql } from '../../src/postgres/sql.ts';
+import { arrayLiteral } from '../../src/postgres/sqlText.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
-import { placeSource, type Spread } from './places.ts';
+import type { CaseContext } from '../benchCase.ts';
+import { openBenchSql } from './cluster.ts';
+import { placesOf } from './places.ts';
 
 /** One account with a key with all scopes, and its devices, each with a position. */
 export interface BenchWorld {
@@ -10,60 +13,43 @@ export interface BenchWorld {
   readonly deviceIds: readonly number[];
 }
 
-export interface WorldOptions {
-  readonly databaseUrl: string;
-  readonly devices: number;
-  readonly spread: Spread;
-  readonly seed: number;
-  say(line: string): void;
-}
-
 /** Of the account that owns the world. */
 export const WORLD_EMAIL = 'bench@example.com';
 const CHUNK = 20_000;
 const PROGRESS_EVERY = 200_000;
 
-/** Creates the schema and a seeded world in an empty database. Device n has the IMEI simulatedImei(n). */
-export async function createWorld(options: WorldOptions): Promise<BenchWorld> {
-  const sql = openSql(options.databaseUrl, { maxConnections: 1, name: 'bench world' });
-  try {
-    await migrate(sql, () => undefined);
-    const admin = adminOf(options.databaseUrl);
-    await admin.account(WORLD_EMAIL);
-    const { key } = await admin.key(WORLD_EMAIL);
-    const deviceIds = await insertWorld(sql, options);
-    await sql.unsafe('analyze device; analyze device_state');
-    return { key, deviceIds };
-  } finally {
-    await sql.end();
-  }
-}
-
-async function insertWorld(sql: Sql, { devices, spread, seed, say }: WorldOptions): Promise<number[]> {
-  const place = placeSource(spread, seed);
-  const out = new Float64Array(2);
-  const ids: number[] = [];
+/**
+ * Creates the schema and a seeded world around towns in an empty database. Device n has the IMEI simulatedImei(n) and is
+ * at place n of placesOf('towns', 1, devices).
+ */
+export async function createWorld(
+  { databaseUrl, say }: Pick<CaseContext, 'databaseUrl' | 'say'>,
+  devices: number,
+): Promise<BenchWorld> {
+  await using sql = openBenchSql(databaseUrl);
+  await migrate(sql, () => undefined);
+  const admin = adminOf(databaseUrl);
+  await admin.account(WORLD_EMAIL);
+  const { key } = await admin.key(WORLD_EMAIL);
+  const places = placesOf('towns', 1, devices);
+  const deviceIds: number[] = [];
   for (let at = 0; at < devices; at += CHUNK) {
-    const chunk = Array.from({ length: Math.min(CHUNK, devices - at) }, (_, n) => {
-      place(out);
-      return { imei: simulatedImei(at + n), lat: out[0] as number, lng: out[1] as number };
-    });
-    for (const id of await insertChunk(sql, chunk)) ids.push(id);
-    const done = at + chunk.length;
-    if (done % PROGRESS_EVERY === 0 && done < devices) say(`${done} of ${devices} devices stored`);
+    const end = Math.min(devices, at + CHUNK);
+    for (const id of await insertDevices(sql, places, at, end)) deviceIds.push(id);
+    if (end % PROGRESS_EVERY === 0 && end < devices) say(`${end} of ${devices} devices stored`);
   }
-  return ids;
+  await sql.unsafe('analyze device; analyze device_state');
+  return { key, deviceIds };
 }
 
-/** Returns the ids in the order of the rows. */
-async function insertChunk(
-  sql: Sql,
-  rows: readonly { imei: string; lat: number; lng: number }[],
-): Promise<number[]> {
+/** Returns the ids in the order of the devices. */
+async function insertDevices(sql: Sql, places: Float64Array, first: number, end: number): Promise<number[]> {
+  const list = (of: (n: number) => string | number) =>
+    arrayLiteral(Array.from({ length: end - first }, (_, n) => of(first + n)));
   const inserted = await sql<{ id: number }[]>`
     with r as (
-      select * from unnest(${literal(rows.map((row) => row.imei))}::text[], ${literal(rows.map((row) => row.lat))}::float8[],
-        ${literal(rows.map((row) => row.lng))}::float8[]) with ordinality as r (imei, lat, lng, n)
+      select * from unnest(${list(simulatedImei)}::text[], ${list((n) => places[2 * n]!)}::float8[],
+        ${list((n) => places[2 * n + 1]!)}::float8[]) with ordinality as r (imei, lat, lng, n)
     ), created as (
       insert into device (imei, world_id, name, plate, device_model, groups)
       select imei, (select world_id from account where email = ${WORLD_EMAIL}), 'Vehicle ' || n, 'RM ' || right(imei, 6),
@@ -76,9 +62,4 @@ async function insertChunk(
     )
     select c.id from created c join r using (imei) order by r.n`;
   return inserted.map((row) => row.id);
-}
-
-/** A Postgres array literal of plain values. */
-function literal(values: readonly (string | number)[]): string {
-  return `{${values.join(',')}}`;
 }

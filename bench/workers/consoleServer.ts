@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { consoleRoutes } from '../../src/console/consolePage.ts';
+import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ConsoleQuestion =
@@ -13,8 +13,6 @@ export type ConsoleQuestion =
 
 export interface ConsoleReply {
   readonly port: number;
-  /** Changes that were written to streams so far. */
-  readonly changes: number;
 }
 
 const TICK_MS = 100;
@@ -25,22 +23,19 @@ const STEP_DEG = 0.002;
 // is that of the service in form and in behaviour: who does not read gets fewer changes, not older ones.
 let port = 0;
 let vehicles = 0;
-let changes = 0;
 answerQuestions(async (question: ConsoleQuestion): Promise<ConsoleReply> => {
   if (question.kind === 'start') port = await serve();
   else vehicles = question.count;
-  return { port, changes };
+  return { port };
 });
 
-async function serve(): Promise<number> {
+function serve(): Promise<number> {
   const app = express();
   consoleRoutes(app, { consoleTiles: null, log: console });
   app.get('/api/v1/stream', (_, response) => void stream(response, vehicles));
   app.get('/api/*path', (_, response) => void response.json({ data: [], meta: { total: 0 } }));
   app.get('/*path', (_, response) => void response.status(204).end()); // the icon
-  const server = createServer(app).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return (server.address() as AddressInfo).port;
+  return listen(createServer(app));
 }
 
 async function stream(response: ServerResponse, count: number): Promise<void> {
@@ -57,7 +52,6 @@ async function stream(response: ServerResponse, count: number): Promise<void> {
       next = (next + 7_919) % count; // a prime: not one after the other
       if (next < 7_919) round++;
     }
-    changes += texts.length;
     response.write(texts.join(''));
   }, TICK_MS);
   response.once('close', () => clearInterval(timer));

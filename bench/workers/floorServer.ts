@@ -1,7 +1,8 @@
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express from 'express';
 import helmet from 'helmet';
+import { type Usage, usageNow } from '../measure/usage.ts';
+import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
 /** An answer as the service gave it. */
@@ -20,19 +21,18 @@ export type FloorQuestion =
     }
   | { readonly kind: 'usage' };
 
-export interface FloorReply {
+export interface FloorReply extends Usage {
   readonly port: number;
-  readonly usage: NodeJS.CpuUsage;
-  readonly rssMb: number;
 }
 
 // A worker: a minimal server that answers the same bytes, headers included.
 let port = 0;
 answerQuestions(async (question: FloorQuestion): Promise<FloorReply> => {
   if (question.kind === 'start') {
-    port = await listen(question.server === 'express' ? expressFloor(question) : nodeFloor(question.answer));
+    const floor = question.server === 'express' ? expressFloor(question) : nodeFloor(question.answer);
+    port = await listen(createServer(floor));
   }
-  return { port, usage: process.cpuUsage(), rssMb: process.memoryUsage.rss() / 2 ** 20 };
+  return { port, ...usageNow() };
 });
 
 /** A bare Express with helmet and one route. The route sets the headers that helmet does not. */
@@ -58,11 +58,4 @@ function nodeFloor({ headers, body }: FloorAnswer): RequestListener {
     response.writeHead(200, all);
     response.end(bytes);
   };
-}
-
-function listen(listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
-  });
 }

@@ -14,19 +14,14 @@ export interface HttpLoad {
 }
 
 // A worker: makes the load in its own process, so that the server has a processor to itself.
-answerQuestions(
-  ({ url, headers, paths, keys, connections, seconds }: HttpLoad): Promise<LoadResult> =>
-    measureLoad({
-      url,
-      connections,
-      duration: seconds,
-      headers: { ...headers },
-      requests: paths.map((path, n) => ({
-        method: 'GET',
-        path,
-        ...(keys.length === 0
-          ? {}
-          : { headers: { ...headers, 'X-API-Key': keys[n % keys.length] as string } }),
-      })),
-    }),
-);
+answerQuestions(({ url, headers, paths, keys, connections, seconds }: HttpLoad): Promise<LoadResult> => {
+  const requests = paths.map((path, n) => {
+    const key = keys[n % keys.length];
+    return {
+      method: 'GET',
+      path,
+      ...(key !== undefined && { headers: { ...headers, 'X-API-Key': key } }),
+    } as const;
+  });
+  return measureLoad({ url, connections, duration: seconds, headers: { ...headers }, requests });
+});

@@ -1,6 +1,6 @@
 import { median } from '../measure/latencies.ts';
 import { jaggedRing } from '../setup/areas.ts';
-import { placeSource } from '../setup/places.ts';
+import { placesOf } from '../setup/places.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ImportOrder =
@@ -62,13 +62,11 @@ async function post(
 }
 
 function makeBody(features: number, vertices: number): Buffer<ArrayBuffer> {
-  const place = placeSource('towns', 100 + made++);
-  const out = new Float64Array(2);
+  const places = placesOf('towns', 100 + made++, features);
   const collection = {
     type: 'FeatureCollection',
     features: Array.from({ length: features }, (_, n) => {
-      place(out);
-      const centre = { lat: out[0] as number, lng: Math.max(-179, Math.min(179, out[1] as number)) };
+      const centre = { lat: places[2 * n]!, lng: Math.max(-179, Math.min(179, places[2 * n + 1]!)) };
       const ring = jaggedRing(vertices, centre, RADIUS_DEG, n).map(({ lat, lng }) => [lng, lat]);
       const geometry = { type: 'Polygon', coordinates: [[...ring, ring[0]]] };
       return { type: 'Feature', properties: { name: `Feature ${n}` }, geometry };

@@ -1,12 +1,12 @@
 import { invariant } from '../../src/lib/invariant.ts';
 import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
+import { INGEST_TOKEN } from '../setup/points.ts';
 import { answerQuestions } from '../worker.ts';
 
 /** Batches to POST to /positions. Each connection is one sender of the source. Later questions continue the source. */
 export interface IngestLoad {
   readonly url: string;
-  readonly token: string;
   readonly source: PointSourceOptions;
   readonly batchesPerSender: number;
 }
@@ -35,7 +35,7 @@ answerQuestions(async (load: IngestLoad): Promise<IngestResult> => {
         (bodies[sender++] ?? []).map((body) => ({
           method: 'POST',
           path: '/positions',
-          headers: { 'content-type': 'application/json', 'x-ingest-token': load.token },
+          headers: { 'content-type': 'application/json', 'x-ingest-token': INGEST_TOKEN },
           body,
           onResponse: (_status, text) => {
             accepted += (JSON.parse(text) as { data?: { accepted: number } }).data?.accepted ?? 0;

@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http';
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
-import type { AttackCall, AttackSetup } from '../neighbours/attack.ts';
+import type { AttackCall, Attacker } from '../neighbours/attack.ts';
 import { ATTACKS } from '../neighbours/attacks.ts';
-import { openReceiver } from '../neighbours/receiver.ts';
+import { openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type AttackerQuestion =
@@ -10,13 +10,9 @@ export type AttackerQuestion =
   | ({
       readonly kind: 'attack';
       readonly name: string;
-      readonly apiUrl: string;
-      readonly ingestUrl: string;
-      readonly token: string;
-      readonly databaseUrl: string;
       /** Open calls are aborted then. */
       readonly limitMs: number;
-    } & AttackSetup);
+    } & Omit<Attacker, 'stopped' | 'call' | 'count'>);
 
 export interface AttackerReply {
   /** Of its receiver of webhooks. */

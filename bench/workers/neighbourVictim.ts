@@ -1,7 +1,8 @@
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
-import { openReceiver } from '../neighbours/receiver.ts';
+import { INGEST_TOKEN } from '../setup/points.ts';
+import { openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type VictimQuestion =
@@ -14,7 +15,6 @@ export type VictimQuestion =
 export interface VictimOrder {
   readonly apiUrl: string;
   readonly ingestUrl: string;
-  readonly token: string;
   /** Used in turn, each from its own address, so that none reaches its limits. */
   readonly keys: readonly string[];
   /** Called in turn, one every POLL_EVERY_MS. */
@@ -26,10 +26,9 @@ export interface VictimOrder {
   readonly devices: number;
 }
 
-/** Made every EXTRA_EVERY_MS. Only errors count, since it may take long by itself. */
+/** A POST, made every EXTRA_EVERY_MS. Only errors count, since it may take long by itself. */
 export interface VictimCall {
   readonly path: string;
-  readonly method: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
@@ -76,22 +75,13 @@ type Counts = Record<string, number>;
 
 function newPeriod() {
   const [polls, points, deliveries] = [new Latencies(), new Latencies(), new Latencies()];
-  const failedPolls: Counts = {};
-  const failedPoints: Counts = {};
-  return {
-    polls,
-    points,
-    deliveries,
-    failedPolls,
-    failedPoints,
-    report: () => ({
-      polls: polls.counts,
-      points: points.counts,
-      deliveries: deliveries.counts,
-      failedPolls,
-      failedPoints,
-    }),
-  };
+  const failed = { failedPolls: {} as Counts, failedPoints: {} as Counts };
+  const times = () => ({ polls: polls.counts, points: points.counts, deliveries: deliveries.counts });
+  return { polls, points, deliveries, ...failed, report: () => ({ ...times(), ...failed }) };
+}
+
+function count(counts: Counts, what: string): void {
+  counts[what] = (counts[what] ?? 0) + 1;
 }
 
 async function start(order: VictimOrder): Promise<() => Promise<void>> {
@@ -138,10 +128,7 @@ async function poll(agent: Agent, url: string, headers: Record<string, string>):
   const { polls, failedPolls } = period;
   const atMs = performance.now();
   const { status, text } = await exchange(agent, url, 'GET', headers);
-  if (status !== '200') {
-    const what = `${new URL(url).pathname}: ${status} ${messageOf(text)}`;
-    failedPolls[what] = (failedPolls[what] ?? 0) + 1;
-  }
+  if (status !== '200') count(failedPolls, `${new URL(url).pathname}: ${status} ${messageOf(text)}`);
   polls.add(performance.now() - atMs);
 }
 
@@ -153,13 +140,12 @@ function messageOf(text: string): string {
 async function askExtra(
   agent: Agent,
   order: VictimOrder,
-  { path, method, headers, body }: VictimCall,
+  { path, headers, body }: VictimCall,
   caller: Record<string, string>,
 ): Promise<void> {
   const { failedPolls } = period;
-  const { status } = await exchange(agent, order.apiUrl + path, method, { ...caller, ...headers }, body);
-  const what = `${status} to ${path}`;
-  if (!status.startsWith('2')) failedPolls[what] = (failedPolls[what] ?? 0) + 1;
+  const { status } = await exchange(agent, order.apiUrl + path, 'POST', { ...caller, ...headers }, body);
+  if (!status.startsWith('2')) count(failedPolls, `${status} to ${path}`);
 }
 
 /** At least a second passes between two points of a device, so they arrive in order. */
@@ -174,16 +160,11 @@ async function sendBatch(agent: Agent, order: VictimOrder, n: number): Promise<v
     speed_kmh: 40,
     ...(place === 0 && n % EVENT_EVERY === 0 ? { rfid: `${atMs} ${n}` } : {}),
   }));
-  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': order.token };
-  const { status, text } = await exchange(
-    agent,
-    `${order.ingestUrl}/positions`,
-    'POST',
-    headers,
-    JSON.stringify(batch),
-  );
+  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN };
+  const url = `${order.ingestUrl}/positions`;
+  const { status, text } = await exchange(agent, url, 'POST', headers, JSON.stringify(batch));
   const error = status === '200' ? leftOut(text) : status;
-  if (error !== null) failedPoints[error] = (failedPoints[error] ?? 0) + 1;
+  if (error !== null) count(failedPoints, error);
   points.add(performance.now() - atMs);
 }
 
@@ -205,12 +186,7 @@ function exchange(
     const fail = (error: NodeJS.ErrnoException) =>
       resolve({ status: timeout.aborted ? 'no answer' : (error.code ?? error.name), text: '' });
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
-    const asked = request(url, {
-      agent,
-      method,
-      headers: { ...headers, ...length },
-      signal: timeout,
-    });
+    const asked = request(url, { agent, method, headers: { ...headers, ...length }, signal: timeout });
     asked.once('error', fail);
     asked.once('response', (response) => {
       let text = '';
@@ -234,10 +210,7 @@ async function makeEndpoint(order: VictimOrder, caller: Record<string, string>):
 }
 
 /** The RFID tag holds the time at which its point was sent. */
-function receive(
-  request: Parameters<Parameters<typeof openReceiver>[1]>[0],
-  response: Parameters<Parameters<typeof openReceiver>[1]>[1],
-): void {
+function receive(request: IncomingMessage, response: ServerResponse): void {
   const atMs = performance.now();
   let text = '';
   request.setEncoding('utf8').on('data', (chunk: string) => {

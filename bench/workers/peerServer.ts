@@ -1,9 +1,10 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import express, { type Request, type Response } from 'express';
 import helmet from 'helmet';
 import { Redis } from 'ioredis';
 import pg from 'pg';
+import { type Usage, usageNow } from '../measure/usage.ts';
+import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PeerQuestion =
@@ -11,10 +12,8 @@ export type PeerQuestion =
   | { readonly kind: 'redis'; readonly redisUrl: string }
   | { readonly kind: 'usage' };
 
-export interface PeerReply {
+export interface PeerReply extends Usage {
   readonly port: number;
-  readonly usage: NodeJS.CpuUsage;
-  readonly rssMb: number;
 }
 
 const POOL = 8;
@@ -27,7 +26,7 @@ let port = 0;
 answerQuestions(async (question: PeerQuestion): Promise<PeerReply> => {
   if (question.kind === 'postgis') port = await serve(await postgisRoutes(question.databaseUrl));
   if (question.kind === 'redis') port = await serve(await redisRoutes(question.redisUrl));
-  return { port, usage: process.cpuUsage(), rssMb: process.memoryUsage.rss() / 2 ** 20 };
+  return { port, ...usageNow() };
 });
 
 type Routes = Readonly<Record<string, (request: Request) => Promise<unknown>>>;
@@ -35,24 +34,16 @@ type Routes = Readonly<Record<string, (request: Request) => Promise<unknown>>>;
 async function postgisRoutes(databaseUrl: string): Promise<Routes> {
   const pool = new pg.Pool({ connectionString: databaseUrl, max: POOL });
   await pool.query('select 1');
-  const row = async (name: string, text: string, values: unknown[]) =>
+  const rows = async (name: string, text: string, values: unknown[]) =>
     (await pool.query({ name, text, values })).rows;
+  const nearest = `select imei as id, imei, name, plate, latitude, longitude, place <-> p as distance_m
+    from bench_device, (select st_point($1, $2)::geography as p) asked order by place <-> p limit 1`;
+  const contains =
+    'select st_contains(shape, st_point($1, $2, 4326)) as inside from bench_area where id = $3';
   return {
-    '/nearest': ({ query }) =>
-      row(
-        'nearest',
-        `select imei as id, imei, name, plate, latitude, longitude, place <-> p as distance_m
-         from bench_device, (select st_point($1, $2)::geography as p) asked order by place <-> p limit 1`,
-        [Number(query['lng']), Number(query['lat'])],
-      ),
-    '/contains/:id': async ({ params, query }) =>
-      (
-        await row(
-          'contains',
-          'select st_contains(shape, st_point($1, $2, 4326)) as inside from bench_area where id = $3',
-          [Number(query['lng']), Number(query['lat']), Number(params['id'])],
-        )
-      )[0],
+    '/nearest': ({ query: { lng, lat } }) => rows('nearest', nearest, [Number(lng), Number(lat)]),
+    '/contains/:id': async ({ params, query: { lng, lat } }) =>
+      (await rows('contains', contains, [Number(lng), Number(lat), Number(params['id'])]))[0],
   };
 }
 
@@ -92,8 +83,5 @@ function serve(routes: Routes): Promise<number> {
       response.json({ data: await answer(request), meta: {} });
     });
   }
-  const server = createServer(app);
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
-  });
+  return listen(createServer(app));
 }

@@ -1,29 +1,29 @@
 import { type Profile, profile } from '../measure/profile.ts';
+import { rssMb } from '../measure/usage.ts';
 import { startBenchService } from '../setup/service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export interface StartQuestion {
-  readonly kind: 'measure' | 'profile';
+  readonly isProfiled: boolean;
   readonly databaseUrl: string;
 }
 
-export type StartAnswer =
-  /** `readyAtMs`: epoch time at which it was ready. */
-  | { readonly kind: 'measured'; readonly rssMb: number; readonly readyAtMs: number }
-  | { readonly kind: 'profiled'; readonly profile: Profile };
+export interface StartAnswer {
+  readonly rssMb: number;
+  /** Epoch time at which it was ready. */
+  readonly readyAtMs: number;
+  readonly profiles: readonly Profile[];
+}
 
 // A worker: starts the service on a database, and measures or profiles the start.
-answerQuestions(async ({ kind, databaseUrl }: StartQuestion): Promise<StartAnswer> => {
-  if (kind === 'profile') {
-    const start = async () => {
-      await (await startBenchService(databaseUrl)).stop();
-      return 1;
-    };
-    return { kind: 'profiled', profile: await profile('a start', start) };
-  }
-  const service = await startBenchService(databaseUrl);
-  const rssMb = process.memoryUsage.rss() / 2 ** 20;
-  const readyAtMs = Date.now();
-  await service.stop();
-  return { kind: 'measured', rssMb, readyAtMs };
+answerQuestions(async ({ isProfiled, databaseUrl }: StartQuestion): Promise<StartAnswer> => {
+  let ready = { rssMb: 0, readyAtMs: 0 };
+  const start = async () => {
+    await using _service = await startBenchService(databaseUrl);
+    ready = { rssMb: rssMb(), readyAtMs: Date.now() };
+    return 1;
+  };
+  if (isProfiled) return { profiles: [await profile('a start', start)], ...ready };
+  await start();
+  return { profiles: [], ...ready };
 });

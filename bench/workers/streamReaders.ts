@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { INGEST_TOKEN } from '../setup/service.ts';
+import { postPoints } from '../setup/points.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type ReadersQuestion =
@@ -49,10 +49,10 @@ answerQuestions(async (question: ReadersQuestion): Promise<ReadersReply> => {
     case 'open': {
       const all = question.keys.flatMap((key) => Array.from({ length: question.perKey }, () => key));
       for (let at = 0; at < all.length; at += OPENINGS) {
-        const some = all.slice(at, at + OPENINGS);
-        streams.push(
-          ...(await Promise.all(some.map((key) => openStream(question.api, key, 'snapshot=false')))),
-        );
+        const some = all
+          .slice(at, at + OPENINGS)
+          .map((key) => openStream(question.api, key, 'snapshot=false'));
+        streams.push(...(await Promise.all(some)));
       }
       for (const stream of streams) stream.resume();
       return { ...nothing, open: streams.length };
@@ -97,13 +97,13 @@ async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<n
   });
   const batches = Math.ceil((seconds * pointsPerSecond) / BATCH);
   const startMs = performance.now();
-  const posting: Promise<void>[] = [];
+  const posting: Promise<unknown>[] = [];
   for (let n = 0; n < batches; n++) {
     const dueMs = startMs + (n * BATCH * 1_000) / pointsPerSecond;
     if (dueMs > performance.now()) await sleep(dueMs - performance.now());
     const points = batchOf(n, devices);
     for (const { imei, recorded_at } of points) awaited.sent(imei, recorded_at);
-    posting.push(post(ingest, points));
+    posting.push(postPoints(ingest, points));
   }
   await Promise.all(posting);
   const untilMs = performance.now() + 5_000;
@@ -139,18 +139,14 @@ class AwaitedPoints {
   }
 }
 
-async function ingest({
-  ingest,
-  firstDevice,
-  devices,
-  seconds,
-}: ReadersQuestion & { kind: 'ingest' }): Promise<number> {
+async function ingest(question: ReadersQuestion & { kind: 'ingest' }): Promise<number> {
+  const { ingest, firstDevice, devices, seconds } = question;
   const startMs = performance.now();
   let count = 0;
   const send = async (sender: number): Promise<void> => {
     for (let n = 0; performance.now() - startMs < seconds * 1_000; n++) {
       const points = batchOf(n * SENDERS + sender, devices, 100, firstDevice);
-      await post(ingest, points);
+      await postPoints(ingest, points);
       count += points.length;
     }
   };
@@ -158,15 +154,7 @@ async function ingest({
   return (count * 1_000) / (performance.now() - startMs);
 }
 
-interface Point {
-  readonly imei: string;
-  readonly recorded_at: number;
-  readonly latitude: number;
-  readonly longitude: number;
-  readonly speed_kmh: number;
-}
-
-function batchOf(n: number, devices: number, count = BATCH, firstDevice = 0): Point[] {
+function batchOf(n: number, devices: number, count = BATCH, firstDevice = 0) {
   clockMs += 1;
   return Array.from({ length: count }, (_, k) => ({
     imei: simulatedImei(firstDevice + ((n * count + k) % devices)),
@@ -175,14 +163,4 @@ function batchOf(n: number, devices: number, count = BATCH, firstDevice = 0): Po
     longitude: 9 + k / 1_000,
     speed_kmh: 50,
   }));
-}
-
-async function post(url: string, points: readonly Point[]): Promise<void> {
-  const reply = await fetch(`${url}/positions`, {
-    method: 'POST',
-    headers: { 'X-Ingest-Token': INGEST_TOKEN, 'Content-Type': 'application/json' },
-    body: JSON.stringify(points),
-  });
-  const text = await reply.text();
-  if (reply.status !== 200) throw new Error(`points: ${reply.status} ${text}`);
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { jaggedRing } from '../setup/areas.ts';
 import { POLYGON_CENTRE } from '../setup/places.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
+import { postPoints } from '../setup/points.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type TrafficQuestion = TrafficOrder | { readonly kind: 'stop' };
@@ -10,7 +11,6 @@ export interface TrafficOrder {
   readonly kind: 'start';
   readonly ingestUrl: string;
   readonly apiUrl: string;
-  readonly token: string;
   readonly key: string;
   readonly source: PointSourceOptions;
   readonly pointsPerSecond: number;
@@ -70,13 +70,9 @@ async function atRate(
   return n;
 }
 
-async function sendPoints({ ingestUrl, token, source: { batch } }: TrafficOrder, source: PointSource) {
-  const body = JSON.stringify(source.next(0));
-  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': token };
-  const response = await fetch(`${ingestUrl}/positions`, { method: 'POST', headers, body });
-  const text = await response.text();
-  const { data } = JSON.parse(text) as { data?: { accepted: number } };
-  if (data?.accepted !== batch) throw new Error(`points were not taken: ${text.slice(0, 500)}`);
+async function sendPoints({ ingestUrl, source: { batch } }: TrafficOrder, source: PointSource) {
+  const { accepted } = await postPoints(ingestUrl, source.next(0));
+  if (accepted !== batch) throw new Error(`${accepted} of ${batch} points were accepted`);
 }
 
 async function changeArea({ apiUrl, key, areaIds }: TrafficOrder, n: number): Promise<void> {

@@ -1,6 +1,6 @@
-import type { Service } from '../../src/wiring.ts';
 import { type Profile, profile } from '../measure/profile.ts';
-import { startBenchService } from '../setup/service.ts';
+import { type Usage, usageNow } from '../measure/usage.ts';
+import { type BenchService, startBenchService } from '../setup/service.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type PodQuestion =
@@ -18,20 +18,17 @@ export type PodQuestion =
   | { readonly kind: 'profiled'; readonly calls: number }
   | { readonly kind: 'stop' };
 
-export interface PodReply {
-  /** 0 while the service does not run. */
-  readonly port: number;
-  readonly ingestPort: number;
-  /** Processor time of this process so far. */
-  readonly cpuUs: number;
-  readonly rssMb: number;
+export interface PodReply extends Usage {
+  /** Of the API and of the ingest port. Empty while the service does not run. */
+  readonly url: string;
+  readonly ingestUrl: string;
   /** The answer to `profiled`. */
   readonly profile: Profile | null;
 }
 
 // A worker: one pod as it is deployed, except that it may send to the loopback. NODE_EXTRA_CA_CERTS, set before this
 // process starts, adds trusted certificates.
-let service: Service | null = null;
+let service: BenchService | null = null;
 let profiling: { readonly profile: Promise<Profile>; readonly end: (calls: number) => void } | null = null;
 answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
   if (question.kind === 'start') {
@@ -40,7 +37,7 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     service = await startBenchService(databaseUrl, redisUrl, all);
   }
   if (question.kind === 'stop') {
-    await service?.stop();
+    await service?.[Symbol.asyncDispose]();
     service = null;
   }
   if (question.kind === 'profile') profiling = startProfile(question.of);
@@ -49,14 +46,8 @@ answerQuestions(async (question: PodQuestion): Promise<PodReply> => {
     profiling.end(question.calls);
     profiled = await profiling.profile;
   }
-  const { user, system } = process.cpuUsage();
-  return {
-    port: service?.port ?? 0,
-    ingestPort: service?.ingestPort ?? 0,
-    cpuUs: user + system,
-    rssMb: process.memoryUsage.rss() / 2 ** 20,
-    profile: profiled,
-  };
+  const { url = '', ingestUrl = '' } = service ?? {};
+  return { url, ingestUrl, ...usageNow(), profile: profiled };
 });
 
 function startProfile(of: string) {

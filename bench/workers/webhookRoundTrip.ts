@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
+import { cpuUs } from '../measure/usage.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
+import { postPoints } from '../setup/points.ts';
+import { openReceiver } from '../setup/receivers.ts';
 import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
 import { answerQuestions } from '../worker.ts';
 
@@ -21,7 +22,6 @@ export interface PointOrder {
   readonly kind: 'send';
   /** Addresses of the ingest listeners. The senders use them in turn. */
   readonly urls: readonly string[];
-  readonly token: string;
   readonly source: PointSourceOptions;
   readonly batchesPerSender: number;
   readonly pointsPerSecond: number;
@@ -30,7 +30,8 @@ export interface PointOrder {
 }
 
 export interface RoundTripReply {
-  readonly port: number;
+  /** Address of the receivers. */
+  readonly receiver: string;
   /** How many points were events. */
   readonly events: number;
   /** From the first point to the answer of the last. */
@@ -48,9 +49,9 @@ const SLOW_MS = 5_000;
 const SILENCE_LIMIT_MS = 20_000;
 const POLL_MS = 10;
 
-let port = 0;
+let receiver = '';
 let source: PointSource | null = null;
-let cpuBefore = process.cpuUsage();
+let cpuBeforeUs = cpuUs();
 let startMs = 0;
 let sentMs = 0;
 let lastMs = 0;
@@ -64,14 +65,13 @@ let error: string | null = null;
 
 // A worker: the trackers and the receivers in one process, so that one clock measures the whole way.
 answerQuestions(async (question: RoundTripQuestion): Promise<RoundTripReply> => {
-  if (question.kind === 'listen') port = await listen(question.certificate);
+  if (question.kind === 'listen') receiver = await openReceiver(question.certificate, receiveOne);
   if (question.kind === 'send') await send(question);
   if (question.kind === 'receive') await receive(question.deliveries);
-  const { user, system } = process.cpuUsage(cpuBefore);
-  const cpuUs = user + system;
   const seconds = (lastMs - startMs) / 1_000;
   const sentSeconds = (sentMs - startMs) / 1_000;
-  return { port, events, sentSeconds, latencies: latencies.counts, seconds, cpuUs };
+  const usedUs = cpuUs() - cpuBeforeUs;
+  return { receiver, events, sentSeconds, latencies: latencies.counts, seconds, cpuUs: usedUs };
 });
 
 async function send(order: PointOrder): Promise<void> {
@@ -80,7 +80,7 @@ async function send(order: PointOrder): Promise<void> {
   received.clear();
   sentPoints = 0;
   events = 0;
-  cpuBefore = process.cpuUsage();
+  cpuBeforeUs = cpuUs();
   startMs = performance.now();
   lastMs = startMs;
   const senders = Array.from({ length: order.source.senders }, (_, sender) => sender);
@@ -91,18 +91,16 @@ async function send(order: PointOrder): Promise<void> {
 /** Sends the batches of one sender one after the other, so that the points of a device stay in order. */
 async function sendBatches(order: PointOrder, source: PointSource, sender: number): Promise<void> {
   const { senders, batch } = order.source;
-  const url = `${order.urls[sender % order.urls.length]}/positions`;
-  const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': order.token };
+  const url = order.urls[sender % order.urls.length] as string;
   for (let n = 0; n < order.batchesPerSender; n++) {
     const dueMs = startMs + ((n * senders + sender) * batch * 1_000) / order.pointsPerSecond;
     await sleep(Math.max(0, dueMs - performance.now()));
     const points = source.next(sender);
     const atMs = performance.now();
-    const body = JSON.stringify(points.map((point) => ({ ...point, rfid: tag(order, atMs) })));
-    const response = await fetch(url, { method: 'POST', headers, body });
-    const text = await response.text();
-    const { data } = JSON.parse(text) as { data?: { accepted: number; late: number } };
-    if (data?.accepted !== batch || data.late !== 0) throw new Error(`points were not taken: ${text}`);
+    const tagged = points.map((point) => ({ ...point, rfid: tag(order, atMs) }));
+    const { accepted, late } = await postPoints(url, tagged);
+    if (accepted !== batch || late !== 0)
+      throw new Error(`of ${batch} points ${accepted} were accepted, ${late} late`);
   }
 }
 
@@ -120,14 +118,9 @@ async function receive(deliveries: number): Promise<void> {
     throw new Error(`${received.size} of ${deliveries} deliveries have arrived`);
 }
 
-function listen({ certificatePem, privateKeyPem }: SelfSignedCertificate): Promise<number> {
-  const server = createServer({ cert: certificatePem, key: privateKeyPem }, (request, response) => {
-    void answer(request, response).catch((error: unknown) => {
-      error ??= `a delivery could not be received: ${String(error)}`;
-    });
-  });
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => resolve((server.address() as AddressInfo).port));
+function receiveOne(request: IncomingMessage, response: ServerResponse): void {
+  void answer(request, response).catch((reason: unknown) => {
+    error ??= `a delivery could not be received: ${String(reason)}`;
   });
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Attack } from '../../bench/neighbours/attack.ts';
-import { AttackBench } from '../../bench/neighbours/attackBench.ts';
+import { type AttackBench, openAttackBench } from '../../bench/neighbours/attackBench.ts';
 import { ATTACKS } from '../../bench/neighbours/attacks.ts';
 import type { AttackResult, Times } from '../../bench/neighbours/measureAttacks.ts';
 import { limitUseOf, summarize } from '../../bench/neighbours/summary.ts';
@@ -20,14 +20,14 @@ const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 
 async function open(t: TestContext): Promise<AttackBench> {
   const { url, drop } = await createDatabase(undefined, { empty: true });
-  const neighbourhood = await AttackBench.open({
+  const neighbourhood = await openAttackBench({
     databaseUrl: url,
     scale: IS_TORTURE ? 'torture' : 'smoke',
     times: IS_TORTURE ? TORTURE_TIMES : SHORT_TIMES,
     attackers: 2,
   });
   t.after(async () => {
-    await neighbourhood.close();
+    await neighbourhood[Symbol.asyncDispose]();
     await drop();
   });
   return neighbourhood;
