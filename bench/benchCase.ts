@@ -2,7 +2,6 @@ import type { Profile } from './measure/profile.ts';
 
 /** A bench. The files below bench/cases export them; the name of the export is the name of the case. */
 export interface BenchCase {
-  /** One line that describes the case. */
   readonly about: string;
   run(context: CaseContext): Promise<CaseOutcome>;
 }
@@ -13,13 +12,10 @@ export interface CaseContext {
   readonly smoke: boolean;
   /** Seconds for each measurement, all rounds together. */
   readonly seconds: number;
-  /** Measures again under a profiler. */
   readonly profile: boolean;
   /** The sizes of the command line, ascending. Null: the case chooses. */
   readonly sizes: readonly number[] | null;
-  /** An empty database for this case. */
   readonly databaseUrl: string;
-  /** Prints a line of progress. */
   say(line: string): void;
 }
 
@@ -49,7 +45,6 @@ export interface Curve {
   readonly points: readonly (readonly [size: number, us: number])[];
 }
 
-/** A row of the table of a case. Absent values were not measured. */
 export interface Row {
   readonly what: string;
   readonly perSecond?: number;
@@ -65,6 +60,5 @@ export interface Row {
   /** Share of one processor that the serving process and the load generator used. Above 1 with threads. */
   readonly serverBusy?: number;
   readonly loadBusy?: number;
-  /** Duration of something that happens once. */
   readonly seconds?: number;
 }

@@ -89,14 +89,10 @@ async function runBench(folder: string, cases: readonly string[], seconds: strin
   return out;
 }
 
-/** Metrics of one run, by `case metric`. */
 type Metrics = ReadonlyMap<string, number>;
 
 /** One round: both versions, measured one after the other. */
-interface Comparison {
-  readonly before: Metrics;
-  readonly after: Metrics;
-}
+type Comparison = Readonly<Record<'before' | 'after', Metrics>>;
 
 /** Reads the lines `name 1.23, other 45` that a run prints below each `### case`. */
 function readMetrics(output: string): Metrics {
@@ -113,7 +109,6 @@ function readMetrics(output: string): Metrics {
   return metrics;
 }
 
-/** A table of the metrics that every run has (a version may lack some), with the ratios of the rounds. */
 function formatComparison(rounds: readonly Comparison[], commit: string): string {
   const names = [...(rounds[0]?.before.keys() ?? [])].filter((name) =>
     rounds.every(({ before, after }) => before.has(name) && after.has(name)),

@@ -7,7 +7,6 @@ export interface BenchOptions {
   readonly smoke: boolean;
   /** Adds a record of the run, and writes the results from all records. */
   readonly record: boolean;
-  /** Only writes the results from the records. */
   readonly results: boolean;
   readonly profile: boolean;
   readonly seconds: number;

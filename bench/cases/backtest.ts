@@ -31,7 +31,6 @@ const START_DELAY_MS = 1_000;
 const ROUNDS = 3;
 const ENGINE_POINTS = 1 << 18;
 
-/** A polygon of 100 vertices. */
 const RING = jaggedRing(VERTICES, POLYGON_CENTRE, AREA_RADIUS_DEG, 1);
 
 export const backtest: BenchCase = {
@@ -79,7 +78,6 @@ export const backtest: BenchCase = {
   },
 };
 
-/** The step of the engine on points in memory. */
 function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
   const definition = polygonArea('Bench', RING);
   const shape = compileShape(definition.geometry);
@@ -105,7 +103,6 @@ function measureEngine(smoke: boolean): { perSecond: number; cpuUs: number } {
   return { perSecond: count / seconds, cpuUs: (seconds * 1e6) / count };
 }
 
-/** Posts a backtest of the whole month and checks its answer. */
 async function postBacktest(
   { url }: BenchService,
   { key }: BenchWorld,
@@ -139,7 +136,6 @@ async function measureAlone(rounds: number, points: number, post: () => Promise<
   return { perSecond: points / median(seconds), cpuUs: (cpuUs() - beforeUs) / rounds / points };
 }
 
-/** Polls and points at steady rates, beside backtests one after the other, or beside nothing. */
 async function traffic(
   { smoke, seconds }: CaseContext,
   { url: apiUrl, ingestUrl }: BenchService,

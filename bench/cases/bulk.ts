@@ -18,13 +18,12 @@ import { attackBenchFor } from '../neighbours/attackBench.ts';
 import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
 import { limitUseOf } from '../neighbours/summary.ts';
 import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
-import { placeSource } from '../setup/places.ts';
+import { placesOf } from '../setup/places.ts';
 
 interface Sizes {
   readonly devices: number;
   readonly areas: number;
   readonly points: number;
-  /** Devices in one area. */
   readonly inside: number;
 }
 
@@ -33,7 +32,6 @@ const SMOKE_SIZES: Sizes = { devices: 2_000, areas: 500, points: 50, inside: 200
 const WORLD = 1;
 const NOW_MS = 1_700_000_000_000;
 const BODIES = 16;
-/** The area with many devices. */
 const FULL_AREA = 1;
 const PAGE = 200;
 
@@ -102,17 +100,14 @@ export const bulk: BenchCase = {
   },
 };
 
-/** Devices in towns; some of them are in one area, the others in one of their own each. */
 function filledFleet({ devices, areas, inside }: Sizes): Fleet {
   const fleet = new Fleet();
-  const place = placeSource('towns', 1);
-  const out = new Float64Array(2);
+  const places = placesOf('towns', 1, devices);
   const fields = { worldId: WORLD, plate: null, model: null, groups: [], editedAtMs: NOW_MS };
   const rest = { altitudeM: 0, speedKmh: 30, odometerKm: null, recordedAtMs: NOW_MS, movedAtMs: NOW_MS };
   for (let id = 1; id <= devices; id++) {
     fleet.putDevice({ ...fields, id, imei: simulatedImei(id), name: `Vehicle ${id}` });
-    place(out);
-    fleet.move(id, { lat: out[0] as number, lng: out[1] as number, ...rest });
+    fleet.move(id, { lat: places[2 * id - 2]!, lng: places[2 * id - 1]!, ...rest });
     const areaId = id <= inside ? FULL_AREA : 2 + (id % (areas - 1));
     const insideSinceMs = NOW_MS - ((id * 7_919) % 100_000) * 100;
     const confirmedAtMs = id % 4 === 0 ? null : insideSinceMs;
@@ -121,7 +116,6 @@ function filledFleet({ devices, areas, inside }: Sizes): Fleet {
   return fleet;
 }
 
-/** Devices of the full area leave it and come back, in turn. */
 function stayChanges(fleet: Fleet, { inside }: Sizes): (n: number) => unknown {
   return (n) => {
     const id = 1 + ((n >> 1) % inside);
@@ -143,14 +137,9 @@ function batchBodies(placesOf: (n: number) => Iterable<LatLng>): string[] {
   );
 }
 
-/** Distributed like the devices. */
 function* townPlaces(count: number, seed: number): Generator<LatLng> {
-  const place = placeSource('towns', seed);
-  const out = new Float64Array(2);
-  for (let n = 0; n < count; n++) {
-    place(out);
-    yield { lat: out[0] as number, lng: out[1] as number };
-  }
+  const places = placesOf('towns', seed, count);
+  for (let n = 0; n < count; n++) yield { lat: places[2 * n]!, lng: places[2 * n + 1]! };
 }
 
 /** The worst answer to a customer who polls, beside another who sends the largest batches, and before. */

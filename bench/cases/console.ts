@@ -37,8 +37,7 @@ export const console: BenchCase = {
       say(`${count} vehicles`);
       const asked = { smoke, seconds: measuredSeconds, tracedSeconds };
       const { times, grown } = await watch(browser, address, count, asked);
-      const latencies = new Latencies();
-      for (const ms of times.frames) latencies.add(ms);
+      const latencies = Latencies.of(times.frames);
       rows.push({
         what: `script time of a frame, ${count} vehicles`,
         unit: 'drawn frames',
@@ -87,7 +86,6 @@ async function watch(
   return { times, grown: (await page.heapBytes()) / before };
 }
 
-/** Milliseconds until the map of a small fleet is drawn. */
 async function firstView(browser: Browser, address: string, rounds: number): Promise<number> {
   const times: number[] = [];
   for (let round = 0; round < rounds; round++) {

@@ -60,7 +60,6 @@ export const contenders: BenchCase = {
 /** Calls under way at a time: an idle service, and a busy one. */
 const PARALLEL = [1, 64];
 const REDIS_SMOKE_SECONDS = 0.05;
-/** Far more than is called. */
 const LIMIT = 1e9;
 const KEYS = 1_000;
 const READY_LIMIT_MS = 5_000;

@@ -18,7 +18,6 @@ const SMOKE_DEVICES = 100;
 const VERTICES = 100;
 const AREA_RADIUS_DEG = 0.05;
 const STEP_MS = 10_000;
-/** A day of a vehicle that reports every ten seconds. */
 const DAY_POINTS = 8_640;
 /** Three weeks: nearly as many as a call may look at. */
 const DAYS = 21;

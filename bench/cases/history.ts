@@ -73,7 +73,6 @@ export const history: BenchCase = {
 
 interface MeasuredReads extends Part {
   readonly profiles: Profile[];
-  /** Reads each once more. */
   again(): Promise<void>;
 }
 
@@ -123,7 +122,6 @@ async function measureReads(
   return { rows, metrics, profiles, again };
 }
 
-/** Up to now. */
 async function insertHistory(sql: Sql, deviceId: number, points: number): Promise<void> {
   const endMs = Math.floor(Date.now() / 1_000) * 1_000;
   const firstMs = endMs - points * STEP_SECONDS * 1_000;

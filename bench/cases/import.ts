@@ -11,7 +11,6 @@ import type { ImportOrder, ImportReply } from '../workers/importClient.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
-/** The largest import that is allowed. */
 const FEATURES = 200;
 const VERTICES = 2_000;
 const SMOKE_FEATURES = 10;

@@ -10,7 +10,7 @@ import { openBenchSql } from '../setup/cluster.ts';
 import { POINTS_CENTRE, PointSource } from '../setup/pointSource.ts';
 import { type BenchService, startBenchService } from '../setup/service.ts';
 import { type BenchWorld, createWorld } from '../setup/world.ts';
-import { openWorker } from '../worker.ts';
+import { openWorker, type Worker } from '../worker.ts';
 import type { IngestLoad, IngestResult } from '../workers/ingestLoad.ts';
 
 const DEVICES = 10_000;
@@ -18,10 +18,8 @@ const DEVICES = 10_000;
 const AREAS = 10_000;
 /** How many areas contain each point, phase by phase. */
 const MATCHED = [0, 1, 10];
-/** The phase that is profiled. */
 const PROFILED = 1;
 const TOWN_VERTICES = 200;
-/** The town is 9 km wide. */
 const TOWN_RADIUS_DEG = 0.2;
 const SENDERS = 8;
 const BATCH = 1_000;
@@ -29,7 +27,6 @@ const BATCH = 1_000;
 const FLOOR_BATCH = 10_000;
 const ROUNDS = 3;
 const WARMUP_BATCHES = 10;
-/** How far in the past the points begin. */
 const SPAN_MS = 6 * 3_600_000;
 
 export const ingest: BenchCase = {
@@ -52,7 +49,7 @@ export const ingest: BenchCase = {
 };
 
 interface IngestPorts {
-  readonly load: { ask(load: IngestLoad): Promise<IngestResult> };
+  readonly load: Worker<IngestLoad, IngestResult>;
   readonly sql: Sql;
   readonly service: BenchService;
   readonly world: BenchWorld;
@@ -129,7 +126,6 @@ async function measure(
   };
 }
 
-/** Makes `count` areas over the whole town that the points come from, through the API. */
 async function coverTown({ service, world }: IngestPorts, count: number): Promise<void> {
   for (let n = 0; n < count; n++) {
     const points = jaggedRing(TOWN_VERTICES, POINTS_CENTRE, TOWN_RADIUS_DEG, n);

@@ -10,7 +10,6 @@ import { placeSource, placesOf, type Spread } from '../setup/places.ts';
 
 const SIZES = [10_000, 100_000, 1_000_000];
 const SMOKE_SIZES = [1_000, 10_000];
-/** Devices at the same distance. */
 const TIES = 100_000;
 const SMOKE_TIES = 5_000;
 const SPREADS: readonly Spread[] = ['towns', 'globe'];
@@ -85,7 +84,6 @@ function takeTurns(asked: readonly MeasuredFleet[], rounds: number, seconds: num
   }
 }
 
-/** The time in the largest fleet divided by that in the smallest: the median of the rounds. */
 function growthOf(asked: readonly MeasuredFleet[]): number {
   const [smallest, largest] = [asked[0], asked.at(-1)] as [MeasuredFleet, MeasuredFleet];
   return median(largest.near.map(({ cpuUs }, round) => cpuUs / (smallest.near[round] as CallTimes).cpuUs));

@@ -126,7 +126,6 @@ async function fillPostgis(url: string, devices: number, ring: readonly LatLng[]
   );
 }
 
-/** Stores the same devices in a sorted set of Redis. */
 async function fillRedis(url: string, devices: number): Promise<void> {
   const redis = new Redis(url);
   const places = placesOf('towns', 1, devices);

@@ -29,7 +29,6 @@ interface Sizes {
 const SIZES: Sizes = { vehicles: 20_000, depots: 600, days: 30, stepSeconds: 30, calls: 60 };
 const SMOKE_SIZES: Sizes = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
 const RADIUS_M = 500;
-/** How far a vehicle goes from its depot. */
 const REACH_DEG = 0.2;
 
 export const presence: BenchCase = {
@@ -75,7 +74,6 @@ export const presence: BenchCase = {
   },
 };
 
-/** All over a country. */
 function depotsOf({ depots }: Sizes): LatLng[] {
   const random = seededRandom(1);
   return Array.from({ length: depots }, () => ({ lat: 38 + random() * 8, lng: 8 + random() * 9 }));
@@ -112,7 +110,6 @@ async function storeDays(
   return total;
 }
 
-/** A day around a depot. */
 function drive(depot: LatLng, firstMs: number, stepSeconds: number, random: () => number): PointColumns {
   const count = Math.floor(86_400 / stepSeconds);
   const points = emptyColumns(count);

@@ -36,7 +36,6 @@ export const start: BenchCase = {
   },
 };
 
-/** Asks a new process. */
 async function askProbe(question: StartQuestion): Promise<StartAnswer> {
   await using probe = openWorker<StartQuestion, StartAnswer>('startProbe');
   return await probe.ask(question);

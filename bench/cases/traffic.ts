@@ -42,7 +42,6 @@ const AREAS_PER_SECOND = 5;
 const CHANGED_AREAS = 50;
 /** Points must be newer than the positions that the world starts with. */
 const START_DELAY_MS = 1_000;
-/** Twenty polls: 16 nearest, 3 contains, one list. */
 const MIX = { nearest: 16, contains: 3, list: 1 };
 const ROUNDS_OF_MIX = 64;
 const MEMORY_EVERY_MS = 100;
@@ -91,7 +90,6 @@ async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOu
   return { kind: 'measured', size, ...summarize(seconds, watched, polled, done), profiles };
 }
 
-/** The paths of the mix, in an order that repeats. */
 function mixedPaths(areaId: number, devices: number): string[] {
   const nearest = nearestPaths(MIX.nearest * ROUNDS_OF_MIX);
   const contains = containsPaths(areaId, MIX.contains * ROUNDS_OF_MIX);
@@ -102,16 +100,8 @@ function mixedPaths(areaId: number, devices: number): string[] {
   ]).flat();
 }
 
-interface ProcessSamples {
-  readonly loopP99Ms: number;
-  readonly loopMaxMs: number;
-  readonly cpuShare: number;
-  readonly rssMb: readonly number[];
-  readonly heapMb: readonly number[];
-}
-
-/** Samples the event loop, processor and memory of this process, which serves, for some seconds. */
-async function watch(seconds: number, say: (line: string) => void): Promise<ProcessSamples> {
+/** Samples this process, which serves. */
+async function watch(seconds: number, say: (line: string) => void) {
   const loop = monitorEventLoopDelay({ resolution: LOOP_RESOLUTION_MS });
   loop.enable();
   const beforeUs = cpuUs();
@@ -137,7 +127,12 @@ async function watch(seconds: number, say: (line: string) => void): Promise<Proc
   };
 }
 
-function summarize(seconds: number, watched: ProcessSamples, polled: ProbeResult, done: TrafficReply) {
+function summarize(
+  seconds: number,
+  watched: Awaited<ReturnType<typeof watch>>,
+  polled: ProbeResult,
+  done: TrafficReply,
+) {
   const latencies = new Latencies(polled.latencies);
   const { rssMb, heapMb } = watched;
   const rows: Row[] = [

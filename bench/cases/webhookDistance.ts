@@ -102,7 +102,6 @@ function openDelayProxy(targetPort: number, roundTripMs: number): Promise<number
   return listen(server);
 }
 
-/** Hands bytes and the end on in their order, `delayMs` after they came and after `readyMs`. */
 function forward(from: Socket, to: Socket, readyMs: () => number, delayMs: number): void {
   let lastMs = 0;
   const later = (action: () => void): void => {

@@ -10,8 +10,7 @@ import { postgresCpuUs } from '../measure/postgresCpu.ts';
 import type { Profile } from '../measure/profile.ts';
 import { openBenchSql } from '../setup/cluster.ts';
 import { callWebhooks, openPod, type PodWorker } from '../setup/pods.ts';
-import { trustReceivers } from '../setup/receivers.ts';
-import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
+import { HANGING_PATH, HEALTHY_PATH, trustReceivers } from '../setup/receivers.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { PodReply } from '../workers/webhookPod.ts';
 import type { PointOrder, RoundTripQuestion, RoundTripReply } from '../workers/webhookRoundTrip.ts';
@@ -43,9 +42,7 @@ const SMOKE_EVENT_EVERY = 11;
 const AT_ONCE_PER_SECOND = 1e6;
 const WARMUP_SECONDS = 3;
 const SMOKE_SECONDS = 1;
-/** How far in the past the points begin. */
 const SPAN_MS = 6 * 3_600_000;
-/** Nothing listens here. */
 const DEAD_URL = 'https://127.0.0.1:1/';
 
 export const webhooks: BenchCase = {
@@ -74,12 +71,10 @@ interface WebhookPorts {
   readonly sql: Sql;
   readonly pods: readonly PodWorker[];
   readonly client: Worker<RoundTripQuestion, RoundTripReply>;
-  /** Its address. */
   readonly receiver: string;
   readonly redisUrl: string | null;
 }
 
-/** One load: its deliveries and what they cost the pods. */
 interface Round {
   readonly healthy: number;
   readonly seconds: number;
@@ -99,13 +94,13 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
   const run = (endpoints: Endpoints, points: number, pointsPerSecond: number, eventEvery: number) =>
     runRound(ports, endpoints, {
       kind: 'send',
-      urls: world.pods.map(({ ingestUrl }) => ingestUrl),
+      urls: world.ingestUrls,
       source: { devices: DEVICES, senders: SENDERS, batch: BATCH, startMs: Date.now() - SPAN_MS },
       batchesPerSender: Math.max(1, Math.round(points / BATCH / SENDERS)),
       pointsPerSecond,
       eventEvery,
     });
-  const podCount = world.pods.length;
+  const podCount = ports.pods.length;
 
   const many = await world.makeEndpoints(ENDPOINTS, ({ index, receiver }) => {
     if (index === 0) return DEAD_URL;
@@ -123,12 +118,13 @@ async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseO
     if (profile !== null) profiles.push(profile);
   }
 
-  await world.keepOnePod();
+  await Promise.all(ports.pods.slice(1).map((pod) => pod.ask({ kind: 'stop' })));
+  world.ingestUrls.splice(1);
   const full = smoke
     ? await run(many, SMOKE_BACKLOG, AT_ONCE_PER_SECOND, SMOKE_EVENT_EVERY)
     : await run(many, seconds * BACKLOG_PER_SECOND, AT_ONCE_PER_SECOND, 1);
 
-  const runFew = async (url: (of: { index: number; receiver: string }) => string): Promise<Round> => {
+  const runFew = async (url: AddressOf): Promise<Round> => {
     const few = await world.makeEndpoints(FEW_ENDPOINTS, url);
     return run(few, seconds * FEW_POINTS_PER_SECOND, FEW_POINTS_PER_SECOND, FEW_EVENT_EVERY);
   };
@@ -188,19 +184,10 @@ interface Endpoints {
   readonly unhealthyIds: readonly number[];
 }
 
-interface World {
-  /** The pods that run. */
-  pods: readonly PodReply[];
-  /** Makes `perAccount` endpoints for each account, with the addresses that `url` gives. Deletes the earlier ones. */
-  makeEndpoints(
-    perAccount: number,
-    url: (of: { index: number; receiver: string }) => string,
-  ): Promise<Endpoints>;
-  keepOnePod(): Promise<void>;
-}
+/** The address of an endpoint by its number. `receiver` is the address of the receivers. */
+type AddressOf = (of: { index: number; receiver: string }) => string;
 
-/** Makes the accounts with their devices, and starts the pods. */
-async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promise<World> {
+async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts) {
   const { sql, pods, redisUrl, receiver } = ports;
   await migrate(sql, () => undefined);
   const started: PodReply[] = [];
@@ -217,31 +204,25 @@ async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts): Promi
     await admin.importDevices(email, lines);
   }
   let made: { id: number; key: string }[] = [];
-  const world: World = {
-    pods: started,
-    makeEndpoints: async (perAccount, url) => {
+  return {
+    ingestUrls: started.map(({ ingestUrl }) => ingestUrl),
+    makeEndpoints: async (perAccount: number, addressOf: AddressOf): Promise<Endpoints> => {
       for (const { id, key } of made) await callWebhooks(`${api}/${id}`, 'DELETE', key);
       made = [];
       const unhealthyIds: number[] = [];
       for (const key of keys) {
         for (let n = 0; n < perAccount; n++) {
-          const address = url({ index: made.length, receiver });
-          const { id } = await callWebhooks(api, 'POST', key, { url: address, events: ['rfid'] });
+          const url = addressOf({ index: made.length, receiver });
+          const { id } = await callWebhooks(api, 'POST', key, { url, events: ['rfid'] });
           made.push({ id, key });
-          if (!address.startsWith(`${receiver}${HEALTHY_PATH}`)) unhealthyIds.push(id);
+          if (!url.startsWith(`${receiver}${HEALTHY_PATH}`)) unhealthyIds.push(id);
         }
       }
       return { perAccount, unhealthyIds };
     },
-    keepOnePod: async () => {
-      await Promise.all(pods.slice(1).map((pod) => pod.ask({ kind: 'stop' })));
-      world.pods = started.slice(0, 1);
-    },
   };
-  return world;
 }
 
-/** Sends the points and waits until every delivery for healthy endpoints has arrived. */
 async function runRound(
   { sql, pods, client }: WebhookPorts,
   { perAccount, unhealthyIds }: Endpoints,

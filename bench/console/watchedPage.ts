@@ -35,12 +35,10 @@ export class WatchedPage implements AsyncDisposable {
     return performance.now() - startMs;
   }
 
-  /** Waits until so many vehicles are there. */
   vehicles(count: number): Promise<void> {
     return this.#until(`import('/console/liveFleet.ts').then(({ fleet }) => fleet.size >= ${count})`);
   }
 
-  /** While the page runs for that long. */
   async scriptTimes(seconds: number): Promise<ScriptTimes> {
     await this.#browser.startTracing(this.#page, { categories: TRACE_CATEGORIES });
     await sleep(seconds * 1_000);
@@ -69,13 +67,11 @@ export class WatchedPage implements AsyncDisposable {
   }
 }
 
-/** What is read of an event of a Chromium trace. */
 interface TraceEvent {
   readonly name: string;
   readonly ph: string;
   readonly pid: number;
   readonly tid: number;
-  /** Microseconds. */
   readonly ts: number;
   readonly dur?: number;
   /** Of the processor, without waiting for one. */

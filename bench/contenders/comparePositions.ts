@@ -71,7 +71,6 @@ export function comparePositions(size: number, effort: Effort): ComparedPosition
   return { rows, ratios, wrongPercent, bytesPerDevice };
 }
 
-/** Some devices drive on, the index learns of it, and questions are asked. */
 function cyclesOf(
   ours: PositionIndex,
   kdbush: KdbushPositions,
@@ -154,12 +153,10 @@ export class KdbushPositions {
     return this.#index.data.byteLength;
   }
 
-  /** Takes over the positions as they are now. */
   rebuild(): void {
     this.#index = this.#build();
   }
 
-  /** The devices nearest on a sphere. */
   nearest(lat: number, lng: number, limit: number): number[] {
     return around(this.#index, lng, lat, limit);
   }

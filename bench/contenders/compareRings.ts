@@ -99,7 +99,6 @@ function ratioOf([ours, other]: readonly MeasuredContender[]): number {
 
 type Position = [lng: number, lat: number];
 
-/** `intersection` of polygon-clipping or polyclip-ts. */
 type Intersect = (subject: Position[][], clip: Position[][]) => Position[][][];
 
 /**

@@ -67,7 +67,6 @@ export class FlatbushEdges {
     improveProjection(this.#vertices, edge * VERTEX_STRIDE, point, nearest, box);
   }
 
-  /** The name of a longitude that is nearest to the ring's. */
   #lngBeside(lng: number): number {
     return lng + 360 * Math.round((this.#middle - lng) / 360);
   }

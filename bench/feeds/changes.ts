@@ -14,7 +14,6 @@ const DEVICES = 1_000_000;
 const MOVED = 10_000;
 const SMOKE_DEVICES = 20_000;
 const SMOKE_MOVED = 1_000;
-/** Points of one transaction. */
 const BATCH = 10;
 const PAGE = 500;
 const ROUNDS = 200;
@@ -87,5 +86,4 @@ setFlagsFromString('--expose-gc');
 /** Frees what nothing refers to, so that the memory in use can be compared before and after. */
 export const collectGarbage = runInNewContext('gc') as () => void;
 
-/** What one part of the case has measured. */
 export type FeedPart = Part & { readonly size: string };

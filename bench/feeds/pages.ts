@@ -60,11 +60,7 @@ interface ChangesPage {
 }
 
 /** Follows until nothing comes any more; a pod sends its own commits once more when it has followed them. */
-async function lastCursor(
-  url: string,
-  headers: Readonly<Record<string, string>>,
-  from: string | null,
-): Promise<string> {
+async function lastCursor(url: string, headers: { 'X-API-Key': string }, from: string | null) {
   for (let cursor = from; ; ) {
     const query = cursor === null ? '' : `&cursor=${cursor}`;
     const reply = await fetch(`${url}/api/v3/devices/changes?limit=1000${query}`, { headers });

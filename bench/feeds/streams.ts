@@ -25,7 +25,6 @@ const FIRST_FOLLOWED = 200_000;
 const POLLERS = 4;
 const ROUNDS = 3;
 const SMOKE_SECONDS = 0.3;
-/** Until streams that were opened are idle. */
 const SETTLE_MS = 2_000;
 
 /** Streams on two pods, on the world that is there: idle ones, beside ingest, and how soon they bring a point. */
@@ -65,8 +64,7 @@ export async function measureStreams(context: CaseContext): Promise<FeedPart> {
     say('point in to stream');
     const rate = { pointsPerSecond: POINTS_PER_SECOND, ...fleet };
     const followed = await readers.ask({ kind: 'follow', api, ingest: first.ingestUrl, key, ...rate });
-    const latencies = new Latencies();
-    for (const ms of followed.latenciesMs) latencies.add(ms);
+    const latencies = Latencies.of(followed.latenciesMs);
 
     say('ingest beside streams');
     const ratios: number[] = [];

@@ -14,6 +14,12 @@ export class Latencies {
     for (const count of this.counts) this.#total += count;
   }
 
+  static of(durationsMs: readonly number[]): Latencies {
+    const latencies = new Latencies();
+    for (const ms of durationsMs) latencies.add(ms);
+    return latencies;
+  }
+
   add(ms: number): void {
     const bucket = ms <= SMALLEST_MS ? 0 : Math.ceil(Math.log(ms / SMALLEST_MS) / Math.log(GROWTH));
     const index = Math.min(bucket, BUCKETS - 1);

@@ -8,7 +8,6 @@ export interface Machine {
   readonly cores: number;
   readonly memoryGb: number;
   readonly node: string;
-  /** Where Postgres comes from. */
   readonly postgres: string;
   /** Abbreviated, with `+dirty` when files were changed. `none` without a commit. */
   readonly commit: string;
@@ -17,28 +16,20 @@ export interface Machine {
 }
 
 export async function describeMachine(): Promise<Omit<Machine, 'postgres'>> {
+  const hash = await git('rev-parse', '--short', 'HEAD');
+  const isClean = (await git('status', '--porcelain')) === '';
   return {
     cpu: cpus()[0]?.model.trim() ?? 'unknown',
     cores: availableParallelism(),
     memoryGb: Math.round(totalmem() / 2 ** 30),
     node: process.version,
-    commit: await findCommit(),
+    commit: hash === null ? 'none' : `${hash}${isClean ? '' : '+dirty'}`,
     load: loadavg()[0] ?? 0,
   };
 }
 
-async function findCommit(): Promise<string> {
-  const hash = await git('rev-parse', '--short', 'HEAD');
-  if (hash === null) return 'none';
-  return (await git('status', '--porcelain')) === '' ? hash : `${hash}+dirty`;
-}
-
-/** The output of git. Null when there is no git, repository or commit. */
+/** Null when there is no git, repository or commit. */
 async function git(...args: string[]): Promise<string | null> {
-  try {
-    const { stdout } = await promisify(execFile)('git', args, { cwd: import.meta.dirname });
-    return stdout.trim();
-  } catch {
-    return null; // a copy without history can be measured too
-  }
+  const found = await promisify(execFile)('git', args, { cwd: import.meta.dirname }).catch(() => null);
+  return found === null ? null : found.stdout.trim();
 }

@@ -3,7 +3,6 @@ import { Latencies, median } from './latencies.ts';
 import { cpuUs } from './usage.ts';
 
 const WARMUP_SHARE = 0.3;
-/** Calls between two readings of the clock. */
 const BLOCK = 256;
 
 export interface CallTimes {
@@ -34,7 +33,6 @@ export function measureCalls(seconds: number, call: (n: number) => unknown, bloc
   return { perSecond: (calls * 1_000) / ms, cpuUs: usedUs / calls, ...latencies.percentiles() };
 }
 
-/** The medians of several measurements of the same call. */
 export function medianTimes(rounds: readonly CallTimes[]): CallTimes {
   const of = (metric: keyof CallTimes) => median(rounds.map((round) => round[metric]));
   const [perSecond, cpuUs] = [of('perSecond'), of('cpuUs')];
@@ -45,11 +43,7 @@ const MEASURED_MAX = 100_000;
 /** Holds results, so that the compiler cannot remove the call. */
 const sink: { result: unknown } = { result: null };
 
-function callFor(
-  seconds: number,
-  call: (n: number) => unknown,
-  block: number,
-): { calls: number; ms: number } {
+function callFor(seconds: number, call: (n: number) => unknown, block: number) {
   const startMs = performance.now();
   const endMs = startMs + seconds * 1_000;
   let calls = 0;
@@ -60,7 +54,6 @@ function callFor(
   return { calls, ms: performance.now() - startMs };
 }
 
-/** One way to do something. */
 export interface Contender {
   readonly what: string;
   readonly call: (n: number) => unknown;

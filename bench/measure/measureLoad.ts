@@ -6,7 +6,6 @@ export interface LoadResult {
   readonly completed: number;
   /** From the first request to the last answer. */
   readonly seconds: number;
-  /** Buckets of Latencies. */
   readonly latencies: readonly number[];
   /** Share of one processor that the load generator used. Near 1 the server may have had spare capacity. */
   readonly busy: number;

@@ -1,7 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import type { Sql } from '../../src/postgres/sql.ts';
 
-/** A clock tick in Linux' /proc. */
 const TICK_US = 10_000;
 
 /**

@@ -35,7 +35,6 @@ export async function profile(of: string, work: () => Promise<number>): Promise<
 
 const CALLS = 500_000;
 
-/** Profiles many calls of a function. */
 export function profileCalls(what: string, call: (n: number) => unknown): Promise<Profile> {
   return profile(`a call of ${what}`, async () => {
     for (let n = 0; n < CALLS; n++) call(n);
@@ -43,15 +42,15 @@ export function profileCalls(what: string, call: (n: number) => unknown): Promis
   });
 }
 
-const NO_WORK = new Set(['(idle)', '(root)']);
-const PROFILER = 'node:inspector';
+const NO_WORK = ['(idle)', '(root)'];
 
 function selfTimesUs({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Map<string, number> {
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
   const times = new Map<string, number>();
   for (const [n, id] of samples.entries()) {
     const frame = frames.get(id);
-    if (frame === undefined || NO_WORK.has(frame.functionName) || frame.url.startsWith(PROFILER)) continue;
+    if (frame === undefined || NO_WORK.includes(frame.functionName) || frame.url.startsWith('node:inspector'))
+      continue;
     const name = nameOf(frame);
     times.set(name, (times.get(name) ?? 0) + (timeDeltas[n] ?? 0));
   }

@@ -10,8 +10,8 @@ import { type PlaceSql, seedDevices } from './seeds.ts';
 export interface Attack {
   /** As it appears in the results. */
   readonly name: string;
-  /** The number of accounts that take part, each with a key. 0 when it needs no credentials. */
-  readonly accounts: number;
+  /** The number of accounts that take part, each with a key: 1 unless it says so. 0 when it needs no credentials. */
+  readonly accounts?: number;
   /** Stores what the accounts own, before any pod starts. */
   readonly seed?: (seeding: AttackSeeding) => Promise<void>;
   /** Runs in its own process. Ends after the last answer, or when `attacker.stopped` fires. */
@@ -36,7 +36,7 @@ export interface AttackAccount {
   readonly address: string;
 }
 
-/** What an attack gets when it is seeded and when it runs. */
+/** Plain values, which are sent to the process of the attacker. */
 export interface AttackSetup {
   readonly scale: Scale;
   readonly accounts: readonly AttackAccount[];
@@ -46,20 +46,47 @@ export interface AttackSetup {
   readonly firstImei: number;
 }
 
-export interface AttackSeeding extends AttackSetup {
-  readonly sql: Sql;
+/** What an attack gets when it is seeded and when it runs. */
+interface AttackSide extends AttackSetup {
+  /** The size of something at each scale. */
+  sized(smoke: number, full: number, torture?: number): number;
+  /** The first account, or that of index `n`. */
+  account(n?: number): AttackAccount;
 }
 
-export interface Attacker extends AttackSetup {
+export interface AttackSeeding extends AttackSide {
+  readonly sql: Sql;
+  /** Gives the first account devices with the IMEIs of the attack. */
+  seedDevices(count: number, place: PlaceSql): Promise<void>;
+}
+
+/** Where the attacked pod is, and its database. */
+export interface AttackedPlaces {
   readonly apiUrl: string;
   readonly ingestUrl: string;
   readonly databaseUrl: string;
+}
+
+/** Calls are counted by their answers, and made by the first account where nothing else is said. */
+export interface Attacker extends AttackSide, AttackedPlaces {
   /** Fires when the time of the attack is over. Open calls are aborted then. */
   readonly stopped: AbortSignal;
-  /** Sends a call and counts its answer; null when there was none. */
+  /** Returns the status; null when there was no answer. */
   call(call: AttackCall): Promise<number | null>;
   /** Counts something that is not an answer to a call. */
   count(what: string): void;
+  /** With the key of an account, from its address. */
+  headers(account?: number): Record<string, string>;
+  get(path: string, manner?: 'unread'): Promise<number | null>;
+  postJson(path: string, body: string): Promise<number | null>;
+  /** To the ingest port, in the form of /positions. */
+  sendPoints(points: readonly object[]): Promise<number | null>;
+  /** The field `data` of an answer that the attack needs to go on; it is not counted. */
+  fetchData<T>(path: string, body?: object): Promise<T>;
+  /** Returns its id. */
+  makeArea(area: object): Promise<number>;
+  /** Calls `work` `times` times, at most `parallel` at once. Starts none after `stopped`. */
+  inTurn(times: number, parallel: number, work: (n: number) => Promise<unknown>): Promise<void>;
 }
 
 export interface AttackCall {
@@ -69,19 +96,29 @@ export interface AttackCall {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Buffer | string;
   /** `unread`: does not read the body of the answer. `unfinished`: never ends the body of the request. Both last until `stopped`. */
-  readonly manner?: 'unread' | 'unfinished';
+  readonly manner?: 'unread' | 'unfinished' | undefined;
 }
 
-/** The size of something at each scale. */
-export function sized({ scale }: AttackSetup, smoke: number, full: number, torture: number = full): number {
-  return { smoke, full, torture }[scale];
+function sideOf(setup: AttackSetup): AttackSide {
+  return {
+    ...setup,
+    sized: (smoke, full, torture = full) => ({ smoke, full, torture })[setup.scale],
+    account: (n = 0) => {
+      const account = setup.accounts[n];
+      if (account === undefined) throw new Error(`the attack has no account ${n}`);
+      return account;
+    },
+  };
 }
 
-/** The first account's, or that of index `n`. */
-export function accountOf({ accounts }: AttackSetup, n = 0): AttackAccount {
-  const account = accounts[n];
-  if (account === undefined) throw new Error(`the attack has no account ${n}`);
-  return account;
+export function seedingOf(setup: AttackSetup, sql: Sql): AttackSeeding {
+  const side = sideOf(setup);
+  const { firstImei } = setup;
+  return {
+    ...side,
+    sql,
+    seedDevices: (count, place) => seedDevices(sql, side.account().worldId, { firstImei, count, place }),
+  };
 }
 
 /** The headers of a call with an account's key, from its address. */
@@ -91,48 +128,45 @@ export function headersOf({ key, address }: AttackAccount): Record<string, strin
 
 export const JSON_BODY = { 'Content-Type': 'application/json' };
 
-/** A GET of the first account. */
-export function get(attacker: Attacker, path: string, manner?: 'unread'): Promise<number | null> {
-  const headers = headersOf(accountOf(attacker));
-  return attacker.call({ url: attacker.apiUrl + path, headers, ...(manner !== undefined && { manner }) });
-}
-
-/** A POST of JSON of the first account. */
-export function postJson(attacker: Attacker, path: string, body: string): Promise<number | null> {
-  const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY };
-  return attacker.call({ url: attacker.apiUrl + path, method: 'POST', headers, body });
-}
-
-/** Points to the ingest port, in the form of /positions. */
-export function sendPoints(attacker: Attacker, points: readonly object[]): Promise<number | null> {
-  return attacker.call({
-    url: `${attacker.ingestUrl}/positions`,
-    method: 'POST',
-    headers: { ...JSON_BODY, 'X-Ingest-Token': INGEST_TOKEN },
-    body: JSON.stringify(points),
-  });
-}
-
-/** The field `data` of an answer that the attack needs to go on; it is not counted. */
-export async function fetchData<T>(attacker: Attacker, path: string, body?: object): Promise<T> {
-  const response = await fetch(attacker.apiUrl + path, {
-    headers: { ...headersOf(accountOf(attacker)), ...JSON_BODY },
-    ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
-  });
-  const { data } = (await response.json()) as { data?: T };
-  if (data === undefined) throw new Error(`${path} of the attack was answered with ${response.status}`);
-  return data;
-}
-
-/** Creates an area of the first account; its id. */
-export async function makeArea(attacker: Attacker, area: object): Promise<number> {
-  return (await fetchData<{ id: number }>(attacker, '/api/v3/areas', area)).id;
-}
-
-/** Gives the first account devices with the IMEIs of the attack. */
-export function seedOwnDevices(seeding: AttackSeeding, count: number, place: PlaceSql): Promise<void> {
-  const { sql, firstImei } = seeding;
-  return seedDevices(sql, accountOf(seeding).worldId, { firstImei, count, place });
+export function attackerOf(
+  setup: AttackSetup & AttackedPlaces,
+  ports: Pick<Attacker, 'stopped' | 'call' | 'count'>,
+): Attacker {
+  const { apiUrl, ingestUrl } = setup;
+  const { call, stopped } = ports;
+  const side = sideOf(setup);
+  const headers = (account?: number) => headersOf(side.account(account));
+  const fetchData = async <T>(path: string, body?: object): Promise<T> => {
+    const response = await fetch(apiUrl + path, {
+      headers: { ...headers(), ...JSON_BODY },
+      ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+    });
+    const { data } = (await response.json()) as { data?: T };
+    if (data === undefined) throw new Error(`${path} of the attack was answered with ${response.status}`);
+    return data;
+  };
+  return {
+    ...setup,
+    ...side,
+    ...ports,
+    headers,
+    fetchData,
+    get: (path, manner) => call({ url: apiUrl + path, headers: headers(), manner }),
+    postJson: (path, body) =>
+      call({ url: apiUrl + path, method: 'POST', headers: { ...headers(), ...JSON_BODY }, body }),
+    sendPoints: (points) => {
+      const sent = { ...JSON_BODY, 'X-Ingest-Token': INGEST_TOKEN };
+      const body = JSON.stringify(points);
+      return call({ url: `${ingestUrl}/positions`, method: 'POST', headers: sent, body });
+    },
+    makeArea: async (area) => (await fetchData<{ id: number }>('/api/v3/areas', area)).id,
+    inTurn: async (times, parallel, work) => {
+      let next = 0;
+      await atOnce(Math.min(times, parallel), async () => {
+        while (next < times && !stopped.aborted) await work(next++);
+      });
+    },
+  };
 }
 
 /** Starts `times` calls of `work` at once and waits for all. */
@@ -140,28 +174,12 @@ export async function atOnce(times: number, work: (n: number) => Promise<unknown
   await Promise.all(Array.from({ length: times }, (_, n) => work(n)));
 }
 
-/** Calls `work` `times` times, at most `parallel` at once. Starts none after `stopped`. */
-export async function inTurn(
-  { stopped }: Attacker,
-  times: number,
-  parallel: number,
-  work: (n: number) => Promise<unknown>,
-): Promise<void> {
-  let next = 0;
-  await atOnce(Math.min(times, parallel), async () => {
-    while (next < times && !stopped.aborted) await work(next++);
-  });
-}
-
 /**
  * A pod as it is deployed: behind a proxy, with its limits on. It is killed in the end, since a clean stop would first
  * finish what the attack left behind.
  */
-export interface AttackedPod extends AsyncDisposable {
+export interface AttackedPod extends AttackedPlaces, AsyncDisposable {
   readonly worker: PodWorker;
-  readonly apiUrl: string;
-  readonly ingestUrl: string;
-  readonly databaseUrl: string;
 }
 
 const VARIABLES = {

@@ -24,15 +24,12 @@ export interface AttackBench extends AsyncDisposable {
 }
 
 export interface AttackBenchOptions {
-  /** Of an empty database. */
   readonly databaseUrl: string;
   readonly scale: Scale;
   readonly times: Times;
-  /** How many attacks may run at once. */
   readonly attackers: number;
 }
 
-/** For a case, with one attacker. */
 export function attackBenchFor(
   { databaseUrl, smoke, seconds }: CaseContext,
   calmMs: number,

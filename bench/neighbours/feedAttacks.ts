@@ -1,17 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openBenchSql } from '../setup/cluster.ts';
-import {
-  type Attack,
-  type Attacker,
-  accountOf,
-  atOnce,
-  fetchData,
-  get,
-  headersOf,
-  seedOwnDevices,
-  sendPoints,
-  sized,
-} from './attack.ts';
+import { type Attack, type Attacker, atOnce, headersOf } from './attack.ts';
 import { seedAreas, seedKey } from './seeds.ts';
 
 const PLACE = { lat: 45.5, lng: 10.5 };
@@ -32,22 +21,21 @@ const WAIT_ROUND_MS = 2_000;
  */
 export const BUSY_STREAMS: Attack = {
   name: 'streams of a busy fleet',
-  accounts: 1,
   lasts: true,
   seed: async (seeding) => {
-    await seedOwnDevices(seeding, sized(seeding, 100, 10_000), PLACE_SQL);
+    await seeding.seedDevices(seeding.sized(100, 10_000), PLACE_SQL);
     const areas = { vertices: 20, centre: PLACE, radiusDeg: 0.1, count: AREAS };
-    await seedAreas(seeding.sql, accountOf(seeding), areas);
+    await seedAreas(seeding.sql, seeding.account(), areas);
   },
   run: async (attacker) => {
     void atOnce(STREAMS_OF_A_KEY, (n) =>
-      get(attacker, '/api/v3/stream?snapshot=true', n % 2 === 0 ? undefined : 'unread'),
+      attacker.get('/api/v3/stream?snapshot=true', n % 2 === 0 ? undefined : 'unread'),
     );
-    const [area] = await fetchData<{ id: number }[]>(attacker, '/api/v3/areas?limit=1');
+    const [area] = await attacker.fetchData<{ id: number }[]>('/api/v3/areas?limit=1');
     for (let round = 0; !attacker.stopped.aborted; round++) {
-      void get(attacker, '/api/v3/devices/changes?limit=500');
-      void get(attacker, `/api/v3/areas/${area?.id}/devices?limit=200`);
-      await moveFleet(attacker, sized(attacker, 100, 10_000), round);
+      void attacker.get('/api/v3/devices/changes?limit=500');
+      void attacker.get(`/api/v3/areas/${area?.id}/devices?limit=200`);
+      await moveFleet(attacker, attacker.sized(100, 10_000), round);
       await sleep(STREAM_ROUND_MS);
     }
   },
@@ -59,12 +47,11 @@ export const BUSY_STREAMS: Attack = {
  */
 export const UNREAD_WAITS: Attack = {
   name: 'unread waits for changes',
-  accounts: 1,
   lasts: true,
-  seed: (seeding) => seedOwnDevices(seeding, sized(seeding, 100, 1_000), PLACE_SQL),
+  seed: (seeding) => seeding.seedDevices(seeding.sized(100, 1_000), PLACE_SQL),
   run: async (attacker) => {
-    const devices = sized(attacker, 100, 1_000);
-    const keys = await makeKeys(attacker, sized(attacker, 2, 60));
+    const devices = attacker.sized(100, 1_000);
+    const keys = await makeKeys(attacker, attacker.sized(2, 60));
     const cursor = await cursorAtTheEnd(attacker, keys[0] ?? '');
     const waits = keys.length * WAITS_OF_A_KEY;
     void atOnce(waits, async (n) => {
@@ -83,22 +70,22 @@ export const UNREAD_WAITS: Attack = {
   },
 };
 
-async function makeKeys({ databaseUrl, ...setup }: Attacker, count: number): Promise<string[]> {
-  await using sql = openBenchSql(databaseUrl);
+async function makeKeys(attacker: Attacker, count: number): Promise<string[]> {
+  await using sql = openBenchSql(attacker.databaseUrl);
   const keys: string[] = [];
-  for (let n = 0; n < count; n++) keys.push(await seedKey(sql, accountOf(setup).accountId));
+  for (let n = 0; n < count; n++) keys.push(await seedKey(sql, attacker.account().accountId));
   return keys;
 }
 
 /** Each address calls no more than it may in a minute. */
 function headersFrom(attacker: Attacker, keys: readonly string[], keyNumber: number): Record<string, string> {
-  const network = accountOf(attacker).address.split('.').slice(0, 3).join('.');
+  const network = attacker.account().address.split('.').slice(0, 3).join('.');
   const address = `${network}.${100 + Math.floor(keyNumber / KEYS_OF_AN_ADDRESS)}`;
-  return headersOf({ ...accountOf(attacker), key: keys[keyNumber] ?? '', address });
+  return headersOf({ ...attacker.account(), key: keys[keyNumber] ?? '', address });
 }
 
 async function cursorAtTheEnd(attacker: Attacker, key: string): Promise<string> {
-  const headers = headersOf({ ...accountOf(attacker), key });
+  const headers = headersOf({ ...attacker.account(), key });
   let cursor = '';
   for (let hasMore = true; hasMore; ) {
     const at = cursor === '' ? '' : `&cursor=${cursor}`;
@@ -110,7 +97,6 @@ async function cursorAtTheEnd(attacker: Attacker, key: string): Promise<string> 
   return cursor;
 }
 
-/** Every device moves. */
 async function moveFleet(attacker: Attacker, devices: number, round: number): Promise<void> {
   const recordedAtMs = Date.now();
   for (let first = 0; first < devices; first += BATCH) {
@@ -120,6 +106,6 @@ async function moveFleet(attacker: Attacker, devices: number, round: number): Pr
       latitude: PLACE.lat + (n % 100) * 0.001,
       longitude: PLACE.lng + (round % 50) * 0.001,
     }));
-    await sendPoints(attacker, points);
+    await attacker.sendPoints(points);
   }
 }

@@ -20,10 +20,8 @@ export interface AttackResult {
   readonly attacks: readonly AttackerReply[];
 }
 
-/** The processes that call the pod. */
 export interface Callers {
   readonly victim: Worker<VictimQuestion, VictimReport>;
-  /** Each runs one attack at a time. */
   readonly attackers: readonly Worker<AttackerQuestion, AttackerReply>[];
 }
 
@@ -84,7 +82,6 @@ export async function measureAttacks(
 }
 
 const EVERY_MS = 50;
-/** Of Postgres. */
 const PAGE_BYTES = 8_192;
 
 /**

@@ -8,17 +8,7 @@ import { dearTrack } from '../../test/support/ingest/dearTracks.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import { trackArea } from '../setup/areas.ts';
 import { openBenchSql } from '../setup/cluster.ts';
-import {
-  type Attack,
-  type Attacker,
-  type AttackSeeding,
-  accountOf,
-  atOnce,
-  inTurn,
-  seedOwnDevices,
-  sendPoints,
-  sized,
-} from './attack.ts';
+import { type Attack, type Attacker, type AttackSeeding, atOnce } from './attack.ts';
 import { seedAreas, seedCopies, seedWebhooks } from './seeds.ts';
 
 const PLACE = { lat: 45.5, lng: 10.5 };
@@ -34,18 +24,15 @@ const POINTS_OF_A_BATCH = 10_000;
 /** So old are the first points of a device that sends tens of thousands. */
 const HOURS_OF_POINTS_MS = 3 * HOUR_MS;
 
-/** Attacks through points and devices. */
 export const POINT_ATTACKS: readonly Attack[] = [
   {
     name: 'one point into many areas with many endpoints',
-    accounts: 1,
     // As many endpoints as an account may have, and a fiftieth of its areas.
     seed: (seeding) => seedAreasAndEndpoints(seeding, 2_000),
     run: async (attacker) => void (await sendPoint(attacker, 0)),
   },
   {
     name: 'points into many areas until the endpoints are paused',
-    accounts: 1,
     seed: async (seeding) => {
       const { sql } = seeding;
       await seedAreasAndEndpoints(seeding, 500);
@@ -53,98 +40,87 @@ export const POINT_ATTACKS: readonly Attack[] = [
       await sql`
         insert into plan (name, history_days, max_waiting_deliveries) values ('few deliveries', 180, 20000)
         on conflict do nothing`;
-      await sql`update account set plan = 'few deliveries' where id = ${accountOf(seeding).accountId}`;
+      await sql`update account set plan = 'few deliveries' where id = ${seeding.account().accountId}`;
     },
     run: (attacker) =>
-      inTurn(attacker, sized(attacker, 4, 20), 1, (n) =>
-        sendPoints(attacker, [{ ...pointOf(attacker), latitude: PLACE.lat + (n % 2) }]),
+      attacker.inTurn(attacker.sized(4, 20), 1, (n) =>
+        attacker.sendPoints([{ ...pointOf(attacker), latitude: PLACE.lat + (n % 2) }]),
       ),
   },
   {
     name: 'more points of a device than may be stored',
-    accounts: 1,
-    seed: (seeding) => seedOwnDevices(seeding, 1, PLACE_SQL),
+    seed: (seeding) => seeding.seedDevices(1, PLACE_SQL),
     run: async (attacker) => {
       const startMs = Date.now() - HOURS_OF_POINTS_MS;
-      const size = sized(attacker, 100, POINTS_OF_A_BATCH);
+      const size = attacker.sized(100, POINTS_OF_A_BATCH);
       // A device may store 36 000 at once.
-      await inTurn(attacker, sized(attacker, 2, 8), 2, (batch) =>
-        sendPoints(
-          attacker,
-          Array.from({ length: size }, (_, n) => ({
-            ...pointOf(attacker),
-            recorded_at: startMs + 100 * (batch * size + n),
-          })),
-        ),
-      );
+      await attacker.inTurn(attacker.sized(2, 8), 2, (batch) => {
+        const point = (n: number) => ({
+          ...pointOf(attacker),
+          recorded_at: startMs + 100 * (batch * size + n),
+        });
+        return attacker.sendPoints(Array.from({ length: size }, (_, n) => point(n)));
+      });
     },
   },
   {
     name: 'points among areas that take long',
-    accounts: 1,
     seed: async (seeding) => {
       const { points, buffer_m: bufferM, name } = dearTrack(DEAR_PLACE);
       const definition = trackArea(name, points, bufferM);
-      await seedCopies(seeding.sql, accountOf(seeding), definition, sized(seeding, 5, 200, 1_000));
-      await seedOwnDevices(seeding, 2, NOWHERE_SQL);
+      await seedCopies(seeding.sql, seeding.account(), definition, seeding.sized(5, 200, 1_000));
+      await seeding.seedDevices(2, NOWHERE_SQL);
     },
     run: async (attacker) => {
       const startMs = Date.now();
+      const place = { latitude: DEAR_PLACE.lat, longitude: DEAR_PLACE.lng };
       const pointsOf = (n: number) =>
-        Array.from({ length: sized(attacker, 2, 40) }, (_, p) => ({
+        Array.from({ length: attacker.sized(2, 40) }, (_, p) => ({
           imei: String(attacker.firstImei + (p % 2)),
           recorded_at: startMs + 1_000 * n + p,
-          latitude: DEAR_PLACE.lat,
-          longitude: DEAR_PLACE.lng,
+          ...place,
         }));
       // The second request is sent while the first is evaluated, and again, as senders do.
-      await inTurn(attacker, sized(attacker, 2, 6), 2, (n) => sendPoints(attacker, pointsOf(n >> 1)));
+      await attacker.inTurn(attacker.sized(2, 6), 2, (n) => attacker.sendPoints(pointsOf(n >> 1)));
     },
   },
   {
     name: 'imports of areas around a fleet',
-    accounts: 1,
     stays: true,
     seed: async (seeding) => {
       const { sql } = seeding;
-      const owner = accountOf(seeding);
+      const owner = seeding.account();
       const shape = { vertices: 8, centre: PLACE, radiusDeg: 0.1 };
-      await seedAreas(sql, owner, { ...shape, count: sized(seeding, 20, 5_000, 20_000) });
+      await seedAreas(sql, owner, { ...shape, count: seeding.sized(20, 5_000, 20_000) });
       // Without events: only the stays are held.
       await sql`update area set dwell_seconds = 86400 where account_id = ${owner.accountId}`;
-      await seedOwnDevices(seeding, sized(seeding, 5, FLEET_DEVICES), NOWHERE_SQL);
+      await seeding.seedDevices(seeding.sized(5, FLEET_DEVICES), NOWHERE_SQL);
     },
     // Every device comes into every area, so the account reaches its quota of stays.
-    run: (attacker) =>
-      inTurn(attacker, sized(attacker, 5, FLEET_DEVICES), 8, (n) => sendPoint(attacker, 0, n)),
+    run: (attacker) => attacker.inTurn(attacker.sized(5, FLEET_DEVICES), 8, (n) => sendPoint(attacker, 0, n)),
   },
   {
     name: 'device:import of somebody else',
-    accounts: 1,
     stays: true,
     run: async (attacker) => {
-      const count = sized(attacker, 200, 100_000, 1_000_000);
-      const lines = Array.from({ length: count }, (_, n) => ({
-        imei: String(attacker.firstImei + n),
-        name: `Van ${n}`,
-      }));
-      await adminOf(attacker.databaseUrl).importDevices(accountOf(attacker).email, lines);
+      const count = attacker.sized(200, 100_000, 1_000_000);
+      const line = (n: number) => ({ imei: String(attacker.firstImei + n), name: `Van ${n}` });
+      const lines = Array.from({ length: count }, (_, n) => line(n));
+      await adminOf(attacker.databaseUrl).importDevices(attacker.account().email, lines);
       attacker.count('imported');
     },
   },
   {
     name: 'moves of a long absence',
-    accounts: 1,
-    seed: (seeding) => seedOwnDevices(seeding, DEVICES_OF_A_BATCH, PLACE_SQL),
+    seed: (seeding) => seeding.seedDevices(DEVICES_OF_A_BATCH, PLACE_SQL),
     run: async (attacker) => {
       await using sql = openBenchSql(attacker.databaseUrl);
-      await recordOften(sql, attacker, sized(attacker, 2, 200));
+      await recordOften(sql, attacker, attacker.sized(2, 200));
     },
   },
   {
     name: 'a device whose row is locked',
-    accounts: 1,
-    seed: (seeding) => seedOwnDevices(seeding, 1, PLACE_SQL),
+    seed: (seeding) => seeding.seedDevices(1, PLACE_SQL),
     run: async (attacker) => {
       await using sql = openBenchSql(attacker.databaseUrl);
       await sql.begin(async (tx) => {
@@ -152,8 +128,8 @@ export const POINT_ATTACKS: readonly Attack[] = [
           select from device_state where device_id = (select id from device where imei = ${String(attacker.firstImei)})
           for update`;
         // Not awaited: they are answered when the lock is released, or time out.
-        void atOnce(sized(attacker, 5, 20), (n) => sendPoint(attacker, n)).catch(() => undefined);
-        await sleep(sized(attacker, 200, HELD_MS));
+        void atOnce(attacker.sized(5, 20), (n) => sendPoint(attacker, n)).catch(() => undefined);
+        await sleep(attacker.sized(200, HELD_MS));
       });
     },
   },
@@ -167,32 +143,35 @@ const pointOf = ({ firstImei }: Attacker, device = 0) => ({
 });
 
 function sendPoint(attacker: Attacker, laterMs: number, device = 0): Promise<number | null> {
-  return sendPoints(attacker, [{ ...pointOf(attacker, device), recorded_at: Date.now() + laterMs }]);
+  return attacker.sendPoints([{ ...pointOf(attacker, device), recorded_at: Date.now() + laterMs }]);
 }
 
 /** One device, and so many areas around PLACE with as many endpoints as an account may have, which never answer. */
 async function seedAreasAndEndpoints(seeding: AttackSeeding, areas: number): Promise<void> {
   const { sql, receiverUrl } = seeding;
-  const owner = accountOf(seeding);
+  const owner = seeding.account();
   const shape = { vertices: 20, centre: PLACE, radiusDeg: 0.1 };
-  await seedAreas(sql, owner, { ...shape, count: sized(seeding, 20, areas) });
-  const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
+  await seedAreas(sql, owner, { ...shape, count: seeding.sized(20, areas) });
+  const urls = Array.from({ length: seeding.sized(5, 100) }, (_, n) => `${receiverUrl}/hang/${n}`);
   await seedWebhooks(sql, owner.accountId, urls);
-  await seedOwnDevices(seeding, 1, NOWHERE_SQL);
+  await seeding.seedDevices(1, NOWHERE_SQL);
 }
 
 /** Writes to the change log what another pod writes for this many full batches. This pod reads them all at once. */
 async function recordOften(sql: Sql, attacker: Attacker, batches: number): Promise<void> {
   const rows = await sql<{ id: number }[]>`
-    select id from device where world_id = ${accountOf(attacker).worldId} order by id limit ${DEVICES_OF_A_BATCH}`;
+    select id from device where world_id = ${attacker.account().worldId} order by id limit ${DEVICES_OF_A_BATCH}`;
   const recordedAtMs = Date.now();
+  const motion = { altitudeM: 0, speedKmh: 50, odometerKm: null, movedAtMs: recordedAtMs };
   const batch = (n: number) =>
     encodePositionUpdates(
       rows.map(({ id }, device) => ({
         deviceId: id,
         position: {
-          ...{ lat: PLACE.lat + device * 1e-5, lng: PLACE.lng + n * 1e-5, altitudeM: 0 },
-          ...{ speedKmh: 50, odometerKm: null, recordedAtMs: recordedAtMs + n, movedAtMs: recordedAtMs },
+          ...motion,
+          recordedAtMs: recordedAtMs + n,
+          lat: PLACE.lat + device * 1e-5,
+          lng: PLACE.lng + n * 1e-5,
         },
         motion: NO_MOTION,
       })),

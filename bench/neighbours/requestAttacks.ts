@@ -8,41 +8,27 @@ import {
   type Attack,
   type Attacker,
   type AttackSeeding,
-  type AttackSetup,
-  accountOf,
   atOnce,
-  get,
-  headersOf,
-  inTurn,
   JSON_BODY,
-  makeArea,
-  postJson,
-  seedOwnDevices,
-  sized,
   startAttackedPod,
 } from './attack.ts';
 import { seedAreas, seedCopies } from './seeds.ts';
 import { featureText } from './sharedAttacks.ts';
 
 /** As many devices and areas as a batch may ask for, of many points in few places. */
-export const LARGEST_BATCHES: Attack = {
-  name: 'largest batches',
-  accounts: 1,
-  seed: seedBatches,
-  run: sendBatches,
-};
+export const LARGEST_BATCHES: Attack = { name: 'largest batches', seed: seedBatches, run: sendBatches };
 
 async function seedBatches(seeding: AttackSeeding): Promise<void> {
   const place = { lat: 'n * 0.00001 + 20', lng: 'mod(n, 300) * 0.0001 + 30' };
-  await seedOwnDevices(seeding, sized(seeding, 500, 50_000), place);
+  await seeding.seedDevices(seeding.sized(500, 50_000), place);
   const areas = { vertices: 20, centre: { lat: 20.25, lng: 30.01 }, radiusDeg: 0.3 };
-  await seedAreas(seeding.sql, accountOf(seeding), { ...areas, count: sized(seeding, 20, 300) });
+  await seedAreas(seeding.sql, seeding.account(), { ...areas, count: seeding.sized(20, 300) });
 }
 
 async function sendBatches(attacker: Attacker): Promise<void> {
   const points = (more: object) =>
     JSON.stringify({
-      points: Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => ({
+      points: Array.from({ length: attacker.sized(50, 1_000) }, (_, n) => ({
         ref: n,
         lat: 20 + (n % 500) * 0.001,
         lng: 30 + (n % 7) * 0.004,
@@ -53,9 +39,9 @@ async function sendBatches(attacker: Attacker): Promise<void> {
     ['/api/v3/devices/nearest/batch', points({ limit: 10 })],
     ['/api/v3/areas/containing/batch', points({})],
   ] as const;
-  await inTurn(attacker, sized(attacker, 8, 110), 8, (n) => {
+  await attacker.inTurn(attacker.sized(8, 110), 8, (n) => {
     const [path, body] = batches[n % batches.length] ?? batches[0];
-    return postJson(attacker, path, body);
+    return attacker.postJson(path, body);
   });
 }
 
@@ -66,12 +52,12 @@ const BATCHES_BESIDE_IMPORT: Attack = {
   seed: seedBatches,
   run: async (attacker) => {
     await using other = await startAttackedPod(attacker.databaseUrl);
-    const [count, vertices] = [sized(attacker, 5, 200), sized(attacker, 50, 2_000)];
+    const [count, vertices] = [attacker.sized(5, 200), attacker.sized(50, 2_000)];
     const features = Array.from({ length: count }, () => featureText(null, vertices));
     const imported = attacker.call({
       url: `${other.apiUrl}/api/v3/areas/import`,
       method: 'POST',
-      headers: { ...headersOf(accountOf(attacker, 1)), 'Content-Type': 'application/geo+json' },
+      headers: { ...attacker.headers(1), 'Content-Type': 'application/geo+json' },
       body: `{"type":"FeatureCollection","features":[${features.join(',')}]}`,
     });
     await Promise.all([imported, sendBatches(attacker)]);
@@ -110,13 +96,12 @@ function containingBatches(
 ): Attack {
   return {
     name,
-    accounts: 1,
-    seed: (seeding) => seedCopies(seeding.sql, accountOf(seeding), definition, sized(seeding, 20, areas)),
+    seed: (seeding) => seedCopies(seeding.sql, seeding.account(), definition, seeding.sized(20, areas)),
     run: async (attacker) => {
-      const points = Array.from({ length: sized(attacker, 50, 1_000) }, (_, n) => pointOf(n));
+      const points = Array.from({ length: attacker.sized(50, 1_000) }, (_, n) => pointOf(n));
       const body = JSON.stringify({ points });
-      await inTurn(attacker, sized(attacker, 4, 20), 4, () =>
-        postJson(attacker, '/api/v3/areas/containing/batch', body),
+      await attacker.inTurn(attacker.sized(4, 20), 4, () =>
+        attacker.postJson('/api/v3/areas/containing/batch', body),
       );
     },
   };
@@ -129,51 +114,35 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
   BATCHES_AMONG_DEAR,
   {
     name: 'long digits',
-    accounts: 1,
     run: async (attacker) => {
-      const digits = `${'1'.repeat(sized(attacker, 5_000, 15_500))}x`;
-      const ask = (path: string) => get(attacker, path);
-      await inTurn(attacker, sized(attacker, 8, 110), 8, (n) =>
-        n % 2 === 0
-          ? ask(`/api/v3/devices/nearest?lat=${digits}&lng=1`)
-          : ask(`/api/v3/events?offset=${digits}`),
-      );
+      const digits = `${'1'.repeat(attacker.sized(5_000, 15_500))}x`;
+      const paths = [`/api/v3/devices/nearest?lat=${digits}&lng=1`, `/api/v3/events?offset=${digits}`];
+      await attacker.inTurn(attacker.sized(8, 110), 8, (n) => attacker.get(paths[n % 2] ?? ''));
       const body = `id=${attacker.firstImei}&lon=1&lat=${digits}${digits}`;
-      await inTurn(attacker, sized(attacker, 2, 20), 4, () => feed(attacker, '/osmand', body, FORM));
+      await attacker.inTurn(attacker.sized(2, 20), 4, () => feed(attacker, '/osmand', body, FORM));
     },
   },
   {
     name: 'bodies at the login',
     accounts: 0,
-    run: async (attacker) => {
-      const body = brotliCompressSync(emptyObjects(sized(attacker, 10_000, 340_000)));
-      const headers = { ...JSON_BODY, 'Content-Encoding': 'br', 'X-Forwarded-For': '10.9.0.1' };
-      const call = { url: `${attacker.apiUrl}/api/v1/session`, method: 'POST', headers, body };
-      await inTurn(attacker, sized(attacker, 4, 40), 8, () => attacker.call(call));
-    },
+    run: (attacker) => sendBodies(attacker, '/api/v1/session', { 'X-Forwarded-For': '10.9.0.1' }),
   },
   {
     name: 'bodies of areas',
-    accounts: 1,
-    run: async (attacker) => {
-      const body = brotliCompressSync(emptyObjects(sized(attacker, 10_000, 340_000)));
-      const headers = { ...headersOf(accountOf(attacker)), ...JSON_BODY, 'Content-Encoding': 'br' };
-      const call = { url: `${attacker.apiUrl}/api/v3/areas`, method: 'POST', headers, body };
-      await inTurn(attacker, sized(attacker, 4, 40), 8, () => attacker.call(call));
-    },
+    run: (attacker) => sendBodies(attacker, '/api/v3/areas', attacker.headers()),
   },
   {
     name: 'bodies at the ingest',
     accounts: 0,
     run: async (attacker) => {
-      const bytes = sized(attacker, 2 ** 18, MAX_BATCH_BYTES);
+      const bytes = attacker.sized(2 ** 18, MAX_BATCH_BYTES);
       const objects = `[${'{},'.repeat(Math.floor(bytes / 3) - 8)}{}]`;
       const bodies = [
         ['/traccar', gzipSync(objects), JSON_BODY],
         ['/positions', gzipSync(Buffer.alloc(bytes, '\n')), { 'Content-Type': 'application/x-ndjson' }],
         ['/positions', gzipSync(`[{"x":${objects}}]`), JSON_BODY],
       ] as const;
-      await inTurn(attacker, sized(attacker, 3, 30), 3, async (n) => {
+      await attacker.inTurn(attacker.sized(3, 30), 3, async (n) => {
         const [path, body, headers] = bodies[n % bodies.length] ?? bodies[0];
         await feed(attacker, path, body, { ...headers, 'Content-Encoding': 'gzip' });
       });
@@ -182,61 +151,55 @@ export const REQUEST_ATTACKS: readonly Attack[] = [
   ...(['read', 'unread'] as const).map(
     (manner): Attack => ({
       name: `area lists, ${manner}`,
-      accounts: 1,
       ...(manner === 'unread' ? { lasts: true } : {}),
       seed: (seeding) =>
-        seedAreas(seeding.sql, accountOf(seeding), { ...LARGE, count: sized(seeding, 5, 200) }),
+        seedAreas(seeding.sql, seeding.account(), { ...LARGE, count: seeding.sized(5, 200) }),
       run: (attacker) =>
-        atOnce(sized(attacker, 4, 50), () =>
-          get(attacker, '/api/v3/areas?limit=200', manner === 'unread' ? manner : undefined),
+        atOnce(attacker.sized(4, 50), () =>
+          attacker.get('/api/v3/areas?limit=200', manner === 'unread' ? manner : undefined),
         ),
     }),
   ),
   {
     name: 'devices on one spot',
-    accounts: 1,
-    seed: (seeding) => seedOwnDevices(seeding, sized(seeding, 500, 100_000), { lat: '48.5', lng: '9.5' }),
+    seed: (seeding) => seeding.seedDevices(seeding.sized(500, 100_000), { lat: '48.5', lng: '9.5' }),
     run: async (attacker) => {
       const places = ['lat=48.5&lng=9.5', 'lat=48.6&lng=9.5', 'lat=-20&lng=100', 'lat=-48.5&lng=-170.5'];
-      await inTurn(attacker, sized(attacker, 8, 110), 8, (n) =>
-        get(attacker, `/api/v3/devices/nearest?limit=50&${places[n % places.length]}`),
+      await attacker.inTurn(attacker.sized(8, 110), 8, (n) =>
+        attacker.get(`/api/v3/devices/nearest?limit=50&${places[n % places.length]}`),
       );
     },
   },
   {
     name: 'devices on the equator',
-    accounts: 1,
     seed: (seeding) => {
-      const count = sized(seeding, 500, 50_000);
-      return seedOwnDevices(seeding, count, { lat: '0', lng: `n * ${360 / count} - 180` });
+      const count = seeding.sized(500, 50_000);
+      return seeding.seedDevices(count, { lat: '0', lng: `n * ${360 / count} - 180` });
     },
     run: (attacker) =>
-      inTurn(attacker, sized(attacker, 8, 110), 8, (n) =>
-        get(attacker, `/api/v3/devices/nearest?limit=50&lat=${n % 2 === 0 ? 90 : -90}&lng=${n}`),
+      attacker.inTurn(attacker.sized(8, 110), 8, (n) =>
+        attacker.get(`/api/v3/devices/nearest?limit=50&lat=${n % 2 === 0 ? 90 : -90}&lng=${n}`),
       ),
   },
   LARGEST_BATCHES,
   {
     name: 'questions about a track that take long',
-    accounts: 1,
     run: async (attacker) => {
       const { points } = poleToPole(attacker, 0);
-      const id = await makeArea(attacker, { name: 'Far', type: 'polyline', buffer_m: 50, points });
+      const id = await attacker.makeArea({ name: 'Far', type: 'polyline', buffer_m: 50, points });
       // From the other side of the Earth all edges are about equally far. All at the same moment.
-      await atOnce(sized(attacker, 8, 110), (n) =>
-        get(attacker, `/api/v3/areas/${id}/contains?lat=-1&lng=${-167 - n / 1_000}`),
+      await atOnce(attacker.sized(8, 110), (n) =>
+        attacker.get(`/api/v3/areas/${id}/contains?lat=-1&lng=${-167 - n / 1_000}`),
       );
     },
   },
   {
     name: 'overlaps that take long',
-    accounts: 1,
     run: async (attacker) => {
       const ids: number[] = [];
-      for (const area of slowOverlaps(attacker))
-        ids.push(await makeArea(attacker, { name: 'Slow', ...area }));
-      await inTurn(attacker, sized(attacker, 8, 100), 8, (n) =>
-        get(attacker, `/api/v3/areas/${ids[n % ids.length]}/overlaps`),
+      for (const area of slowOverlaps(attacker)) ids.push(await attacker.makeArea({ name: 'Slow', ...area }));
+      await attacker.inTurn(attacker.sized(8, 100), 8, (n) =>
+        attacker.get(`/api/v3/areas/${ids[n % ids.length]}/overlaps`),
       );
     },
   },
@@ -248,34 +211,29 @@ function slowOverlaps(attacker: Attacker): object[] {
     type: 'polygon',
     points: pairs.map(([lat, lng]) => ({ lat, lng })),
   });
-  const teeth = sized(attacker, 10, 124);
-  const comb = Array.from({ length: teeth }, (_, n) => [
-    [n / teeth, 0.02],
-    [n / teeth, 1],
-    [(n + 0.45) / teeth, 1],
-    [(n + 0.45) / teeth, 0.02],
-  ]).flat() as [number, number][];
+  const teeth = attacker.sized(10, 124);
+  const comb: [number, number][] = [];
+  for (let n = 0; n < teeth; n++) {
+    const [low, high] = [n / teeth, (n + 0.45) / teeth];
+    comb.push([low, 0.02], [low, 1], [high, 1], [high, 0.02]);
+  }
   comb.push([1, 0.02], [1, 0], [0, 0]);
   const star = Array.from({ length: 150 }, (_, n): [number, number] => {
     const reach = n % 2 === 0 ? 1 / 3 : 1 / 7;
     return [reach * Math.sin((n * Math.PI) / 75) - 24, reach * Math.cos((n * Math.PI) / 75) - 174];
   });
-  const rounded = star.map(
-    ([lat, lng]) => [Number(lat.toPrecision(15)), Number(lng.toPrecision(15))] as const,
-  );
+  const round = (degrees: number) => Number(degrees.toPrecision(15));
+  const rounded = star.map(([lat, lng]) => [round(lat), round(lng)] as const);
   const upright = comb.map(([lat, lng]) => [lng, lat] as const);
   return [
-    polygon(comb),
-    polygon(upright),
-    polygon(star),
-    polygon(rounded),
+    ...[comb, upright, star, rounded].map(polygon),
     poleToPole(attacker, 0),
     poleToPole(attacker, 0.005),
   ];
 }
 
-function poleToPole(setup: AttackSetup, shift: number) {
-  const points = Array.from({ length: sized(setup, 20, 2_000) }, (_, n) => ({
+function poleToPole(attacker: Attacker, shift: number) {
+  const points = Array.from({ length: attacker.sized(20, 2_000) }, (_, n) => ({
     lat: n % 2 === 0 ? -80 : 80,
     lng: n / 100 + shift,
   }));
@@ -286,7 +244,14 @@ const FORM = { 'Content-Type': 'application/x-www-form-urlencoded' };
 const MAX_BATCH_BYTES = 16 * 1024 * 1024 - 1024;
 const LARGE = { vertices: 2_000, centre: { lat: 47, lng: 8 }, radiusDeg: 0.2 };
 
-const emptyObjects = (count: number): string => `{"x":[${'{},'.repeat(count - 1)}{}]}`;
+/** Small when compressed, and many values to parse. */
+async function sendBodies(attacker: Attacker, path: string, caller: Record<string, string>): Promise<void> {
+  const objects = '{},'.repeat(attacker.sized(10_000, 340_000) - 1);
+  const body = brotliCompressSync(`{"x":[${objects}{}]}`);
+  const headers = { ...caller, ...JSON_BODY, 'Content-Encoding': 'br' };
+  const call = { url: attacker.apiUrl + path, method: 'POST', headers, body };
+  await attacker.inTurn(attacker.sized(4, 40), 8, () => attacker.call(call));
+}
 
 function feed(
   attacker: Attacker,

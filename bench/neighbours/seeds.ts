@@ -14,7 +14,6 @@ import { newSecret, seal } from '../../src/webhooks/delivery/signature.ts';
 import { jaggedRing, polygonArea } from '../setup/areas.ts';
 import { SECRETS_KEY } from '../setup/service.ts';
 
-/** Inserts an account with SQL, which is faster than the command. */
 export async function seedAccount(
   sql: Sql,
   email: string,
@@ -28,7 +27,6 @@ export async function seedAccount(
   return row;
 }
 
-/** A key with all scopes, in clear text. */
 export async function seedKey(sql: Sql, accountId: number): Promise<string> {
   const key = newKey(randomBytes);
   await sql.begin((tx) =>
@@ -67,7 +65,6 @@ export async function seedDevices(
   await sql.unsafe('analyze device; analyze device_state');
 }
 
-/** Inserts equal polygons around a place. */
 export async function seedAreas(
   sql: Sql,
   owner: { accountId: number; worldId: number },
@@ -77,7 +74,6 @@ export async function seedAreas(
   await seedCopies(sql, owner, polygonArea('Area', ring), areas.count);
 }
 
-/** Inserts so many equal areas. */
 export async function seedCopies(
   sql: Sql,
   owner: { accountId: number; worldId: number },

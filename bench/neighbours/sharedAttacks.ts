@@ -4,25 +4,11 @@ import { gzipSync } from 'node:zlib';
 import { newKey } from '../../src/access/credentials.ts';
 import { OFFSET_MAX } from '../../src/http/parameters.ts';
 import { jaggedRing } from '../setup/areas.ts';
-import {
-  type Attack,
-  type Attacker,
-  accountOf,
-  atOnce,
-  fetchData,
-  get,
-  headersOf,
-  inTurn,
-  JSON_BODY,
-  seedOwnDevices,
-  sendPoints,
-  sized,
-} from './attack.ts';
+import { type Attack, type Attacker, type AttackSeeding, atOnce, JSON_BODY } from './attack.ts';
 import { seedDeliveries, seedDevices, seedEvents, seedWebhooks } from './seeds.ts';
 
 const BEYOND = Number.MAX_SAFE_INTEGER;
 const GEOJSON = { 'Content-Type': 'application/geo+json' };
-/** Time between two events for endpoints that hang. */
 const EVENT_EVERY_MS = 500;
 const ROUND_MS = 3_000;
 
@@ -35,52 +21,48 @@ export const SHARED_ATTACKS: readonly Attack[] = [
   ].map(
     ([name = '', query = '']): Attack => ({
       name,
-      accounts: 1,
       seed: async (seeding) => {
-        await seedOwnDevices(seeding, 1, { lat: '46', lng: '11' });
+        await seeding.seedDevices(1, { lat: '46', lng: '11' });
         const { sql, firstImei } = seeding;
-        await seedEvents(sql, accountOf(seeding).worldId, firstImei, sized(seeding, 500, 200_000, 1_000_000));
+        await seedEvents(sql, seeding.account().worldId, firstImei, seeding.sized(500, 200_000, 1_000_000));
       },
-      run: (attacker) => twice(attacker, (_, n) => get(attacker, `/api/v3/events?${query}&n=${n}`)),
+      run: (attacker) => twice(attacker, (n) => attacker.get(`/api/v3/events?${query}&n=${n}`)),
     }),
   ),
   {
     name: 'deliveries at a far offset',
-    accounts: 1,
     seed: seedOldDeliveries,
     run: async (attacker) => {
       const id = await webhookOf(attacker);
       const state = (n: number) => (n % 2 === 0 ? '' : '&status=exhausted');
-      await twice(attacker, (_, n) =>
-        get(attacker, `/api/webhooks/${id}/deliveries?offset=${BEYOND}${state(n)}`),
+      await twice(attacker, (n) =>
+        attacker.get(`/api/webhooks/${id}/deliveries?offset=${BEYOND}${state(n)}`),
       );
     },
   },
   {
     name: 'deletion of an endpoint with many deliveries',
-    accounts: 1,
     seed: seedOldDeliveries,
     run: async (attacker) => {
       const id = await webhookOf(attacker);
-      const headers = headersOf(accountOf(attacker));
+      const headers = attacker.headers();
       await attacker.call({ url: `${attacker.apiUrl}/api/webhooks/${id}`, method: 'DELETE', headers });
     },
   },
   {
     name: 'changes that wait for an import',
-    accounts: 1,
     run: async (attacker) => {
-      const features = Array.from({ length: sized(attacker, 5, 200) }, (_, n) =>
-        featureText(`area-${n}`, sized(attacker, 50, 2_000)),
-      );
+      const vertices = attacker.sized(50, 2_000);
+      const feature = (n: number) => featureText(`area-${n}`, vertices);
+      const features = Array.from({ length: attacker.sized(5, 200) }, (_, n) => feature(n));
       const imported = importAreas(attacker, collection(features));
       const yard = { name: 'Yard', type: 'circle', center: { lat: 1, lng: 1 }, radius_m: 100 };
       const body = JSON.stringify(yard);
-      await atOnce(sized(attacker, 5, 60), (n) =>
+      await atOnce(attacker.sized(5, 60), (n) =>
         attacker.call({
           url: `${attacker.apiUrl}/api/v3/areas/by-external-id/area-${n}`,
           method: 'PUT',
-          headers: { ...headersOf(accountOf(attacker)), ...JSON_BODY },
+          headers: { ...attacker.headers(), ...JSON_BODY },
           body,
         }),
       );
@@ -89,32 +71,27 @@ export const SHARED_ATTACKS: readonly Attack[] = [
   },
   {
     name: 'imports that do not end',
-    accounts: 1,
     lasts: true,
     run: async (attacker) => {
-      const blank = ' '.repeat(sized(attacker, 2 ** 16, 31 * 2 ** 20));
+      const blank = ' '.repeat(attacker.sized(2 ** 16, 31 * 2 ** 20));
       const body = gzipSync(`{"type":"FeatureCollection","features":[${blank}`);
-      await atOnce(sized(attacker, 4, 60), () => importAreas(attacker, body, 'unfinished'));
+      await atOnce(attacker.sized(4, 60), () => importAreas(attacker, body, 'unfinished'));
     },
   },
   {
     name: 'imports of very many small areas',
-    accounts: 1,
     run: async (attacker) => {
-      const parts = sized(attacker, 2, 50);
-      const body = gzipSync(
-        collection(Array.from({ length: sized(attacker, 5, 200) }, () => multiPointText(parts))),
-      );
-      await inTurn(attacker, sized(attacker, 2, 10), 2, () => importAreas(attacker, body));
+      const feature = multiPointText(attacker.sized(2, 50));
+      const body = gzipSync(collection(Array.from({ length: attacker.sized(5, 200) }, () => feature)));
+      await attacker.inTurn(attacker.sized(2, 10), 2, () => importAreas(attacker, body));
     },
   },
   {
     name: 'small imports at once',
-    accounts: 1,
     asks: 'small import',
     run: (attacker) => {
       const body = collection([featureText(null, 20)]);
-      return atOnce(sized(attacker, 5, 100), () => importAreas(attacker, body));
+      return atOnce(attacker.sized(5, 100), () => importAreas(attacker, body));
     },
   },
   {
@@ -124,7 +101,7 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     seed: async (seeding) => {
       for (const [n, { accountId, worldId }] of seeding.accounts.entries()) {
         const url = (endpoint: number) => `${seeding.receiverUrl}/hang/${n}/${endpoint}`;
-        const urls = Array.from({ length: sized(seeding, 5, 100) }, (_, endpoint) => url(endpoint));
+        const urls = Array.from({ length: seeding.sized(5, 100) }, (_, endpoint) => url(endpoint));
         await seedWebhooks(seeding.sql, accountId, urls);
         const firstImei = seeding.firstImei + n;
         await seedDevices(seeding.sql, worldId, { firstImei, count: 1, place: { lat: '46', lng: '11' } });
@@ -141,31 +118,25 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     name: 'unknown keys of one IPv6 network',
     accounts: 0,
     run: (attacker) =>
-      inTurn(attacker, sized(attacker, 100, 6_000), 16, (n) =>
-        attacker.call({
-          url: `${attacker.apiUrl}/api/v3/devices`,
-          headers: {
-            'X-API-Key': newKey(randomBytes),
-            'X-Forwarded-For': `2001:db8:5:5::${(n + 1).toString(16)}`,
-          },
-        }),
-      ),
+      attacker.inTurn(attacker.sized(100, 6_000), 16, (n) => {
+        const address = `2001:db8:5:5::${(n + 1).toString(16)}`;
+        const headers = { 'X-API-Key': newKey(randomBytes), 'X-Forwarded-For': address };
+        return attacker.call({ url: `${attacker.apiUrl}/api/v3/devices`, headers });
+      }),
   },
   {
     name: 'logins from many addresses',
     accounts: 0,
     asks: 'login',
     run: async (attacker) => {
-      for (let round = 0; round < sized(attacker, 1, 3) && !attacker.stopped.aborted; round++) {
-        await atOnce(sized(attacker, 3, 40), (n) =>
-          attacker.call({
-            url: `${attacker.apiUrl}/api/v1/session`,
-            method: 'POST',
-            headers: { ...JSON_BODY, 'X-Forwarded-For': `10.8.${round}.${n + 1}` },
-            body: JSON.stringify({ email: `nobody-${round}-${n}@example.com`, password: 'guess' }),
-          }),
-        );
-        await sleep(sized(attacker, 1, ROUND_MS));
+      const url = `${attacker.apiUrl}/api/v1/session`;
+      for (let round = 0; round < attacker.sized(1, 3) && !attacker.stopped.aborted; round++) {
+        await atOnce(attacker.sized(3, 40), (n) => {
+          const headers = { ...JSON_BODY, 'X-Forwarded-For': `10.8.${round}.${n + 1}` };
+          const body = JSON.stringify({ email: `nobody-${round}-${n}@example.com`, password: 'guess' });
+          return attacker.call({ url, method: 'POST', headers, body });
+        });
+        await sleep(attacker.sized(1, ROUND_MS));
       }
     },
   },
@@ -173,7 +144,7 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     name: 'guesses of the ingest token',
     accounts: 0,
     run: (attacker) =>
-      inTurn(attacker, sized(attacker, 50, 3_000), 16, (n) =>
+      attacker.inTurn(attacker.sized(50, 3_000), 16, (n) =>
         attacker.call({
           url: `${attacker.ingestUrl}/osmand?id=${attacker.firstImei}&lat=1&lon=1&token=guess-${n}`,
           headers: { 'X-Forwarded-For': '10.7.0.1' },
@@ -186,53 +157,33 @@ const collection = (features: readonly string[]): string =>
   `{"type":"FeatureCollection","features":[${features.join(',')}]}`;
 
 /** Nearly sixty calls at once, twice: what one key may call in a minute. */
-async function twice(
-  attacker: Attacker,
-  work: (attacker: Attacker, n: number) => Promise<unknown>,
-): Promise<void> {
-  const times = sized(attacker, 4, 59);
-  for (let round = 0; round < 2 && !attacker.stopped.aborted; round++) {
-    await atOnce(times, (n) => work(attacker, n));
-  }
+async function twice(attacker: Attacker, work: (n: number) => Promise<unknown>): Promise<void> {
+  for (let round = 0; round < 2 && !attacker.stopped.aborted; round++)
+    await atOnce(attacker.sized(4, 59), work);
 }
 
-function importAreas(
-  attacker: Attacker,
-  body: string | Buffer,
-  manner?: 'unfinished',
-): Promise<number | null> {
+function importAreas(attacker: Attacker, body: string | Buffer, manner?: 'unfinished') {
   const encoding = typeof body === 'string' ? {} : { 'Content-Encoding': 'gzip' };
-  return attacker.call({
-    url: `${attacker.apiUrl}/api/v3/areas/import`,
-    method: 'POST',
-    headers: { ...headersOf(accountOf(attacker)), ...GEOJSON, ...encoding },
-    body,
-    ...(manner === undefined ? {} : { manner }),
-  });
+  const headers = { ...attacker.headers(), ...GEOJSON, ...encoding };
+  const url = `${attacker.apiUrl}/api/v3/areas/import`;
+  return attacker.call({ url, method: 'POST', headers, body, manner });
 }
 
-async function seedOldDeliveries(seeding: Parameters<NonNullable<Attack['seed']>>[0]): Promise<void> {
-  const { accountId } = accountOf(seeding);
+async function seedOldDeliveries(seeding: AttackSeeding): Promise<void> {
+  const { accountId } = seeding.account();
   const [id = 0] = await seedWebhooks(seeding.sql, accountId, [`${seeding.receiverUrl}/old`]);
-  await seedDeliveries(seeding.sql, accountId, id, sized(seeding, 500, 200_000, 1_000_000));
+  await seedDeliveries(seeding.sql, accountId, id, seeding.sized(500, 200_000, 1_000_000));
 }
 
-/** The id of the only endpoint of the first account. */
 async function webhookOf(attacker: Attacker): Promise<number> {
-  const [webhook] = await fetchData<{ id: number }[]>(attacker, '/api/webhooks');
+  const [webhook] = await attacker.fetchData<{ id: number }[]>('/api/webhooks');
   return webhook?.id ?? 0;
 }
 
-/** Makes an event for the only device of each account. */
 async function sendTags(attacker: Attacker, n: number): Promise<void> {
-  const points = attacker.accounts.map((_, account) => ({
-    imei: String(attacker.firstImei + account),
-    recorded_at: Date.now(),
-    latitude: 46,
-    longitude: 11,
-    rfid: `tag ${n}`,
-  }));
-  await sendPoints(attacker, points);
+  const point = { recorded_at: Date.now(), latitude: 46, longitude: 11, rfid: `tag ${n}` };
+  const imei = (account: number) => String(attacker.firstImei + account);
+  await attacker.sendPoints(attacker.accounts.map((_, account) => ({ imei: imei(account), ...point })));
 }
 
 /** A polygon as GeoJSON text. With an external id, an import locks the external ids of the account. */
@@ -241,7 +192,6 @@ export function featureText(externalId: string | null, vertices: number): string
   return `{"type":"Feature","properties":${JSON.stringify(properties)},"geometry":${polygonText(vertices)}}`;
 }
 
-/** A feature that becomes `parts` areas. */
 function multiPointText(parts: number): string {
   const coordinates = Array.from({ length: parts }, (_, n) => `[${(n / 100).toFixed(2)},7]`);
   return `{"type":"Feature","properties":{"name":"P"},"geometry":{"type":"MultiPoint","coordinates":[${coordinates.join(',')}]}}`;

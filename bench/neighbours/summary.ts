@@ -1,5 +1,6 @@
-import type { Row } from '../benchCase.ts';
+import type { Part, Row } from '../benchCase.ts';
 import { Latencies } from '../measure/latencies.ts';
+import type { AttackerReply } from '../workers/neighbourAttacker.ts';
 import type { AttackResult } from './measureAttacks.ts';
 
 /** The victim's worst answer may always take this long, or this many times the worst answer before the attack. */
@@ -16,7 +17,6 @@ export interface LimitUse {
   readonly polls: number;
   readonly points: number;
   readonly memory: number;
-  /** Calls of the victim that did not get the expected answer. */
   readonly failedCalls: number;
 }
 
@@ -32,15 +32,14 @@ export function limitUseOf({ calm, during, diskMs, restedMb = calm.rssMb }: Atta
 }
 
 /** Rows, metrics, and one line for each attack with the answers that it got. */
-export function summarize(results: readonly AttackResult[]): {
-  rows: Row[];
-  metrics: Record<string, number>;
-  notes: string[];
-} {
+export function summarize(results: readonly AttackResult[]): Part & { readonly notes: readonly string[] } {
   const uses = results.map(limitUseOf);
   const largest = (of: (use: LimitUse) => number) => Math.max(...uses.map(of));
   return {
-    rows: results.flatMap(rowsOf),
+    rows: results.flatMap(({ name, during: { polls, points, rssMb } }) => [
+      { what: `${name}: polls`, ...percentilesOf(polls), rssMb },
+      { what: `${name}: points`, ...percentilesOf(points) },
+    ]),
     metrics: {
       failed_calls: uses.reduce((sum, { failedCalls }) => sum + failedCalls, 0),
       worst_poll_of_limit: largest(({ polls }) => polls),
@@ -51,50 +50,30 @@ export function summarize(results: readonly AttackResult[]): {
   };
 }
 
-function rowsOf({ name, during: { polls, points, rssMb } }: AttackResult): Row[] {
-  return [
-    { what: `${name}: polls`, ...percentilesOf(polls), rssMb },
-    { what: `${name}: points`, ...percentilesOf(points) },
-  ];
-}
-
 function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
   const latencies = new Latencies(counts);
-  if (Number.isNaN(latencies.percentile(1))) return {};
-  return {
-    p50Ms: latencies.percentile(0.5),
-    p99Ms: latencies.percentile(0.99),
-    worstMs: latencies.percentile(1),
-  };
+  const { p50Ms, p99Ms } = latencies.percentiles();
+  return Number.isNaN(p50Ms) ? {} : { p50Ms, p99Ms, worstMs: latencies.percentile(1) };
 }
 
 function noteOf(result: AttackResult): string {
   const { name, calm, during, diskMs, attacks } = result;
   const use = limitUseOf(result);
-  const broken = [
-    ...(use.failedCalls > 0
-      ? [`failed calls ${formatCounts(during.failedPolls)} ${formatCounts(during.failedPoints)}`]
-      : []),
-    ...(use.polls > 1 ? ['polls'] : []),
-    ...(use.points > 1 ? ['points'] : []),
-    ...(use.memory > 1 ? ['memory'] : []),
-  ];
+  const broken: string[] = (['polls', 'points', 'memory'] as const).filter((what) => use[what] > 1);
+  if (use.failedCalls > 0)
+    broken.unshift(`failed calls ${formatCounts(during.failedPolls)} ${formatCounts(during.failedPoints)}`);
   const rested = result.restedMb === undefined ? '' : ` (of which ${Math.round(result.restedMb)} MB stay)`;
+  const answered = ({ answers, seconds }: AttackerReply) =>
+    `the attacker got ${formatCounts(answers) || 'no answer'} in ${seconds.toFixed(1)} s`;
   const span = (of: 'polls' | 'points' | 'deliveries') =>
     `${Math.round(worstOf(calm[of]))} → ${Math.round(worstOf(during[of]))} ms`;
   return (
     `- ${name}: ${broken.length === 0 ? 'within its limits' : `beyond its limits (${broken.join(', ')})`}; worst poll ${span('polls')}, ` +
     `point ${span('points')}, delivery ${span('deliveries')}, write to the disk ${Math.round(diskMs)} ms, memory ${Math.round(calm.rssMb)} → ${Math.round(during.rssMb)} MB${rested}; ` +
-    attacks
-      .map(
-        ({ answers, seconds }) =>
-          `the attacker got ${formatCounts(answers) || 'no answer'} in ${seconds.toFixed(1)} s`,
-      )
-      .join('; ')
+    attacks.map(answered).join('; ')
   );
 }
 
-/** 0 when nothing was measured. */
 const worstOf = (counts: readonly number[]): number => new Latencies(counts).percentile(1) || 0;
 const total = (counts: Readonly<Record<string, number>>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);

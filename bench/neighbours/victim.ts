@@ -3,7 +3,7 @@ import { hashPassword } from '../../src/tenants/credentials.ts';
 import { openBenchSql } from '../setup/cluster.ts';
 import { nearestPaths } from '../setup/places.ts';
 import type { VictimCall } from '../workers/neighbourVictim.ts';
-import type { Attack, AttackAccount, AttackSetup, Scale } from './attack.ts';
+import { type Attack, type AttackAccount, type AttackSetup, type Scale, seedingOf } from './attack.ts';
 import { ATTACKS } from './attacks.ts';
 import { seedAccount, seedAreas, seedDevices, seedEvents, seedKey } from './seeds.ts';
 
@@ -82,13 +82,13 @@ export async function seedAttack(
   await using sql = openBenchSql(databaseUrl);
   const index = ATTACKS.indexOf(attack);
   const accounts: AttackAccount[] = [];
-  for (let n = 0; n < attack.accounts; n++) {
+  for (let n = 0; n < (attack.accounts ?? 1); n++) {
     const email = `attacker-${index}-${n}@example.com`;
     const owner = await seedAccount(sql, email);
     const key = await seedKey(sql, owner.accountId);
     accounts.push({ email, ...owner, key, address: `10.1.${index}.${n + 1}` });
   }
   const setup = { scale, accounts, receiverUrl, firstImei: VICTIM_IMEI + (index + 1) * IMEIS_OF_ATTACK };
-  await attack.seed?.({ ...setup, sql });
+  await attack.seed?.(seedingOf(setup, sql));
   return setup;
 }

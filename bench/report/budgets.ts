@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
 
-/** The limit of a metric, and the goal for it. */
 export interface Budget {
   readonly min?: number;
   readonly max?: number;
@@ -8,7 +7,6 @@ export interface Budget {
   readonly goal?: number;
 }
 
-/** By case and metric. */
 export type Budgets = Readonly<Record<string, Readonly<Record<string, Budget>>>>;
 
 export interface Verdict {

@@ -19,7 +19,6 @@ export const COLUMNS = {
     serverBusy === undefined ? '' : `${formatPercent(serverBusy)} / ${formatPercent(loadBusy)}`,
 } as const satisfies Record<string, (row: Row) => string>;
 
-/** The rows of a case as a table, without empty columns. */
 function formatRows(rows: readonly Row[]): string {
   const columns = Object.entries<(row: Row) => string>(COLUMNS).filter(([, text]) =>
     rows.some((row) => text(row) !== ''),
@@ -54,7 +53,6 @@ export function formatRun(run: CaseRun): string {
   }
 }
 
-/** The processor time of one call by function. */
 function formatProfile({ of, parts }: Profile): string {
   const total = parts.reduce((sum, { us }) => sum + us, 0);
   const rows = [...parts, { part: 'in all', us: total }].map(({ part, us }) => [
@@ -71,7 +69,6 @@ export function formatMetrics(metrics: Readonly<Record<string, number>>): string
     .join(', ');
 }
 
-/** One line for each budget. */
 export function formatVerdicts(verdicts: readonly Verdict[]): string {
   return verdicts
     .map(({ metric, value, budget, isKept, isGoalReached }) => {
@@ -107,7 +104,6 @@ export function formatNumber(value: number): string {
   return value >= 100 ? formatCount(value) : value.toPrecision(3);
 }
 
-/** A whole number in groups of three digits. */
 export function formatCount(value: number): string {
   return Math.round(value)
     .toString()

@@ -11,7 +11,6 @@ const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
 /** Rows of a case that are shown beside its floors. The record has the others, and the cases without a floor. */
 const ROWS_MAX = 2;
-/** Columns of a row that the results leave out. */
 const LEFT_OUT: readonly string[] = ['p97.5', 'server / load busy'];
 const HEAD = `# Results
 
@@ -34,7 +33,6 @@ export async function formatResults(): Promise<{ url: URL; text: string }[]> {
   ];
 }
 
-/** A case with the record that it is from. */
 interface NewestCase {
   readonly record: BenchRecord;
   readonly measured: RecordedCase;
@@ -66,7 +64,6 @@ export function withSummary(text: string, newest: readonly NewestCase[]): string
   return text.slice(0, from) + MARKS[0] + table + text.slice(to);
 }
 
-/** The text of RESULTS.md. */
 export function resultsText(newest: readonly NewestCase[], budgets: Budgets): string {
   const sections = [
     HEAD,
@@ -144,9 +141,7 @@ function shownRows(rows: readonly Row[]): Row[] {
   return [...rows.filter((row) => !floors.includes(row)).slice(0, ROWS_MAX), ...floors];
 }
 
-function dateOf({ takenAt }: BenchRecord): string {
-  return takenAt.slice(0, 10);
-}
+const dateOf = ({ takenAt }: BenchRecord): string => takenAt.slice(0, 10);
 
 const WIDTH = 760;
 const HEIGHT = 420;
@@ -205,7 +200,6 @@ export function growthPlot(newest: readonly NewestCase[]): string {
   ].join('\n');
 }
 
-/** Whole decades around the values, spread over [start, end] of the image. */
 function logScale(values: readonly number[], start: number, end: number) {
   const low = Math.floor(Math.log10(Math.min(...values)));
   const high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...values))));
@@ -226,10 +220,8 @@ function text(x: number, y: number, content: string, anchor = 'start'): string {
 
 /** What one run measured. Records are kept as JSON files and never change. */
 export interface BenchRecord {
-  /** ISO 8601, UTC. */
   readonly takenAt: string;
   readonly machine: Machine;
-  /** `--seconds` of the run. */
   readonly seconds: number;
   /** What a reader must know about this record. */
   readonly note?: string;
@@ -238,10 +230,8 @@ export interface BenchRecord {
 
 export type RecordedCase = { readonly name: string } & Omit<Measured, 'kind'>;
 
-/** The folder of the records. */
 export const RECORDS = new URL('../results/', import.meta.url);
 
-/** All records of a folder, the newest first. */
 export async function readRecords(folder: URL): Promise<BenchRecord[]> {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.json'));
   const texts = await Promise.all(files.map((file) => readFile(new URL(file, folder), 'utf8')));
@@ -249,7 +239,6 @@ export async function readRecords(folder: URL): Promise<BenchRecord[]> {
   return records.sort((a, b) => (a.takenAt < b.takenAt ? 1 : -1));
 }
 
-/** Adds a record to a folder: one file, with one line for each case. */
 export async function writeRecord(folder: URL, record: BenchRecord): Promise<void> {
   const { cases, ...head } = record;
   const name = `${record.takenAt.slice(0, 16).replaceAll(':', '')}Z-${record.machine.commit}.json`;

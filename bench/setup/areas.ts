@@ -6,9 +6,7 @@ import { seededRandom } from '../../test/support/seededRandom.ts';
 import { openBenchSql } from './cluster.ts';
 import { placesOf } from './places.ts';
 
-/** The largest deviation of a ring from its circle, as a share of the radius. */
 const JAGGED = 0.3;
-/** The largest change of the deviation from one vertex to the next. */
 const WALK = 0.15;
 
 /** A seeded simple polygon around a centre, about `radiusDeg` wide in each direction. */
@@ -38,7 +36,6 @@ export function trackArea(name: string, points: readonly LatLng[], bufferM: numb
   return { ...polygonArea(name, []), geometry: { type: 'polyline', points: toVertices(points), bufferM } };
 }
 
-/** Many small polygons around the towns of the devices. */
 export function* smallAreas(count: number): Generator<AreaDefinition> {
   const places = placesOf('towns', 6, count);
   for (let n = 0; n < count; n++) {

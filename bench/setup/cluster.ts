@@ -17,7 +17,6 @@ export async function execute(url: string, statement: string): Promise<void> {
 /** A Postgres server that gives each case a database. */
 export interface BenchCluster extends AsyncDisposable {
   readonly about: string;
-  /** Calls `work` with a new, empty database and drops it afterwards. */
   withDatabase<T>(work: (url: string) => Promise<T>): Promise<T>;
 }
 

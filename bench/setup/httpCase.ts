@@ -1,5 +1,5 @@
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
-import type { CaseContext, CaseOutcome, Part } from '../benchCase.ts';
+import type { BenchCase, CaseContext, CaseOutcome, Part } from '../benchCase.ts';
 import { profile } from '../measure/profile.ts';
 import { usageNow } from '../measure/usage.ts';
 import { openWorker } from '../worker.ts';
@@ -18,16 +18,13 @@ import { type BenchWorld, createWorld } from './world.ts';
 
 /** A polling route under load, compared with floors: minimal servers that answer the same bytes. */
 export interface HttpCase {
-  /** The route in Express' notation. */
   readonly route: string;
   readonly redis?: boolean;
   /** Stores what the route needs and returns the questions. The floors answer the last question. */
-  prepare(world: BenchWorld, paths: number): Promise<HttpQuestion[]>;
-  /** Whether this is the answer that should be measured. */
+  prepare(world: BenchWorld, paths: number, context: CaseContext): Promise<HttpQuestion[]>;
   isGood(data: unknown): boolean;
 }
 
-/** Measured as one row. */
 export interface HttpQuestion {
   readonly what: string;
   /** Every connection asks them in turn. */
@@ -40,6 +37,11 @@ const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
 const PATHS = 256;
 
+export const httpCase = (about: string, spec: HttpCase): BenchCase => ({
+  about,
+  run: (context) => runHttpCase(spec, context),
+});
+
 /**
  * Measures a route on a world of devices: the service in this process, the load generator in another, each floor in
  * its own.
@@ -50,7 +52,7 @@ export async function runHttpCase(spec: HttpCase, context: CaseContext): Promise
   }
   const devices = context.sizes?.at(-1) ?? (context.smoke ? SMOKE_DEVICES : DEVICES);
   const world = await createWorld(context, devices);
-  const questions = await spec.prepare(world, PATHS);
+  const questions = await spec.prepare(world, PATHS, context);
   const redis = spec.redis ? await startRedis() : null;
   try {
     await using service = await startBenchService(context.databaseUrl, redis?.url ?? null);

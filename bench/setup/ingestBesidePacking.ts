@@ -15,9 +15,7 @@ const VEHICLES = 60;
 const STEP_SECONDS = 10;
 const PER_SECOND = 100;
 const BATCH = 10;
-/** Of the vehicles that are packed. */
 const FIRST_PACKED = 50;
-/** Of the vehicles that send. */
 const FIRST_SENDER = 1_000;
 /** Windows without and with packing, one after the other: a busy moment of the machine meets both. */
 const PAIRS = 12;
@@ -42,7 +40,6 @@ export async function measureIngestBeside(
 ): Promise<Part> {
   await using sql = openBenchSql(databaseUrl, 2);
   await using probe = openNearestProbe(url, key, POLLS_PER_SECOND);
-  /** What a customer feels while `work` goes on. */
   const feel = async (work: () => Promise<unknown>): Promise<Felt> => {
     const sent = new Latencies();
     const polled = await probe.during(() => sendWhile(ingestUrl, work(), smoke, sent));

@@ -50,7 +50,6 @@ export async function measureInTurn(
   }
 }
 
-/** Puts load on one server for some seconds. */
 export function askLoad(
   load: LoadWorker,
   { url, headers, paths, keys = [] }: MeasuredServer,

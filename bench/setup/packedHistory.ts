@@ -92,7 +92,6 @@ export async function measurePacking(
   return { rows, metrics };
 }
 
-/** Tables, indexes and what is stored beside them. */
 async function packedBytes(sql: Sql): Promise<number> {
   const [row] = await sql<{ bytes: number }[]>`
     select coalesce(sum(pg_total_relation_size(inhrelid)), 0)::float8 as bytes
@@ -150,7 +149,6 @@ export async function measurePages(
 const ROWS_AT_A_TIME = 10_000;
 const KM_PER_DEGREE = 111.2;
 
-/** Points of one vehicle as a tracker sends them. */
 interface VehicleTrack {
   readonly deviceId: number;
   readonly firstMs: number;

@@ -5,7 +5,6 @@ export type Spread = 'towns' | 'globe';
 
 const TOWNS = 100;
 const TOWN_RADIUS_DEG = 0.15;
-/** The largest latitude of a town. */
 const TOWN_LAT_MAX = 60;
 
 /** A seeded source of places: each call writes latitude and longitude into `out`. */
@@ -32,7 +31,6 @@ export function placeSource(spread: Spread, seed: number): (out: Float64Array) =
   };
 }
 
-/** Latitudes and longitudes of `count` places. */
 export function placesOf(spread: Spread, seed: number, count: number): Float64Array {
   const place = placeSource(spread, seed);
   const places = new Float64Array(2 * count);

@@ -7,6 +7,11 @@ import { type SelfSignedCertificate, selfSignedCertificate } from '../../src/cli
 import { DAY_MS } from '../../src/lib/time.ts';
 import { listen } from './listen.ts';
 
+/** Deliveries to paths below this one are answered at once. Only they count. */
+export const HEALTHY_PATH = '/healthy/';
+/** Deliveries to these are never answered. All others are answered late. */
+export const HANGING_PATH = '/hanging/';
+
 /** Starts a webhook receiver, which runs until the process ends. Returns its address. */
 export async function openReceiver(
   { certificatePem, privateKeyPem }: SelfSignedCertificate,

@@ -6,7 +6,6 @@ export interface StoredPoints {
   readonly devices: number;
   readonly days: number;
   readonly everySeconds: number;
-  /** Of the first points. */
   readonly startMs: number;
   /** The devices go round about here, each on a circle of its own, up to this far away. */
   readonly centre: LatLng;

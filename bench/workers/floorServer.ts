@@ -5,7 +5,6 @@ import { type Usage, usageNow } from '../measure/usage.ts';
 import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
-/** An answer as the service gave it. */
 export interface FloorAnswer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
@@ -15,7 +14,6 @@ export type FloorQuestion =
   | {
       readonly kind: 'start';
       readonly server: 'express' | 'node';
-      /** The route in Express' own notation. */
       readonly route: string;
       readonly answer: FloorAnswer;
     }
@@ -50,7 +48,6 @@ function expressFloor({ route, answer }: Extract<FloorQuestion, { kind: 'start' 
   return app;
 }
 
-/** A bare node:http handler. */
 function nodeFloor({ headers, body }: FloorAnswer): RequestListener {
   const bytes = Buffer.from(body);
   const all = Object.entries(headers).flat();

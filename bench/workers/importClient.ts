@@ -6,15 +6,11 @@ import { answerQuestions } from '../worker.ts';
 export type ImportOrder =
   /** Make the bodies of `times` imports, each with other polygons. */
   | { readonly kind: 'make'; readonly times: number; readonly features: number; readonly vertices: number }
-  /** Send them, one after the other. */
   | { readonly kind: 'post'; readonly url: string; readonly headers: Readonly<Record<string, string>> };
 
 export interface ImportReply {
-  /** Of the largest body. */
   readonly bytes: number;
-  /** Duration of JSON.parse of a body. */
   readonly parseSeconds: number;
-  /** Of each import that was sent. */
   readonly seconds: readonly number[];
 }
 

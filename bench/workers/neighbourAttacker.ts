@@ -1,6 +1,6 @@
 import { Agent, request } from 'node:http';
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
-import type { AttackCall, Attacker } from '../neighbours/attack.ts';
+import { type AttackCall, type AttackedPlaces, type AttackSetup, attackerOf } from '../neighbours/attack.ts';
 import { ATTACKS } from '../neighbours/attacks.ts';
 import { openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
@@ -10,12 +10,11 @@ export type AttackerQuestion =
   | ({
       readonly kind: 'attack';
       readonly name: string;
-      /** Open calls are aborted then. */
       readonly limitMs: number;
-    } & Omit<Attacker, 'stopped' | 'call' | 'count'>);
+    } & AttackSetup &
+      AttackedPlaces);
 
 export interface AttackerReply {
-  /** Of its receiver of webhooks. */
   readonly url: string;
   readonly seconds: number;
   /** Number of answers by status. Calls without an answer are counted by reason. */
@@ -52,8 +51,8 @@ async function attack({ name, limitMs, ...setup }: Extract<AttackerQuestion, { k
       count(String(status));
       return typeof status === 'number' ? status : null;
     };
-    const ports = { ...setup, stopped: stop.signal, call, count };
-    const ended = ATTACKS.find((attack) => attack.name === name)?.run(ports);
+    const attacker = attackerOf(setup, { stopped: stop.signal, call, count });
+    const ended = ATTACKS.find((attack) => attack.name === name)?.run(attacker);
     const cut = new Promise<void>((resolve) => stop.signal.addEventListener('abort', () => resolve()));
     await Promise.race([ended, cut]);
     return { url, seconds: (performance.now() - startMs) / 1_000, answers };
@@ -64,7 +63,6 @@ async function attack({ name, limitMs, ...setup }: Extract<AttackerQuestion, { k
   }
 }
 
-/** The status, or why there was none. */
 function send(
   { url, method = 'GET', headers, body, manner }: AttackCall,
   agent: Agent,

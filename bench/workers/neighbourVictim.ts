@@ -17,7 +17,6 @@ export interface VictimOrder {
   readonly ingestUrl: string;
   /** Used in turn, each from its own address, so that none reaches its limits. */
   readonly keys: readonly string[];
-  /** Called in turn, one every POLL_EVERY_MS. */
   readonly polls: readonly string[];
   /** Called in turn, one every READ_EVERY_MS. They read from Postgres. */
   readonly reads: readonly string[];
@@ -34,7 +33,6 @@ export interface VictimCall {
 }
 
 export interface VictimReport {
-  /** Address of its webhook receiver. */
   readonly url: string;
   /** Buckets of Latencies: polls and reads, batches of points, and the time from a point to its delivery. */
   readonly polls: readonly number[];
@@ -50,7 +48,6 @@ const READ_EVERY_MS = 250;
 const EXTRA_EVERY_MS = 1_000;
 const POINTS_EVERY_MS = 50;
 const BATCH = 10;
-/** Every tenth batch has an event. */
 const EVENT_EVERY = 10;
 /** Callers and proxies give up after this time. */
 const CALL_TIMEOUT_MS = 30_000;

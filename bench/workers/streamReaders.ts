@@ -35,7 +35,6 @@ export interface ReadersReply {
 
 const BATCH = 10;
 const SENDERS = 8;
-/** Openings at a time. */
 const OPENINGS = 50;
 
 // A worker: readers of streams and senders of points, so that the pods have their processors to themselves.
@@ -83,7 +82,10 @@ function openStream(api: string, key: string, query: string): Promise<IncomingMe
 async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<number[]> {
   const { api, ingest, key, devices, pointsPerSecond, seconds } = question;
   const stream = await openStream(api, key, 'snapshot=false&include=devices');
-  const awaited = new AwaitedPoints();
+  /** Of points that were sent and that the stream has not brought, by device. */
+  const awaited = new Map<string, { readonly recordedAtMs: number; readonly sentAtMs: number }[]>();
+  const latenciesMs: number[] = [];
+  const missing = () => [...awaited.values()].reduce((sum, points) => sum + points.length, 0);
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;
@@ -91,7 +93,10 @@ async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<n
     if (end === -1) return;
     for (const [, data = ''] of text.slice(0, end).matchAll(/^event: device\nid: .*\ndata: (.*)$/gm)) {
       const { imei, location } = JSON.parse(data) as { imei: string; location: { recorded_at: string } };
-      awaited.arrived(imei, Date.parse(location.recorded_at));
+      const points = awaited.get(imei) ?? [];
+      // A stream may leave out positions that a newer one of their device has overtaken.
+      while (points[0] !== undefined && points[0].recordedAtMs <= Date.parse(location.recorded_at))
+        latenciesMs.push(performance.now() - (points.shift()?.sentAtMs ?? 0));
     }
     text = text.slice(end + 2);
   });
@@ -102,41 +107,19 @@ async function follow(question: ReadersQuestion & { kind: 'follow' }): Promise<n
     const dueMs = startMs + (n * BATCH * 1_000) / pointsPerSecond;
     if (dueMs > performance.now()) await sleep(dueMs - performance.now());
     const points = batchOf(n, devices);
-    for (const { imei, recorded_at } of points) awaited.sent(imei, recorded_at);
+    for (const { imei, recorded_at: recordedAtMs } of points) {
+      const ofDevice = awaited.get(imei) ?? [];
+      ofDevice.push({ recordedAtMs, sentAtMs: performance.now() });
+      awaited.set(imei, ofDevice);
+    }
     posting.push(postPoints(ingest, points));
   }
   await Promise.all(posting);
   const untilMs = performance.now() + 5_000;
-  while (awaited.size > 0 && performance.now() < untilMs) await sleep(20);
+  while (missing() > 0 && performance.now() < untilMs) await sleep(20);
   stream.destroy();
-  if (awaited.size > 0) throw new Error(`${awaited.size} points never came`);
-  return awaited.latenciesMs;
-}
-
-/** Points that were sent and that a stream has not brought, by device. */
-class AwaitedPoints {
-  readonly #sent = new Map<string, { readonly recordedAtMs: number; readonly sentAtMs: number }[]>();
-  /** From sending a point until the stream brings it or a newer one of its device. */
-  readonly latenciesMs: number[] = [];
-  size = 0;
-
-  sent(imei: string, recordedAtMs: number): void {
-    const points = this.#sent.get(imei) ?? [];
-    this.#sent.set(imei, points);
-    points.push({ recordedAtMs, sentAtMs: performance.now() });
-    this.size++;
-  }
-
-  /** A stream may leave out positions that a newer one of their device has overtaken. */
-  arrived(imei: string, recordedAtMs: number): void {
-    const nowMs = performance.now();
-    const points = this.#sent.get(imei);
-    while (points?.[0] !== undefined && points[0].recordedAtMs <= recordedAtMs) {
-      this.latenciesMs.push(nowMs - points[0].sentAtMs);
-      points.shift();
-      this.size--;
-    }
-  }
+  if (missing() > 0) throw new Error(`${missing()} points never came`);
+  return latenciesMs;
 }
 
 async function ingest(question: ReadersQuestion & { kind: 'ingest' }): Promise<number> {

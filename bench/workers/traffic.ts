@@ -14,7 +14,6 @@ export interface TrafficOrder {
   readonly key: string;
   readonly source: PointSourceOptions;
   readonly pointsPerSecond: number;
-  /** Their vertices are changed in turn. */
   readonly areaIds: readonly number[];
   readonly areasPerSecond: number;
 }
@@ -55,7 +54,6 @@ async function run(order: TrafficOrder, source: PointSource, stopped: AbortSigna
   return { points: batches * batch, areas, seconds: (performance.now() - startMs) / 1_000 };
 }
 
-/** Calls `act` one after the other, each when it is due. Returns how often. */
 async function atRate(
   perSecond: number,
   stopped: AbortSignal,

@@ -8,11 +8,9 @@ export type PodQuestion =
       readonly kind: 'start';
       readonly databaseUrl: string;
       readonly redisUrl: string | null;
-      /** Further environment variables of the pod. */
       readonly variables?: Readonly<Record<string, string>>;
     }
   | { readonly kind: 'usage' }
-  /** Starts to profile. */
   | { readonly kind: 'profile'; readonly of: string }
   /** Ends the profile. `calls` is the number of calls since its start. */
   | { readonly kind: 'profiled'; readonly calls: number }

@@ -6,12 +6,10 @@ import { Latencies } from '../measure/latencies.ts';
 import { cpuUs } from '../measure/usage.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { postPoints } from '../setup/points.ts';
-import { openReceiver } from '../setup/receivers.ts';
-import { HANGING_PATH, HEALTHY_PATH } from '../setup/webhookPaths.ts';
+import { HANGING_PATH, HEALTHY_PATH, openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
 
 export type RoundTripQuestion =
-  /** Listens for deliveries. */
   | { readonly kind: 'listen'; readonly certificate: SelfSignedCertificate }
   /** Sends points at a steady rate. Earlier deliveries are forgotten. */
   | PointOrder
@@ -20,7 +18,6 @@ export type RoundTripQuestion =
 
 export interface PointOrder {
   readonly kind: 'send';
-  /** Addresses of the ingest listeners. The senders use them in turn. */
   readonly urls: readonly string[];
   readonly source: PointSourceOptions;
   readonly batchesPerSender: number;
@@ -30,9 +27,7 @@ export interface PointOrder {
 }
 
 export interface RoundTripReply {
-  /** Address of the receivers. */
   readonly receiver: string;
-  /** How many points were events. */
   readonly events: number;
   /** From the first point to the answer of the last. */
   readonly sentSeconds: number;
