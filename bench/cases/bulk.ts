@@ -20,15 +20,9 @@ import { limitUseOf } from '../neighbours/summary.ts';
 import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
 import { placesOf } from '../setup/places.ts';
 
-interface Sizes {
-  readonly devices: number;
-  readonly areas: number;
-  readonly points: number;
-  readonly inside: number;
-}
-
-const SIZES: Sizes = { devices: 1_000_000, areas: 100_000, points: 1_000, inside: 10_000 };
-const SMOKE_SIZES: Sizes = { devices: 2_000, areas: 500, points: 50, inside: 200 };
+const SIZES = { devices: 1_000_000, areas: 100_000, points: 1_000, inside: 10_000 };
+const SMOKE_SIZES = { devices: 2_000, areas: 500, points: 50, inside: 200 };
+type Sizes = typeof SIZES;
 const WORLD = 1;
 const NOW_MS = 1_700_000_000_000;
 const BODIES = 16;

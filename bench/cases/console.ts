@@ -5,7 +5,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { type ScriptTimes, WatchedPage } from '../console/watchedPage.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { openWorker } from '../worker.ts';
-import type { ConsoleQuestion, ConsoleReply } from '../workers/consoleServer.ts';
+import type { ConsoleQuestion } from '../workers/consoleServer.ts';
 
 const VEHICLES = [1_000, 10_000, 100_000];
 const SMOKE_VEHICLES = [100];
@@ -24,9 +24,9 @@ export const console: BenchCase = {
   run: async ({ smoke, seconds, sizes, say }) => {
     const missing = withoutBrowser();
     if (missing !== false) return { kind: 'skipped', reason: missing };
-    await using server = openWorker<ConsoleQuestion, ConsoleReply>('consoleServer');
+    await using server = openWorker<ConsoleQuestion, number>('consoleServer');
     await using browser = await startBrowser({ hasWebGl: true });
-    const address = `http://127.0.0.1:${(await server.ask({ kind: 'start' })).port}`;
+    const address = `http://127.0.0.1:${await server.ask({ kind: 'start' })}`;
     const counts = sizes ?? (smoke ? SMOKE_VEHICLES : VEHICLES);
     const rows: Row[] = [];
     const metrics: Record<string, number> = {};

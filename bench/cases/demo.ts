@@ -55,16 +55,12 @@ async function secondsToFirstAnswer(dataDir: string): Promise<number> {
 
 async function firstLine(stdout: NodeJS.ReadableStream, closed: Promise<unknown>): Promise<string> {
   let text = '';
-  const printed = new Promise<string>((resolve) => {
-    stdout.on('data', (chunk) => {
-      text += String(chunk);
-      const [line] = curlLines(text);
-      if (line !== undefined && text.includes('Ctrl-C')) resolve(line);
-    });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  stdout.on('data', (chunk) => {
+    text += String(chunk);
+    const [line] = curlLines(text);
+    if (line !== undefined && text.includes('Ctrl-C')) resolve(line);
   });
-  const ended = closed.then(() => {
-    throw new Error(`the demo ended: ${text}`);
-  });
-  ended.catch(() => undefined); // it also rejects when the demo ends as it should
-  return Promise.race([printed, ended]);
+  void closed.then(() => reject(new Error(`the demo ended: ${text}`)));
+  return promise;
 }

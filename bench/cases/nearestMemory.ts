@@ -63,13 +63,7 @@ export const nearestMemory: BenchCase = {
   },
 };
 
-interface MeasuredFleet {
-  readonly size: number;
-  readonly ask: (n: number) => unknown;
-  readonly moveAny: () => void;
-  readonly near: CallTimes[];
-  readonly move: CallTimes[];
-}
+type MeasuredFleet = ReturnType<typeof fillFleet>;
 
 /**
  * Measures all sizes in short rounds, in turn, so that other work on the machine affects each of them. Moves come
@@ -89,7 +83,7 @@ function growthOf(asked: readonly MeasuredFleet[]): number {
   return median(largest.near.map(({ cpuUs }, round) => cpuUs / (smallest.near[round] as CallTimes).cpuUs));
 }
 
-function fillFleet(spread: Spread, size: number): MeasuredFleet {
+function fillFleet(spread: Spread, size: number) {
   const place = placeSource(spread, 1);
   const out = new Float64Array(2);
   const next = () => {
@@ -105,7 +99,8 @@ function fillFleet(spread: Spread, size: number): MeasuredFleet {
     const at = 2 * (n % QUERIES);
     return fleet.near([WORLD], queries[at] as number, queries[at + 1] as number, 1, Infinity)?.length;
   };
-  return { size, ask, moveAny, near: [], move: [] };
+  const [near, move]: [CallTimes[], CallTimes[]] = [[], []];
+  return { size, ask, moveAny, near, move };
 }
 
 function measureFloor(seconds: number) {
@@ -125,10 +120,7 @@ const ASKED_AT = [
 ] as const;
 const LIMIT = 50;
 
-/**
- * All devices on one spot, searched from nearby and from far away, and all on the equator, searched from a pole.
- * `spot_of_ordinary`: the time on one spot divided by that with as many devices around it, the worst of the places.
- */
+/** `spot_of_ordinary`: the time with all on one spot by that with as many around it, the worst of the places. */
 function measureTies(devices: number, seconds: number): Part {
   const share = seconds / (2 * ASKED_AT.length + 1);
   const random = seededRandom(6);

@@ -7,7 +7,14 @@ import type { BenchCase, CaseContext, Part } from '../benchCase.ts';
 import { usageNow } from '../measure/usage.ts';
 import { jaggedRing, polygonArea, storeAreas } from '../setup/areas.ts';
 import { openBenchSql, withPostgis } from '../setup/cluster.ts';
-import { type MeasuredServer, measureInTurn, openHttpLoad, ratioOf, rowOf } from '../setup/measuredServer.ts';
+import {
+  type MeasuredServer,
+  measureInTurn,
+  openHttpLoad,
+  openServer,
+  ratioOf,
+  rowOf,
+} from '../setup/measuredServer.ts';
 import {
   containsPaths,
   containsQueries,
@@ -18,8 +25,7 @@ import {
 } from '../setup/places.ts';
 import { startBenchService } from '../setup/service.ts';
 import { createWorld } from '../setup/world.ts';
-import { openWorker } from '../worker.ts';
-import type { PeerQuestion, PeerReply } from '../workers/peerServer.ts';
+import type { PeerQuestion } from '../workers/peerServer.ts';
 
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
@@ -41,7 +47,7 @@ export const peers: BenchCase = {
         await fillRedis(redis.url, devices);
         await using service = await startBenchService(context.databaseUrl);
         const api = { url: service.url, headers: { 'X-API-Key': world.key } };
-        return await measure(context, { api, areaId, postgisUrl, redisUrl: redis.url });
+        return await measure(context, api, areaId, postgisUrl, redis.url);
       } finally {
         await redis.stop();
       }
@@ -52,25 +58,28 @@ export const peers: BenchCase = {
   },
 };
 
-interface Peers {
-  readonly api: Pick<MeasuredServer, 'url' | 'headers'>;
-  readonly areaId: number;
-  readonly postgisUrl: string;
-  readonly redisUrl: string;
-}
-
-async function measure(context: CaseContext, { api, areaId, postgisUrl, redisUrl }: Peers): Promise<Part> {
+async function measure(
+  context: CaseContext,
+  api: Pick<MeasuredServer, 'url' | 'headers'>,
+  areaId: number,
+  postgisUrl: string,
+  redisUrl: string,
+): Promise<Part> {
   await using load = openHttpLoad();
-  await using postgis = await openPeer({ kind: 'postgis', databaseUrl: postgisUrl });
-  await using redis = await openPeer({ kind: 'redis', redisUrl });
+  await using postgis = await openServer<PeerQuestion>('peerServer', {
+    kind: 'postgis',
+    databaseUrl: postgisUrl,
+  });
+  await using redis = await openServer<PeerQuestion>('peerServer', { kind: 'redis', redisUrl });
   const asked = nearestPaths(PATHS);
   const nearest = asked.map((path) => `/nearest${path.slice(path.indexOf('?'))}`);
   const contains = containsQueries(PATHS).map((query) => `/contains/1${query}`);
   const own = { ...api, usage: async () => usageNow() };
-  const row = (what: string, server: typeof own, paths: string[]): MeasuredServer => {
-    const { url, headers, usage } = server;
-    return { what, url, headers, usage, paths, rounds: [] };
-  };
+  const row = (
+    what: string,
+    server: Pick<MeasuredServer, 'url' | 'usage'>,
+    paths: string[],
+  ): MeasuredServer => ({ what, headers: {}, ...server, paths, rounds: [] });
   const servers = {
     nearest: row('nearest', own, asked),
     postgisNearest: row('PostGIS KNN, Express', postgis, nearest),
@@ -87,17 +96,6 @@ async function measure(context: CaseContext, { api, areaId, postgisUrl, redisUrl
       nearest_of_redis: perSecond(servers.nearest, servers.redisNearest),
       contains_of_postgis: perSecond(servers.contains, servers.postgisContains),
     },
-  };
-}
-
-async function openPeer(question: PeerQuestion) {
-  const worker = openWorker<PeerQuestion, PeerReply>('peerServer');
-  const { port } = await worker.ask(question);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    headers: {},
-    usage: () => worker.ask({ kind: 'usage' }),
-    [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
   };
 }
 

@@ -18,16 +18,9 @@ import { createWorld } from '../setup/world.ts';
 import { openWorker } from '../worker.ts';
 import type { FileQuestion, FileRead } from '../workers/fileReader.ts';
 
-interface Sizes {
-  readonly vehicles: number;
-  readonly depots: number;
-  readonly days: number;
-  readonly stepSeconds: number;
-  readonly calls: number;
-}
-
-const SIZES: Sizes = { vehicles: 20_000, depots: 600, days: 30, stepSeconds: 30, calls: 60 };
-const SMOKE_SIZES: Sizes = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
+const SIZES = { vehicles: 20_000, depots: 600, days: 30, stepSeconds: 30, calls: 60 };
+const SMOKE_SIZES = { vehicles: 60, depots: 6, days: 2, stepSeconds: 600, calls: 3 };
+type Sizes = typeof SIZES;
 const RADIUS_M = 500;
 const REACH_DEG = 0.2;
 

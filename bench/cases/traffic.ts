@@ -49,10 +49,7 @@ const SAY_EVERY = 600;
 const LOOP_RESOLUTION_MS = 1;
 const PROFILED_S = 5;
 
-/**
- * Polls (80 % nearest, 15 % contains, 5 % lists), points and changes of areas at the same time, at steady rates. The
- * rates are far below the capacity, so the percentiles of the polls show the effect of everything else.
- */
+/** At rates far below the capacity, so that the percentiles of the polls show the effect of everything else. */
 async function runTraffic(context: CaseContext, seconds: number): Promise<CaseOutcome> {
   const { databaseUrl, smoke, say } = context;
   const devices = context.sizes?.at(-1) ?? (smoke ? DEVICES * SMOKE_SHARE : DEVICES);

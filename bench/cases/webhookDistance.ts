@@ -87,10 +87,8 @@ async function allReceived(receivedMs: readonly number[], count: number): Promis
 }
 
 /**
- * Starts a TCP proxy on a free port of the loopback to a port of the loopback, as far away as a round trip of
- * `roundTripMs`. It delays the bytes of each direction by half of that, and the first ones of a connection by a whole
- * round trip more, because the handshake of TCP does not pass through it. It runs until the process ends. Returns its
- * port.
+ * Starts a TCP proxy, which delays the bytes of each direction by half a round trip, and the first ones of a connection by
+ * a whole one more, because the handshake of TCP does not pass through it. Returns its port.
  */
 function openDelayProxy(targetPort: number, roundTripMs: number): Promise<number> {
   const server = createServer({ noDelay: true }, (near) => {

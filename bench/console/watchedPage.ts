@@ -98,10 +98,7 @@ export interface ScriptTimes {
   readonly share: number;
 }
 
-/**
- * How long scripts take of the main thread, by a trace: all of the page, MapLibre included, in time of the processor. A
- * script counts for the frame in which it begins.
- */
+/** Processor time of the main thread, MapLibre included. A script counts for the frame in which it begins. */
 function scriptTimes(trace: Buffer): ScriptTimes {
   const { traceEvents } = JSON.parse(trace.toString('utf8')) as { traceEvents: readonly TraceEvent[] };
   const drawn = traceEvents.filter(({ name }) => name === FRAME);

@@ -79,30 +79,26 @@ function cyclesOf(
   moves: number,
 ) {
   const random = seededRandom(5);
-  const move = (): number => {
-    const at = 2 * Math.floor((random() * positions.length) / 2);
-    positions[at] = Math.max(-90, Math.min(90, positions[at]! + STEP_DEG * (2 * random() - 1)));
-    positions[at + 1] = Math.max(-180, Math.min(180, positions[at + 1]! + STEP_DEG * (2 * random() - 1)));
-    return at;
+  const moveSome = (moved: (at: number) => void): void => {
+    for (let n = 0; n < moves; n++) {
+      const at = 2 * Math.floor((random() * positions.length) / 2);
+      positions[at] = Math.max(-90, Math.min(90, positions[at]! + STEP_DEG * (2 * random() - 1)));
+      positions[at + 1] = Math.max(-180, Math.min(180, positions[at + 1]! + STEP_DEG * (2 * random() - 1)));
+      moved(at);
+    }
   };
   const askAll = (search: (lat: number, lng: number) => unknown[] | null): number => {
     let found = 0;
-    for (let n = 0; n < QUESTIONS; n++) {
-      const at = 2 * (n % PLACES);
-      found += search(asked[at]!, asked[at + 1]!)?.length ?? 0;
-    }
+    for (let at = 0; at < 2 * QUESTIONS; at += 2) found += search(asked[at]!, asked[at + 1]!)?.length ?? 0;
     return found;
   };
   return {
     ours: () => {
-      for (let n = 0; n < moves; n++) {
-        const at = move();
-        ours.put(at / 2, positions[at]!, positions[at + 1]!);
-      }
+      moveSome((at) => ours.put(at / 2, positions[at]!, positions[at + 1]!));
       return askAll((lat, lng) => ours.near(lat, lng, 1));
     },
     kdbush: () => {
-      for (let n = 0; n < moves; n++) move();
+      moveSome(() => undefined);
       kdbush.rebuild();
       return askAll((lat, lng) => kdbush.nearestRanked(lat, lng, 1));
     },

@@ -97,10 +97,7 @@ export function ratioTo(ours: MeasuredContender, other: MeasuredContender): numb
   return median(ours.rounds.map(({ cpuUs }, round) => other.rounds[round]!.cpuUs / cpuUs));
 }
 
-/**
- * Calls an asynchronous function for about `seconds`, first to warm up, with `parallel` calls always under way.
- * Processor time is that of this process.
- */
+/** As measureCalls, with `parallel` calls always under way. Processor time is that of this process. */
 export async function measureAsyncCalls(
   seconds: number,
   parallel: number,

@@ -3,10 +3,7 @@ import type { Sql } from '../../src/postgres/sql.ts';
 
 const TICK_US = 10_000;
 
-/**
- * Processor time in microseconds of all processes of the Postgres that `sql` is connected to, since they started.
- * Null when it does not run on this machine.
- */
+/** Processor time of all processes of the Postgres of `sql` so far. Null when it runs on another machine. */
 export async function postgresCpuUs(sql: Sql): Promise<number | null> {
   const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const backend = await statOf(String(row?.pid));
@@ -29,10 +26,6 @@ async function statOf(pid: string) {
     .split(' ')
     .map(Number);
   const sum = (at: number) => (fields[at] ?? 0) + (fields[at + 1] ?? 0);
-  return {
-    name: text.slice(text.indexOf('(') + 1, end),
-    parent: fields[1],
-    ticks: sum(11),
-    endedTicks: sum(13),
-  };
+  const name = text.slice(text.indexOf('(') + 1, end);
+  return { name, parent: fields[1], ticks: sum(11), endedTicks: sum(13) };
 }

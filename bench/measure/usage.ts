@@ -11,4 +11,9 @@ export interface Usage {
   readonly rssMb: number;
 }
 
+/** The answer of a worker that serves. */
+export interface ServerUsage extends Usage {
+  readonly port: number;
+}
+
 export const usageNow = (): Usage => ({ cpuUs: cpuUs(), rssMb: rssMb() });

@@ -174,10 +174,7 @@ export async function atOnce(times: number, work: (n: number) => Promise<unknown
   await Promise.all(Array.from({ length: times }, (_, n) => work(n)));
 }
 
-/**
- * A pod as it is deployed: behind a proxy, with its limits on. It is killed in the end, since a clean stop would first
- * finish what the attack left behind.
- */
+/** As it is deployed, with its limits on. It is killed: a clean stop would first finish what the attack left behind. */
 export interface AttackedPod extends AttackedPlaces, AsyncDisposable {
   readonly worker: PodWorker;
 }

@@ -67,7 +67,7 @@ export async function openAttackBench(options: AttackBenchOptions): Promise<Atta
       await using pod = await startAttackedPod(databaseUrl);
       const results: AttackResult[] = [];
       for (const one of prepared)
-        results.push(await measureAttacks({ victim, attackers }, pod, customer, [one], times));
+        results.push(await measureAttacks(victim, attackers, pod, customer, [one], times));
       return results;
     },
     apart: (attacks) =>
@@ -78,7 +78,7 @@ export async function openAttackBench(options: AttackBenchOptions): Promise<Atta
         let result: AttackResult;
         {
           await using pod = await startAttackedPod(databaseUrl);
-          result = await measureAttacks({ victim, attackers }, pod, customer, prepared, times);
+          result = await measureAttacks(victim, attackers, pod, customer, prepared, times);
         }
         if (!attacks.some(({ stays }) => stays)) return result;
         await using restarted = await startAttackedPod(databaseUrl);

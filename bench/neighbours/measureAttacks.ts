@@ -20,11 +20,6 @@ export interface AttackResult {
   readonly attacks: readonly AttackerReply[];
 }
 
-export interface Callers {
-  readonly victim: Worker<VictimQuestion, VictimReport>;
-  readonly attackers: readonly Worker<AttackerQuestion, AttackerReply>[];
-}
-
 export interface Times {
   readonly calmMs: number;
   /**
@@ -38,7 +33,8 @@ export interface Times {
 
 /** Runs attacks on a pod, all at once. The victim polls and sends points before and during them. */
 export async function measureAttacks(
-  { victim, attackers }: Callers,
+  victim: Worker<VictimQuestion, VictimReport>,
+  attackers: readonly Worker<AttackerQuestion, AttackerReply>[],
   { worker, apiUrl, ingestUrl, databaseUrl }: AttackedPod,
   customer: Victim,
   prepared: readonly { readonly attack: Attack; readonly setup: AttackSetup }[],

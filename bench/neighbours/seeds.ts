@@ -14,12 +14,17 @@ import { newSecret, seal } from '../../src/webhooks/delivery/signature.ts';
 import { jaggedRing, polygonArea } from '../setup/areas.ts';
 import { SECRETS_KEY } from '../setup/service.ts';
 
+interface Owner {
+  readonly accountId: number;
+  readonly worldId: number;
+}
+
 export async function seedAccount(
   sql: Sql,
   email: string,
   passwordHash: string | null = null,
-): Promise<{ accountId: number; worldId: number }> {
-  const [row] = await sql<{ accountId: number; worldId: number }[]>`
+): Promise<Owner> {
+  const [row] = await sql<Owner[]>`
     with home as (insert into world default values returning id)
     insert into account (email, name, world_id, password_hash) select ${email}, ${email}, id, ${passwordHash} from home
     returning id as "accountId", world_id as "worldId"`;
@@ -29,14 +34,9 @@ export async function seedAccount(
 
 export async function seedKey(sql: Sql, accountId: number): Promise<string> {
   const key = newKey(randomBytes);
+  const secrets = { fingerprint: fingerprint(key), prefix: prefix(key) };
   await sql.begin((tx) =>
-    insertKey(tx, accountId, {
-      name: null,
-      fingerprint: fingerprint(key),
-      prefix: prefix(key),
-      scopes: SCOPES,
-      allowlist: [],
-    }),
+    insertKey(tx, accountId, { name: null, ...secrets, scopes: SCOPES, allowlist: [] }),
   );
   return key;
 }
@@ -67,7 +67,7 @@ export async function seedDevices(
 
 export async function seedAreas(
   sql: Sql,
-  owner: { accountId: number; worldId: number },
+  owner: Owner,
   areas: { count: number; vertices: number; centre: LatLng; radiusDeg: number },
 ): Promise<void> {
   const ring = jaggedRing(areas.vertices, areas.centre, areas.radiusDeg, 1);
@@ -76,7 +76,7 @@ export async function seedAreas(
 
 export async function seedCopies(
   sql: Sql,
-  owner: { accountId: number; worldId: number },
+  owner: Owner,
   definition: AreaDefinition,
   count: number,
 ): Promise<void> {

@@ -9,8 +9,10 @@ import { seedAccount, seedAreas, seedDevices, seedEvents, seedKey } from './seed
 
 /** The customer whose service must not suffer: what it owns and calls. */
 export interface Victim {
+  /** Used in turn, each from its own address, so that none reaches its limits. */
   readonly keys: readonly string[];
   readonly polls: readonly string[];
+  /** They read from Postgres. */
   readonly reads: readonly string[];
   readonly firstImei: number;
   readonly devices: number;

@@ -81,10 +81,7 @@ export function formatVerdicts(verdicts: readonly Verdict[]): string {
     .join('\n');
 }
 
-/**
- * A table as Markdown, which is also readable on a terminal. The first `left` columns are aligned left, the others
- * right.
- */
+/** A Markdown table, also readable on a terminal. The first `left` columns are aligned left, the others right. */
 export function formatTable(head: readonly string[], rows: readonly (readonly string[])[], left = 1): string {
   const widths = head.map((title, column) =>
     Math.max(3, title.length, ...rows.map((cells) => cells[column]?.length ?? 0)),

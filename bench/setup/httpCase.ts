@@ -2,13 +2,13 @@ import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Part } from '../benchCase.ts';
 import { profile } from '../measure/profile.ts';
 import { usageNow } from '../measure/usage.ts';
-import { openWorker } from '../worker.ts';
-import type { FloorAnswer, FloorQuestion, FloorReply } from '../workers/floorServer.ts';
+import type { FloorAnswer, FloorQuestion } from '../workers/floorServer.ts';
 import {
   askLoad,
   type MeasuredServer,
   measureInTurn,
   openHttpLoad,
+  openServer,
   type Round,
   ratioOf,
   rowOf,
@@ -33,6 +33,8 @@ export interface HttpQuestion {
   readonly keys?: readonly string[];
 }
 
+const openFloor = (question: FloorQuestion) => openServer('floorServer', question);
+
 const DEVICES = 100_000;
 const SMOKE_DEVICES = 500;
 const PATHS = 256;
@@ -42,10 +44,7 @@ export const httpCase = (about: string, spec: HttpCase): BenchCase => ({
   run: (context) => runHttpCase(spec, context),
 });
 
-/**
- * Measures a route on a world of devices: the service in this process, the load generator in another, each floor in
- * its own.
- */
+/** The service runs in this process, the load generator in another, each floor in its own. */
 export async function runHttpCase(spec: HttpCase, context: CaseContext): Promise<CaseOutcome> {
   if (spec.redis && findRedisServer() === null) {
     return { kind: 'skipped', reason: 'there is no redis-server in PATH' };
@@ -61,8 +60,9 @@ export async function runHttpCase(spec: HttpCase, context: CaseContext): Promise
     const headers = { 'X-API-Key': last.keys?.[0] ?? world.key };
     const answer = await sampleAnswer(`${url}${last.paths[0]}`, headers, spec);
     await using load = openHttpLoad();
-    await using express = await openFloor('express', spec.route, answer);
-    await using node = await openFloor('node', spec.route, answer);
+    const floor = { kind: 'start', route: spec.route, answer } as const;
+    await using express = await openFloor({ ...floor, server: 'express' });
+    await using node = await openFloor({ ...floor, server: 'node' });
     const asked = questions.map(
       (question): MeasuredServer => ({
         ...question,
@@ -72,8 +72,12 @@ export async function runHttpCase(spec: HttpCase, context: CaseContext): Promise
         rounds: [],
       }),
     );
-    const floors = [express, node].map((floor): MeasuredServer => ({ headers, paths: last.paths, ...floor }));
-    const servers = [...asked, ...floors];
+    const own = { headers, paths: last.paths };
+    const servers: MeasuredServer[] = [
+      ...asked,
+      { what: 'floor: Express + helmet', ...own, ...express, rounds: [] },
+      { what: 'floor: node:http', ...own, ...node, rounds: [] },
+    ];
     await measureInTurn(load, servers, context);
     const measured = asked.at(-1) as MeasuredServer;
     const calls = async () => (await askLoad(load, measured, context.seconds)).completed;
@@ -113,16 +117,4 @@ async function sampleAnswer(
     throw new Error(`not the answer to measure: ${body}`);
   const all = [...response.headers].filter(([name]) => !OWN_HEADERS.includes(name));
   return { headers: Object.fromEntries(all), body };
-}
-
-async function openFloor(server: 'express' | 'node', route: string, answer: FloorAnswer) {
-  const worker = openWorker<FloorQuestion, FloorReply>('floorServer');
-  const { port } = await worker.ask({ kind: 'start', server, route, answer });
-  return {
-    what: server === 'express' ? 'floor: Express + helmet' : 'floor: node:http',
-    url: `http://127.0.0.1:${port}`,
-    usage: () => worker.ask({ kind: 'usage' }),
-    rounds: [],
-    [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
-  };
 }

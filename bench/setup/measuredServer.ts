@@ -1,7 +1,7 @@
 import type { CaseContext, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import type { LoadResult } from '../measure/measureLoad.ts';
-import type { Usage } from '../measure/usage.ts';
+import type { ServerUsage, Usage } from '../measure/usage.ts';
 import { openWorker, type Worker } from '../worker.ts';
 import type { HttpLoad } from '../workers/httpLoad.ts';
 
@@ -29,15 +29,23 @@ export interface Round {
 type LoadWorker = Worker<HttpLoad, LoadResult>;
 export const openHttpLoad = (): LoadWorker => openWorker('httpLoad');
 
+/** Starts a server in its own process: a floor or a peer. */
+export async function openServer<Question>(name: string, question: Question) {
+  const worker = openWorker<Question | { kind: 'usage' }, ServerUsage>(name);
+  const { port } = await worker.ask(question);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    usage: (): Promise<Usage> => worker.ask({ kind: 'usage' }),
+    [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
+  };
+}
+
 const CONNECTIONS = 32;
 const ROUNDS = 5;
 const WARMUP_SECONDS = 1.5;
 const SMOKE_SECONDS = 0.3;
 
-/**
- * Puts load on servers in short rounds, in turn, so that other work on the machine affects all of them. The ratio of
- * two servers is the median of the ratios of their rounds.
- */
+/** Puts load on servers in short rounds, in turn, so that other work on the machine affects all of them. */
 export async function measureInTurn(
   load: LoadWorker,
   servers: readonly MeasuredServer[],

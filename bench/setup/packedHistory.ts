@@ -47,10 +47,7 @@ export async function packAll(
   return points;
 }
 
-/**
- * Stores the closed days of a few vehicles at each sampling, reads them, packs them, and reads them again: what a point
- * takes on disk and how fast it is packed and read.
- */
+/** What a point of a few vehicles takes on disk, and how fast it is packed and read, at each sampling. */
 export async function measurePacking(
   { databaseUrl, smoke }: CaseContext,
   deviceIds: readonly number[],

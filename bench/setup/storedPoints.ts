@@ -15,10 +15,7 @@ export interface StoredPoints {
 const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
-/**
- * Stores points of the first devices, in the order in which they would have come: by time, then by device. Each device
- * stands for ten hours of a day.
- */
+/** Ordered by time, then by device, as they would have come. Each device stands for ten hours of a day. */
 export async function storePoints(
   sql: Sql,
   deviceIds: readonly number[],

@@ -18,10 +18,7 @@ export const WORLD_EMAIL = 'bench@example.com';
 const CHUNK = 20_000;
 const PROGRESS_EVERY = 200_000;
 
-/**
- * Creates the schema and a seeded world around towns in an empty database. Device n has the IMEI simulatedImei(n) and is
- * at place n of placesOf('towns', 1, devices).
- */
+/** Into an empty database. Device n has the IMEI simulatedImei(n) and place n of placesOf('towns', 1, devices). */
 export async function createWorld(
   { databaseUrl, say }: Pick<CaseContext, 'databaseUrl' | 'say'>,
   devices: number,

@@ -11,10 +11,6 @@ export type ConsoleQuestion =
   /** How many vehicles whoever opens the stream from now on gets; a tenth of them changes each second. */
   | { readonly kind: 'vehicles'; readonly count: number };
 
-export interface ConsoleReply {
-  readonly port: number;
-}
-
 const TICK_MS = 100;
 const SHARE_PER_TICK = 0.01;
 const STEP_DEG = 0.002;
@@ -23,10 +19,11 @@ const STEP_DEG = 0.002;
 // is that of the service in form and in behaviour: who does not read gets fewer changes, not older ones.
 let port = 0;
 let vehicles = 0;
-answerQuestions(async (question: ConsoleQuestion): Promise<ConsoleReply> => {
+/** Answers its port. */
+answerQuestions(async (question: ConsoleQuestion): Promise<number> => {
   if (question.kind === 'start') port = await serve();
   else vehicles = question.count;
-  return { port };
+  return port;
 });
 
 function serve(): Promise<number> {

@@ -1,7 +1,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import express from 'express';
 import helmet from 'helmet';
-import { type Usage, usageNow } from '../measure/usage.ts';
+import { type ServerUsage, usageNow } from '../measure/usage.ts';
 import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
@@ -19,13 +19,9 @@ export type FloorQuestion =
     }
   | { readonly kind: 'usage' };
 
-export interface FloorReply extends Usage {
-  readonly port: number;
-}
-
 // A worker: a minimal server that answers the same bytes, headers included.
 let port = 0;
-answerQuestions(async (question: FloorQuestion): Promise<FloorReply> => {
+answerQuestions(async (question: FloorQuestion): Promise<ServerUsage> => {
   if (question.kind === 'start') {
     const floor = question.server === 'express' ? expressFloor(question) : nodeFloor(question.answer);
     port = await listen(createServer(floor));

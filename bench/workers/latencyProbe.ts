@@ -47,8 +47,7 @@ function startProbe({ url, headers, paths, perSecond }: Extract<ProbeQuestion, {
         resolve();
       };
       get(`${url}${paths[sent % paths.length]}`, { agent, headers }, (response) => {
-        response.resume();
-        response.once('error', (error) => fail(error.message));
+        response.resume().once('error', (error) => fail(error.message));
         response.once('end', () => {
           if (response.statusCode !== 200) return fail(`an answer was ${response.statusCode}`);
           latencies.add(performance.now() - dueMs);

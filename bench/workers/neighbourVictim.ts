@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
+import type { Victim } from '../neighbours/victim.ts';
 import { INGEST_TOKEN } from '../setup/points.ts';
 import { openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
@@ -12,17 +13,10 @@ export type VictimQuestion =
   | { readonly kind: 'mark' }
   | { readonly kind: 'stop' };
 
-export interface VictimOrder {
+export interface VictimOrder extends Victim {
   readonly apiUrl: string;
   readonly ingestUrl: string;
-  /** Used in turn, each from its own address, so that none reaches its limits. */
-  readonly keys: readonly string[];
-  readonly polls: readonly string[];
-  /** Called in turn, one every READ_EVERY_MS. They read from Postgres. */
-  readonly reads: readonly string[];
   readonly extra: VictimCall | null;
-  readonly firstImei: number;
-  readonly devices: number;
 }
 
 /** A POST, made every EXTRA_EVERY_MS. Only errors count, since it may take long by itself. */

@@ -3,7 +3,7 @@ import express, { type Request, type Response } from 'express';
 import helmet from 'helmet';
 import { Redis } from 'ioredis';
 import pg from 'pg';
-import { type Usage, usageNow } from '../measure/usage.ts';
+import { type ServerUsage, usageNow } from '../measure/usage.ts';
 import { listen } from '../setup/listen.ts';
 import { answerQuestions } from '../worker.ts';
 
@@ -12,10 +12,6 @@ export type PeerQuestion =
   | { readonly kind: 'redis'; readonly redisUrl: string }
   | { readonly kind: 'usage' };
 
-export interface PeerReply extends Usage {
-  readonly port: number;
-}
-
 const POOL = 8;
 /** GEOSEARCH wants a radius: the first that holds a device, each wider than the one before. */
 const RADII_KM = [10, 100, 1_000, 21_000];
@@ -23,7 +19,7 @@ const RADII_KM = [10, 100, 1_000, 21_000];
 // A worker: what one would build instead, behind the same Express + helmet. Database and Redis are processes of their
 // own, whose processor time is not counted here.
 let port = 0;
-answerQuestions(async (question: PeerQuestion): Promise<PeerReply> => {
+answerQuestions(async (question: PeerQuestion): Promise<ServerUsage> => {
   if (question.kind === 'postgis') port = await serve(await postgisRoutes(question.databaseUrl));
   if (question.kind === 'redis') port = await serve(await redisRoutes(question.redisUrl));
   return { port, ...usageNow() };
