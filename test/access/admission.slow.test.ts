@@ -120,6 +120,7 @@ describe('an allowlist lets in who is on it and nobody else', () => {
     ['just outside of the network', 'network', '203.0.114.0', OUT],
     ['IPv6 in brackets', 'six', '[2001:db8::7]', IN],
     ['another address', 'single', '203.0.113.8', OUT],
+    ['another address of the same IPv6 network', 'six', '2001:db8::8', OUT],
     ['no header: the proxy itself', 'single', [], OUT],
     ['forged in front of the true one', 'single', `${ALLOWED}, 198.51.100.1`, OUT],
     ['forged in a header of its own', 'single', [ALLOWED, '198.51.100.1'], OUT],
@@ -187,6 +188,17 @@ describe('429', () => {
     assert.equal((await pod.get('/readyz')).status, 200);
     clock.set(clock() + MINUTE_MS);
     assert.equal((await pod.get('/api/v3/devices', key)).status, 200);
+  });
+
+  test('an IPv6 network of 64 bits has the limit of one address', async (t) => {
+    const env = { ...NO_LIMITS, TRUST_PROXY: '127.0.0.1', RATE_LIMIT_IP_MINUTE: '5' };
+    const pod = await startPod(url, { t, env, clock: manualClock(Date.now()) });
+    const from = async (ip: string, path = '/api/v3/devices') =>
+      (await pod.get(path, undefined, { 'X-Forwarded-For': ip })).status;
+    for (let n = 0; n < 5; n++) assert.equal(await from(`2001:db8:1:2::${n}`), 403);
+    assert.equal(await from('2001:db8:1:2:ffff::1'), 429);
+    assert.equal(await from('2001:db8:1:2::9', '/api/v1/keys'), 429, 'calls with a session count alike');
+    assert.equal(await from('2001:db8:1:3::1'), 403, 'its neighbour has its own');
   });
 
   test('by default: 120 a minute and 1000 an hour for a key, 120 a minute for an address', async (t) => {

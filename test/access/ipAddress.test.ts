@@ -36,53 +36,6 @@ describe('parseIpAddress', () => {
     });
   }
 
-  const rejected = [
-    '',
-    ' ',
-    '1.2.3',
-    '1.2.3.4.5',
-    '1.2.3.',
-    '.1.2.3.4',
-    '1..2.3',
-    '256.0.0.1',
-    '01.2.3.4',
-    '1.2.3.00',
-    '0x1.2.3.4',
-    '16909060',
-    '1.2.3.4 ',
-    ' 1.2.3.4',
-    '1.2.3.4\n',
-    '１.2.3.4',
-    '-1.2.3.4',
-    '+1.2.3.4',
-    '1.2.3.4/32',
-    '1.2.3.4:80',
-    ':',
-    ':::',
-    '1::2::3',
-    '1:2:3:4:5:6:7',
-    '1:2:3:4:5:6:7:8:9',
-    '1:2:3:4:5:6:7:8::',
-    '::1:2:3:4:5:6:7:8',
-    ':1:2:3:4:5:6:7',
-    '12345::',
-    'g::',
-    'fe80::1%eth0',
-    '[::1]',
-    '::1.2.3',
-    '::1.2.3.04',
-    '1.2.3.4::',
-    '::1.2.3.4:5',
-    'localhost',
-    'unknown',
-    '0'.repeat(100),
-  ];
-  for (const text of rejected) {
-    test(`${JSON.stringify(text)} is no address`, () => {
-      assert.equal(parseIpAddress(text), null);
-    });
-  }
-
   test('accepts exactly what the system accepts, but for zone ids', () => {
     const part = fc.constantFrom(
       '0',
@@ -118,12 +71,6 @@ describe('parseIpAddress', () => {
       }),
       { seed: SEED, numRuns: runs(250) },
     );
-  });
-
-  test('counts the bits of an IPv4 address without a sign', () => {
-    const address = parseIpAddress('255.1.2.3');
-    assert.ok(address?.family === 4);
-    assert.equal(address.bits, 0xff010203);
   });
 });
 

@@ -65,27 +65,6 @@ describe('the last use of keys', () => {
     }
   });
 
-  test('is written by itself a moment later', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] });
-    const asked: string[] = [];
-    const use = new KeyUse({
-      sql: ((strings: TemplateStringsArray) => {
-        asked.push(strings.join(' '));
-        return Promise.resolve([]);
-      }) as unknown as Sql,
-      log: quiet,
-    });
-    use.note(1, T);
-    use.note(2, T);
-    assert.deepEqual(asked, []);
-    t.mock.timers.tick(2_000);
-    await turn();
-    assert.equal(asked.length, 1);
-    t.mock.timers.tick(60_000);
-    await turn();
-    assert.equal(asked.length, 1, 'nothing new, nothing written');
-  });
-
   test('is written in one go at a time, whatever comes while Postgres is slow', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
     const answers: (() => void)[] = [];

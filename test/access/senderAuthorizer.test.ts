@@ -21,27 +21,12 @@ const guess = async (authorizer: SenderAuthorizer, times: number, network = HERE
 };
 
 describe('wrong tokens', () => {
-  test('are refused up to the limit, and beyond it not even the right one is accepted', async (t) => {
-    const authorizer = underClock(t);
-    assert.deepEqual(await guess(authorizer, perWindow), Array(perWindow).fill('denied'));
-    assert.deepEqual(await guess(authorizer, 3), Array(3).fill('limited'));
-    for (const given of [TOKEN, OTHER, undefined])
-      assert.equal(await authorizer.authorize(HERE, given), 'limited');
-  });
-
   test('that come all at once are no more than one after the other', async (t) => {
     const authorizer = underClock(t);
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, n) => authorizer.authorize(HERE, `guess ${n}`)),
     );
     assert.equal(answers.filter((answer) => answer === 'denied').length, perWindow);
-  });
-
-  test('keep out nobody who calls from elsewhere', async (t) => {
-    const authorizer = underClock(t);
-    await guess(authorizer, perWindow + 1);
-    assert.equal(await authorizer.authorize('192.0.2.2', TOKEN), 'granted');
-    assert.equal(await authorizer.authorize('192.0.2.2', 'a guess'), 'denied');
   });
 
   test('are forgotten when their window is over', async (t) => {

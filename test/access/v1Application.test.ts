@@ -88,27 +88,6 @@ describe('a session on v1', () => {
     }
     assert.deepEqual((await callApi(pod, 'GET', '/v1/devices', { token })).body.data, []);
   });
-
-  test('is nobody on v2 and v3', async () => {
-    const token = await logIn(pod, OWNER);
-    for (const version of ['v2', 'v3'])
-      assert.equal(
-        outcomeOf(await callApi(pod, 'GET', `/${version}/devices`, { token })),
-        '403 API_KEY_REQUIRED',
-      );
-  });
-
-  test('has the limits of one key, together with the other sessions of its account', async (t) => {
-    const limited = await startPod(owner.url, {
-      t,
-      env: { RATE_LIMIT_KEY_MINUTE: '3', RATE_LIMIT_IP_MINUTE: '0' },
-    });
-    const tokens = [await logIn(limited, OWNER), await logIn(limited, OWNER)];
-    const outcomes: string[] = [];
-    for (const token of [...tokens, ...tokens])
-      outcomes.push(outcomeOf(await callApi(limited, 'GET', '/v1/devices', { token })));
-    assert.deepEqual(outcomes, ['200', '200', '200', '429 TOO_MANY_REQUESTS']);
-  });
 });
 
 describe('a key on v1', () => {

@@ -83,6 +83,13 @@ const nowhere = [
     '/api/v3/areas//1',
   ],
   ...['/api/v3/areas/1/contains/x', '/api/v3/areas/import/x', '/api/webhooks//', '/api/webhooks/1/x'],
+  ...[
+    '/api/v3/__proto__',
+    '/api/v3/constructor/x',
+    '/api/__proto__/x',
+    '/api/v3/devi%63es',
+    '/api?/v3/devices',
+  ],
   ...['/metrics', '/positions', '/healthz/x', '*', 'http://somewhere//'],
 ];
 for (const path of nowhere) {

@@ -110,34 +110,6 @@ describe('a connection is kept or closed as its client asks', () => {
   });
 });
 
-test('what a route fails with is logged once and not answered, a database that cannot be asked as a warning', async () => {
-  for (const [target, message] of [
-    ['/throws', /of this service/],
-    ['/rejects', /of this service/],
-    ['/away', /could not be asked/],
-  ] as const) {
-    side.logged.length = 0;
-    const { text } = await ask(target);
-    assert.doesNotMatch(text, /secret|too slow/);
-    assert.equal(side.logged.length, 1);
-    assert.match(side.logged[0] as string, message);
-  }
-});
-
-test('every answer is observed once, by the pattern of its route', async () => {
-  side.observed.length = 0;
-  await ask(`/devices/${IMEI}`);
-  await ask('/devices/nearest?lat=1&lng=1', 'later');
-  await ask('/devices', 'limited');
-  await ask('/throws');
-  assert.deepEqual(side.observed, [
-    'GET /api/v3/devices/:imei 200',
-    'GET /api/v3/devices/nearest 200',
-    'GET /api/v3/devices 429',
-    'GET /api/v3/throws 500',
-  ]);
-});
-
 test('answers of one connection come in the order of its requests, also when an earlier one takes longer', async () => {
   const get = (target: string, key: 'now' | 'later', more = '') =>
     `GET /api/v3${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${keyOf(key)}\r\n${more}\r\n`;
@@ -157,11 +129,4 @@ test('others are answered when callers hang up while their answers are made', as
   const request = 'GET /api/v3/devices/nearest?lat=1&lng=1 HTTP/1.1\r\nHost: x\r\nX-API-Key: later\r\n\r\n';
   await Promise.all(Array.from({ length: 20 }, () => exchange(side.url, [request], { hangUp: true })));
   assert.equal((await ask('/devices')).status, 200);
-});
-
-test('503 is the answer while the service starts, whatever key is shown', async () => {
-  const starting = await serveSide(undefined, false);
-  for (const key of ['now', 'scopeless', 'fault'] as const)
-    assert.equal((await ask('/devices', key, starting)).status, 503);
-  starting.server.close();
 });

@@ -138,13 +138,6 @@ describe('a request is read', () => {
   test('without a Host in HTTP/1.0', async (t) => {
     assert.match(await answerTo(t, 'GET / HTTP/1.0\r\n\r\n'), /hello$/);
   });
-
-  test('with a thousand small headers', async (t) => {
-    const { port } = await serve(t, (request, response) => response.end(request.headers['x-last']));
-    const headers = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`x${n}`, '']));
-    const reply = await fetch(`http://127.0.0.1:${port}/`, { headers: { ...headers, 'x-last': 'read' } });
-    assert.equal(await reply.text(), 'read');
-  });
 });
 
 describe('closing a server', () => {

@@ -2,7 +2,12 @@ import fc from 'fast-check';
 import type { LimitRequest, LimitVerdict, RateLimiter, RateLimits } from '../../src/redis/rateLimiter.ts';
 import { asks } from './pod.ts';
 
-export const SMALL_LIMITS: RateLimits = { ipMinute: 4, keyMinute: 3, keyHour: 5 };
+/** Small ones, of which 0 is none: one in which the minute is the narrowest, one in which the hour or the address is. */
+export const SMALL_LIMITS: readonly RateLimits[] = [
+  { ipMinute: 4, keyMinute: 3, keyHour: 5 },
+  { ipMinute: 0, keyMinute: 0, keyHour: 2 },
+  { ipMinute: 1, keyMinute: 2, keyHour: 0 },
+];
 const IPS = ['203.0.113.1', '203.0.113.2', '2001:db8::1'];
 const KEYS = [1, 2];
 

@@ -18,14 +18,6 @@ describe('a hashed password', () => {
     assert.ok(!stored.includes('secret'));
   });
 
-  test('differs each time', async () => {
-    assert.notEqual(await hashPassword('secret'), await hashPassword('secret'));
-  });
-
-  test('is the same for the two ways to write an accent', async () => {
-    assert.equal(await verifyPassword('cafe\u0301', await hashPassword('caf\u00e9')), true);
-  });
-
   test('is still known when the cost has changed since', async () => {
     const salt = Buffer.alloc(16, 1);
     const hash = scryptSync('secret', salt, 32, { N: 1024, r: 8, p: 1 });

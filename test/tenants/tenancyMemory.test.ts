@@ -6,21 +6,6 @@ import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { runs } from '../support/torture.ts';
 
 describe('watchersOf', () => {
-  test('a private device is watched by its account and its organization, a shared one by every member', () => {
-    const tenancy = new Tenancy();
-    tenancy.putAccount(10, 1, 101);
-    tenancy.putAccount(20, 2, 101);
-    tenancy.putAccount(30, 3, null);
-    assert.deepEqual(
-      [1, 2, 3, 101].map((worldId) => tenancy.watchersOf(worldId)),
-      [[1, 101], [2, 101], [3], [101, 1, 2]],
-    );
-    assert.deepEqual(
-      [1, 2, 3, 101].map((worldId) => tenancy.isShared(worldId)),
-      [false, false, false, true],
-    );
-  });
-
   test('an organization stays shared when its last member has left', () => {
     const tenancy = new Tenancy();
     tenancy.putAccount(10, 1, 101);

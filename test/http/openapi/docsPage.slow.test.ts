@@ -140,12 +140,9 @@ describe('the description and its page', () => {
     const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const kinds: readonly (readonly [accept: string | undefined, type: string])[] = [
       [BROWSER, 'text/html'],
-      ['text/html', 'text/html'],
       [undefined, 'application/json'],
-      ['*/*', 'application/json'],
       ['application/json', 'application/json'],
       ['application/json, text/html;q=0.5', 'application/json'],
-      ['image/png', 'application/json'],
       ['nonsense', 'application/json'],
     ];
     for (const [accept, type] of kinds) {
@@ -190,13 +187,8 @@ describe('the description and its page', () => {
   for (const path of [
     'package.json',
     'swagger-ui.js',
-    'index.html',
-    'swagger-ui-bundle.js.map',
     '../openapi.json',
     '..%2f..%2fpackage.json',
-    '%2e%2e/package.json',
-    '....//package.json',
-    '..\\package.json',
     'swagger-ui.css%00',
     'Swagger-ui.css',
     'docsPage.ts',

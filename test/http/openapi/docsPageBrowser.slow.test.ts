@@ -150,15 +150,6 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     assert.deepEqual(complaints, []);
   });
 
-  test('/ leads here', async (t) => {
-    const { page, complaints } = await open(t);
-    await page.goto(pod.api);
-    await page.click('text=API documentation');
-    await page.waitForSelector('#operations-Devices-nearestDevices');
-    assert.equal(new URL(page.url()).pathname, '/api/v3/docs');
-    assert.deepEqual(complaints, []);
-  });
-
   test('what is injected into the page does not run, and the test would hear of it', async (t) => {
     const { page, complaints } = await open(t);
     await page.evaluate(`
