@@ -43,7 +43,7 @@ import { HistorySummaries, historySummaryRoute, SUMMARY_SCHEMAS } from './histor
 import { PRESENCE_SCHEMAS, presenceRoute } from './history/presence.routes.ts';
 import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
-import { ID, patternOf, text } from './http/openapi/schema.ts';
+import { ID, text } from './http/openapi/schema.ts';
 import type { ChangePorts, Route } from './http/route.ts';
 import type { Clock } from './lib/clock.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
@@ -143,19 +143,19 @@ const SCHEMAS = {
 const PATH_PARAMETERS = {
   imei: {
     description: 'The IMEI of the device: 14 to 17 digits.',
-    schema: text(undefined, { pattern: patternOf(IMEI) }),
+    schema: text(undefined, { pattern: IMEI.source }),
     example: EXAMPLE_IMEI,
   },
   id: { description: 'The id.', schema: ID },
   externalId: {
     description:
       "The area's code in your system: 1 to 100 letters, digits and . _ : / @ # - (encode / as %2F and # as %23).",
-    schema: text(undefined, { pattern: patternOf(EXTERNAL_ID) }),
+    schema: text(undefined, { pattern: EXTERNAL_ID.source }),
     example: EXAMPLE_CIRCLE.definition.externalId,
   },
   deliveryId: {
     description: 'The id of the delivery.',
-    schema: text(undefined, { pattern: patternOf(DELIVERY_ID) }),
+    schema: text(undefined, { pattern: DELIVERY_ID.source }),
     example: EXAMPLE_EXHAUSTED.id,
   },
 };

@@ -5,7 +5,6 @@ import {
   list,
   nullable,
   number,
-  patternOf,
   ref,
   type Schema,
   shapeOf,
@@ -153,7 +152,7 @@ export type WarningCode = keyof typeof AREA_WARNINGS;
 export const FIELD_SCHEMAS = {
   name: text('Trimmed; no control characters.', { minLength: 1, maxLength: LIMITS.nameMaxCodePoints }),
   type: choice(AREA_TYPES),
-  color: text('#rrggbb', { pattern: patternOf(COLOR) }),
+  color: text('#rrggbb', { pattern: COLOR.source }),
   center: LAT_LNG,
   circle_radius_m: number('Metres.', { minimum: LIMITS.circleMinRadiusM, maximum: LIMITS.maxRadiusM }),
   radius_m: number('Metres.', { minimum: 0, exclusiveMinimum: true, maximum: LIMITS.maxRadiusM }),
@@ -168,7 +167,7 @@ export const FIELD_SCHEMAS = {
   ),
   polyline_points: pointsSchema(LIMITS.polylineMinPoints, 'The line.'),
   external_id: text("The area's id in the caller's own system, unique in its account.", {
-    pattern: patternOf(EXTERNAL_ID),
+    pattern: EXTERNAL_ID.source,
   }),
   dwell_seconds: integer('Minimum stay before an entry is reported; 0: at once.', {
     minimum: 0,

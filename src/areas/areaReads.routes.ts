@@ -14,7 +14,6 @@ import {
   nullable,
   number,
   pageMeta,
-  patternOf,
   ref,
   shapeOf,
   time,
@@ -73,7 +72,7 @@ const EXTERNAL_ID_FILTER: Parameter = {
   in: 'query',
   required: false,
   description: 'The area with exactly this external id: one or none.',
-  schema: { type: 'string', pattern: patternOf(EXTERNAL_ID) },
+  schema: { type: 'string', pattern: EXTERNAL_ID.source },
 };
 
 const LIST_AREAS: Operation = {

@@ -12,7 +12,6 @@ import {
   envelope,
   list,
   nullable,
-  patternOf,
   ref,
   type Schema,
   shapeOf,
@@ -51,7 +50,7 @@ const IDEMPOTENCY_KEY_HEADER = {
   required: false,
   description:
     'Repeating the call with the same key and body within 24 hours gives the first answer again instead of another area.',
-  schema: { type: 'string', pattern: patternOf(IDEMPOTENCY_KEY) },
+  schema: { type: 'string', pattern: IDEMPOTENCY_KEY.source },
   errorMessage: 'an Idempotency-Key has 1 to 200 letters, digits and . _ : -',
 } as const satisfies Parameter & { errorMessage: string };
 

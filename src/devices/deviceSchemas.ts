@@ -6,7 +6,6 @@ import {
   list,
   nullable,
   number,
-  patternOf,
   type Schema,
   SPEED_KMH,
   shapeOf,
@@ -28,7 +27,7 @@ export const LOCATION: Schema = shapeOf({
 /** What a device is called, in the list, among the nearest and in an area. */
 export const DEVICE_NAMES = {
   id: text('Equal to `imei`.'),
-  imei: text('14 to 17 digits.', { pattern: patternOf(IMEI) }),
+  imei: text('14 to 17 digits.', { pattern: IMEI.source }),
   name: nullable(text()),
   plate: nullable(text('License plate.')),
   status: choice(

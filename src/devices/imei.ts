@@ -1,6 +1,5 @@
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import type { DescribedError } from '../http/openapi/operation.ts';
-import { patternOf } from '../http/openapi/schema.ts';
 import type { Parameter } from '../http/parameters.ts';
 import { isBlank } from '../http/parameters.ts';
 
@@ -16,7 +15,7 @@ export const DEVICE: Parameter = {
   in: 'query',
   required: false,
   description: 'The IMEI of one device. An unknown one gives an empty list.',
-  schema: { type: 'string', pattern: patternOf(IMEI) },
+  schema: { type: 'string', pattern: IMEI.source },
 };
 
 /** The error of a malformed IMEI, before any lookup; null when it is well formed. */

@@ -171,6 +171,11 @@ export interface Parameter {
   readonly explode?: false;
 }
 
+/** A parameter of the query that may be missing. */
+export function optionalParameter(name: string, description: string, schema: Schema) {
+  return { name, in: 'query', required: false, description, schema } as const;
+}
+
 /** How many items of a list are wanted: moved into its range, never an error. */
 interface LimitParameter extends Parameter {
   readonly min: number;
@@ -180,16 +185,9 @@ interface LimitParameter extends Parameter {
 
 export function limitParameter(max: number, fallback: number): LimitParameter {
   const min = 1;
-  return {
-    name: 'limit',
-    in: 'query',
-    required: false,
-    description: `How many items at most. A value outside ${min} to ${max} is moved to the nearer end, a fraction is cut, and a value that is not a number counts as ${fallback}.`,
-    schema: { type: 'integer', minimum: min, maximum: max, default: fallback },
-    min,
-    max,
-    fallback,
-  };
+  const description = `How many items at most. A value outside ${min} to ${max} is moved to the nearer end, a fraction is cut, and a value that is not a number counts as ${fallback}.`;
+  const schema: Schema = { type: 'integer', minimum: min, maximum: max, default: fallback };
+  return { ...optionalParameter('limit', description, schema), min, max, fallback };
 }
 
 export function readLimit(query: Query, { min, max, fallback }: LimitParameter): number {
@@ -211,11 +209,11 @@ export function choiceParameter<Value extends string>(
 ): ChoiceParameter<Value> {
   const schema: Schema = { type: 'string', enum: values };
   return {
-    name,
-    in: 'query',
-    required: false,
-    description,
-    schema: fallback === undefined ? schema : { ...schema, default: fallback },
+    ...optionalParameter(
+      name,
+      description,
+      fallback === undefined ? schema : { ...schema, default: fallback },
+    ),
     values,
     errorMessage: `${name} must be one of ${values.join(', ')}`,
   };
@@ -245,12 +243,12 @@ export function listParameter<Value extends string>(
 ): ListParameter<Value> {
   const schema: Schema = { type: 'array', items: { type: 'string', enum: values } };
   return {
-    name,
-    in: 'query',
-    required: false,
+    ...optionalParameter(
+      name,
+      description,
+      fallback === undefined ? schema : { ...schema, default: fallback },
+    ),
     explode: false,
-    description,
-    schema: fallback === undefined ? schema : { ...schema, default: fallback },
     values,
     fallback: fallback ?? values,
     errorMessage: `${name} must be a comma-separated subset of ${values.join(', ')}`,
@@ -286,13 +284,11 @@ export const OFFSET_MESSAGE = `offset is at most ${OFFSET_MAX} in a list as long
 
 export const LIST_LIMIT = limitParameter(200, 50);
 
-export const OFFSET: Parameter = {
-  name: 'offset',
-  in: 'query',
-  required: false,
-  description: 'How many items to skip. A value that is negative or not a number counts as 0.',
-  schema: { type: 'integer', minimum: 0, default: 0 },
-};
+export const OFFSET: Parameter = optionalParameter(
+  'offset',
+  'How many items to skip. A value that is negative or not a number counts as 0.',
+  { type: 'integer', minimum: 0, default: 0 },
+);
 
 /** The offset of a list that may be longer than OFFSET_MAX. */
 export const LONG_LIST_OFFSET: Parameter = {
@@ -301,42 +297,31 @@ export const LONG_LIST_OFFSET: Parameter = {
 };
 
 export const LAT: Parameter = {
-  name: 'lat',
-  in: 'query',
+  ...optionalParameter('lat', 'Degrees north, in decimal notation.', LATITUDE),
   required: true,
-  description: 'Degrees north, in decimal notation.',
-  schema: LATITUDE,
   example: 41.9028,
 };
 
 export const LNG: Parameter = {
-  name: 'lng',
-  in: 'query',
+  ...optionalParameter('lng', 'Degrees east, in decimal notation.', LONGITUDE),
   required: true,
-  description: 'Degrees east, in decimal notation.',
-  schema: LONGITUDE,
   example: 12.4964,
 };
 
 /** The error of the check of a point against an area for other coordinates. */
 export const COORDINATES_MESSAGE = 'lat must be a number from -90 to 90 and lng a number from -180 to 180';
 
-export const FROM: Parameter = {
-  name: 'from',
-  in: 'query',
-  required: false,
-  description:
-    'The earliest time wanted, itself included, in ISO 8601. A date alone is midnight UTC. Encode the + of an offset as %2B.',
-  schema: { type: 'string', format: 'date-time' },
-};
+export const FROM: Parameter = optionalParameter(
+  'from',
+  'The earliest time wanted, itself included, in ISO 8601. A date alone is midnight UTC. Encode the + of an offset as %2B.',
+  { type: 'string', format: 'date-time' },
+);
 
-export const TO: Parameter = {
-  name: 'to',
-  in: 'query',
-  required: false,
-  description: 'The latest time wanted, itself included, written like `from`.',
-  schema: { type: 'string', format: 'date-time' },
-};
+export const TO: Parameter = optionalParameter(
+  'to',
+  'The latest time wanted, itself included, written like `from`.',
+  { type: 'string', format: 'date-time' },
+);
 
 /** The error for a window whose ends cannot be read. */
 export const WINDOW_MESSAGE = 'from and to must be ISO 8601 times';
@@ -379,12 +364,12 @@ export async function listPageAnswer<Item>(
   return listAnswer([], page);
 }
 
-/** The id of a path: a positive integer up to 2^53 - 1; null when it is malformed. */
+/** The id of a path; null when it is malformed. */
 export function idOf(params: Readonly<Record<string, string>>): number | null {
   return parseId(params['id'] ?? '');
 }
 
-/** Parses an id from any text. */
+/** A positive integer up to 2^53 - 1, or null. */
 export function parseId(text: string): number | null {
   if (!/^[0-9]{1,16}$/.test(text)) return null;
   const id = Number(text);

@@ -67,7 +67,7 @@ export const LIMITED: Readonly<Record<LimitName, LimitVerdict>> = Object.freeze(
   key_hour: Object.freeze({ kind: 'limited', limit: 'key_hour' }),
 });
 
-/** Windows kept per limit: about 8 MB when full. With twice as many, the table grows in steps of 5 ms. */
+/** Windows kept per limit: about 8 MB when full. */
 const MAX_TRACKED = 50_000;
 
 /**
@@ -107,103 +107,76 @@ export class LocalRateLimiter implements RateLimiter {
   }
 }
 
-interface Window<K> {
-  readonly key: K;
+interface Window {
   startMs: number;
   count: number;
-  older: Window<K> | null;
-  newer: Window<K> | null;
 }
-
-/** Expired windows dropped for each new one: more than one, so that none are left over, and few, so that it is quick. */
-const SWEEP_PER_INSERT = 2;
 
 /**
  * Counts calls per key in windows of one length, each starting with its first call. A limit of 0 counts nothing.
  *
- * At most `maxTracked` windows are stored, in the order of their starts. When all of them are live, the oldest is
- * dropped. So a flood of new addresses gives some callers a fresh window early. It never limits a caller early.
+ * At most `maxTracked` windows are stored, in two halves: when the newer half is full, the older one is dropped. So a
+ * flood of new addresses gives some callers a fresh window early. It never limits a caller early.
  */
 export class FixedWindows<K extends string | number> {
   readonly #limit: number;
   readonly #lengthMs: number;
-  readonly #maxTracked: number;
-  readonly #byKey = new Map<K, Window<K>>();
-  #oldest: Window<K> | null = null;
-  #newest: Window<K> | null = null;
+  readonly #halfTracked: number;
+  #newer = new Map<K, Window>();
+  #older = new Map<K, Window>();
 
   constructor(limit: number, lengthMs: number, maxTracked: number) {
     this.#limit = limit;
     this.#lengthMs = lengthMs;
-    this.#maxTracked = maxTracked;
+    this.#halfTracked = maxTracked / 2;
   }
 
   /** How many windows are stored, expired ones included. */
   get size(): number {
-    return this.#byKey.size;
+    return this.#newer.size + this.#older.size;
   }
 
   isFull(key: K, nowMs: number): boolean {
     if (this.#limit === 0) return false;
-    const window = this.#byKey.get(key);
-    return window !== undefined && window.count >= this.#limit && this.#isLive(window, nowMs);
+    return (this.#live(key, nowMs)?.count ?? 0) >= this.#limit;
   }
 
   /** Counts one call. The caller has asked `isFull`. */
   charge(key: K, nowMs: number): void {
     if (this.#limit === 0) return;
-    const known = this.#byKey.get(key);
-    if (known !== undefined && this.#isLive(known, nowMs)) {
-      known.count++;
-      return;
-    }
-    if (known === undefined) this.#makeRoom(nowMs);
-    else this.#unlink(known);
-    const window = known ?? { key, startMs: nowMs, count: 0, older: null, newer: null };
-    if (known === undefined) this.#byKey.set(key, window);
-    window.startMs = nowMs;
-    window.count = 1;
-    this.#append(window);
+    const window = this.#live(key, nowMs);
+    if (window !== undefined) window.count++;
+    else this.#begin(key, nowMs);
   }
 
   /** Uncounts one call. A window without calls is dropped. */
   refund(key: K, nowMs: number): void {
-    const window = this.#byKey.get(key);
-    if (window === undefined || !this.#isLive(window, nowMs)) return;
+    const window = this.#live(key, nowMs);
+    if (window === undefined) return;
     window.count--;
-    if (window.count === 0) this.#remove(window);
+    if (window.count > 0) return;
+    this.#newer.delete(key);
+    this.#older.delete(key);
   }
 
   /** A window in the future is not live either: the clock was set back by more than its length. */
-  #isLive(window: Window<K>, nowMs: number): boolean {
-    return Math.abs(nowMs - window.startMs) < this.#lengthMs;
+  #live(key: K, nowMs: number): Window | undefined {
+    const window = this.#newer.get(key) ?? this.#older.get(key);
+    return window !== undefined && Math.abs(nowMs - window.startMs) < this.#lengthMs ? window : undefined;
   }
 
-  #makeRoom(nowMs: number): void {
-    for (let i = 0; i < SWEEP_PER_INSERT && this.#oldest !== null; i++) {
-      if (this.#isLive(this.#oldest, nowMs)) break;
-      this.#remove(this.#oldest);
+  #begin(key: K, nowMs: number): void {
+    const expired = this.#newer.get(key);
+    if (expired !== undefined) {
+      expired.startMs = nowMs;
+      expired.count = 1;
+      return;
     }
-    if (this.#byKey.size >= this.#maxTracked && this.#oldest !== null) this.#remove(this.#oldest);
-  }
-
-  #remove(window: Window<K>): void {
-    this.#unlink(window);
-    this.#byKey.delete(window.key);
-  }
-
-  #append(window: Window<K>): void {
-    window.older = this.#newest;
-    window.newer = null;
-    if (this.#newest === null) this.#oldest = window;
-    else this.#newest.newer = window;
-    this.#newest = window;
-  }
-
-  #unlink(window: Window<K>): void {
-    if (window.older === null) this.#oldest = window.newer;
-    else window.older.newer = window.newer;
-    if (window.newer === null) this.#newest = window.older;
-    else window.newer.older = window.older;
+    this.#older.delete(key);
+    if (this.#newer.size >= this.#halfTracked) {
+      this.#older = this.#newer;
+      this.#newer = new Map();
+    }
+    this.#newer.set(key, { startMs: nowMs, count: 1 });
   }
 }

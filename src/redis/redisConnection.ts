@@ -210,25 +210,18 @@ function isUnknownScript(error: unknown): boolean {
  * The names used in Redis. They begin with the namespace of the deployment (the instance id of its database), so that
  * several deployments can share one Redis. Pods of two versions run side by side during an upgrade, so names do not change.
  */
-export interface RedisKeys {
-  ipMinute(ip: string): string;
-  keyMinute(keyId: number): string;
-  keyHour(keyId: number): string;
-  world(worldId: number): string;
-  /** Endpoints by the time of their next delivery. */
-  readonly deliveries: string;
-  /** The pub/sub channel of notifications. */
-  readonly channel: string;
-}
+export type RedisKeys = ReturnType<typeof redisKeys>;
 
-export function redisKeys(namespace: string): RedisKeys {
+export function redisKeys(namespace: string) {
   const prefix = `fleet:${namespace}:`;
   return {
-    ipMinute: (ip) => `${prefix}im:${ip}`,
-    keyMinute: (keyId) => `${prefix}km:${keyId}`,
-    keyHour: (keyId) => `${prefix}kh:${keyId}`,
-    world: (worldId) => `${prefix}w:${worldId}`,
+    ipMinute: (ip: string) => `${prefix}im:${ip}`,
+    keyMinute: (keyId: number) => `${prefix}km:${keyId}`,
+    keyHour: (keyId: number) => `${prefix}kh:${keyId}`,
+    world: (worldId: number) => `${prefix}w:${worldId}`,
+    /** Endpoints by the time of their next delivery. */
     deliveries: `${prefix}deliveries`,
+    /** The pub/sub channel of notifications. */
     channel: `${prefix}notify`,
   };
 }

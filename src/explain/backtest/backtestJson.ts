@@ -8,7 +8,6 @@ import {
   list,
   nullable,
   number,
-  patternOf,
   ref,
   type Schema,
   shapeOf,
@@ -140,7 +139,7 @@ export const BACKTEST_SCHEMAS = {
       area: { ...ref('AreaInput') },
       area_id: nullable(ID),
       devices: nullable(
-        list(text('An IMEI.', { pattern: patternOf(IMEI) }), {
+        list(text('An IMEI.', { pattern: IMEI.source }), {
           minItems: 1,
           maxItems: BACKTEST_LIMITS.devices,
           description: 'Only these devices; without it all that the key sees.',

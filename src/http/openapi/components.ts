@@ -28,21 +28,19 @@ const CODES = Object.keys(ERRORS).filter((code) => !ELSEWHERE.includes(code));
 /** One invalid field of a body, whatever the body. */
 const DETAIL = shapeOf<FieldError>({ field: nullable(text()), code: text(), message: text() });
 
-const ERROR_SCHEMAS: Readonly<Record<string, Schema>> = {
-  Error: shapeOf<{ error: object }>(
-    {
-      error: shapeOf<{ code: string; message: string; details: readonly object[] }>(
-        {
-          code: choice(CODES),
-          message: text('For a person; it may change.'),
-          details: list(DETAIL, { description: 'With VALIDATION_ERROR only.' }),
-        },
-        { optional: ['details'] },
-      ),
-    },
-    { description: 'The form of every error. Each response names the codes that it can have.' },
-  ),
-};
+const EVERY_ERROR = shapeOf<{ error: object }>(
+  {
+    error: shapeOf<{ code: string; message: string; details: readonly object[] }>(
+      {
+        code: choice(CODES),
+        message: text('For a person; it may change.'),
+        details: list(DETAIL, { description: 'With VALIDATION_ERROR only.' }),
+      },
+      { optional: ['details'] },
+    ),
+  },
+  { description: 'The form of every error. Each response names the codes that it can have.' },
+);
 
 /** The errors that every route has. */
 const COMMON_RESPONSES = {
@@ -62,11 +60,12 @@ const COMMON_RESPONSES = {
     description: '`BAD_REQUEST`: the request was not complete in time.',
   },
   TooManyRequests: {
-    ...errorResponse([
-      ['TOO_MANY_REQUESTS', limitMessage('key_minute')],
-      ['TOO_MANY_REQUESTS', limitMessage('key_hour')],
-      ['TOO_MANY_REQUESTS', limitMessage('ip_minute')],
-    ]),
+    ...errorResponse(
+      (['key_minute', 'key_hour', 'ip_minute'] as const).map((limit) => [
+        'TOO_MANY_REQUESTS',
+        limitMessage(limit),
+      ]),
+    ),
     headers: V3_HEADERS,
   },
   HeadersTooLarge: errorResponse(['HEADERS_TOO_LARGE']),
@@ -123,7 +122,7 @@ const SECURITY_SCHEMES = {
 
 /** The components of the description, with the schemas of the features. */
 export const componentsWith = (schemas: Readonly<Record<string, Schema>>) => ({
-  schemas: { ...schemas, ...ERROR_SCHEMAS },
+  schemas: { ...schemas, Error: EVERY_ERROR },
   responses: COMMON_RESPONSES,
   headers: HEADERS,
   parameters: { [STRICT.name]: DESCRIBED_STRICT },
@@ -188,59 +187,38 @@ function errorResponse(errors: readonly DescribedError[]): ErrorResponse {
   const codes = [...new Set(errors.map(codeOf))];
   const examples: Record<string, object> = {};
   for (const error of errors) {
-    const code = codeOf(error);
-    const body = bodyOf(errorAnswer(code, messageOf(error)));
+    const [code, message] = typeof error === 'string' ? [error] : error;
+    const body = bodyOf(errorAnswer(code, message));
     examples[code in examples ? `${code} ${Object.keys(examples).length + 1}` : code] = { value: body };
   }
-  const meanings = codes.map((code) => `\`${code}\`: ${ERRORS[code][1]}.`);
-  const description =
-    meanings.length === 1 ? String(meanings[0]) : meanings.map((line) => `- ${line}`).join('\n');
-  return { description, content: { 'application/json': { schema: errorSchema(codes), examples } } };
-}
-
-function errorSchema(codes: readonly ErrorCode[]): Schema {
-  return shapeOf<{ error: object }>({
+  const bullet = codes.length === 1 ? '' : '- ';
+  const description = codes.map((code) => `${bullet}\`${code}\`: ${ERRORS[code][1]}.`).join('\n');
+  const schema = shapeOf<{ error: object }>({
     error: shapeOf<{ code: ErrorCode; message: string }>({ code: choice(codes), message: text() }),
   });
+  return { description, content: { 'application/json': { schema, examples } } };
 }
 
 /** 422: every invalid field of the body at once, or the report on a body none of whose items is valid. */
 function validationResponse({ fieldError, errorExamples, report }: RequestBodyDescription): ErrorResponse {
-  const schema = shapeOf<{ error: object; data: object }>(
-    {
-      error: validationError(fieldError, report === undefined ? 1 : 0),
-      ...(report === undefined ? {} : { data: report.schema }),
-    } as Record<'error' | 'data', Schema>,
-    { optional: ['data'] },
-  );
-  const examples = Object.entries(errorExamples).map(([name, details]) => [name, validationExample(details)]);
-  return {
-    description: report?.description ?? `\`VALIDATION_ERROR\`: ${ERRORS.VALIDATION_ERROR[1]}.`,
-    content: {
-      'application/json': {
-        schema,
-        examples: { ...Object.fromEntries(examples), ...report?.examples },
-      },
-    },
-  };
-}
-
-function validationError(fieldError: Schema, minItems: number): Schema {
-  return shapeOf<{ code: ErrorCode; message: string; details: readonly object[] }>({
+  const error = shapeOf<{ code: ErrorCode; message: string; details: readonly object[] }>({
     code: choice(['VALIDATION_ERROR']),
     message: text(),
-    details: list(fieldError, minItems === 0 ? {} : { minItems }),
+    details: list(fieldError, report === undefined ? { minItems: 1 } : {}),
   });
-}
-
-function validationExample(details: readonly FieldError[]): object {
-  return { value: bodyOf(validationAnswer(details)) };
+  const schema =
+    report === undefined
+      ? shapeOf<{ error: object }>({ error })
+      : shapeOf<{ error: object; data: object }>({ error, data: report.schema }, { optional: ['data'] });
+  const examples: Record<string, object> = {};
+  for (const [name, details] of Object.entries(errorExamples))
+    examples[name] = { value: bodyOf(validationAnswer(details)) };
+  return {
+    description: report?.description ?? `\`VALIDATION_ERROR\`: ${ERRORS.VALIDATION_ERROR[1]}.`,
+    content: { 'application/json': { schema, examples: { ...examples, ...report?.examples } } },
+  };
 }
 
 function codeOf(error: DescribedError): ErrorCode {
   return typeof error === 'string' ? error : error[0];
-}
-
-function messageOf(error: DescribedError): string {
-  return typeof error === 'string' ? ERRORS[error][1] : error[1];
 }

@@ -41,15 +41,8 @@ export function apiDocument(routes: readonly Route[], shared: SharedDescription)
     for (const route of routes.filter(({ versions }) => versions.includes(version))) {
       invariant('describe' in route, `${route.method} ${route.path} is described`);
       const path = describedPath(version, route.path);
-      paths[path] = {
-        ...paths[path],
-        [route.method.toLowerCase()]: describedOperation(
-          version,
-          route,
-          route.describe,
-          shared.pathParameters,
-        ),
-      };
+      const operation = describedOperation(version, route, route.describe, shared.pathParameters);
+      paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation };
     }
   }
   return {
@@ -67,23 +60,18 @@ export function apiDocument(routes: readonly Route[], shared: SharedDescription)
     },
     servers: [{ url: '/', description: 'The service that serves this description.' }],
     tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-    paths: Object.fromEntries(Object.entries({ ...paths, ...DESCRIPTION_PATHS }).sort(byPath)),
+    // Each collection before what is in it.
+    paths: Object.fromEntries(
+      Object.entries({ ...paths, ...DESCRIPTION_PATHS }).sort(([a], [b]) => (a < b ? -1 : 1)),
+    ),
     components: componentsWith(shared.schemas),
   };
-}
-
-/** Each collection before what is in it. */
-function byPath([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
-  return a < b ? -1 : 1;
 }
 
 /** "/devices/:imei" → "/api/v3/devices/{imei}". */
 function describedPath(version: ApiVersion, path: string): string {
   return `/api/${version}${path === '/' ? '' : path.replace(/[:*](\w+)/g, '{$1}')}`;
 }
-
-const KEY = { ApiKey: [] };
-const SESSION = { Session: [] };
 
 function describedOperation(
   version: ApiVersion,
@@ -92,7 +80,8 @@ function describedOperation(
   inPaths: SharedDescription['pathParameters'],
 ): object {
   const permissions = scopeNames(route.scopes);
-  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(route.needsAllScopes === true ? ' and ' : ' or ')}.`;
+  const joint = route.needsAllScopes === true ? ' and ' : ' or ';
+  const permission = `Permission: ${permissions.map((name) => `\`${name}\``).join(joint)}.`;
   const parameters = [
     ...pathParameters(route.path, inPaths),
     ...(operation.parameters ?? []).map(describedParameter),
@@ -106,9 +95,14 @@ function describedOperation(
       operation.description === undefined ? permission : `${operation.description}\n\n${permission}`,
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(operation.body === undefined ? {} : { requestBody: describedBody(operation.body) }),
-    responses: responsesOf(version, route, operation),
+    responses: {
+      ...Object.fromEntries(
+        operation.answers.map((answer) => [answer.status, describedAnswer(answer, version)]),
+      ),
+      ...errorResponses(version, route, operation),
+    },
     ...(operation.callbacks === undefined ? {} : { callbacks: operation.callbacks }),
-    security: version === 'webhooks' ? [KEY, SESSION] : [KEY],
+    security: [{ ApiKey: [] }, ...(version === 'webhooks' ? [{ Session: [] }] : [])],
     'x-permissions': permissions,
   };
 }
@@ -136,13 +130,6 @@ function describedBody({ description, schema, examples, contentTypes = [] }: Req
   };
 }
 
-function responsesOf(version: ApiVersion, route: Route, operation: Operation): Record<string, object> {
-  const mark = version === 'v3' ? V3_HEADERS : {};
-  const responses: Record<string, object> = {};
-  for (const answer of operation.answers) responses[answer.status] = describedAnswer(answer, mark);
-  return { ...responses, ...errorResponses(version, route, operation) };
-}
-
 function describedAnswer(
   {
     description,
@@ -152,8 +139,9 @@ function describedAnswer(
     headers = [],
     examples = {},
   }: AnswerDescription,
-  mark: Readonly<Record<string, object>>,
+  version: ApiVersion,
 ): object {
+  const mark = version === 'v3' ? V3_HEADERS : {};
   const all = { ...mark, ...Object.fromEntries(headers.map((name) => [name, headerRef(name)])) };
   return {
     description,
@@ -233,64 +221,52 @@ under \`/api/v2\`, with the same responses but for two things: some errors there
 names its area \`geofenceId\`.
 `.trim();
 
-const OWN_HEADERS = { ...BETA_HEADER, ETag: { $ref: '#/components/headers/ETag' } };
-const UNAVAILABLE = { $ref: '#/components/responses/ServiceUnavailable' };
-const UNREADABLE = {
-  408: { $ref: '#/components/responses/RequestTimeout' },
-  431: { $ref: '#/components/responses/HeadersTooLarge' },
-};
+/** An operation of the description itself: for everybody, and counted by no limit. */
+function ownOperation(
+  operationId: string,
+  summary: string,
+  description: string,
+  answer: { readonly description: string; readonly content: object },
+): { readonly get: object } {
+  const headers = { ...BETA_HEADER, ETag: headerRef('ETag') };
+  const responses = {
+    200: { ...answer, headers },
+    304: { description: 'The version named by If-None-Match still stands.', headers },
+    408: { $ref: '#/components/responses/RequestTimeout' },
+    431: { $ref: '#/components/responses/HeadersTooLarge' },
+    503: { $ref: '#/components/responses/ServiceUnavailable' },
+  };
+  return { get: { operationId, tags: ['Description'], summary, description, responses, security: [] } };
+}
 
-/** The description and its page: for everybody, and counted by no limit. */
+const ANY_OBJECT = { type: 'object', additionalProperties: true };
+
 const DESCRIPTION_PATHS = {
-  '/api/v3/openapi.json': {
-    get: {
-      operationId: 'getDescription',
-      tags: ['Description'],
-      summary: 'Read this description',
-      description: 'OpenAPI 3.0.3. No key is needed.',
-      responses: {
-        200: {
-          description: 'The description.',
-          headers: OWN_HEADERS,
-          content: {
-            'application/json': {
-              schema: {
-                type: 'object',
-                required: ['openapi', 'info', 'paths'],
-                additionalProperties: true,
-                properties: {
-                  openapi: { type: 'string', enum: ['3.0.3'] },
-                  info: { type: 'object', additionalProperties: true },
-                  paths: { type: 'object', additionalProperties: true },
-                },
-              },
+  '/api/v3/openapi.json': ownOperation(
+    'getDescription',
+    'Read this description',
+    'OpenAPI 3.0.3. No key is needed.',
+    {
+      description: 'The description.',
+      content: {
+        'application/json': {
+          schema: {
+            ...ANY_OBJECT,
+            required: ['openapi', 'info', 'paths'],
+            properties: {
+              openapi: { type: 'string', enum: ['3.0.3'] },
+              info: ANY_OBJECT,
+              paths: ANY_OBJECT,
             },
           },
         },
-        304: { description: 'The version named by If-None-Match still stands.', headers: OWN_HEADERS },
-        ...UNREADABLE,
-        503: UNAVAILABLE,
       },
-      security: [],
     },
-  },
-  '/api/v3/docs': {
-    get: {
-      operationId: 'getDocs',
-      tags: ['Description'],
-      summary: 'Read this description as a page',
-      description: 'No key is needed; with one, every route can be tried.',
-      responses: {
-        200: {
-          description: 'The page.',
-          headers: OWN_HEADERS,
-          content: { 'text/html': { schema: { type: 'string' } } },
-        },
-        304: { description: 'The version named by If-None-Match still stands.', headers: OWN_HEADERS },
-        ...UNREADABLE,
-        503: UNAVAILABLE,
-      },
-      security: [],
-    },
-  },
+  ),
+  '/api/v3/docs': ownOperation(
+    'getDocs',
+    'Read this description as a page',
+    'No key is needed; with one, every route can be tried.',
+    { description: 'The page.', content: { 'text/html': { schema: { type: 'string' } } } },
+  ),
 };

@@ -1,4 +1,5 @@
 import type { LatLng } from '../../geo/wgs84.ts';
+
 /** A Schema Object of OpenAPI 3.0.3, as far as this description uses it. */
 export interface Schema {
   readonly $ref?: string;
@@ -65,11 +66,8 @@ export function list(
  * that is always there (openapi-typescript does).
  */
 export function defaulting(schema: Schema, value: string | number | boolean): Schema {
-  const words = `Default: ${value}.`;
-  return {
-    ...schema,
-    description: schema.description === undefined ? words : `${schema.description} ${words}`,
-  };
+  const { description: before } = schema;
+  return { ...schema, description: `${before === undefined ? '' : `${before} `}Default: ${value}.` };
 }
 
 /** One of these words. */
@@ -77,31 +75,20 @@ export function choice(values: readonly string[], description?: string): Schema 
   return { type: 'string', enum: values, ...(description === undefined ? {} : { description }) };
 }
 
-export const text = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
-  type: 'string',
-  ...(description === undefined ? {} : { description }),
-  ...rest,
-});
+const ofType =
+  (type: NonNullable<Schema['type']>) =>
+  (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
+    type,
+    ...(description === undefined ? {} : { description }),
+    ...rest,
+  });
 
-export const number = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
-  type: 'number',
-  ...(description === undefined ? {} : { description }),
-  ...rest,
-});
-
-export const integer = (description?: string, rest: Omit<Schema, 'type' | 'description'> = {}): Schema => ({
-  type: 'integer',
-  ...(description === undefined ? {} : { description }),
-  ...rest,
-});
+export const text = ofType('string');
+export const number = ofType('number');
+export const integer = ofType('integer');
 
 /** ISO 8601 in UTC with milliseconds, as every time is sent. */
 export const time = (description?: string): Schema => text(description, { format: 'date-time' });
-
-/** The pattern of OpenAPI (ECMA 262) for a regular expression of the code. */
-export function patternOf(expression: RegExp): string {
-  return expression.source;
-}
 
 export const LATITUDE: Schema = { type: 'number', minimum: -90, maximum: 90 };
 export const LONGITUDE: Schema = { type: 'number', minimum: -180, maximum: 180 };
@@ -122,11 +109,10 @@ const PAGINATION: Schema = shapeOf<{ limit: number; offset: number; count: numbe
   count: integer('How many items are on this page.', { minimum: 0 }),
 });
 
+const NO_META: Schema = { type: 'object', description: 'Empty here.' };
+
 /** `{ data, meta }`. */
-export function envelope(
-  data: Schema,
-  meta: Schema = { type: 'object', description: 'Empty here.' },
-): Schema {
+export function envelope(data: Schema, meta: Schema = NO_META): Schema {
   return shapeOf<{ data: unknown; meta: unknown }>({ data, meta });
 }
 
