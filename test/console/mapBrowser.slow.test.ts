@@ -1,21 +1,28 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page, Route } from 'playwright-core';
+import { createServer } from 'node:http';
+import { before, describe, type TestContext, test } from 'node:test';
+import type { BrowserContextOptions, Page, Route } from 'playwright-core';
 import type { AreaBody } from '../../src/console/page/areaDraft.ts';
+import { openConsole } from '../support/console/openedConsole.ts';
+import { BUS, OWNER, VAN } from '../support/console/servedConsole.ts';
+import { MVT, tileFile, vectorTile } from '../support/console/tileFile.ts';
 import { type Visitor, visitConsole } from '../support/console/visitor.ts';
-import { logIn, makeOwner } from '../support/http/application.ts';
-import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
-import { NO_LIMITS, type Pod, request, startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
+import { callApi, logIn } from '../support/http/application.ts';
+import { withoutBrowser } from '../support/http/browser.ts';
+import { NO_LIMITS, startPod } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const OWNER = 'owner@example.com';
-const VAN = '356938035643809';
-const BUS = '356938035643817';
 const CAR = '356938035643825';
 const TRAM = '356938035643833';
+const DEVICES = {
+  [VAN]: ['--name', 'Van 12', '--plate', 'GA 731 KL'],
+  [BUS]: ['--name', 'Bus 3'],
+  [CAR]: ['--name', 'Car 9'],
+  [TRAM]: ['--name', 'Tram 7'],
+};
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
+const VIEW = "document.querySelector('.map').view";
+const MAP = `${VIEW}.map`;
 
 interface Place {
   readonly lng: number;
@@ -25,89 +32,108 @@ interface Place {
 }
 
 describe('the map of the console', { skip: withoutBrowser() }, () => {
-  let pod: Pod;
-  let browser: Browser;
-  let clockMs = Date.now() - 600_000;
+  const opened = openConsole(DEVICES, { hasWebGl: true });
 
   before(async () => {
-    const { url } = await createDatabase();
-    const admin = adminOf(url);
-    await makeOwner(admin, OWNER);
-    await admin.device(OWNER, VAN, '--name', 'Van 12', '--plate', 'GA 731 KL');
-    await admin.device(OWNER, BUS, '--name', 'Bus 3');
-    await admin.device(OWNER, CAR, '--name', 'Car 9');
-    await admin.device(OWNER, TRAM, '--name', 'Tram 7');
-    pod = await startPod(url, { env: { ...NO_LIMITS, ROLES: 'api,ingest' } });
     // On both sides of 180°, and two on one spot.
-    for (const imei of [BUS, CAR]) await send(imei, { latitude: -17.8, longitude: -179.5 });
-    await send(TRAM, { latitude: -17, longitude: 179 });
-    for (let step = 0; step < 5; step++) await send(VAN, { latitude: -17.8 + step / 100, longitude: 179.5 });
-    browser = await startBrowser({ hasWebGl: true });
+    for (const imei of [BUS, CAR]) await opened.send(imei, { latitude: -17.8, longitude: -179.5 });
+    await opened.send(TRAM, { latitude: -17, longitude: 179 });
+    for (const latitude of [-17.8, -17.76]) await opened.send(VAN, { latitude, longitude: 179.5 });
   });
-
-  after(async () => {
-    await browser?.close();
-    await pod.stop();
-  });
-
-  const send = (imei: string, place: object) => {
-    clockMs += 2_000; // how long it glides
-    return pod.points([{ imei, recorded_at: clockMs, speed_kmh: 30, heading: 45, ...place }]);
-  };
 
   async function enter(t: TestContext, options: BrowserContextOptions = {}): Promise<Visitor> {
-    const visitor = await visitConsole(t, browser, pod.api, options);
+    const visitor = await opened.visit(t, { reducedMotion: 'reduce', ...options });
     await visitor.logIn(OWNER);
-    await waitFor(async () => (await placeOf(visitor.page, VAN)) !== null);
+    await waitFor(() => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`));
     return visitor;
   }
 
-  test('the reason for a trail that could not be read stays when the vehicle moves', async (t) => {
-    const { page } = await enter(t);
-    await page.route('**/history?*', refuse);
-    await page.getByLabel('Search').fill('Van');
+  const placeOf = (page: Page, imei: string): Promise<Place> =>
+    page.evaluate<Place>(`${VIEW}.vehicleAt('${imei}')`);
+
+  /** How many features of the layer are seen; 0 without the layer. */
+  const drawn = (page: Page, layer: string): Promise<number> =>
+    page.evaluate<number>(
+      `${MAP}.getLayer('${layer}') === undefined ? 0 : ${MAP}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
+    );
+
+  test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
+    const viewport = { width: 360, height: 780 };
+    const { page, complaints } = await enter(t, { viewport, reducedMotion: 'no-preference' });
+    const box = (await page.locator('.map').boundingBox()) as {
+      x: number;
+      y: number;
+      width: number;
+      height: number;
+    };
+    for (const imei of [VAN, BUS])
+      await waitFor(async () => {
+        const { x, y } = await placeOf(page, imei);
+        return x >= 0 && y >= 0 && x <= box.width && y <= box.height;
+      });
+
+    const { x, y } = await placeOf(page, BUS);
+    await page.mouse.move(box.x + x, box.y + y);
+    await page.locator('.spot-label', { hasText: 'Bus 3' }).waitFor();
+    await page.mouse.click(box.x + x, box.y + y);
+    const spot = page.getByLabel('Vehicles on this spot');
+    await spot.getByText('2 vehicles here').waitFor();
+    await spot.getByRole('button', { name: 'Car 9' }).click();
+    await page.getByLabel('Chosen: Car 9').waitFor();
+
+    const { lat } = await placeOf(page, VAN);
+    await opened.send(VAN, { latitude: lat + 0.01, longitude: 179.5 });
+    const seen: number[] = [];
+    await waitFor(async () => {
+      seen.push((await placeOf(page, VAN)).lat);
+      return (seen.at(-1) as number) > lat + 0.0099;
+    });
+    assert.ok(
+      seen.some((one) => one > lat + 0.001 && one < lat + 0.009),
+      'it glides',
+    );
+    await page.getByLabel('Search').fill('ga731');
     await page.keyboard.press('Enter');
-    await page.getByText('0 points; slow down').waitFor();
-    await send(VAN, { latitude: -17.75, longitude: 179.5 });
-    await page.getByText('1 point; slow down').waitFor();
+    await page.getByRole('button', { name: 'Follow' }).click();
+    await page.getByText('3 points', { exact: true }).waitFor();
+    const isCentred = async () => {
+      const at = await placeOf(page, VAN);
+      return Math.hypot(at.x - box.width / 2, at.y - box.height / 2) < 2;
+    };
+    await waitFor(isCentred);
+    await opened.send(VAN, { latitude: lat + 0.02, longitude: 179.51 });
+    await waitFor(async () => Math.abs((await placeOf(page, VAN)).lng - 179.51) < 0.001);
+    await waitFor(isCentred);
+    await page.getByLabel('Map', { exact: true }).focus();
+    await page.keyboard.press('ArrowLeft');
+    await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
+    assert.deepEqual(complaints, []);
   });
 
-  test('a trail that was refused is read again, and what has come meanwhile is in it once', async (t) => {
-    const { page } = await enter(t);
-    await page.clock.install();
-    await page.route('**/history?*', refuse);
-    await page.getByLabel('Search').fill('Tram');
-    await page.keyboard.press('Enter');
-    await page.getByText('0 points; slow down').waitFor();
-    await send(TRAM, { latitude: -17.1, longitude: 179 });
-    await page.getByText('1 point; slow down').waitFor();
-    await page.unroute('**/history?*');
-    await page.clock.fastForward(31_000);
-    await page.getByText('2 points', { exact: true }).waitFor();
-  });
-
-  test('areas that were refused are read again', async (t) => {
-    const visitor = await visitConsole(t, browser, pod.api);
+  test('areas and a trail that were refused are read again, and what has come in between is in the trail once', async (t) => {
+    const refused = (url: URL) => /\/history$|\/areas$/.test(url.pathname);
+    const visitor = await opened.visit(t, { reducedMotion: 'reduce' });
     const { page } = visitor;
     await page.clock.install();
-    await page.route('**/api/v1/areas?*', refuse);
+    await page.route(refused, refuse);
     await visitor.logIn(OWNER);
     const missing = page.getByText('Not all areas are drawn');
     await missing.waitFor();
-    await page.unroute('**/api/v1/areas?*');
+    await page.getByLabel('Search').fill('Tram');
+    await page.keyboard.press('Enter');
+    await page.getByText('0 points; slow down').waitFor();
+    await opened.send(TRAM, { latitude: -17.1, longitude: 179 });
+    await page.getByText('1 point; slow down').waitFor();
+    await page.unroute(refused);
     await page.clock.fastForward(31_000);
+    await page.getByText('2 points', { exact: true }).waitFor();
     await missing.waitFor({ state: 'detached' });
   });
 
-  const placeOf = (page: Page, imei: string) =>
-    page.evaluate(
-      `document.querySelector('.map').view?.vehicleAt('${imei}') ?? null`,
-    ) as Promise<Place | null>;
-
   /** The scheme in whose colours a vehicle is drawn; null while it is not drawn. */
   const schemeAt = async (page: Page, imei: string) => {
-    const drawn = (await page.evaluate(`(async () => {
-      const { view } = document.querySelector('.map');
+    const seen = (await page.evaluate(`(async () => {
+      const view = ${VIEW};
       const canvas = document.querySelector('canvas.vehicles');
       const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
       // In the task that draws them: later the canvas is empty for all but the screen.
@@ -122,107 +148,21 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     })()`)) as { pixel: number[]; light: number[]; dark: number[] };
     const isAmong = (statuses: readonly number[]) =>
       [0, 3, 6, 9].some((at) =>
-        [0, 1, 2].every((n) => Math.abs((statuses[at + n] as number) * 255 - (drawn.pixel[n] as number)) < 3),
+        [0, 1, 2].every((n) => Math.abs((statuses[at + n] as number) * 255 - (seen.pixel[n] as number)) < 3),
       );
-    if (drawn.pixel[3] !== 255) return null;
-    return isAmong(drawn.light) ? 'light' : isAmong(drawn.dark) ? 'dark' : null;
+    if (seen.pixel[3] !== 255) return null;
+    return isAmong(seen.light) ? 'light' : isAmong(seen.dark) ? 'dark' : null;
   };
 
-  const sizeOf = (page: Page) =>
-    page.evaluate(
-      '(({ clientWidth, clientHeight }) => [clientWidth, clientHeight])(document.querySelector(".map"))',
-    );
-
-  for (const width of [360, 1_280])
-    test(`shows the fleet across 180°, moving, found, followed and with its trail, at ${width} px`, async (t) => {
-      const { page, complaints } = await enter(t, { viewport: { width, height: 780 } });
-      const [mapWidth, mapHeight] = (await sizeOf(page)) as [number, number];
-      for (const imei of [VAN, BUS])
-        await waitFor(async () => {
-          const { x, y } = (await placeOf(page, imei)) as Place;
-          return x >= 0 && y >= 0 && x <= mapWidth && y <= mapHeight;
-        });
-      const { lat } = (await placeOf(page, VAN)) as Place;
-      await send(VAN, { latitude: lat + 0.01, longitude: 179.5 });
-      const seen: number[] = [];
-      await waitFor(async () => {
-        seen.push(((await placeOf(page, VAN)) as Place).lat);
-        return (seen.at(-1) as number) > lat + 0.0099;
-      });
-      assert.ok(
-        seen.some((one) => one > lat + 0.001 && one < lat + 0.009),
-        'it glides',
-      );
-      await page.getByLabel('Search').fill('ga731');
-      await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: 'Follow' }).click();
-      await page.getByText(/^\d+ points$/).waitFor();
-      const isCentred = async () => {
-        const { x, y } = (await placeOf(page, VAN)) as Place;
-        return Math.hypot(x - mapWidth / 2, y - mapHeight / 2) < 2;
-      };
-      await waitFor(isCentred);
-      await send(VAN, { latitude: lat + 0.02, longitude: 179.51 });
-      await waitFor(async () => Math.abs(((await placeOf(page, VAN)) as Place).lng - 179.51) < 0.001);
-      await waitFor(isCentred);
-      await page.getByLabel('Map', { exact: true }).focus();
-      await page.keyboard.press('ArrowLeft');
-      await page.locator('button[aria-pressed="false"]', { hasText: 'Follow' }).waitFor();
-      assert.deepEqual(complaints, []);
-    });
-
-  test('tells vehicles on one spot apart', async (t) => {
-    const { page, complaints } = await enter(t);
-    await waitFor(async () => ((await placeOf(page, BUS)) as Place).x > 0);
-    const box = await page.locator('.map').boundingBox();
-    const { x, y } = (await placeOf(page, BUS)) as Place;
-    await page.mouse.move((box?.x ?? 0) + x, (box?.y ?? 0) + y);
-    await page.locator('.spot-label', { hasText: 'Bus 3' }).waitFor();
-    await page.mouse.click((box?.x ?? 0) + x, (box?.y ?? 0) + y);
-    const spot = page.getByLabel('Vehicles on this spot');
-    await spot.getByText('2 vehicles here').waitFor();
-    await spot.getByRole('button', { name: 'Car 9' }).click();
-    await page.getByLabel('Chosen: Car 9').waitFor();
-    assert.deepEqual(complaints, []);
-  });
-
-  test('draws vehicles and areas in the colours that the person prefers', async (t) => {
-    const headers = {
-      Authorization: `Bearer ${await logIn(pod, OWNER)}`,
-      'Content-Type': 'application/json',
-    };
-    const body = JSON.stringify(AREA);
-    assert.equal((await request(`${pod.api}/api/v1/areas`, { method: 'POST', headers, body })).status, 201);
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const { page, complaints, show } = await enter(t, { colorScheme });
-      const map = "document.querySelector('.map').view.map";
-      const drawn = (layer: string) =>
-        page.evaluate(
-          `${map}.isStyleLoaded() && ${map}.queryRenderedFeatures({ layers: ['${layer}'] }).length`,
-        );
-      const other = colorScheme === 'light' ? 'dark' : 'light';
-      await page.evaluate(`${map}.jumpTo({ center: [179.5, -17.76], zoom: 9 })`);
-      await waitFor(async () => (await schemeAt(page, VAN)) === colorScheme);
-      await page.emulateMedia({ colorScheme: other });
-      await waitFor(async () => (await schemeAt(page, VAN)) === other);
+  test('draws vehicles and areas in the colours that the person prefers, and again after its graphics were away', async (t) => {
+    const token = await logIn(opened.pod, OWNER);
+    assert.equal((await callApi(opened.pod, 'POST', '/v1/areas', { token, body: AREA })).status, 201);
+    const { page, complaints, show } = await enter(t, { colorScheme: 'light' });
+    await page.evaluate(`${MAP}.jumpTo({ center: ${VIEW}.vehicleAt('${VAN}'), zoom: 9 })`);
+    for (const colorScheme of ['light', 'dark', 'light'] as const) {
       await page.emulateMedia({ colorScheme });
-      await page.evaluate(`${map}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
-      await waitFor(async () => ((await drawn('area-fill')) as number) > 0);
-      await waitFor(async () => ((await drawn('land')) as number) > 0);
-      await page.emulateMedia({ colorScheme: other });
-      await waitFor(async () => ((await drawn('area-fill')) as number) > 0);
-      await page.evaluate(`${map}.jumpTo({ center: [-120, -40], zoom: 9 })`);
-      await waitFor(async () => (await drawn('area-fill')) === 0);
-      await show('Areas');
-      await page.getByRole('button', { name: 'Depot' }).click();
-      await waitFor(async () => ((await drawn('area-fill')) as number) > 0);
-      assert.deepEqual(complaints, []);
+      await waitFor(async () => (await schemeAt(page, VAN)) === colorScheme);
     }
-  });
-
-  test('draws vehicles again after the browser took its graphics away for a while', async (t) => {
-    const { page } = await enter(t);
-    await waitFor(async () => (await schemeAt(page, VAN)) !== null);
     await page.evaluate(`(() => {
       const gl = document.querySelector('canvas.vehicles').getContext('webgl2');
       globalThis.graphics = gl.getExtension('WEBGL_lose_context');
@@ -230,7 +170,19 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     })()`);
     await waitFor(async () => (await schemeAt(page, VAN)) === null);
     await page.evaluate('graphics.restoreContext()');
-    await waitFor(async () => (await schemeAt(page, VAN)) !== null);
+    await waitFor(async () => (await schemeAt(page, VAN)) === 'light');
+
+    await page.evaluate(`${MAP}.jumpTo({ center: [16.37, 48.2], zoom: 9 })`);
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      for (const layer of ['area-fill', 'land']) await waitFor(async () => (await drawn(page, layer)) > 0);
+    }
+    await page.evaluate(`${MAP}.jumpTo({ center: [-120, -40], zoom: 9 })`);
+    await waitFor(async () => (await drawn(page, 'area-fill')) === 0);
+    await show('Areas');
+    await page.getByRole('button', { name: 'Depot' }).click();
+    await waitFor(async () => (await drawn(page, 'area-fill')) > 0);
+    assert.deepEqual(complaints, []);
   });
 
   test('draws the draft of an area, and the pointer changes it', async (t) => {
@@ -238,7 +190,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     const draft = (run: string) =>
       page.evaluate(`import('/console/areaDraft.ts').then((draft) => { ${run} })`);
     const body = () => draft('return draft.areaDraft.value.body') as Promise<AreaBody>;
-    await page.evaluate("document.querySelector('.map').view.map.jumpTo({ center: [180, 0], zoom: 12 })");
+    await page.evaluate(`${MAP}.jumpTo({ center: [180, 0], zoom: 12 })`);
     const box = (await page.locator('.map').boundingBox()) as { x: number; y: number };
     const at = (x: number, y: number) => [box.x + x, box.y + y] as const;
     const drag = async (from: readonly [number, number], to: readonly [number, number]) => {
@@ -280,48 +232,56 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('says when areas cannot be read, and an area whose answer is lost is not made twice', async (t) => {
-    const { page, logIn: enterPlain, show } = await visitConsole(t, browser, pod.api);
-    const isList = (url: URL) => url.pathname === '/api/v1/areas';
-    await page.route(isList, (route) => route.abort());
-    await enterPlain(OWNER);
-    await page.getByText('Not all areas are drawn').waitFor();
-    await page.unroute(isList);
-    await show('Areas');
-    await page.getByRole('button', { name: 'New area' }).click();
-    const form = page.getByRole('form', { name: 'Area' });
-    await form.getByLabel('Name').fill('Quay');
-    const ring = [[12, 41], [12.01, 41], [12, 41.01], [12, 41]]; // biome-ignore format: one line
-    const hole = [[12.001, 41.001], [12.002, 41.001], [12.001, 41.002], [12.001, 41.001]]; // biome-ignore format: one line
-    await form.getByLabel('or GeoJSON').fill(JSON.stringify({ type: 'Polygon', coordinates: [ring, hole] }));
-    await form.getByText('The holes of this polygon are left out').waitFor();
-    await page.route(isList, async (route) => {
-      await route.fetch();
-      await route.abort();
-    });
-    await form.getByRole('button', { name: 'Save' }).click();
-    await form.getByText('The service cannot be reached').waitFor();
-    await page.unroute(isList);
-    await form.getByRole('button', { name: 'Save' }).click();
-    await page.getByText('Quay is saved.').waitFor();
-    const { body } = await request(`${pod.api}/api/v1/areas?q=Quay`, {
-      headers: { Authorization: `Bearer ${await logIn(pod, OWNER)}` },
-    });
-    assert.equal(body.data.filter(({ name }: { name: string }) => name === 'Quay').length, 1);
+  /** The map of a pod with these tiles, and its vehicles above. */
+  async function enterWithTiles(t: TestContext, tiles: string): Promise<Visitor> {
+    const env = { ...NO_LIMITS, ROLES: 'api', CONSOLE_TILES: tiles };
+    const pod = await startPod(opened.url, { t, env });
+    const visitor = await visitConsole(t, opened.browser, pod.api);
+    await visitor.logIn(OWNER);
+    await visitor.page.locator('.maplibregl-canvas ~ canvas.vehicles').waitFor({ state: 'attached' });
+    return visitor;
+  }
+
+  test('has a file of tiles as its base, with its source in a corner', async (t) => {
+    const metadata = { vector_layers: [{ id: 'water' }, { id: 'other' }], attribution: 'Somebody' };
+    const tiles = await tileFile(t, { type: MVT, tile: vectorTile('water'), metadata });
+    const { page, complaints } = await enterWithTiles(t, tiles);
+    await page.getByText('Somebody').waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      await waitFor(async () => (await drawn(page, 'tiles-water')) > 0);
+    }
+    assert.deepEqual(complaints, []);
   });
 
-  test('says that there is no map where the browser cannot draw it, and the lists still work', async (t) => {
-    const plain = await startBrowser();
-    t.after(() => plain.close());
-    const { page, complaints, logIn: enterPlain, show } = await visitConsole(t, plain, pod.api);
-    await enterPlain(OWNER);
-    await page.getByText('This browser cannot draw the map').waitFor();
-    await page.getByLabel('Search').fill('van');
-    await page.getByRole('button', { name: 'Van 12' }).click();
-    await page.getByLabel('Chosen: Van 12').waitFor();
-    await show('Devices');
-    await page.getByText('4 of 4 devices').waitFor();
-    assert.deepEqual(complaints, []);
+  test('has a style of another host as its base, whose tiles it may fetch', async (t) => {
+    const asked = new Set<string>();
+    const host = createServer((request, response) => {
+      asked.add(request.url ?? '');
+      response.setHeader('Access-Control-Allow-Origin', '*');
+      response.end(request.url === '/style' ? JSON.stringify(style) : vectorTile('water'));
+    }).listen(0, '127.0.0.1');
+    t.after(() => host.close());
+    await new Promise((resolve) => host.once('listening', resolve));
+    const origin = `http://127.0.0.1:${(host.address() as { port: number }).port}`;
+    const style = {
+      version: 8,
+      sources: { tiles: { type: 'vector', tiles: [`${origin}/{z}/{x}/{y}`], maxzoom: 0 } },
+      layers: [{ id: 'sea', type: 'fill', source: 'tiles', 'source-layer': 'water' }],
+    };
+    const { page, complaints } = await enterWithTiles(t, `${origin}/style`);
+    await waitFor(async () => (await drawn(page, 'sea')) > 0);
+    assert.deepEqual([...asked].sort(), ['/0/0/0', '/style']);
+    assert.deepEqual(
+      complaints.filter((line) => !line.startsWith(`asked: ${origin}/`)),
+      [],
+    );
+  });
+
+  test('has coasts and borders where the style does not come, and the page says so', async (t) => {
+    const { page } = await enterWithTiles(t, 'http://127.0.0.1:9/style');
+    await page.getByText('The base map of 127.0.0.1:9 cannot be loaded.').waitFor();
+    await waitFor(async () => (await drawn(page, 'land')) > 0);
   });
 });
 

@@ -1,61 +1,43 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
-import { type Visitor, visitConsole } from '../support/console/visitor.ts';
-import { logIn, makeOwner } from '../support/http/application.ts';
-import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
-import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
-import { adminOf } from '../support/postgres/admin.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
+import { describe, test } from 'node:test';
+import type { BrowserContext, Page, Route } from 'playwright-core';
+import { openConsole } from '../support/console/openedConsole.ts';
+import { BUS, OWNER, VAN } from '../support/console/servedConsole.ts';
+import { callApi, logIn } from '../support/http/application.ts';
+import { withoutBrowser } from '../support/http/browser.ts';
 
-const OWNER = 'owner@example.com';
-const VAN = '356938035643809';
-const BUS = '356938035643817';
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const LIMIT = 'rate limit exceeded: 1000 requests per key per hour';
-/** More than the service allows streams to a session, and than a browser opens connections. */
-const TABS = 11;
+/** More than a browser opens connections to a host. */
+const TABS = 7;
+const PLACE = { latitude: 40, longitude: 10 };
 
 describe('what the console says when not all is well', { skip: withoutBrowser() }, () => {
-  let pod: Pod;
-  let browser: Browser;
+  const opened = openConsole({ [VAN]: ['--name', 'Van 12'], [BUS]: ['--name', 'Bus 3'] });
 
-  before(async () => {
-    const { url } = await createDatabase();
-    const admin = adminOf(url);
-    await makeOwner(admin, OWNER);
-    await admin.device(OWNER, VAN, '--name', 'Van 12');
-    await admin.device(OWNER, BUS, '--name', 'Bus 3');
-    pod = await startPod(url, { env: { ...NO_LIMITS, ROLES: 'api,ingest' } });
-    await send(VAN, Date.now() - MINUTE_MS, { latitude: 40, longitude: 10 });
-    browser = await startBrowser();
-  });
-
-  after(async () => {
-    await browser?.close();
-    await pod.stop();
-  });
-
-  const send = (imei: string, recorded_at: number, place: object) =>
-    pod.points([{ imei, recorded_at, speed_kmh: 50, ...place }]);
-
-  const open = (t: TestContext, viewport = { width: 1280, height: 780 }): Promise<Visitor> =>
-    visitConsole(t, browser, pod.api, { viewport });
-
-  test('a vehicle that sends nothing more is offline after ten minutes, without a reload', async (t) => {
-    const { page, logIn: enter, show } = await open(t);
-    await send(BUS, Date.now() - 10 * MINUTE_MS + 8_000, { latitude: 40, longitude: 10 });
+  test('a browser that cannot draw the map has the lists, and a silent vehicle is offline there after ten minutes', async (t) => {
+    await opened.send(VAN, PLACE);
+    const { page, complaints, logIn: enter, show } = await opened.visit(t);
+    await page.clock.install();
     await enter(OWNER);
+    await page.getByText('This browser cannot draw the map').waitFor();
+    await page.getByLabel('Search').fill('van');
+    await page.getByRole('button', { name: 'Van 12' }).click();
+    await page.getByLabel('Chosen: Van 12').waitFor();
     await show('Devices');
+    await page.getByText('2 of 2 devices').waitFor();
+    await opened.send(BUS, PLACE, Date.now() - 10 * MINUTE_MS + 8_000);
     const row = page.getByRole('row', { name: 'Bus 3' });
     await row.getByText('moving').waitFor();
+    await page.clock.fastForward(10_000);
     await row.getByText('offline').waitFor();
     await page.getByRole('row', { name: 'Van 12' }).getByText('moving').waitFor();
+    assert.deepEqual(complaints, []);
   });
 
-  test('earlier events that were refused are said to be, and are asked for again', async (t) => {
-    const { page, logIn: enter, show } = await open(t);
+  test('what a limit refuses is said and asked for again: earlier events, and the stream, which is not "lost"', async (t) => {
+    const { page, logIn: enter, show } = await opened.visit(t);
     await page.clock.install();
     const asked = Promise.withResolvers<Route>();
     await page.route('**/api/v1/events?*', (route) => asked.resolve(route));
@@ -69,12 +51,7 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
     await page.unroute('**/api/v1/events?*');
     await page.clock.fastForward(21_000);
     await page.getByText('Nothing has happened yet').waitFor();
-  });
 
-  test('a stream that a limit refuses is not "lost": the limit is named, and when it is tried again', async (t) => {
-    const { page, logIn: enter } = await open(t);
-    await enter(OWNER);
-    await page.clock.install();
     await page.route('**/api/v1/stream*', refuse);
     await page.reload();
     const inAnHour = (await page.evaluate('new Date(Date.now() + 3_600_000).toLocaleTimeString()')) as string;
@@ -91,9 +68,9 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
     await page.getByText('Live', { exact: true }).waitFor();
   });
 
-  test('more tabs of a session than it may have streams are live all the same, and stay so when tabs close', async (t) => {
-    const token = await logIn(pod, OWNER);
-    const context = await browser.newContext();
+  test('more tabs of a session than a browser opens connections are live, and stay so when tabs close', async (t) => {
+    const token = await logIn(opened.pod, OWNER);
+    const context = await opened.browser.newContext();
     t.after(() => context.close());
     await context.addInitScript(`sessionStorage.setItem('fleet-session', '${token}')`);
     const pages: Page[] = [];
@@ -108,40 +85,35 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
 
   const tab = async (context: BrowserContext): Promise<Page> => {
     const page = await context.newPage();
-    await page.goto(`${pod.api}/console#devices`);
+    await page.goto(`${opened.pod.api}/console#devices`);
     await page.getByText('Live', { exact: true }).waitFor();
     return page;
   };
 
-  let moves = 0;
   const seesMoves = async (page: Page, latitude: number): Promise<void> => {
-    await send(VAN, Date.now() - MINUTE_MS + ++moves, { latitude, longitude: 10 });
+    await opened.send(VAN, { latitude, longitude: 10 });
     await page.getByText(`${latitude}, 10.00000`).waitFor();
     await page.getByRole('row', { name: 'Bus 3' }).waitFor();
   };
 
-  test('a webhook that was made is counted beside it', async (t) => {
-    const { page, logIn: enter, show } = await open(t);
+  test('a webhook that was made is counted beside it; one that the service has paused says why, and is resumed', async (t) => {
+    const { page, logIn: enter, show } = await opened.visit(t);
     await enter(OWNER);
     await show('Settings');
     await page.getByRole('row', { name: /^Webhooks 0 100$/ }).waitFor();
-    const form = page.getByRole('form', { name: 'New webhook' });
-    await form.getByLabel('URL').fill('https://hooks.example.com/fleet');
-    await form.getByRole('button').click();
-    await page.getByRole('row', { name: /^Webhooks 1 100$/ }).waitFor();
-  });
-
-  test('a webhook that the service has paused says why, and is resumed', async (t) => {
-    const { page, logIn: enter, show } = await open(t);
-    await enter(OWNER);
     await page.route('**/api/v1/webhooks?limit=200', async (route) => {
       const response = await route.fetch();
       const { data, meta } = await response.json();
       const paused = { reason: 'failing', since: '2026-03-02T08:40:00.000Z' };
-      const all = data.map((webhook: object) => ({ ...webhook, paused }));
-      await route.fulfill({ response, json: { data: all, meta } });
+      await route.fulfill({
+        response,
+        json: { data: data.map((webhook: object) => ({ ...webhook, paused })), meta },
+      });
     });
-    await show('Settings');
+    const form = page.getByRole('form', { name: 'New webhook' });
+    await form.getByLabel('URL').fill('https://hooks.example.com/fleet');
+    await form.getByRole('button').click();
+    await page.getByRole('row', { name: /^Webhooks 1 100$/ }).waitFor();
     await page.getByText('no attempt has succeeded for five days').waitFor();
     await page.unroute('**/api/v1/webhooks?limit=200');
     const resumed = page.waitForResponse((response) => response.url().endsWith('/resume'));
@@ -150,8 +122,8 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
     await page.getByRole('button', { name: 'Resume' }).waitFor({ state: 'detached' });
   });
 
-  test('on a telephone the map stays in sight while a new area is described', async (t) => {
-    const { page, logIn: enter, show } = await open(t, { width: 360, height: 780 });
+  test('on a telephone the map stays in sight of a new area, which is not made twice when the answer is lost', async (t) => {
+    const { page, logIn: enter, show } = await opened.visit(t, { viewport: { width: 360, height: 780 } });
     await enter(OWNER);
     await show('Areas');
     await page.getByRole('button', { name: 'New area' }).click();
@@ -169,18 +141,38 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
       );
       assert.ok(input.y >= map.y + map.height - 1, `${field}: the map covers it`);
     }
+
+    await form.getByLabel('Name').fill('Quay');
+    const ring = [[12, 41], [12.01, 41], [12, 41.01], [12, 41]]; // biome-ignore format: one line
+    const hole = [[12.001, 41.001], [12.002, 41.001], [12.001, 41.002], [12.001, 41.001]]; // biome-ignore format: one line
+    await form.getByLabel('or GeoJSON').fill(JSON.stringify({ type: 'Polygon', coordinates: [ring, hole] }));
+    await form.getByText('The holes of this polygon are left out').waitFor();
+    await page.route(isList, async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await form.getByRole('button', { name: 'Save' }).click();
+    await form.getByText('The service cannot be reached').waitFor();
+    await page.unroute(isList);
+    await form.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Quay is saved.').waitFor();
+    const token = await logIn(opened.pod, OWNER);
+    const { body } = await callApi(opened.pod, 'GET', '/v1/areas?q=Quay', { token });
+    assert.equal(body.data.length, 1);
   });
 });
+
+const isList = (url: URL): boolean => url.pathname === '/api/v1/areas';
 
 const refuse = (route: Route): Promise<void> =>
   route.fulfill({ status: 429, json: { error: { code: 'TOO_MANY_REQUESTS', message: LIMIT } } });
 
 /** Between two times of a day, as the browser writes them. */
 function secondsBetween(a: string, b: string): number {
-  const [aMs, bMs] = [a, b].map((text) => Date.parse(`2026-01-01 ${text.replaceAll(/\s/g, ' ')}`)) as [
-    number,
-    number,
-  ];
-  const ms = Math.abs(aMs - bMs);
+  const ms = Math.abs(dayMs(a) - dayMs(b));
   return Math.min(ms, DAY_MS - ms) / 1_000;
+}
+
+function dayMs(time: string): number {
+  return Date.parse(`2026-01-01 ${time.replaceAll(/\s/g, ' ')}`);
 }

@@ -49,8 +49,14 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     return { page, complaints };
   }
 
+  /** Types the key where the cursor is in the dialog of credentials: it comes first. */
   async function authorize(page: Page): Promise<void> {
     await page.click('.btn.authorize');
+    const titles = await page.locator('.modal-ux .auth-container h4').allTextContents();
+    assert.deepEqual(
+      titles.map((title) => title.split(/\W/, 1)[0]),
+      ['ApiKey', 'Session'],
+    );
     await page.keyboard.type(key);
     await page.keyboard.press('Enter');
     await page.click('.modal-ux .btn-done >> nth=0');
@@ -76,53 +82,14 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       '#operations-Devices-nearestDevices .live-responses-table tbody .highlight-code',
     )) ?? '';
 
-  test('shows every operation, complains of nothing and asks nobody else', async (t) => {
-    const { page, complaints } = await open(t);
+  test('shows every operation, complains of nothing, asks nobody else, and runs nothing that is injected', async (t) => {
+    const { page, complaints } = await open(t, { viewport: { width: 1200, height: 1000 } });
     assert.equal(await page.title(), 'Fleet Tracking Service API');
     const operations = Object.values(describedApi().paths).flatMap(Object.keys);
     await waitFor(async () => (await page.locator('.opblock').count()) === operations.length);
     assert.equal(await page.locator('.topbar').count(), 0);
-    assert.deepEqual(complaints, []);
-  });
 
-  test('a key is tried: the answer is shown, and the key is gone with the page', async (t) => {
-    const { page, complaints } = await open(t);
-    assert.equal(await askForNearest(page), '403');
-    assert.match(await answerShown(page), /API_KEY_REQUIRED/);
-
-    await authorize(page);
-    const sent = page.waitForRequest((request) => request.url().includes('/devices/nearest'));
-    assert.equal(await askForNearest(page), '200');
-    assert.equal((await sent).headers()['x-api-key'], key);
-    assert.match(await answerShown(page), /"name": "Van 12"/);
-
-    const kept =
-      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
-    assert.doesNotMatch(await page.evaluate(kept), new RegExp(key));
-    await page.reload();
-    await page.waitForSelector('#operations-Devices-nearestDevices');
-    assert.equal(await askForNearest(page), '403');
-    // The browser itself reports the two rejected calls that were provoked.
-    assert.deepEqual(
-      complaints.filter((complaint) => !complaint.includes('status of 403')),
-      [],
-    );
-  });
-
-  test('the dialog of credentials begins with the key, and the cursor is in its field', async (t) => {
-    const { page } = await open(t);
-    await page.click('.btn.authorize');
-    const titles = await page.locator('.modal-ux .auth-container h4').allTextContents();
-    assert.deepEqual(
-      titles.map((title) => title.split(/\W/, 1)[0]),
-      ['ApiKey', 'Session'],
-    );
-    const isFirst = "document.activeElement === document.querySelector('.modal-ux .auth-container input')";
-    assert.equal(await page.evaluate(isFirst), true);
-  });
-
-  test('errors take a line each: an operation fits two screens, and each error can be opened', async (t) => {
-    const { page, complaints } = await open(t, { viewport: { width: 1200, height: 1000 } });
+    // Errors take a line each: an operation fits two screens, and each error can be opened.
     const operation = '#operations-Areas-createArea';
     await page.click(`${operation} .opblock-summary-control`);
     const errors = page.locator(`${operation} .error-response`);
@@ -148,10 +115,8 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       /"code": "API_KEY_REQUIRED"/,
     );
     assert.deepEqual(complaints, []);
-  });
 
-  test('what is injected into the page does not run, and the test would hear of it', async (t) => {
-    const { page, complaints } = await open(t);
+    // What is injected into the page does not run, and the test would hear of it.
     await page.evaluate(`
       document.body.append(Object.assign(document.createElement('script'), { textContent: 'window.injected = 1' }));
       document.body.append(Object.assign(document.createElement('img'), { src: 'https://other.example/x.png' }));
@@ -164,8 +129,37 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
     assert.ok(complaints.some((complaint) => /other\.example.*Content Security Policy/is.test(complaint)));
   });
 
-  test(`fits a screen of ${PHONE_WIDTH} px, whatever is unfolded`, async (t) => {
-    const { page, complaints } = await open(t, { viewport: { width: PHONE_WIDTH, height: 780 } });
+  test('a key is tried: the answer is shown, and the key is gone with the page, which / leads back to', async (t) => {
+    const { page, complaints } = await open(t);
+    assert.equal(await askForNearest(page), '403');
+    assert.match(await answerShown(page), /API_KEY_REQUIRED/);
+
+    await authorize(page);
+    const sent = page.waitForRequest((request) => request.url().includes('/devices/nearest'));
+    assert.equal(await askForNearest(page), '200');
+    assert.equal((await sent).headers()['x-api-key'], key);
+    assert.match(await answerShown(page), /"name": "Van 12"/);
+
+    const kept =
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])';
+    assert.doesNotMatch(await page.evaluate(kept), new RegExp(key));
+    await page.goto(pod.api);
+    await page.click('text=API documentation');
+    await page.waitForSelector('#operations-Devices-nearestDevices');
+    assert.equal(new URL(page.url()).pathname, '/api/v3/docs');
+    assert.equal(await askForNearest(page), '403');
+    // The browser itself reports the two rejected calls that were provoked.
+    assert.deepEqual(
+      complaints.filter((complaint) => !complaint.includes('status of 403')),
+      [],
+    );
+  });
+
+  test(`fits a screen of ${PHONE_WIDTH} px, whatever is unfolded, and is dark where the reader prefers it`, async (t) => {
+    const { page, complaints } = await open(t, {
+      viewport: { width: PHONE_WIDTH, height: 780 },
+      colorScheme: 'dark',
+    });
     const width = () => page.evaluate('document.scrollingElement.scrollWidth');
     assert.equal(await width(), PHONE_WIDTH);
     await authorize(page);
@@ -185,17 +179,12 @@ describe('the page of the description in a browser', { skip: withoutBrowser() },
       '#operations-Events-listEvents .response[data-code="200"] .response-col_description',
     );
     assert.ok(((await answers.boundingBox())?.width ?? 0) > 0.8 * PHONE_WIDTH);
-    assert.deepEqual(complaints, []);
-  });
 
-  test('is dark where the reader prefers it', async (t) => {
     const background = 'getComputedStyle(document.documentElement).backgroundColor';
-    const { page: light } = await open(t, { colorScheme: 'light' });
-    const { page: dark } = await open(t, { colorScheme: 'dark' });
-    assert.equal(await light.evaluate(background), 'rgb(250, 250, 250)');
-    assert.notEqual(await dark.evaluate(background), 'rgb(250, 250, 250)');
-    await dark.emulateMedia({ colorScheme: 'light' });
-    await dark.waitForSelector('html:not(.dark-mode)');
-    assert.equal(await dark.evaluate(background), 'rgb(250, 250, 250)');
+    assert.notEqual(await page.evaluate(background), 'rgb(250, 250, 250)');
+    await page.emulateMedia({ colorScheme: 'light' });
+    await page.waitForSelector('html:not(.dark-mode)');
+    assert.equal(await page.evaluate(background), 'rgb(250, 250, 250)');
+    assert.deepEqual(complaints, []);
   });
 });
