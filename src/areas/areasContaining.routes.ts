@@ -271,7 +271,7 @@ export class ContainingAreas {
     pace: Pace,
   ): Steps<void> {
     const order: number[] = [];
-    /** Indexes of areas that are no longer among the first. */
+    /** Indexes of areas that have dropped out of the first ones. */
     const free: number[] = [];
     this.#total = 0;
     for (const area of candidates) {

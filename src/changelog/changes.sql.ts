@@ -212,7 +212,7 @@ export async function selectUnapplied(tx: Tx, { seen, server: { history } }: Log
 
 /**
  * Makes the change log of a restored database usable. Its changes and its horizon have transaction ids of the old cluster,
- * which may lie in the future of this one. To be called before memory is loaded; a log of this cluster stays as it is.
+ * which may be higher than those of this one. To be called before memory is loaded; a log of this cluster stays as it is.
  */
 export async function adoptChanges(sql: Sql): Promise<void> {
   await sql`

@@ -35,7 +35,7 @@ const LAST_EVENT_ID: Parameter = {
   in: 'header',
   required: false,
   description:
-    'The `id` of the last message: the stream goes on behind it, on any pod. It takes precedence over `cursor`.',
+    'The `id` of the last message: the stream continues after it, on any pod. It takes precedence over `cursor`.',
   schema: { type: 'string', maxLength: 500 },
 };
 
@@ -94,7 +94,7 @@ const OPEN_STREAM: Operation = {
   id: 'openStream',
   tag: 'Events',
   summary: 'Follow devices and events as they change',
-  description: `Server-sent events: \`device\` with an item of /devices/changes, \`fleet_event\` with an item of /events/feed, and \`heartbeat\` every 10 seconds; \`data\` is one line of JSON. \`id\` is a cursor for both, with which any pod goes on: as \`Last-Event-ID\` or \`cursor\`. A slow reader may miss positions in between, never an event. The stream ends when the key, its permissions, its allowlist or its account change, and when the pod stops. One call of the limits; with ${'`'}429${'`'}: ${TOO_MANY_STREAMS}.`,
+  description: `Server-sent events: \`device\` with an item of /devices/changes, \`fleet_event\` with an item of /events/feed, and \`heartbeat\` every 10 seconds; \`data\` is one line of JSON. \`id\` is a cursor for both, with which any pod continues: as \`Last-Event-ID\` or \`cursor\`. A slow reader may miss positions in between, never an event. The stream ends when the key, its permissions, its allowlist or its account change, and when the pod stops. One call of the limits; with ${'`'}429${'`'}: ${TOO_MANY_STREAMS}.`,
   parameters: [INCLUDE, SNAPSHOT, CURSOR, LAST_EVENT_ID],
   answers: [
     {

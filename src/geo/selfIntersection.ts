@@ -3,8 +3,8 @@ import type { Ring } from './path.ts';
 
 /**
  * True when the ring is not a valid exterior ring by OGC Simple Features (06-103r4, 6.1.11.1) and PostGIS' ST_IsValid:
- * sides cross or overlap, a vertex is on another side, two vertices coincide (a figure of eight), there are spikes or
- * there is no area. The winding is free. Works on unwrapped longitudes, in O(n log n) with exact predicates.
+ * sides cross or overlap, a vertex is on another side, two vertices coincide (a figure of eight), it has spikes or no
+ * area. The winding is free. Works on unwrapped longitudes, in O(n log n) with exact predicates.
  *
  * On that map a ring around a pole repeats itself 360° further. It must not touch its repetition, nor reach the pole
  * inside more than once. Other rings may be 360° wide, as the frame of a world map is; a wider one would overlap

@@ -106,7 +106,7 @@ export interface StoredEvents {
 
 /**
  * Stores events with what their receivers get of them, in the transaction of their points and in the order given. A
- * point may lie in thousands of areas, so others get a turn between two slices.
+ * point may be inside thousands of areas, so others get a turn between two slices.
  */
 export async function storeEvents(
   tx: Tx,

@@ -154,7 +154,7 @@ export class RedisPort {
     });
   }
 
-  /** The error says why there is no answer. */
+  /** The error says why Redis gave no answer. */
   async send<T>(command: (redis: Redis) => Promise<T>): Promise<Result<T, string>> {
     if (!this.isUsable) return fail('Redis is not usable now');
     const isProbe = !this.#up;

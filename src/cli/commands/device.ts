@@ -82,7 +82,7 @@ const list = defineCommand({
 
 const remove = defineCommand({
   name: 'device:delete',
-  summary: 'Deletes a device for ever, with its points and commands.',
+  summary: 'Deletes a device permanently, with its points and commands.',
   options: { imei: required('I', 'its IMEI', parseImei) },
   notes: [
     'Its events stay. Its points are rejected from then on, and its IMEI may be registered again, by anybody. If the',

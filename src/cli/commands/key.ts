@@ -46,7 +46,7 @@ const create = defineCommand({
 
 const revoke = defineCommand({
   name: 'key:revoke',
-  summary: 'Ends an API key for ever, from its next call on.',
+  summary: 'Ends an API key permanently, from its next call on.',
   options: { id: required('N', 'the id that key:create printed', parseId) },
   notes: ['A key that is revoked already keeps its time of revocation.'],
   run: (context, { id }) =>

@@ -52,7 +52,7 @@ export function apiDocument(routes: readonly Route[], shared: SharedDescription)
       version: shared.version,
       description: INTRODUCTION,
       contact: { name: 'The operator of this service' },
-      // There is no licence; linters ask for the field and for a page that explains it.
+      // Linters ask for this field and for a page that explains it, also without a licence.
       license: {
         name: 'UNLICENSED: no rights are granted',
         url: 'https://docs.npmjs.com/cli/configuring-npm/package-json#license',

@@ -62,7 +62,7 @@ export const EVENT_WORK = 25;
  * device and time (BatchEvaluation.inOrder); the events of the device itself count as work too.
  *
  * What exceeds the limits is deferred: all devices after the one that uses up the work of the batch or of its world, and
- * any device that is too much by itself. When the batch has only one device, its first points are evaluated, so that
+ * any device that exceeds one of them alone. When the batch has only one device, its first points are evaluated, so that
  * deferred points are newer than evaluated ones.
  */
 export function* evaluateGeofences<Point extends BatchPoint>(
