@@ -7,11 +7,22 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
+import type { Page } from 'playwright-core';
 import { demoConfig } from '../../src/cli/demo/demoConfig.ts';
 import { exists } from '../../src/postgres/embedded/dataFolder.ts';
 import { demoDir, startDemo } from '../support/demoProcess.ts';
+import { startBrowser, withoutBrowser } from '../support/http/browser.ts';
 import { askCurl } from '../support/http/demoCurls.ts';
 import { eventually, processesIn } from '../support/postgres/embedded.ts';
+import { waitFor } from '../support/waitFor.ts';
+
+/** A folder for the pictures of the README: FLEET_SCREENSHOTS=docs/images npm test -- cli/demo */
+const PICTURES = process.env['FLEET_SCREENSHOTS'];
+/** Until labels, tiles and the fleet have come to rest. */
+const SETTLE_MS = 4_000;
+/** Without a graphics card each pixel of the map costs. */
+const SMALL = { width: 900, height: 560 };
+const LARGE = { width: 1_280, height: 720 };
 
 let hasCurl = false;
 before(async () => {
@@ -46,6 +57,44 @@ async function takenPort(t: TestContext): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
+async function take(page: Page, name: string): Promise<void> {
+  if (PICTURES === undefined) return;
+  await page.waitForTimeout(SETTLE_MS);
+  await page.screenshot({ path: join(PICTURES, name) });
+}
+
+async function useConsole(t: TestContext, welcome: string): Promise<void> {
+  const [, address = '', email = '', password = ''] =
+    /^Console {2}(\S+) {2}\(log in as (\S+) with (\S+),/m.exec(welcome) ?? [];
+  const browser = await startBrowser({ hasWebGl: true });
+  t.after(() => browser.close());
+  const page = await browser.newPage({ viewport: PICTURES === undefined ? SMALL : LARGE });
+  await page.goto(address);
+  await page.getByLabel('E-mail').fill(email);
+  await page.getByLabel('Password').fill(password);
+  await page.keyboard.press('Enter');
+  await page.getByText('Live', { exact: true }).waitFor();
+  const imei = /devices\/(\d+)\/location/.exec(welcome)?.[1] ?? '';
+  const place = () =>
+    page.evaluate<string>(
+      `JSON.stringify(document.querySelector('.map').view?.vehicleAt('${imei}') ?? null)`,
+    );
+  await waitFor(async () => (await place()) !== 'null');
+  const before = await place();
+  await waitFor(async () => (await place()) !== before);
+  await take(page, 'console-map.png');
+
+  await page.getByRole('link', { name: 'Events', exact: true }).click();
+  await page
+    .getByRole('button', { name: /^Why: / })
+    .first()
+    .click();
+  await page.locator('svg').first().waitFor();
+  assert.match((await page.locator('main').textContent()) ?? '', /entered|left/);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await take(page, 'console-why.png');
+}
+
 describe('npm run demo', () => {
   test('prints four lines that answer with moving vehicles, ends with Ctrl-C, and goes on at the next start', async (t) => {
     const dataDir = await demoDir(t);
@@ -53,16 +102,6 @@ describe('npm run demo', () => {
     assert.equal(demo.curls.length, 4, demo.welcome);
     assert.match(demo.welcome, /120 calls a minute per key, 1000 an hour per key, 120 a minute per address/);
     assert.match(demo.welcome, /DATABASE_URL is set and not used/);
-
-    const [, console = '', email = '', password = ''] =
-      /^Console {2}(\S+) {2}\(log in as (\S+) with (\S+),/m.exec(demo.welcome) ?? [];
-    assert.match(await (await fetch(console)).text(), /<title>Fleet console<\/title>/);
-    const login = await fetch(new URL('/api/v1/session', console), {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ email, password }),
-    });
-    assert.equal(login.status, 201);
 
     const [nearest, location, events, contains] = demo.curls as [string, string, string, string];
     const near = (await paste(nearest)).data as { distance_km: number; name: string }[];
@@ -81,6 +120,9 @@ describe('npm run demo', () => {
       const next = (await paste(location)).data as typeof first;
       return next.latitude !== first.latitude && next.recorded_at > first.recorded_at;
     });
+
+    const name = 'its console opens with what it prints, vehicles move on the map, and an event says why';
+    await t.test(name, { skip: withoutBrowser() }, (inner) => useConsole(inner, demo.welcome));
 
     const cluster = await clusterOf(dataDir);
     if (process.platform === 'linux') assert.ok((await processesIn(cluster)).length > 0);
