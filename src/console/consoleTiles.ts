@@ -158,7 +158,7 @@ export class TileArchive {
 }
 
 /** Whether three texts from a path name an existing tile address. */
-export function isTile(z: string, x: string, y: string): boolean {
+function isTile(z: string, x: string, y: string): boolean {
   if (![z, x, y].every((text) => /^[0-9]{1,8}$/.test(text))) return false;
   const side = 2 ** Number(z);
   return Number(z) <= ZOOM_MAX && Number(x) < side && Number(y) < side;

@@ -26,15 +26,12 @@ test('places may be separated by what people paste, and a line that is none is n
     assert.match(JSON.stringify(parseCoordinates(`1, 2\n\n${line}`)), /"ok":false,"message":"line 3 /, line);
 });
 
+const RING = '[[1,2],[3,4],[5,6],[1,2]]';
+const LINE = '{"type":"LineString","coordinates":[[1,2],[3,4,99]]}';
+
 test('a polygon with holes is taken without them, and the form says so', () => {
-  const ring = [
-    [1, 2],
-    [3, 4],
-    [5, 6],
-    [1, 2],
-  ];
-  const whole = parseCoordinates(JSON.stringify({ type: 'Polygon', coordinates: [ring] }));
-  const pierced = parseCoordinates(JSON.stringify({ type: 'Polygon', coordinates: [ring, ring, ring] }));
+  const whole = parseCoordinates(`{"type":"Polygon","coordinates":[${RING}]}`);
+  const pierced = parseCoordinates(`{"type":"Polygon","coordinates":[${RING},${RING},${RING}]}`);
   assert.ok(whole.ok && pierced.ok);
   assert.deepEqual(pierced.change, whole.change);
   assert.equal(whole.note, undefined);
@@ -44,39 +41,21 @@ test('a polygon with holes is taken without them, and the form says so', () => {
 test('GeoJSON brings its type, and has the longitude first', () => {
   const a = { lat: 2, lng: 1 };
   const b = { lat: 4, lng: 3 };
-  const ring = [
-    [1, 2],
-    [3, 4],
-    [5, 6],
-    [1, 2],
-  ];
-  const line = {
-    type: 'LineString',
-    coordinates: [
-      [1, 2],
-      [3, 4, 99],
-    ],
-  };
+  const point = '{"type":"Point","coordinates":[1,2]}';
   for (const [json, change] of [
-    [line, { type: 'polyline', points: [a, b] }],
+    [LINE, { type: 'polyline', points: [a, b] }],
+    [`{"type":"Feature","properties":null,"geometry":${LINE}}`, { type: 'polyline', points: [a, b] }],
     [
-      { type: 'Feature', properties: null, geometry: line },
-      { type: 'polyline', points: [a, b] },
-    ],
-    [
-      { type: 'Polygon', coordinates: [ring] },
+      `{"type":"Polygon","coordinates":[${RING}]}`,
       { type: 'polygon', points: [a, b, { lat: 6, lng: 5 }, a] },
     ],
+    [point, { type: 'point', points: [a] }],
     [
-      { type: 'Point', coordinates: [1, 2] },
-      { type: 'point', points: [a] },
-    ],
-    [
-      { type: 'Feature', properties: { radius: 70 }, geometry: { type: 'Point', coordinates: [1, 2] } },
+      `{"type":"Feature","properties":{"radius":70},"geometry":${point}}`,
       { type: 'circle', radius_m: 70, points: [a] },
     ],
   ] as const)
-    assert.deepEqual(parseCoordinates(JSON.stringify(json)), { ok: true, change });
+    assert.deepEqual(parseCoordinates(json), { ok: true, change });
   for (const text of [
     '{',
     '{}',

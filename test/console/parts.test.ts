@@ -3,11 +3,12 @@ import { spawnSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { findDevices, type KnownDevice } from '../../src/console/page/fleet.ts';
-import { curlOf } from '../../src/console/page/parts.ts';
+import { counted, curlOf, duration } from '../../src/console/page/parts.ts';
 import { StreamMessages } from '../../src/console/page/stream.ts';
 import type { Delivery, Explanation, FleetEvent } from '../../src/console/page/types.ts';
 import { explainPath, timeLine } from '../../src/console/page/views/explanation.ts';
 import { reasonOf } from '../../src/console/page/views/webhooks.ts';
+import { formatDuration } from '../../src/lib/time.ts';
 
 const device = (imei: string, name: string | null, plate: string | null = null): KnownDevice => ({
   imei,
@@ -169,4 +170,19 @@ test('the picture of an explanation shows stays, gaps and the minimum stay where
   ]);
   assert.deepEqual(line.gaps, [{ x: 20, width: 25 }]);
   assert.match(line.text, /3 visits, 1 gap without points, minimum stay 15 min/);
+});
+
+test('the console writes lengths of time as the API does', () => {
+  for (const seconds of [
+    0, 0.5, 1, 59.999, 60, 61, 270, 3_599.7, 3_600, 5_400, 129_600, 172_799, 172_800, 2e6,
+  ]) {
+    assert.equal(duration(seconds), formatDuration(seconds * 1_000));
+  }
+});
+
+test('one of something is not many', () => {
+  assert.deepEqual(
+    [counted(0, 'point'), counted(1, 'point'), counted(2, 'entry', 'entries')],
+    ['0 points', '1 point', '2 entries'],
+  );
 });
