@@ -1,7 +1,12 @@
+import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { COMMANDS, runCommand } from '../../src/cli/runCommand.ts';
 import { withSession } from '../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../src/config.ts';
+import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { createDatabase } from '../support/postgres/postgres.ts';
+import { started } from '../support/started.ts';
+import { watchFeed } from './feed.ts';
 
 export interface FleetRun {
   readonly code: number;
@@ -22,18 +27,15 @@ export interface FleetOptions {
   readonly typed?: readonly string[];
 }
 
-/** The words of a command line without quotes. */
-export const words = (line: string): string[] => line.split(' ');
-
-/** Runs one command line of `fleet` in this process, on the database of that URL. */
+/** Runs one command line of `fleet` in this process, on the database of that URL. In a text, quotes are as in a shell. */
 export async function runFleet(
   databaseUrl: string,
-  argv: readonly string[],
+  line: string | readonly string[],
   options: FleetOptions = {},
 ): Promise<FleetRun> {
   const out: string[] = [];
   const err: string[] = [];
-  const say = (line: string) => void err.push(`${line}\n`);
+  const say = (text: string) => void err.push(`${text}\n`);
   const {
     stdin = '',
     interrupted = new AbortController().signal,
@@ -41,7 +43,7 @@ export async function runFleet(
   } = options;
   const typed = [...(options.typed ?? [])];
   const askSecret = async () => typed.shift() ?? '';
-  const code = await runCommand(argv, {
+  const code = await runCommand(typeof line === 'string' ? wordsOf(line) : line, {
     commands: COMMANDS,
     context() {
       const config = readAdminConfig({ DATABASE_URL: databaseUrl, ...options.env });
@@ -67,4 +69,43 @@ export async function runFleet(
     stderr: err.join(''),
     json: /^\{.*\}\n$/.test(stdout) ? JSON.parse(stdout) : undefined,
   };
+}
+
+function wordsOf(line: string): string[] {
+  return (line.match(/(?:'[^']*'|[^\s'])+/g) ?? []).map((word) => word.replaceAll("'", ''));
+}
+
+export interface FleetDatabase {
+  readonly url: string;
+  readonly sql: Sql;
+  fleet(line: string, options?: FleetOptions): Promise<FleetRun>;
+  /** What the command did, and what it told the pods: see watchFeed. */
+  watch(line: string, options?: FleetOptions): ReturnType<typeof watchFeed<FleetRun>>;
+  /** The command ends with that code, prints nothing on stdout and this on stderr. */
+  refuses(line: string, code: number, message: RegExp | string, options?: FleetOptions): Promise<void>;
+}
+
+/** A database for the tests of the file that calls this, on which these command lines have run. */
+export function fleetDatabase(...lines: readonly string[]): FleetDatabase {
+  return started(
+    async () => {
+      const { url } = await createDatabase();
+      const sql = openSql(url, { maxConnections: 2, name: 'test' });
+      const fleet: FleetDatabase['fleet'] = (line, options) => runFleet(url, line, options);
+      for (const line of lines) assert.equal((await fleet(line)).code, 0, line);
+      return {
+        url,
+        sql,
+        fleet,
+        watch: (line: string, options?: FleetOptions) => watchFeed(sql, () => fleet(line, options)),
+        refuses: async (line: string, code: number, message: RegExp | string, options?: FleetOptions) => {
+          const run = await fleet(line, options);
+          assert.deepEqual([run.code, run.stdout], [code, ''], line);
+          if (typeof message === 'string') assert.equal(run.stderr, message);
+          else assert.match(run.stderr, message);
+        },
+      };
+    },
+    ({ sql }) => sql.end(),
+  );
 }

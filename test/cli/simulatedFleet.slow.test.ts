@@ -120,6 +120,24 @@ describe('vehicles, second by second for half an hour,', () => {
   });
 });
 
+test('metres of the town are metres on Earth, from the equator to the polar circle and across 180°', () => {
+  for (const centre of [ROME, { lat: 0, lng: 0 }, { lat: -66, lng: 179.99 }, { lat: 60, lng: -179.99 }]) {
+    const streets = createStreets(SEED, centre);
+    assert.deepEqual(streets.latLng(0, 0), centre);
+    for (const [eastM, northM] of [
+      [4_000, 0],
+      [0, -4_000],
+      [3_000, -3_000],
+      [-3_000, 3_000],
+    ] as const) {
+      const { lat, lng } = streets.latLng(eastM, northM);
+      const reachedM = distanceM(centre.lat, centre.lng, lat, lng);
+      assert.ok(Math.abs(reachedM / Math.hypot(eastM, northM) - 1) < 0.002, `${reachedM} m at ${centre.lat}`);
+      assert.ok(Math.abs(lng) <= 180);
+    }
+  }
+});
+
 describe('points', () => {
   test('are accepted as they are, with nothing ignored', () => {
     for (const point of traces.flatMap((trace) => trace.filter((_, n) => n % 50 === 0))) {

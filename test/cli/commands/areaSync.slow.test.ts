@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { openSql } from '../../../src/postgres/sql.ts';
 import { startPod } from '../../support/pod.ts';
-import { adminOf } from '../../support/postgres/admin.ts';
-import { createDatabase } from '../../support/postgres/postgres.ts';
-import { type FleetOptions, runFleet } from '../runFleet.ts';
+import { type FleetOptions, fleetDatabase } from '../runFleet.ts';
 
 const OWNER = 'owner@example.com';
 
-let url: string;
+const database = fleetDatabase(`account:create --email ${OWNER} --name Owner`);
 let key: string;
 before(async () => {
-  ({ url } = await createDatabase());
-  const admin = adminOf(url);
-  await admin.account(OWNER);
-  ({ key } = await admin.key(OWNER));
+  ({ key } = (await database.fleet(`key:create --email ${OWNER} --scopes all`)).json);
 });
 
 interface Named {
@@ -33,24 +27,22 @@ const file = (...areas: Named[]) =>
 const many = (count: number, radius = 100) =>
   file(...Array.from({ length: count }, (_, n) => ({ id: `many:${n}`, radius })));
 
-const sync = (stdin: string, flags: string[] = [], options: FleetOptions = {}) =>
-  runFleet(url, ['area:sync', '--email', OWNER, ...flags, '-'], { ...options, stdin });
+const syncOf =
+  (email: string) =>
+  (stdin: string, flags = '', options: FleetOptions = {}) =>
+    database.fleet(`area:sync --email ${email} ${flags} -`, { ...options, stdin });
+const sync = syncOf(OWNER);
 
 async function storedIds(): Promise<(string | null)[]> {
-  const pod = await startPod(url);
-  try {
-    const { body } = await pod.get('/api/v3/areas?limit=200', key);
-    return body.data.map((area: { external_id: string | null }) => area.external_id).sort();
-  } finally {
-    await pod.stop();
-  }
+  const rows = await database.sql<{ id: string | null }[]>`select external_id as id from area order by id`;
+  return rows.map(({ id }) => id);
 }
 
 const CLEAN = file({ id: 'a' }, { id: 'b' }, { id: 'c' });
 
 describe('area:sync', () => {
   test('creates, updates and leaves alone, and says how many of each', async () => {
-    await sync(CLEAN, ['--prune']);
+    await sync(CLEAN, '--prune');
     const again = await sync(file({ id: 'a' }, { id: 'b', radius: 200 }, { id: 'd' }));
     assert.equal(again.code, 0, again.stderr);
     assert.deepEqual(again.json, { created: 1, updated: 1, unchanged: 1, pruned: 0, errors: [] });
@@ -58,12 +50,12 @@ describe('area:sync', () => {
   });
 
   test('prunes what the file lacks, and nothing without an external id', async () => {
-    await sync(CLEAN, ['--prune']);
-    const pod = await startPod(url);
+    await sync(CLEAN, '--prune');
+    const pod = await startPod(database.url);
     const body = JSON.stringify({ name: 'Own', type: 'circle', center: { lat: 1, lng: 1 }, radius_m: 50 });
     const headers = { 'X-API-Key': key, 'Content-Type': 'application/json' };
     await fetch(`${pod.api}/api/v3/areas`, { method: 'POST', headers, body });
-    const { json } = await sync(file({ id: 'b' }), ['--prune']);
+    const { json } = await sync(file({ id: 'b' }), '--prune');
     assert.deepEqual(json, { created: 0, updated: 0, unchanged: 1, pruned: 2, errors: [] });
     const { body: list } = await pod.get('/api/v3/areas', key);
     assert.deepEqual(
@@ -75,19 +67,17 @@ describe('area:sync', () => {
   });
 
   test('a dry run says what a run does, and does nothing', async () => {
-    await sync(CLEAN, ['--prune']);
+    await sync(CLEAN, '--prune');
     const changed = file({ id: 'a', radius: 300 }, { id: 'e' });
-    const dry = await sync(changed, ['--prune', '--dry-run']);
+    const dry = await sync(changed, '--prune --dry-run');
     assert.deepEqual(dry.json, { created: 1, updated: 1, unchanged: 0, pruned: 2, errors: [] });
     assert.deepEqual((await sync(CLEAN)).json.unchanged, 3);
-    assert.deepEqual((await sync(changed, ['--prune'])).json, dry.json);
+    assert.deepEqual((await sync(changed, '--prune')).json, dry.json);
   });
 
   test('a feature with an error costs no other one, is not pruned, and makes the exit code 1', async () => {
-    await sync(CLEAN, ['--prune']);
-    const run = await sync(file({ id: 'a', radius: -5 }, { id: null }, { id: 'b', radius: 900 }), [
-      '--prune',
-    ]);
+    await sync(CLEAN, '--prune');
+    const run = await sync(file({ id: 'a', radius: -5 }, { id: null }, { id: 'b', radius: 900 }), '--prune');
     assert.equal(run.code, 1);
     assert.match(run.stderr, /2 errors/);
     assert.deepEqual(
@@ -111,37 +101,33 @@ describe('area:sync', () => {
     ['an empty collection', '{"type":"FeatureCollection","features":[]}', /no features/],
     ['an empty file', '', /no JSON/],
   ];
-  for (const [what, text, message] of UNREADABLE) {
-    test(`prunes nothing by ${what}`, async () => {
-      await sync(CLEAN, ['--prune']);
-      const run = await sync(text, ['--prune']);
-      assert.equal(run.code, 1);
-      assert.match(run.stderr, message);
-      assert.deepEqual((await sync(CLEAN)).json.unchanged, 3);
-    });
-  }
+  test('prunes nothing by a file that cannot be read', async () => {
+    await sync(CLEAN, '--prune');
+    for (const [what, text, message] of UNREADABLE) {
+      await database.refuses(`area:sync --email ${OWNER} --prune -`, 1, message, { stdin: text });
+      assert.deepEqual((await sync(CLEAN)).json.unchanged, 3, what);
+    }
+  });
 
   test('interrupted and repeated, it ends as a run without interruption', async () => {
-    await sync(CLEAN, ['--prune']);
-    const interrupt = new AbortController();
-    interrupt.abort();
-    const first = await sync(many(450), ['--prune'], { interrupted: interrupt.signal });
+    await sync(CLEAN, '--prune');
+    const first = await sync(many(450), '--prune', { interrupted: AbortSignal.abort() });
     assert.equal(first.code, 1);
     assert.match(first.stderr, /interrupted; 200 created and 0 updated before that stay/);
-    const second = await sync(many(450), ['--prune']);
+    const second = await sync(many(450), '--prune');
     assert.deepEqual(second.json, { created: 250, updated: 0, unchanged: 200, pruned: 3, errors: [] });
-    assert.deepEqual((await sync(many(450), ['--prune'])).json.unchanged, 450);
-    const last = await sync(file({ id: 'z' }), ['--prune']);
+    assert.deepEqual((await sync(many(450), '--prune')).json.unchanged, 450);
+    const last = await sync(file({ id: 'z' }), '--prune');
     assert.deepEqual([last.json.created, last.json.pruned], [1, 450]);
   });
 
   test('takes the first of several features with one external_id, however far apart, and says which', async () => {
-    await sync(CLEAN, ['--prune']);
+    await sync(CLEAN, '--prune');
     const areas = Array.from({ length: 450 }, (_, n): Named => ({ id: `many:${n}` }));
     areas[3] = { id: 'a', radius: 200 };
     areas[4] = { id: 'a', radius: 300 };
     areas[430] = { id: 'a', radius: 400 };
-    for (const flags of [['--prune', '--dry-run'], ['--prune']]) {
+    for (const flags of ['--prune --dry-run', '--prune']) {
       const run = await sync(file(...areas), flags);
       assert.equal(run.code, 1);
       const { errors, ...counts } = run.json;
@@ -157,58 +143,47 @@ describe('area:sync', () => {
 
   describe('in an account that is full', () => {
     const FULL = 'full@example.com';
-    const syncFull = (text: string, flags: string[] = [], options: FleetOptions = {}) =>
-      runFleet(url, ['area:sync', '--email', FULL, ...flags, '-'], { ...options, stdin: text });
+    const syncFull = syncOf(FULL);
     const ids = (prefix: string, count: number, more: Omit<Named, 'id'> = {}): Named[] =>
       Array.from({ length: count }, (_, n) => ({ id: `${prefix}:${n}`, ...more }));
+    const triangleAt = (lng: number) => [[lng, 0], [lng, 1], [lng + 1, 1], [lng, 0]]; // biome-ignore format: one line
     /** Triangles; the quota of vertices is that of 250 of them. */
     const triangles = (prefix: string, count: number) =>
       JSON.stringify({
         type: 'FeatureCollection',
         features: Array.from({ length: count }, (_, n) => ({
           type: 'Feature',
-          geometry: {
-            type: 'Polygon',
-            coordinates: [
-              [
-                [n / 10, 0],
-                [n / 10, 1],
-                [n / 10 + 1, 1],
-                [n / 10, 0],
-              ],
-            ],
-          },
+          geometry: { type: 'Polygon', coordinates: [triangleAt(n / 10)] },
           properties: { name: 'Triangle', external_id: `${prefix}:${n}` },
         })),
       });
     before(async () => {
-      const sql = openSql(url, { maxConnections: 1, name: 'test' });
-      await sql`insert into plan (name, history_days, max_areas, max_area_vertices) values ('full', 1, 300, 750)`;
-      await sql.end();
-      await adminOf(url).account(FULL, { plan: 'full' });
+      await database.sql`
+        insert into plan (name, history_days, max_areas, max_area_vertices) values ('full', 1, 300, 750)`;
+      await database.fleet(`account:create --email ${FULL} --name Full --plan full`);
     });
 
     test('prunes to make room for what is new, and a dry run says so', async () => {
-      await syncFull(file(...ids('old', 300)), ['--prune']);
+      await syncFull(file(...ids('old', 300)), '--prune');
       const changed = file(...ids('new', 290), ...ids('old', 10, { radius: 300 }));
       const expected = { created: 290, updated: 10, unchanged: 0, pruned: 290, errors: [] };
-      assert.deepEqual((await syncFull(changed, ['--prune', '--dry-run'])).json, expected);
-      const run = await syncFull(changed, ['--prune']);
+      assert.deepEqual((await syncFull(changed, '--prune --dry-run')).json, expected);
+      const run = await syncFull(changed, '--prune');
       assert.equal(run.code, 0, run.stderr);
       assert.deepEqual(run.json, expected);
-      assert.deepEqual((await syncFull(changed, ['--prune'])).json.unchanged, 300);
+      assert.deepEqual((await syncFull(changed, '--prune')).json.unchanged, 300);
     });
 
     test('makes room for vertices, too', async () => {
-      await syncFull(triangles('old', 250), ['--prune']);
+      await syncFull(triangles('old', 250), '--prune');
       const expected = { created: 250, updated: 0, unchanged: 0, pruned: 250, errors: [] };
-      assert.deepEqual((await syncFull(triangles('new', 250), ['--prune', '--dry-run'])).json, expected);
-      assert.deepEqual((await syncFull(triangles('new', 250), ['--prune'])).json, expected);
+      assert.deepEqual((await syncFull(triangles('new', 250), '--prune --dry-run')).json, expected);
+      assert.deepEqual((await syncFull(triangles('new', 250), '--prune')).json, expected);
     });
 
     test('writes what fits and says which features do not, in a dry run too', async () => {
-      await syncFull(file(...ids('old', 300)), ['--prune']);
-      for (const flags of [['--prune', '--dry-run'], ['--prune']]) {
+      await syncFull(file(...ids('old', 300)), '--prune');
+      for (const flags of ['--prune --dry-run', '--prune']) {
         const { json } = await syncFull(file(...ids('new', 310)), flags);
         assert.deepEqual([json.created, json.pruned], [300, 300]);
         assert.deepEqual(
@@ -221,15 +196,13 @@ describe('area:sync', () => {
     });
 
     test('interrupted before or after it has pruned, and repeated, it ends as a run without interruption', async () => {
-      await syncFull(file(...ids('old', 300)), ['--prune']);
+      await syncFull(file(...ids('old', 300)), '--prune');
       const changed = file(...ids('new', 300));
-      const interrupt = new AbortController();
-      interrupt.abort();
-      const first = await syncFull(changed, ['--prune'], { interrupted: interrupt.signal });
+      const first = await syncFull(changed, '--prune', { interrupted: AbortSignal.abort() });
       assert.match(first.stderr, /interrupted; nothing was changed/);
-      const second = await syncFull(changed, ['--prune'], { interrupted: pruned() });
+      const second = await syncFull(changed, '--prune', { interrupted: pruned() });
       assert.match(second.stderr, /interrupted; 0 created, 0 updated and 300 pruned before that stay/);
-      const third = await syncFull(changed, ['--prune']);
+      const third = await syncFull(changed, '--prune');
       assert.deepEqual(third.json, { created: 300, updated: 0, unchanged: 0, pruned: 0, errors: [] });
     });
 
@@ -243,8 +216,7 @@ describe('area:sync', () => {
   });
 
   test('says which account there is not', async () => {
-    const run = await runFleet(url, ['area:sync', '--email', 'nobody@example.com', '-'], { stdin: CLEAN });
-    assert.equal(run.code, 1);
-    assert.match(run.stderr, /nobody@example\.com/);
+    const unknown = /nobody@example\.com/;
+    await database.refuses('area:sync --email nobody@example.com -', 1, unknown, { stdin: CLEAN });
   });
 });

@@ -4,53 +4,37 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { IMPORT_CHUNK } from '../../../src/devices/importDevices.ts';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { createDatabase } from '../../support/postgres/postgres.ts';
-import { watchFeed } from '../feed.ts';
-import { type FleetOptions, type FleetRun, runFleet } from '../runFleet.ts';
+import { type FleetOptions, fleetDatabase } from '../runFleet.ts';
 
-let url: string;
-let sql: Sql;
+const database = fleetDatabase(
+  'account:create --email alone@x --name A',
+  'account:create --email m1@x --name A --organization Acme',
+  'account:create --email m2@x --name A --organization Acme',
+  'account:create --email other@x --name A --organization Other',
+);
 let folder: string;
 const worlds: Record<string, number> = {};
 before(async () => {
-  url = (await createDatabase()).url;
-  sql = openSql(url, { maxConnections: 2, name: 'test' });
   folder = await mkdtemp(join(tmpdir(), 'fleet-import-'));
-  for (const [email, ...organization] of [
-    ['alone@x'],
-    ['m1@x', 'Acme'],
-    ['m2@x', 'Acme'],
-    ['other@x', 'Other'],
-  ]) {
-    const options = organization.flatMap((name) => ['--organization', name]);
-    await runFleet(url, ['account:create', '--email', email ?? '', '--name', 'A', ...options]);
-  }
-  for (const { key, id } of await sql<{ key: string; id: number }[]>`
+  for (const { key, id } of await database.sql<{ key: string; id: number }[]>`
     select email as key, world_id as id from account union select name, world_id from organization`) {
     worlds[key] = id;
   }
 });
-after(async () => {
-  await sql.end();
-  await rm(folder, { recursive: true });
-});
+after(() => rm(folder, { recursive: true }));
+
+const importOf = (email: string, file = '-') => `device:import --email ${email} ${file}`;
 
 /** Imports a text by way of stdin. */
-function load(
-  email: string,
-  stdin: FleetOptions['stdin'] & string,
-  options: FleetOptions = {},
-): Promise<FleetRun> {
-  return runFleet(url, ['device:import', '--email', email, '-'], { stdin, ...options });
-}
+const load = (email: string, stdin: string) => database.fleet(importOf(email), { stdin });
+const watchLoad = (email: string, stdin: string) => database.watch(importOf(email), { stdin });
 
 let serial = 0;
 /** An IMEI that no other test uses. */
 const nextImei = (): string => String(860_000_000_000_000 + serial++);
 
 async function deviceRow(imei: string) {
-  const [row] = await sql`
+  const [row] = await database.sql`
     select d.id, d.world_id, d.name, d.plate, d.device_model, d.groups, s.device_id is not null as has_state
     from device d left join device_state s on s.device_id = d.id where d.imei = ${imei}`;
   return row === undefined ? undefined : { ...row };
@@ -64,7 +48,7 @@ describe('a file', () => {
       path,
       `\ufeffimei,name,plate,device_model,groups,organization\r\n${imei},"Truck, red",RM 1,FMB920,a;b,\r\n`,
     );
-    const { code, json } = await runFleet(url, ['device:import', '--email', 'm1@x', path]);
+    const { code, json } = await database.fleet(importOf('m1@x', path));
     assert.equal(code, 0);
     assert.deepEqual(json, { created: 1, updated: 0, rejected: [] });
     const row = await deviceRow(imei);
@@ -93,11 +77,8 @@ describe('a file', () => {
         /the header has unknown columns: "colour"; known are imei, .*; nothing was imported/,
       ],
       ['', /the file is empty; nothing was imported/],
-    ] as const) {
-      const { code, stdout, stderr } = await load('m1@x', text);
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, message);
-    }
+    ] as const)
+      await database.refuses(importOf('m1@x'), 1, message, { stdin: text });
     assert.equal(await deviceRow(imei), undefined);
   });
 
@@ -106,16 +87,10 @@ describe('a file', () => {
       ['m1@x', join(folder, 'missing.csv'), /there is no file .*missing\.csv/],
       ['m1@x', folder, /is a folder/],
       ['nobody@x', '-', /there is no account nobody@x/],
-    ] as const) {
-      const { code, stdout, stderr } = await runFleet(url, ['device:import', '--email', email, file], {
-        stdin: 'imei\n',
-      });
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, message);
-    }
-    const { code, stderr } = await runFleet(url, ['device:import', '--email', 'm1@x']);
-    assert.equal(code, 2);
-    assert.match(stderr, /FILE is missing\n\nusage: fleet device:import --email E FILE\n/);
+    ] as const)
+      await database.refuses(importOf(email, file), 1, message, { stdin: 'imei\n' });
+    const usage = /FILE is missing\n\nusage: fleet device:import --email E FILE\n/;
+    await database.refuses(importOf('m1@x', ''), 2, usage);
   });
 });
 
@@ -136,12 +111,12 @@ describe('an update', () => {
     assert.deepEqual(await deviceRow(imei), { ...before, plate: null, name: null, groups: [] });
   });
 
-  test('rises the version of the world and names the device in the feed', async () => {
+  test('raises the version of the world and names the device in the feed', async () => {
     const imei = nextImei();
-    const created = await watchFeed(sql, () => load('alone@x', `imei\n${imei}`));
+    const created = await watchLoad('alone@x', `imei\n${imei}`);
     const id = (await deviceRow(imei))?.['id'];
     assert.deepEqual(created.rows, [{ kind: 'device', worldId: worlds['alone@x'], entityId: id }]);
-    const updated = await watchFeed(sql, () => load('alone@x', `imei,name\n${imei},B`));
+    const updated = await watchLoad('alone@x', `imei,name\n${imei},B`);
     assert.deepEqual(updated.rows, created.rows);
     assert.deepEqual([created.raised, updated.raised], [[worlds['alone@x']], [worlds['alone@x']]]);
   });
@@ -149,7 +124,7 @@ describe('an update', () => {
   test('that changes nothing is counted and costs the pods nothing', async () => {
     const text = `imei,name,groups\n${nextImei()},A,a;b\n${nextImei()},B,`;
     await load('m1@x', text);
-    const { result, rows, raised } = await watchFeed(sql, () => load('m1@x', text));
+    const { result, rows, raised } = await watchLoad('m1@x', text);
     assert.deepEqual(result.json, { created: 0, updated: 2, rejected: [] });
     assert.deepEqual([rows, raised], [[], []]);
   });
@@ -165,9 +140,7 @@ describe('an update', () => {
       ['true', 'Acme'],
       ['', 'm1@x'],
     ] as const) {
-      const { rows, raised } = await watchFeed(sql, () =>
-        load('m1@x', `imei,organization\n${imei},${organization}`),
-      );
+      const { rows, raised } = await watchLoad('m1@x', `imei,organization\n${imei},${organization}`);
       assert.equal((await deviceRow(imei))?.['world_id'], worlds[world]);
       assert.deepEqual(raised, both);
       assert.deepEqual(
@@ -267,28 +240,27 @@ describe('lines', () => {
   test('20 000 are imported in short transactions, with progress on stderr', async () => {
     const count = 20_000;
     const rows = Array.from({ length: count }, (_, index) => `${nextImei()},Truck ${index},a;b`);
-    const { result, rows: feed } = await watchFeed(sql, () =>
-      load('alone@x', ['imei,name,groups', ...rows].join('\n')),
-    );
+    const { result, rows: feed } = await watchLoad('alone@x', ['imei,name,groups', ...rows].join('\n'));
     assert.deepEqual(result.json, { created: count, updated: 0, rejected: [] });
     assert.match(result.stderr, /^\d+ lines: \d+ created, 0 updated, 0 rejected$/m);
     assert.equal(new Set(feed.map(({ entityId }) => entityId)).size, count);
-    const [largest] = await sql<{ rows: number }[]>`
+    const [largest] = await database.sql<{ rows: number }[]>`
       select count(*)::int as rows from change group by xid order by 1 desc limit 1`;
     assert.equal(largest?.rows, IMPORT_CHUNK);
-    const [states] = await sql<{ missing: number }[]>`
+    const [states] = await database.sql<{ missing: number }[]>`
       select count(*)::int as missing from device where id not in (select device_id from device_state)`;
     assert.equal(states?.missing, 0);
   });
 
   test('after an interruption no more are imported, and those that were are counted', async () => {
     const imeis = Array.from({ length: 2 * IMPORT_CHUNK }, nextImei);
-    const { code, stdout, stderr } = await load('m1@x', ['imei', ...imeis].join('\n'), {
+    const options: FleetOptions = {
+      stdin: ['imei', ...imeis].join('\n'),
       interrupted: AbortSignal.abort(),
-    });
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, new RegExp(`interrupted; ${IMPORT_CHUNK} created and 0 updated before that stay`));
-    const [row] = await sql<
+    };
+    const message = new RegExp(`interrupted; ${IMPORT_CHUNK} created and 0 updated before that stay`);
+    await database.refuses(importOf('m1@x'), 1, message, options);
+    const [row] = await database.sql<
       { count: number }[]
     >`select count(*)::int as count from device where imei = any(${imeis})`;
     assert.equal(row?.count, IMPORT_CHUNK);

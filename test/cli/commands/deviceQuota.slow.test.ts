@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { TOO_MANY_DEVICES } from '../../../src/devices/importDevices.ts';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { createDatabase } from '../../support/postgres/postgres.ts';
-import { type FleetRun, runFleet } from '../runFleet.ts';
+import { type FleetRun, fleetDatabase } from '../runFleet.ts';
 
-let url: string;
-let sql: Sql;
+const database = fleetDatabase();
 let serial = 0;
-before(async () => {
-  url = (await createDatabase()).url;
-  sql = openSql(url, { maxConnections: 2, name: 'test' });
-  await sql`insert into plan (name, history_days, max_devices) values ('small', 1, 5)`;
-});
-after(() => sql.end());
+before(() => database.sql`insert into plan (name, history_days, max_devices) values ('small', 1, 5)`);
 
 const nextImei = (): string => String(860_000_000_000_000 + serial++);
 const imeis = (count: number): string[] => Array.from({ length: count }, nextImei);
@@ -21,8 +13,8 @@ const imeis = (count: number): string[] => Array.from({ length: count }, nextIme
 /** An account of the plan that allows five devices. */
 async function small(organization?: string): Promise<string> {
   const email = `small${++serial}@x`;
-  const others = organization === undefined ? [] : ['--organization', organization];
-  await runFleet(url, ['account:create', '--email', email, '--name', 'A', '--plan', 'small', ...others]);
+  const others = organization === undefined ? '' : `--organization '${organization}'`;
+  await database.fleet(`account:create --email ${email} --name A --plan small ${others}`);
   return email;
 }
 
@@ -30,7 +22,7 @@ function load(email: string, lines: readonly string[], organization = false): Pr
   const stdin = lines
     .map((imei) => JSON.stringify({ imei, ...(organization && { organization }) }))
     .join('\n');
-  return runFleet(url, ['device:import', '--email', email, '-'], { stdin });
+  return database.fleet(`device:import --email ${email} -`, { stdin });
 }
 
 const rejectedLines = ({ json }: FleetRun): number[] =>
@@ -52,16 +44,14 @@ describe('devices beyond the plan', () => {
   test('cannot be created one by one either', async () => {
     const email = await small();
     await load(email, imeis(4));
-    const create = () => runFleet(url, ['device:create', '--email', email, '--imei', nextImei()]);
-    assert.equal((await create()).code, 0);
-    const rejected = await create();
-    assert.notEqual(rejected.code, 0);
-    assert.match(rejected.stderr, new RegExp(TOO_MANY_DEVICES));
+    const create = () => `device:create --email ${email} --imei ${nextImei()}`;
+    assert.equal((await database.fleet(create())).code, 0);
+    await database.refuses(create(), 1, `device:create: ${TOO_MANY_DEVICES}\n`);
   });
 
   test('are counted exactly when several imports run at once; a neighbour imports more', async () => {
     const email = await small();
-    await runFleet(url, ['account:create', '--email', 'large@x', '--name', 'A']);
+    await database.fleet('account:create --email large@x --name A');
     const runs = await Promise.all([
       ...[3, 3, 3].map((count) => load(email, imeis(count))),
       load('large@x', imeis(20)),

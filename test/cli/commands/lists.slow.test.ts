@@ -1,38 +1,30 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { PAGE_ROWS } from '../../../src/cli/command.ts';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { createDatabase } from '../../support/postgres/postgres.ts';
-import { type FleetRun, runFleet, words } from '../runFleet.ts';
+import { fleetDatabase } from '../runFleet.ts';
 
-let url: string;
-let sql: Sql;
-const fleet = (...argv: string[]): Promise<FleetRun> => runFleet(url, argv);
+const database = fleetDatabase(
+  'account:create --email a@x --name A --organization Acme --plan basic',
+  'account:create --email b@x --name B',
+);
+
+const linesOf = (stdout: string) =>
+  stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
 
 /** The lines of a list, each parsed. */
-async function list(...argv: string[]) {
-  const { code, stdout, stderr } = await fleet(...argv);
+async function list(line: string) {
+  const { code, stdout, stderr } = await database.fleet(line);
   assert.deepEqual([code, stderr], [0, '']);
-  return stdout === ''
-    ? []
-    : stdout
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line));
+  return linesOf(stdout);
 }
-
-before(async () => {
-  url = (await createDatabase()).url;
-  sql = openSql(url, { maxConnections: 2, name: 'test' });
-  await fleet('account:create', '--email', 'a@x', '--name', 'A', '--organization', 'Acme', '--plan', 'basic');
-  await fleet('account:create', '--email', 'b@x', '--name', 'B');
-});
-after(() => sql.end());
 
 describe('account:list', () => {
   test('prints each account as account:update does, by id', async () => {
-    const updated = await fleet('account:update', '--email', 'a@x', '--name', 'A');
-    await fleet('account:deactivate', '--email', 'b@x');
+    const updated = await database.fleet('account:update --email a@x --name A');
+    await database.fleet('account:deactivate --email b@x');
     const accounts = await list('account:list');
     assert.deepEqual(accounts[0], updated.json);
     assert.deepEqual(
@@ -42,16 +34,16 @@ describe('account:list', () => {
         ['b@x', false, null],
       ],
     );
-    await fleet('account:activate', '--email', 'b@x');
+    await database.fleet('account:activate --email b@x');
   });
 });
 
 describe('key:list', () => {
   test('prints each key with its owner and state, and never the key itself', async () => {
-    const mine = await fleet(...words('key:create --email a@x --scopes read_areas --allow 10.0.0.0/8'));
-    const other = await fleet('key:create', '--email', 'b@x', '--scopes', 'all', '--name', 'Other');
-    await fleet('key:revoke', '--id', String(other.json.id));
-    const { stdout } = await fleet('key:list');
+    const mine = await database.fleet('key:create --email a@x --scopes read_areas --allow 10.0.0.0/8');
+    const other = await database.fleet('key:create --email b@x --scopes all --name Other');
+    await database.fleet(`key:revoke --id ${other.json.id}`);
+    const { stdout } = await database.fleet('key:list');
     for (const { json } of [mine, other]) assert.ok(!stdout.includes(json.key));
     const [first, second, ...rest] = await list('key:list');
     assert.deepEqual(rest, []);
@@ -68,17 +60,19 @@ describe('key:list', () => {
       revoked_at: null,
     });
     assert.deepEqual([second.email, second.name, typeof second.revoked_at], ['b@x', 'Other', 'string']);
-    assert.deepEqual(await list('key:list', '--email', 'b@x'), [second]);
+    assert.deepEqual(await list('key:list --email b@x'), [second]);
   });
 });
 
 describe('device:list', () => {
   const imei = (n: number) => String(350_000_000_000_000 + n);
   before(async () => {
-    await fleet('device:create', '--email', 'b@x', '--imei', imei(9));
-    const device = ['--imei', imei(2), '--name', 'Van', '--plate', 'P', '--model', 'M', '--groups', 'g,h'];
-    await fleet('device:create', '--email', 'a@x', ...device);
-    await fleet('device:create', '--email', 'a@x', '--imei', imei(1), '--organization');
+    for (const options of [
+      `--email b@x --imei ${imei(9)}`,
+      `--email a@x --imei ${imei(2)} --name Van --plate P --model M --groups g,h`,
+      `--email a@x --imei ${imei(1)} --organization`,
+    ])
+      await database.fleet(`device:create ${options}`);
   });
 
   test('prints every device with its owner', async () => {
@@ -91,50 +85,46 @@ describe('device:list', () => {
   });
 
   test('of an account prints what it sees, in lines that device:import takes back unchanged', async () => {
-    const { stdout } = await fleet('device:list', '--email', 'a@x');
-    const lines = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const { stdout } = await database.fleet('device:list --email a@x');
+    const lines = linesOf(stdout);
     assert.deepEqual(
       lines.find((line) => line.imei === imei(2)),
       { imei: imei(2), name: 'Van', plate: 'P', device_model: 'M', groups: ['g', 'h'], organization: false },
     );
     assert.deepEqual(lines.map((line) => line.imei).sort(), [imei(1), imei(2)]);
-    const again = await runFleet(url, ['device:import', '--email', 'a@x', '-'], { stdin: stdout });
+    const again = await database.fleet('device:import --email a@x -', { stdin: stdout });
     assert.deepEqual([again.code, again.json], [0, { created: 0, updated: 2, rejected: [] }]);
-    assert.equal((await fleet('device:list', '--email', 'a@x')).stdout, stdout);
+    assert.equal((await database.fleet('device:list --email a@x')).stdout, stdout);
   });
 
   test('reads a long list page after page, each device once', async () => {
-    const { code } = await fleet('account:create', '--email', 'many@x', '--name', 'M');
-    assert.equal(code, 0);
-    const [{ world_id: worldId } = { world_id: 0 }] = await sql<{ world_id: number }[]>`
+    await database.fleet('account:create --email many@x --name M');
+    const [{ world_id: worldId } = { world_id: 0 }] = await database.sql<{ world_id: number }[]>`
       select world_id from account where email = 'many@x'`;
     const count = 2 * PAGE_ROWS;
-    await sql`
+    await database.sql`
       insert into device (imei, world_id)
       select (860000000000000 + n)::text, ${worldId} from generate_series(1, ${count}) n`;
-    const devices = await list('device:list', '--email', 'many@x');
+    const devices = await list('device:list --email many@x');
     assert.equal(devices.length, count);
     assert.equal(new Set(devices.map((device) => device.imei)).size, count);
   });
 
   test('ends without a word when nobody reads on', async () => {
-    const { code, stdout, stderr } = await runFleet(url, ['device:list'], { readLines: 1 });
+    const { code, stdout, stderr } = await database.fleet('device:list', { readLines: 1 });
     assert.deepEqual([code, stdout.match(/\n/g)?.length, stderr], [0, 2, '']);
   });
 
   test('says that it is not complete after Ctrl-C', async () => {
-    const { code, stderr } = await runFleet(url, ['device:list'], { interrupted: AbortSignal.abort() });
-    assert.deepEqual([code, stderr], [1, 'device:list: interrupted; the list is not complete\n']);
+    const message = 'device:list: interrupted; the list is not complete\n';
+    await database.refuses('device:list', 1, message, { interrupted: AbortSignal.abort() });
   });
 });
 
 describe('webhook:list', () => {
   test('prints each endpoint with its owner, without its secret', async () => {
     for (const email of ['a@x', 'b@x']) {
-      await sql`
+      await database.sql`
         insert into webhook (account_id, url, events, retry_policy, max_retries, active, secret)
         select id, 'https://hook.example.com/', '{ping}', 'fixed', 3, true, '\\x736563726574' from account
         where email = ${email}`;
@@ -157,14 +147,11 @@ describe('webhook:list', () => {
       created_at: first.created_at,
       updated_at: first.updated_at,
     });
-    assert.deepEqual(await list('webhook:list', '--email', 'a@x'), [first]);
+    assert.deepEqual(await list('webhook:list --email a@x'), [first]);
   });
 });
 
 test('a list of an unknown account is refused', async () => {
-  for (const command of ['key:list', 'device:list', 'webhook:list']) {
-    const { code, stdout, stderr } = await fleet(command, '--email', 'nobody@x');
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /there is no account nobody@x/);
-  }
+  for (const command of ['key:list', 'device:list', 'webhook:list'])
+    await database.refuses(`${command} --email nobody@x`, 1, /there is no account nobody@x/);
 });

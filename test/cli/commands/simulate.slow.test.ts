@@ -2,22 +2,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { simulatedImei } from '../../../src/cli/simulate/simulatedFleet.ts';
-import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { createDatabase } from '../../support/postgres/postgres.ts';
-import { watchFeed } from '../feed.ts';
-import { type FleetOptions, type FleetRun, runFleet } from '../runFleet.ts';
+import { type FleetOptions, type FleetRun, fleetDatabase } from '../runFleet.ts';
 
 const TOKEN = 'token-of-the-test';
 
-let url: string;
-let sql: Sql;
-before(async () => {
-  url = (await createDatabase()).url;
-  sql = openSql(url, { maxConnections: 2, name: 'test' });
-});
-after(() => sql.end());
+const database = fleetDatabase();
 
 interface Batch {
   readonly receivedMs: number;
@@ -64,15 +55,17 @@ const received = ({ batches }: Listener): number =>
   new Set(batches.flatMap(({ points }) => points.map(({ imei, recorded_at }) => `${imei} ${recorded_at}`)))
     .size;
 
+const envOf = (port: number) => ({
+  INGEST_PORT: String(port),
+  INGEST_TOKEN: `${TOKEN},another-token-of-the-test`,
+});
+
 /** Runs the command with these words. */
-function simulate(port: number, words: string, options: FleetOptions = {}): Promise<FleetRun> {
-  const env = {
-    INGEST_PORT: String(port),
-    INGEST_TOKEN: `${TOKEN},another-token-of-the-test`,
-    ...options.env,
-  };
-  return runFleet(url, ['simulate', ...words.split(' ')], { ...options, env });
-}
+const simulate = (port: number, words: string, options: FleetOptions = {}): Promise<FleetRun> =>
+  database.fleet(`simulate ${words}`, { ...options, env: envOf(port) });
+
+const deleteDevices = () => database.sql`
+  with state as (delete from device_state) delete from device`;
 
 describe('simulate', () => {
   test('sends the points of so many seconds, in order for each vehicle, none from the future', async (t) => {
@@ -101,29 +94,27 @@ describe('simulate', () => {
 
   test('makes the account and the devices that are missing, once', async (t) => {
     const { port } = await startListener(t);
-    const drive = (email: string) => simulate(port, `--devices 3 --rate 3 --seconds 0.4 --email ${email}`);
-    await sql`delete from device_state`;
-    await sql`delete from device`;
-    const first = await watchFeed(sql, () => drive('Town@x'));
+    const words = 'simulate --devices 3 --rate 3 --seconds 0.4 --email';
+    const env = envOf(port);
+    await deleteDevices();
+    const first = await database.watch(`${words} Town@x`, { env });
     assert.equal(first.result.code, 0, first.result.stderr);
     assert.deepEqual(
       first.rows.map(({ kind }) => kind),
       ['account', 'device', 'device', 'device'],
     );
-    const rows = await sql<{ imei: string }[]>`
+    const rows = await database.sql<{ imei: string }[]>`
       select d.imei from device d join account a on a.world_id = d.world_id
       where a.email = 'town@x' order by d.imei`;
     assert.deepEqual(
       rows.map(({ imei }) => imei),
       [0, 1, 2].map(simulatedImei),
     );
-    const second = await watchFeed(sql, () => drive('Town@x'));
+    const second = await database.watch(`${words} Town@x`, { env });
     assert.deepEqual([second.result.code, second.rows], [0, []]);
-    const other = await drive('village@x');
-    assert.equal(other.code, 1);
-    assert.match(other.stderr, /belongs to another owner; use the --email of the earlier simulation/);
-    await sql`delete from device_state`;
-    await sql`delete from device`;
+    const other = /belongs to another owner; use the --email of the earlier simulation/;
+    await database.refuses(`${words} village@x`, 1, other, { env });
+    await deleteDevices();
   });
 
   test('sends a batch again that an overloaded service did not take', async (t) => {
@@ -136,9 +127,8 @@ describe('simulate', () => {
 
   test('ends with the reason and the summary so far when its points are refused', async (t) => {
     const listener = await startListener(t, (batch) => (batch > 1 ? 400 : 200));
-    const { code, stdout, stderr } = await simulate(listener.port, '--devices 1 --rate 50');
-    assert.deepEqual([code, stdout], [1, '']);
-    assert.match(stderr, /answered 400: .*; so far \{"sent":\d+,"accepted":\d+,/);
+    const message = /answered 400: .*; so far \{"sent":\d+,"accepted":\d+,/;
+    await database.refuses('simulate --devices 1 --rate 50', 1, message, { env: envOf(listener.port) });
   });
 
   test('ends with the summary when it is interrupted', async (t) => {
@@ -167,11 +157,10 @@ describe('simulate', () => {
       ],
       [port, { INGEST_TOKEN: '' }, /INGEST_TOKEN must be set to that of the running service/],
       [0, {}, /INGEST_PORT is 0; set it to the port that the service logged/],
-    ] as const) {
-      const { code, stdout, stderr } = await simulate(at, '--devices 1 --rate 1 --seconds 1', { env });
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(stderr, message);
-    }
+    ] as const)
+      await database.refuses('simulate --devices 1 --rate 1 --seconds 1', 1, message, {
+        env: { ...envOf(at), ...env },
+      });
   });
 
   test('refuses options that are missing or out of range', async () => {
@@ -185,11 +174,8 @@ describe('simulate', () => {
         1,
         /--rate is more than 100 points a second for each device; raise --devices/,
       ],
-    ] as const) {
-      const { stderr, ...run } = await simulate(1, words);
-      assert.equal(run.code, code, words);
-      assert.match(stderr, message);
-    }
+    ] as const)
+      await database.refuses(`simulate ${words}`, code, message, { env: envOf(1) });
   });
 });
 
