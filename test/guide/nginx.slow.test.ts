@@ -101,96 +101,6 @@ describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis
     for (const pod of pods) assert.ok((await answeredBy(pod)) > 100);
   });
 
-  test('an allowlist lets in who is on it, and nobody who says so', async (t) => {
-    const { nginx, admin } = await startSite(t);
-    const { key } = await admin.key(OWNER, { allow: '127.0.0.5' });
-    const cases: readonly [from: string, claim: string | null, outcome: string][] = [
-      ['127.0.0.5', null, '200'],
-      ['127.0.0.5', '203.0.113.9', '200'],
-      ['127.0.0.6', null, '403 API_KEY_IP_BLOCKED'],
-      ['127.0.0.6', '127.0.0.5', '403 API_KEY_IP_BLOCKED'],
-      ['127.0.0.6', '127.0.0.5, 127.0.0.1', '403 API_KEY_IP_BLOCKED'],
-      ['127.0.0.6', '127.0.0.5,', '403 API_KEY_IP_BLOCKED'],
-    ];
-    for (const [from, claim, outcome] of cases) {
-      const headers: Record<string, string> = claim === null ? {} : { 'X-Forwarded-For': claim };
-      for (const path of [`/api/v3/devices/${IMEI}`, '/api/v2/events']) {
-        assert.equal(
-          codeOf(await nginx.call(path, { key, from, headers })),
-          outcome,
-          `${from} as ${claim}, ${path}`,
-        );
-      }
-    }
-  });
-
-  test('external ids arrive as they were encoded', async (t) => {
-    const { nginx, key } = await startSite(t);
-    const body = { name: 'Gate', type: 'point', center: { lat: 41.9, lng: 12.5 } };
-    for (const code of ['a/b#c', 'a/../b', 'a//b', '/', '../x', 'a:b@c.d_e-f', '#', '/osmand']) {
-      const path = `/api/v3/areas/by-external-id/${encodeURIComponent(code)}`;
-      const made = await nginx.call(path, { method: 'PUT', key, body });
-      assert.equal(made.status, 201, `${code}: ${made.text}`);
-      assert.equal(made.body.data.external_id, code);
-      assert.equal((await nginx.call(path, { method: 'PUT', key, body })).status, 200);
-      const listed = await nginx.call(`/api/v3/areas?external_id=${encodeURIComponent(code)}`, { key });
-      assert.equal(listed.body.data[0]?.id, made.body.data.id);
-    }
-  });
-
-  test('a stream passes message by message, goes on over a reload, and on the other pod when one stops', async (t) => {
-    const { nginx, pods, key } = await startSite(t);
-    let recordedAt = Date.now() - 60_000;
-    const move = () =>
-      pods[1].points([{ imei: IMEI, recorded_at: ++recordedAt, latitude: 41, longitude: 12 }]);
-    const hasArrived = (stream: StreamText) => () =>
-      stream.text.includes(`"recorded_at":"${new Date(recordedAt).toISOString()}"`);
-    let stream = await StreamText.open(nginx, key);
-    await move();
-    await waitFor(hasArrived(stream));
-    nginx.reload();
-    await move();
-    await waitFor(hasArrived(stream));
-    assert.equal(stream.hasEnded, false);
-    // Whichever of the two it is on.
-    await pods[0].stop();
-    await move();
-    await waitFor(() => stream.hasEnded || hasArrived(stream)());
-    if (stream.hasEnded) stream = await StreamText.open(nginx, key, stream.lastId);
-    await waitFor(hasArrived(stream));
-  });
-
-  test('the largest import passes; a larger one is refused by the service, and a far larger one by nginx', async (t) => {
-    const { nginx, key } = await startSite(t);
-    const importOf = (bytes: number) => {
-      const feature = {
-        type: 'Feature',
-        properties: { name: 'Gate', note: '' },
-        geometry: { type: 'Point', coordinates: [12.5, 41.9] },
-      };
-      feature.properties.note = 'x'.repeat(bytes - JSON.stringify(feature).length);
-      return nginx.call('/api/v3/areas/import', { method: 'POST', key, body: feature });
-    };
-    const passed = await importOf(32 * MEGABYTE);
-    assert.equal(passed.body?.data?.created?.length, 1, passed.text);
-    assert.equal(codeOf(await importOf(32 * MEGABYTE + 1)), '413 PAYLOAD_TOO_LARGE');
-    assert.equal((await importOf(34 * MEGABYTE)).status, 413);
-  });
-
-  test('a phone reaches /osmand, and nobody the rest of the ingest port', async (t) => {
-    const { nginx, pods } = await startSite(t);
-    const query = `id=${IMEI}&lat=41.9&lon=12.5&token=${INGEST_TOKEN}`;
-    const taken = await nginx.call(`/osmand?${query}`);
-    assert.deepEqual([taken.status, taken.body.data.accepted], [200, 1]);
-    assert.equal((await nginx.call(`/osmand?${query}x`)).status, 403);
-    for (const path of ['/positions', '/traccar', '/metrics', '/osmand/../metrics']) {
-      const headers = { 'X-Ingest-Token': INGEST_TOKEN };
-      assert.equal((await nginx.call(path, { headers })).status, 404, path);
-    }
-    assert.equal((await nginx.call('/readyz')).status, 200);
-    assert.equal((await fetch(`${pods[0].ingest}/metrics`)).status, 200);
-  });
-
   test('without Postgres, what is polled goes on beside what cannot be answered', async (t) => {
     const postgres = await startOwnPostgres(t);
     const { nginx, key } = await startSite(t, {}, postgres.url);
@@ -205,23 +115,116 @@ describe('nginx before two pods', { skip: skipWithoutNginx() || skipWithoutRedis
     await waitFor(async () => (await nginx.call('/api/v3/events', { key })).status === 200);
   });
 
-  test('connections to the pods are kept', async (t) => {
-    const { pods, admin } = await startSite(t);
-    let connections = 0;
-    const relay = createServer((outside) => {
-      connections++;
-      const inside = connect(portOf(pods[0].api), '127.0.0.1');
-      for (const socket of [outside, inside]) socket.on('error', () => undefined);
-      outside.pipe(inside).pipe(outside);
+  test('two pods without limits', async (t) => {
+    const { nginx, pods, admin, key } = await startSite(t);
+
+    await t.test('an allowlist lets in who is on it, and nobody who says so', async () => {
+      const allowed = (await admin.key(OWNER, { allow: '127.0.0.5' })).key;
+      const cases: readonly [from: string, claim: string | null, outcome: string][] = [
+        ['127.0.0.5', null, '200'],
+        ['127.0.0.5', '203.0.113.9', '200'],
+        ['127.0.0.6', null, '403 API_KEY_IP_BLOCKED'],
+        ['127.0.0.6', '127.0.0.5', '403 API_KEY_IP_BLOCKED'],
+        ['127.0.0.6', '127.0.0.5, 127.0.0.1', '403 API_KEY_IP_BLOCKED'],
+        ['127.0.0.6', '127.0.0.5,', '403 API_KEY_IP_BLOCKED'],
+      ];
+      for (const [from, claim, outcome] of cases) {
+        const headers: Record<string, string> = claim === null ? {} : { 'X-Forwarded-For': claim };
+        for (const path of [`/api/v3/devices/${IMEI}`, '/api/v2/events']) {
+          assert.equal(
+            codeOf(await nginx.call(path, { key: allowed, from, headers })),
+            outcome,
+            `${from} as ${claim}, ${path}`,
+          );
+        }
+      }
     });
-    relay.listen(0, '127.0.0.1');
-    await once(relay, 'listening');
-    t.after(() => relay.close());
-    const address = relay.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const nginx = await startNginx(t, { api: [port, port], ingest: port });
-    const { key } = await admin.key(OWNER);
-    for (let n = 0; n < 50; n++) assert.equal((await nginx.call('/api/v3/devices', { key })).status, 200);
-    assert.ok(connections <= 2, `${connections} connections for 50 calls`);
+
+    await t.test('external ids arrive as they were encoded', async () => {
+      const body = { name: 'Gate', type: 'point', center: { lat: 41.9, lng: 12.5 } };
+      for (const code of ['a/b#c', 'a/../b', 'a//b', '/', '../x', 'a:b@c.d_e-f', '#', '/osmand']) {
+        const path = `/api/v3/areas/by-external-id/${encodeURIComponent(code)}`;
+        const made = await nginx.call(path, { method: 'PUT', key, body });
+        assert.equal(made.status, 201, `${code}: ${made.text}`);
+        assert.equal(made.body.data.external_id, code);
+        assert.equal((await nginx.call(path, { method: 'PUT', key, body })).status, 200);
+        const listed = await nginx.call(`/api/v3/areas?external_id=${encodeURIComponent(code)}`, { key });
+        assert.equal(listed.body.data[0]?.id, made.body.data.id);
+      }
+    });
+
+    await t.test(
+      'the largest import passes; a larger one is refused by the service, and a far larger one by nginx',
+      async () => {
+        const importOf = (bytes: number) => {
+          const feature = {
+            type: 'Feature',
+            properties: { name: 'Gate', note: '' },
+            geometry: { type: 'Point', coordinates: [12.5, 41.9] },
+          };
+          feature.properties.note = 'x'.repeat(bytes - JSON.stringify(feature).length);
+          return nginx.call('/api/v3/areas/import', { method: 'POST', key, body: feature });
+        };
+        const passed = await importOf(32 * MEGABYTE);
+        assert.equal(passed.body?.data?.created?.length, 1, passed.text);
+        assert.equal(codeOf(await importOf(32 * MEGABYTE + 1)), '413 PAYLOAD_TOO_LARGE');
+        assert.equal((await importOf(34 * MEGABYTE)).status, 413);
+      },
+    );
+
+    await t.test('a phone reaches /osmand, and nobody the rest of the ingest port', async () => {
+      const query = `id=${IMEI}&lat=41.9&lon=12.5&token=${INGEST_TOKEN}`;
+      const taken = await nginx.call(`/osmand?${query}`);
+      assert.deepEqual([taken.status, taken.body.data.accepted], [200, 1]);
+      assert.equal((await nginx.call(`/osmand?${query}x`)).status, 403);
+      for (const path of ['/positions', '/traccar', '/metrics', '/osmand/../metrics']) {
+        const headers = { 'X-Ingest-Token': INGEST_TOKEN };
+        assert.equal((await nginx.call(path, { headers })).status, 404, path);
+      }
+      assert.equal((await nginx.call('/readyz')).status, 200);
+      assert.equal((await fetch(`${pods[0].ingest}/metrics`)).status, 200);
+    });
+
+    await t.test('connections to the pods are kept', async () => {
+      let connections = 0;
+      const relay = createServer((outside) => {
+        connections++;
+        const inside = connect(portOf(pods[0].api), '127.0.0.1');
+        for (const socket of [outside, inside]) socket.on('error', () => undefined);
+        outside.pipe(inside).pipe(outside);
+      });
+      relay.listen(0, '127.0.0.1');
+      await once(relay, 'listening');
+      t.after(() => relay.close());
+      const address = relay.address();
+      const port = typeof address === 'object' && address !== null ? address.port : 0;
+      const relayed = await startNginx(t, { api: [port, port], ingest: port });
+      for (let n = 0; n < 50; n++) assert.equal((await relayed.call('/api/v3/devices', { key })).status, 200);
+      assert.ok(connections <= 2, `${connections} connections for 50 calls`);
+    });
+
+    await t.test(
+      'a stream passes message by message, goes on over a reload, and on the other pod when one stops',
+      async () => {
+        let recordedAt = Date.now();
+        const move = () =>
+          pods[1].points([{ imei: IMEI, recorded_at: ++recordedAt, latitude: 41, longitude: 12 }]);
+        const hasArrived = (stream: StreamText) => () =>
+          stream.text.includes(`"recorded_at":"${new Date(recordedAt).toISOString()}"`);
+        let stream = await StreamText.open(nginx, key);
+        await move();
+        await waitFor(hasArrived(stream));
+        nginx.reload();
+        await move();
+        await waitFor(hasArrived(stream));
+        assert.equal(stream.hasEnded, false);
+        // Whichever of the two it is on.
+        await pods[0].stop();
+        await move();
+        await waitFor(() => stream.hasEnded || hasArrived(stream)());
+        if (stream.hasEnded) stream = await StreamText.open(nginx, key, stream.lastId);
+        await waitFor(hasArrived(stream));
+      },
+    );
   });
 });

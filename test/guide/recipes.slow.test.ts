@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, type TestContext, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { openSql } from '../../src/postgres/sql.ts';
 import { INGEST_TOKEN, request } from '../support/pod.ts';
 import { findFreePort } from '../support/ports.ts';
@@ -26,19 +26,19 @@ const MOVED = 100;
 const imeiOf = (n: number): string => String(350_000_000_000_000 + n);
 
 const PROGRAMS = [
-  { name: 'TypeScript', file: 'follow.ts', interpreter: process.execPath },
-  { name: 'Python', file: 'follow.py', interpreter: findProgram('python3') },
+  { file: 'follow.ts', interpreter: process.execPath },
+  { file: 'follow.py', interpreter: findProgram('python3') },
 ] as const;
 
 /** A program of the guide that runs, with what it has said. */
 class Following {
-  readonly events: number[] = [];
+  readonly events = new Set<number>();
   readonly positions = new Map<string, string>();
   readonly errors: string[] = [];
-  readonly #start: () => ReturnType<typeof spawn>;
-  #child: ReturnType<typeof spawn>;
+  readonly #start: () => ChildProcess;
+  #child: ChildProcess;
 
-  constructor(start: () => ReturnType<typeof spawn>) {
+  constructor(start: () => ChildProcess) {
     this.#start = start;
     this.#child = this.#run();
   }
@@ -54,13 +54,13 @@ class Following {
     await once(this.#child, 'exit');
   }
 
-  #run(): ReturnType<typeof spawn> {
+  #run(): ChildProcess {
     const child = this.#start();
     if (child.stdout === null || child.stderr === null) throw new Error('its output is piped');
     createInterface(child.stderr).on('line', (line) => this.errors.push(line));
     createInterface(child.stdout).on('line', (line) => {
       const [kind, id = '', at = ''] = line.split(' ');
-      if (kind === 'event') this.events.push(Number(id));
+      if (kind === 'event') this.events.add(Number(id));
       if (kind === 'device') this.positions.set(id, at);
     });
     return child;
@@ -77,13 +77,9 @@ async function startSite(t: TestContext) {
   );
   const { key } = await admin.key(OWNER);
   const [port, ingestPort] = [await findFreePort(), await findFreePort()];
-  const {
-    RATE_LIMIT_KEY_MINUTE: _,
-    RATE_LIMIT_KEY_HOUR: __,
-    RATE_LIMIT_IP_MINUTE: ___,
-    ...env
-  } = serviceEnv(url);
-  const start = () => startProcess(t, { ...env, PORT: String(port), INGEST_PORT: String(ingestPort) });
+  const own = Object.entries(serviceEnv(url)).filter(([name]) => !name.startsWith('RATE_LIMIT_'));
+  const env = { ...Object.fromEntries(own), PORT: String(port), INGEST_PORT: String(ingestPort) };
+  const start = () => startProcess(t, env);
   const api = `http://127.0.0.1:${port}`;
   let service = start();
   await service.listening;
@@ -123,48 +119,51 @@ async function startSite(t: TestContext) {
   return { api, key, sql, move, restart };
 }
 
-for (const { name, file, interpreter } of PROGRAMS) {
-  const skip = interpreter === null && `there is no python3 on this machine`;
-
-  describe(`the follower in ${name}`, { skip }, () => {
-    test('has every event and every last position, through restarts of the pod and its own', async (t) => {
-      const { api, key, sql, move, restart } = await startSite(t);
-      const folder = await mkdtemp(join(tmpdir(), 'fleet-follow-'));
-      t.after(() => rm(folder, { recursive: true, force: true }));
-      await writeFile(join(folder, file), guideBlock(file));
-      const following = new Following(() =>
-        spawn(interpreter ?? '', [join(folder, file)], {
-          cwd: folder,
-          stdio: ['ignore', 'pipe', 'pipe'],
-          env: { ...process.env, FLEET_URL: api, FLEET_KEY: key },
-        }),
-      );
-      t.after(() => following.stop());
-      await waitFor(() => following.positions.size === VEHICLES);
-
-      await move();
-      await waitFor(() => following.events.length >= MOVED);
-      await restart();
-      await move();
-      await waitFor(() => following.events.length >= 2 * MOVED);
-      await following.restart();
-      await move();
-      await waitFor(() => following.events.length >= 3 * MOVED);
-      const events = await sql<{ id: number }[]>`select id from fleet_event order by id`;
-      // What was said before the file was written may be said again.
-      const said = [...new Set(following.events)].sort((a, b) => a - b);
-      assert.deepEqual(
-        said,
-        events.map(({ id }) => id),
-      );
-      const positions = async () => {
-        const rows = await sql<{ imei: string; recorded_at: Date }[]>`
-          select d.imei, s.recorded_at from device d join device_state s on s.device_id = d.id
-          where s.recorded_at is not null order by d.imei`;
-        return rows.every((row) => following.positions.get(row.imei) === row.recorded_at.toISOString());
-      };
-      await waitFor(positions);
-      assert.deepEqual(following.errors, []);
-    });
-  });
+async function follow(t: TestContext, program: (typeof PROGRAMS)[number], env: Record<string, string>) {
+  const { file, interpreter } = program;
+  const folder = await mkdtemp(join(tmpdir(), 'fleet-follow-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await writeFile(join(folder, file), guideBlock(file));
+  const following = new Following(() =>
+    spawn(interpreter ?? '', [join(folder, file)], {
+      cwd: folder,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...env },
+    }),
+  );
+  t.after(() => following.stop());
+  return following;
 }
+
+test('the followers have every event and every last position, through restarts of the pod and their own', async (t) => {
+  const { api, key, sql, move, restart } = await startSite(t);
+  const found = PROGRAMS.filter(({ interpreter }) => interpreter !== null);
+  for (const { file } of PROGRAMS.slice(found.length)) t.diagnostic(`${file} is not tried: no python3`);
+  const followers = await Promise.all(
+    found.map((program) => follow(t, program, { FLEET_URL: api, FLEET_KEY: key })),
+  );
+  const haveEvents = (count: number) => waitFor(() => followers.every(({ events }) => events.size >= count));
+  await waitFor(() => followers.every(({ positions }) => positions.size === VEHICLES));
+
+  await move();
+  await haveEvents(MOVED);
+  await restart();
+  await move();
+  await haveEvents(2 * MOVED);
+  // What was said before the file was written may be said again.
+  await Promise.all(followers.map((following) => following.restart()));
+  await move();
+  await haveEvents(3 * MOVED);
+  const events = await sql<{ id: number }[]>`select id from fleet_event order by id`;
+  const rows = await sql<{ imei: string; recorded_at: Date }[]>`
+    select d.imei, s.recorded_at from device d join device_state s on s.device_id = d.id
+    where s.recorded_at is not null order by d.imei`;
+  for (const { events: said, positions, errors } of followers) {
+    assert.deepEqual(
+      [...said].sort((a, b) => a - b),
+      events.map(({ id }) => id),
+    );
+    await waitFor(() => rows.every((row) => positions.get(row.imei) === row.recorded_at.toISOString()));
+    assert.deepEqual(errors, []);
+  }
+});
