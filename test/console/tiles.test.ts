@@ -34,7 +34,7 @@ describe('CONSOLE_TILES', () => {
     for (const path of ['1/1/1', '24/16777215/0'])
       assert.equal((await rawRequest(api, `/console/tiles/${path}`)).status, 204, path);
     assert.equal((await rawRequest(api, '/console/tiles/0/0/0')).headers['cache-control'], 'no-cache');
-    for (const path of ['0/1/0', '1/0/2', '-1/0/0', '0/0/0.png', '0/0', '25/0/0', '%2e%2e/0/0', '1e1/0/0', '1/%201/0'])
+    for (const path of ['0/1/0', '1/0/2', '-1/0/0', '0/0/0.png', '0/0', '25/0/0', '%2e%2e/0/0', '1/%201/0'])
       assert.equal((await rawRequest(api, `/console/tiles/${path}`)).status, 404, path);
     assert.equal((await rawRequest(api, '/console/tiles/0/0/0', { method: 'POST' })).status, 405);
     const head = await rawRequest(api, '/console/tiles/0/0/0', { method: 'HEAD' });
