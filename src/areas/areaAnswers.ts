@@ -139,15 +139,8 @@ function estimatedBytes(areas: readonly StoredArea[]): number {
 /** How an area is shown: in the API's own words, or as a Feature of GeoJSON. */
 type AreaFormat = 'json' | 'geojson';
 
-interface AreaJsonCacheLimits {
-  /** The limit for all kept texts, including their overhead. */
-  readonly bytes: number;
-  /** The limit for the texts of one world. */
-  readonly bytesPerWorld: number;
-}
-
-/** The longest page, two hundred areas of two thousand vertices each, is 20 MB. */
-const LIMITS: AreaJsonCacheLimits = { bytes: 96e6, bytesPerWorld: 24e6 };
+/** Of kept texts with their overhead. The longest page, two hundred areas of two thousand vertices each, is 20 MB. */
+const LIMITS = { bytes: 96e6, bytesPerWorld: 24e6 };
 /** What an entry takes beside its text. */
 const OVERHEAD_BYTES = 400;
 
@@ -168,7 +161,7 @@ interface WorldTexts {
  * longest ago. So reading a large world does not drop the texts of small ones.
  */
 export class AreaJsonCache {
-  readonly #limits: AreaJsonCacheLimits;
+  readonly #limits: typeof LIMITS;
   /** The one that was asked for last is the last. */
   readonly #worlds = new Map<number, WorldTexts>();
   #bytes = 0;

@@ -110,13 +110,12 @@ export async function selectExternalIds(
   sql: Sql,
   accountId: number,
   worldIds: readonly number[],
-): Promise<{ id: number; externalId: string; vertices: number }[]> {
-  const rows = await sql<{ id: number; external_id: string; vertices: number }[]>`
-    select id, external_id, coalesce(octet_length(points) / 16, 0) as vertices from area
+): Promise<readonly { id: number; externalId: string; vertices: number }[]> {
+  return sql<{ id: number; externalId: string; vertices: number }[]>`
+    select id, external_id as "externalId", coalesce(octet_length(points) / 16, 0) as vertices from area
     where account_id = ${accountId} and external_id is not null
       and world_id = any(${arrayLiteral(worldIds)}::bigint[])
     order by id`;
-  return rows.map(({ id, external_id, vertices }) => ({ id, externalId: external_id, vertices }));
 }
 
 export async function selectAreasById(sql: Sql, ids: readonly number[]): Promise<StoredArea[]> {
@@ -290,20 +289,15 @@ interface AreaWorlds {
   readonly organizationWorldId: number | null;
 }
 
-/** Locks an area until the transaction ends, and returns its worlds; undefined when the area does not exist. */
+/** Locks an area until the transaction ends; undefined when it does not exist. */
 export async function lockAreaWorlds(tx: Tx, areaId: number): Promise<AreaWorlds | undefined> {
-  const [row] = await tx<{ world_id: number; account_world: number; organization_world: number | null }[]>`
-    select r.world_id, a.world_id as account_world, o.world_id as organization_world
+  const [row] = await tx<AreaWorlds[]>`
+    select r.world_id as "worldId", a.world_id as "accountWorldId", o.world_id as "organizationWorldId"
     from area r
     join account a on a.id = r.account_id
     left join organization o on o.id = a.organization_id
     where r.id = ${areaId} for update of r`;
-  if (row === undefined) return undefined;
-  return {
-    worldId: row.world_id,
-    accountWorldId: row.account_world,
-    organizationWorldId: row.organization_world,
-  };
+  return row;
 }
 
 export async function moveArea(tx: Tx, areaId: number, worldId: number): Promise<void> {

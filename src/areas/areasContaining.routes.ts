@@ -26,9 +26,8 @@ import {
   parseDecimal,
   readChoice,
 } from '../http/parameters.ts';
-import { type Call, JSON_BODY_BYTES, type Route } from '../http/route.ts';
+import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { invariant } from '../lib/invariant.ts';
-import type { JsonObject } from '../lib/parseJson.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import { type AreaType, areaName, compileShape } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';
@@ -119,31 +118,19 @@ interface AreasContainingPorts {
 
 /** Which areas contain a point: one point, or up to 1 000. Answered from memory. */
 export function areasContainingRoutes(ports: AreasContainingPorts): Route[] {
+  const route = routeFactory({ scopes: scopeMask('read_areas'), versions: ['v3'] });
   return [
     {
-      method: 'GET',
-      path: '/areas/containing',
-      scopes: scopeMask('read_areas'),
-      versions: ['v3'],
+      ...route('GET', '/areas/containing', AREAS_CONTAINING, (call) => containing(ports, call)),
       isFromMemory: true,
-      describe: AREAS_CONTAINING,
-      handle: (call) => containing(ports, call),
     },
-    {
-      method: 'POST',
-      path: '/areas/containing/batch',
-      scopes: scopeMask('read_areas'),
-      versions: ['v3'],
-      maxBodyBytes: JSON_BODY_BYTES,
-      describe: AREAS_CONTAINING_BATCH,
-      handle: ({ caller, body }) => {
-        const points = readBatchPoints(body);
-        if (!points.ok) return points.error;
-        return ports.bulkCalls.answer(caller.accountId, (json) =>
-          writeAll(json, ports.areas, caller.worldIds, points.value),
-        );
-      },
-    },
+    route('POST', '/areas/containing/batch', AREAS_CONTAINING_BATCH, ({ caller, body }) => {
+      const points = readBatchPoints(body);
+      if (!points.ok) return points.error;
+      return ports.bulkCalls.answer(caller.accountId, (json) =>
+        writeAll(json, ports.areas, caller.worldIds, points.value),
+      );
+    }),
   ];
 }
 
@@ -184,31 +171,25 @@ function* writeAll(
   const found = new ContainingAreas();
   const pace = new Pace();
   json.add('{"data":[');
-  let seen = 0;
-  for (const point of points) {
-    json.add(`${seen === 0 ? '' : ','}{"ref":${point.refJson},`);
-    const error =
-      'errorJson' in point ? point.errorJson : yield* findAround(found, areas, worldIds, point.sent, pace);
-    if (error === null) writeFound(json, found);
-    else json.add(`"error":${error}}`);
-    seen++;
+  for (const [n, point] of points.entries()) {
+    json.add(`${n === 0 ? '' : ','}{"ref":${point.refJson},`);
+    if ('errorJson' in point) {
+      json.add(`"error":${point.errorJson}}`);
+    } else {
+      const { lat, lng } = point.sent;
+      if (typeof lat === 'number' && typeof lng === 'number' && isLatLng(lat, lng)) {
+        yield* found.find(areas.near(worldIds, lat, lng), lat, lng, null, pace);
+        writeFound(json, found);
+      } else {
+        json.add(INVALID_POINT);
+      }
+    }
     if (pace.isDue()) yield* pace.pause();
   }
   json.add('],"meta":{}}');
 }
 
-/** Finds the areas around a point as it was sent; returns the JSON text of what is wrong with it, or null. */
-function* findAround(
-  found: ContainingAreas,
-  areas: AreaCatalog,
-  worldIds: readonly number[],
-  { lat, lng }: JsonObject,
-  pace: Pace,
-): Steps<string | null> {
-  if (typeof lat !== 'number' || typeof lng !== 'number' || !isLatLng(lat, lng)) return INVALID_POINT;
-  yield* found.find(areas.near(worldIds, lat, lng), lat, lng, null, pace);
-  return null;
-}
+const INVALID_POINT = `"error":${errorJson('BAD_REQUEST', COORDINATES_MESSAGE)}}`;
 
 /** An external id is ASCII that JSON takes as it is: see EXTERNAL_ID. */
 function writeFound(json: TextPieces, found: ContainingAreas): void {
@@ -225,8 +206,6 @@ function writeFound(json: TextPieces, found: ContainingAreas): void {
   }
   json.addAscii(found.total > found.count ? `],"total":${found.total}}` : ']}');
 }
-
-const INVALID_POINT = errorJson('BAD_REQUEST', COORDINATES_MESSAGE);
 
 /** Areas between two sorts. One sort of all that an account may have around a point would take ten milliseconds. */
 const KEPT = 2 * CONTAINING_MAX;

@@ -34,14 +34,13 @@ export async function claimAnswer(tx: Tx, accountId: number, key: string, bodyHa
     insert into idempotent_answer (account_id, key, body_hash) values (${accountId}, ${key}, ${bodyHash})
     on conflict do nothing returning 1`;
   if (claimed.length > 0) return { kind: 'claimed' };
-  const [row] = await tx<
-    { body_hash: Buffer; area_id: number; answer: string | null; area_created_at: Date }[]
-  >`
-    select body_hash, area_id, answer, area_created_at from idempotent_answer where account_id = ${accountId} and key = ${key}`;
+  const [row] = await tx<{ hash: Buffer; areaId: number; body: string | null; createdAt: Date }[]>`
+    select body_hash as hash, area_id as "areaId", answer as body, area_created_at as "createdAt"
+    from idempotent_answer where account_id = ${accountId} and key = ${key}`;
   // It was pruned between the two statements.
   if (row === undefined) return claimAnswer(tx, accountId, key, bodyHash);
-  if (!row.body_hash.equals(bodyHash)) return { kind: 'mismatch' };
-  const { area_id: areaId, answer: body, area_created_at: createdAt } = row;
+  const { hash, areaId, body, createdAt } = row;
+  if (!hash.equals(bodyHash)) return { kind: 'mismatch' };
   return { kind: 'answered', stored: { areaId, createdAtMs: createdAt.getTime(), body } };
 }
 

@@ -225,14 +225,12 @@ describe('a large import', () => {
   const crowded = `{"type":"Feature","properties":{"name":"A"},"geometry":{"type":"MultiPoint","coordinates":[${'[],'.repeat(9_999)}[]]}}`;
   const large: [title: string, body: string, expected: string][] = [
     ['a million empty arrays', `{"geojson":[${'[],'.repeat(1_000_000)}0]}`, '422 geojson INVALID_GEOJSON'],
-    ['a million features', `{"type":"FeatureCollection","features":[${'{},'.repeat(1_000_000)}0]}`, '422 '],
     [
       'a polygon of half a million points',
       `{"type":"Polygon","coordinates":[[${'[0,0],'.repeat(500_000)}[0,0]]]}`,
       '422 ',
     ],
     ['100 000 parts', `{"type":"MultiPoint","coordinates":[${'[0,0],'.repeat(100_000)}[0,0]]}`, '422 '],
-    ['100 000 rings', `{"type":"Polygon","coordinates":[${'[],'.repeat(100_000)}[]]}`, '422 '],
     ['100 000 levels', `{"type":"Polygon","coordinates":${'['.repeat(100_000)}`, '422 null INVALID_BODY'],
     [
       '200 features of 10 000 bad parts',

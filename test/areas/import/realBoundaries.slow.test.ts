@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { missingRealData, realBoundaries } from '../../geo/shapes.ts';
-import { type AreaApi, areaPod, POLYGON } from '../../support/http/areas.ts';
+import { missingRealData } from '../../geo/shapes.ts';
+import { type AreaApi, areaPod } from '../../support/http/areas.ts';
 import { assertSameAreas, type WireArea } from '../sameAreas.ts';
 import { collection } from './importBodies.ts';
 
@@ -88,16 +88,6 @@ test('the municipalities of Lazio are imported, each part a named area, contain 
     assert.deepEqual(inside, name === null ? [] : [name], `${lat} ${lng}`);
   }
 
-  await importAll(other, await listOf(api, 'geojson'));
-  assertSameAreas(await listOf(other, 'json'), areas);
-});
-
-test('real outlines at the antimeridian and far south are exported as they were', {
-  skip: missingRealData('boundaries.json.gz'),
-}, async () => {
-  const [api, other] = [await service.newAccount(), await service.newAccount()];
-  for (const { name, points } of realBoundaries().outlines) await api.make({ ...POLYGON, name, points });
-  const areas: WireArea[] = await listOf(api, 'json');
   await importAll(other, await listOf(api, 'geojson'));
   assertSameAreas(await listOf(other, 'json'), areas);
 });
