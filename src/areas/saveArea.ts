@@ -99,24 +99,17 @@ export function upsertArea(
   externalId: string,
   sent: AreaDraft,
 ): Promise<SaveOutcome> {
-  const draft = addressDraft(sent, externalId);
+  const inBody = sent.externalId;
+  // null differs too: a call that names its area by an external id cannot remove it.
+  const isSame = inBody === undefined || (inBody.ok && inBody.value === externalId);
+  const own = isSame ? ok(externalId) : fail(AREA_ERRORS.externalIdMismatch);
+  const draft: AreaDraft = inBody?.ok === false ? sent : { ...sent, externalId: own };
   return writeWorlds(ports, async (scope) => {
     await lockExternalIds(scope.tx, writer.accountId);
     const [stored] = await lockAreasByExternalId(scope.tx, writer.accountId, [externalId]);
     if (stored === undefined) return addArea(scope, writer, draft);
     return writer.worldIds.includes(stored.worldId) ? mergeInto(scope, writer, stored, draft) : TAKEN;
   });
-}
-
-/**
- * The draft of an upsert: it has the external id of the path, and the one of the body must be the same. null differs
- * too: a call that names its area by an external id cannot remove it.
- */
-export function addressDraft(draft: AreaDraft, externalId: string): AreaDraft {
-  const sent = draft.externalId;
-  if (sent && !sent.ok) return draft;
-  const isSame = sent === undefined || sent.value === externalId;
-  return { ...draft, externalId: isSame ? ok(externalId) : fail(AREA_ERRORS.externalIdMismatch) };
 }
 
 async function mergeInto(
@@ -203,7 +196,7 @@ export function grown<Size extends AreaSize>(size: Size, growth: AreaSize): Size
  * The errors of a change that an area of every type would give. Parameters are validated before the lookup, so a body
  * that could never be saved is answered with its errors even when the area does not exist. Yields after each type.
  */
-export function* draftErrors(draft: AreaDraft): Steps<readonly FieldError[]> {
+function* draftErrors(draft: AreaDraft): Steps<readonly FieldError[]> {
   let common: readonly FieldError[] | null = null;
   for (const geometry of ONE_OF_EACH_TYPE) {
     const area = { name: 'any', color: DEFAULT_COLOR, geometry, externalId: null, dwellSeconds: 0 };
