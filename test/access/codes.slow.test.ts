@@ -6,15 +6,8 @@ import { ERRORS } from '../../src/http/answer.ts';
 import { REJECTIONS } from '../../src/ingest/formats/parsePoint.ts';
 import { KEY_ERRORS } from '../../src/tenants/keyBody.ts';
 import { ENDPOINT_ERRORS } from '../../src/webhooks/endpoint.ts';
-import {
-  collection,
-  feature,
-  HOLE,
-  LINE,
-  POINT,
-  RING,
-  POLYGON as RINGS,
-} from '../areas/import/importBodies.ts';
+import { feature } from '../areas/import/importBodies.ts';
+import { collection, HOLE, LINE, POINT, RING, POLYGON as RINGS } from '../areas/reads/geojson.ts';
 import { BEHIND_PROXY, type CallOptions, callApi, logIn, setPassword } from '../support/http/application.ts';
 import { CIRCLE, PLACE, POLYGON, TRACK } from '../support/http/areas.ts';
 import { OWNER, ownerPod } from '../support/ownerPod.ts';

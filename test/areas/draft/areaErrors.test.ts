@@ -1,22 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { AREA_ERRORS } from '../../../src/areas/areaFields.ts';
-import { lineString, multiLineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
+import { CIRCLE, PLACE, POLYGON, TRACK } from '../../support/http/areas.ts';
 import {
-  at,
-  BOW_TIE,
-  CIRCLE,
-  errorsOf,
-  feature,
   LINE,
-  PLACE,
-  POLYGON,
+  lineString,
+  multiLineString,
+  multiPoint,
+  multiPolygon,
+  path,
+  polygon,
   RING,
-  SPIRAL,
-  SQUARE,
-  TRACK,
-  wrapped,
-} from '../writes/newArea.ts';
+} from '../reads/geojson.ts';
+import { at, BOW_TIE, errorsOf, feature, SPIRAL, SQUARE, wrapped } from '../writes/newArea.ts';
 
 // A table of every code on create: each body, all the errors it has.
 const ERRORS: readonly (readonly [title: string, body: unknown, errors: string])[] = [

@@ -3,9 +3,10 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaDefinition, type AreaGeometry, toLatLngs, toVertices } from '../../../src/areas/area.ts';
 import { completeDraft, mergeDraft, parseDraft, type ValidArea } from '../../../src/areas/areaDraft.ts';
+import { TRACK } from '../../support/http/areas.ts';
 import { runs } from '../../support/torture.ts';
 import { lineString } from '../reads/geojson.ts';
-import { at, BOW_TIE, feature, SQUARE, TRACK } from '../writes/newArea.ts';
+import { at, BOW_TIE, feature, SQUARE } from '../writes/newArea.ts';
 import { anyBody } from './arbitraries.ts';
 
 const LINE = TRACK.points;

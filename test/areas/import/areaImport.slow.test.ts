@@ -5,8 +5,18 @@ import { areaPod, CIRCLE, gist } from '../../support/http/areas.ts';
 import { OWNER } from '../../support/ownerPod.ts';
 import type { Reply } from '../../support/pod.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
-import { multiPolygon, polygon } from '../reads/geojson.ts';
-import { BOW_TIE, collection, FAR_RING, feature, HOLE, LINE, POLYGON, RING } from './importBodies.ts';
+import {
+  BOW_TIE,
+  collection,
+  FAR_RING,
+  HOLE,
+  LINE,
+  multiPolygon,
+  POLYGON,
+  polygon,
+  RING,
+} from '../reads/geojson.ts';
+import { feature } from './importBodies.ts';
 
 // Which bodies make which areas, and every error and warning, are tables in test/areas/import; each code is the answer
 // to a request in codes.test.ts.
@@ -95,7 +105,7 @@ describe('an error', () => {
     const bad = [
       WITHOUT_NAME,
       null,
-      feature({ name: 'A' }, BOW_TIE),
+      feature({ name: 'A' }, polygon(BOW_TIE)),
       feature({ external_id: '', dwell_seconds: -1 }),
     ];
     const reply = await api.import(collection(fine, ...bad, fine));

@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AreaGeometry } from '../../../src/areas/area.ts';
-import { multiPoint, multiPolygon, polygon } from '../reads/geojson.ts';
-import {
-  circleOf,
-  create,
-  feature,
-  geometryOf,
-  LINE,
-  placeOf,
-  polygonOf,
-  RING,
-  trackOf,
-  wrapped,
-} from '../writes/newArea.ts';
+import { validArea } from '../../support/http/areas.ts';
+import { LINE, multiPoint, multiPolygon, polygon, RING } from '../reads/geojson.ts';
+import { circleOf, feature, geometryOf, placeOf, polygonOf, trackOf, wrapped } from '../writes/newArea.ts';
 
 describe('a GeoJSON wrapper makes the area that the conversion table says', () => {
   const point = { type: 'Point', coordinates: [12.5, 41.9, 37] };
@@ -86,14 +76,14 @@ describe('a GeoJSON wrapper makes the area that the conversion table says', () =
   ];
   for (const [title, properties, fields, expected] of own) {
     test(`${title} of the properties`, () => {
-      const { definition } = create({ geojson: feature(point, properties), ...fields });
+      const { definition } = validArea({ geojson: feature(point, properties), ...fields });
       assert.deepEqual({ ...definition, ...expected }, definition);
     });
   }
 
   test('properties of any other kind are none', () => {
     for (const properties of [undefined, null, 5, 'x', [], ['name']]) {
-      assert.equal(create(wrapped(feature(point, properties))).definition.name, 'G');
+      assert.equal(validArea(wrapped(feature(point, properties))).definition.name, 'G');
     }
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { multiLineString, multiPolygon, path } from '../reads/geojson.ts';
-import { coded, collection, errorsOf, FAR_RING, feature, namesOf, RING, resolve } from './importing.ts';
+import { collection, FAR_RING, multiLineString, multiPolygon, path, RING } from '../reads/geojson.ts';
+import { coded, errorsOf, feature, namesOf, resolve } from './importing.ts';
 
 describe('parts that were cut along the antimeridian are one area again', () => {
   const west = path([177, -19], [180, -19], [180, -16], [177, -16], [177, -19]);

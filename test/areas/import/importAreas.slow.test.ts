@@ -8,8 +8,8 @@ import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
-import { lineString, multiPoint } from '../reads/geojson.ts';
-import { collection, feature as featureOf, POINT, plan as planOf } from './importing.ts';
+import { collection, lineString, multiPoint, POINT } from '../reads/geojson.ts';
+import { feature as featureOf, plan as planOf } from './importing.ts';
 
 let house: AreaHouse;
 before(async () => {

@@ -5,22 +5,20 @@ import { resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { IMPORT_LIMITS, planImport, READING_CODES } from '../../../src/areas/import/importPlan.ts';
 import { runs } from '../../support/torture.ts';
 import { anyImport } from '../draft/arbitraries.ts';
-import { lineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
 import {
   BOW_TIE,
-  coded,
   collection,
-  errorsOf,
   FAR_RING,
-  feature,
   LINE,
-  NO_QUOTA,
-  namesOf,
+  lineString,
+  multiPoint,
+  multiPolygon,
   POINT,
+  path,
+  polygon,
   RING,
-  resolve,
-  run,
-} from './importing.ts';
+} from '../reads/geojson.ts';
+import { coded, errorsOf, feature, NO_QUOTA, namesOf, resolve, run } from './importing.ts';
 
 describe('a body that is no GeoJSON at all is refused as a whole', () => {
   const rows: readonly (readonly [title: string, body: unknown, error: string])[] = [

@@ -3,21 +3,13 @@ import type { AreaDefinition, StoredArea } from '../../../src/areas/area.ts';
 import type { AreaQuota } from '../../../src/areas/areas.sql.ts';
 import { type ImportOutcome, resolveImport } from '../../../src/areas/import/importAreas.ts';
 import { type ImportPlan, planImport } from '../../../src/areas/import/importPlan.ts';
-import { lineString, path, polygon } from '../reads/geojson.ts';
-
-export const RING = path([12.4, 41.9], [12.5, 41.9], [12.5, 42], [12.4, 42], [12.4, 41.9]);
-export const FAR_RING = RING.map(([lng, lat]) => [lng! + 1, lat!]);
-export const BOW_TIE = path([0, 0], [1, 1], [1, 0], [0, 1], [0, 0]);
-export const POLYGON = polygon(RING);
-export const POINT = { type: 'Point', coordinates: [12.5, 41.9] };
-export const LINE = lineString([12.4, 41.9], [12.5, 42]);
+import { POINT } from '../reads/geojson.ts';
 
 export const feature = <P = unknown>(geometry: unknown, properties: P = { name: 'A' } as P) => ({
   type: 'Feature',
   geometry,
   properties,
 });
-export const collection = (...features: unknown[]) => ({ type: 'FeatureCollection', features });
 export const coded = (external_id: string, properties: object = {}, geometry: object = POINT) =>
   feature(geometry, { name: 'A', external_id, ...properties });
 

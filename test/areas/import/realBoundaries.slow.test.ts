@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { missingRealData } from '../../geo/shapes.ts';
 import { type AreaApi, areaPod } from '../../support/http/areas.ts';
+import { collection } from '../reads/geojson.ts';
 import { assertSameAreas, type WireArea } from '../sameAreas.ts';
-import { collection } from './importBodies.ts';
 
 const FILE = 'lazio-municipalities.geojson';
 const FEATURES_PER_CALL = 200;

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { lineString, multiPoint, multiPolygon, path, polygon } from '../reads/geojson.ts';
 import {
-  coded,
   collection,
   FAR_RING,
-  feature,
-  NO_QUOTA,
+  lineString,
+  multiPoint,
+  multiPolygon,
   POINT,
   POLYGON,
+  path,
+  polygon,
   RING,
-  resolve,
-} from './importing.ts';
+} from '../reads/geojson.ts';
+import { coded, feature, NO_QUOTA, resolve } from './importing.ts';
 
 /** What `resolve` makes of features: `created 0 1; updated 2; 3 REQUIRED; new A 0, old B 5`, the areas with their dwell. */
 function told(features: readonly object[], stored: Parameters<typeof resolve>[1], quota = NO_QUOTA): string {

@@ -14,8 +14,8 @@ import { CIRCLE, POLYGON, TRACK } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE, runs } from '../../support/torture.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
-import { collection, feature, POINT, plan } from '../import/importing.ts';
-import { lineString } from '../reads/geojson.ts';
+import { feature, plan } from '../import/importing.ts';
+import { collection, lineString, POINT } from '../reads/geojson.ts';
 
 let house: AreaHouse;
 let creators: CreateOnce[];

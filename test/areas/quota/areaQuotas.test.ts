@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AreaApi, areaPod, CIRCLE, gist } from '../../support/http/areas.ts';
-import { collection, feature } from '../import/importBodies.ts';
+import { feature } from '../import/importBodies.ts';
+import { collection } from '../reads/geojson.ts';
 
 let owners = 0;
 const service = areaPod(

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { areaPod, CIRCLE, gist } from '../../support/http/areas.ts';
 import { exchange } from '../../support/http/http.ts';
-import { LINE } from '../import/importBodies.ts';
+import { LINE } from '../reads/geojson.ts';
 
 const MB = 1024 * 1024;
 const JSON_TYPE = 'application/json';

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import { areaPod, BODIES, CIRCLE, gist, PLACE, POLYGON, TRACK } from '../../support/http/areas.ts';
 import { rawRequest } from '../../support/http/http.ts';
 import type { Reply } from '../../support/pod.ts';
-import { feature, POINT, RING } from '../import/importBodies.ts';
-import { path, polygon } from '../reads/geojson.ts';
+import { feature } from '../import/importBodies.ts';
+import { POINT, path, polygon, RING } from '../reads/geojson.ts';
 
 // The rules of the fields are tables in test/areas, and each code is the answer to a request in codes.test.ts. Here
 // stands what a route makes of them.

@@ -27,7 +27,7 @@ export const TRACK = {
 export const BODIES = { circle: CIRCLE, point: PLACE, polygon: POLYGON, polyline: TRACK } as const;
 
 /** The area that a body of POST describes. */
-export function validArea(body: object): ValidArea {
+export function validArea(body: unknown): ValidArea {
   const draft = parseDraft(body);
   invariant(draft.ok, 'the body is an object');
   const valid = completeDraft(draft.value);
