@@ -22,27 +22,6 @@ import {
 import { anyBody } from './arbitraries.ts';
 
 describe('a new area is what was sent, with defaults for the rest', () => {
-  test('circle', () => {
-    assert.deepEqual(validArea(CIRCLE).definition, {
-      name: 'Depot',
-      color: '#3b82f6',
-      geometry: circleOf(),
-      externalId: null,
-      dwellSeconds: 0,
-    });
-  });
-
-  test('every own field', () => {
-    const sent = { color: '#AbCdEf', external_id: 'a/B:9@#_-.', dwell_seconds: 86_400, name: '  Depot 🚚 ' };
-    assert.deepEqual(validArea({ ...CIRCLE, ...sent }).definition, {
-      name: 'Depot 🚚',
-      color: '#AbCdEf',
-      geometry: circleOf(),
-      externalId: 'a/B:9@#_-.',
-      dwellSeconds: 86_400,
-    });
-  });
-
   test('null is a field that was not sent', () => {
     const nulls = { color: null, external_id: null, dwell_seconds: null, geojson: null };
     assert.deepEqual(validArea({ ...CIRCLE, ...nulls, points: null, buffer_m: null }), validArea(CIRCLE));

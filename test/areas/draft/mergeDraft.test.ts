@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaDefinition, type AreaGeometry, toLatLngs, toVertices } from '../../../src/areas/area.ts';
+import {
+  type AreaDefinition,
+  type AreaGeometry,
+  areaView,
+  toLatLngs,
+  toVertices,
+} from '../../../src/areas/area.ts';
 import { completeDraft, mergeDraft, parseDraft, type ValidArea } from '../../../src/areas/areaDraft.ts';
 import { TRACK } from '../../support/http/areas.ts';
+import { areaInMemory } from '../../support/ingest/polygons.ts';
 import { runs } from '../../support/torture.ts';
 import { lineString } from '../reads/geojson.ts';
 import { at, BOW_TIE, feature, SQUARE } from '../writes/newArea.ts';
@@ -35,57 +42,9 @@ function merged(area: AreaDefinition, body: unknown): ValidArea {
   return result.value;
 }
 
-/** The writable fields as a read answers them, with what a read adds. */
-function representation({ name, color, geometry, externalId, dwellSeconds }: AreaDefinition): object {
-  const disc = 'center' in geometry ? geometry : null;
-  return {
-    id: 7,
-    name,
-    color,
-    type: geometry.type,
-    center: disc?.center ?? (geometry.type === 'polygon' ? CENTER : null),
-    radius_m: disc?.radiusM ?? null,
-    buffer_m: geometry.type === 'polyline' ? geometry.bufferM : null,
-    points: disc ? [] : toLatLngs((geometry as { points: Float64Array }).points),
-    external_id: externalId,
-    dwell_seconds: dwellSeconds,
-    metrics: { area_m2: 1, perimeter_m: 1, length_m: null },
-    bounds: { south: 1, west: 1, north: 1, east: 1 },
-    created_at: '2026-03-14T00:00:00.000Z',
-  };
-}
-
-describe('an update changes the fields that were sent', () => {
-  const rows: readonly (readonly [title: string, body: object, expected: Partial<AreaDefinition>])[] = [
-    ['nothing', {}, {}],
-    ['nulls', { name: null, color: null, type: null, dwell_seconds: null, geojson: null }, {}],
-    ['nulls of the geometry', { center: null, radius_m: null, buffer_m: null, points: null }, {}],
-    ['unknown fields', { id: 9, metrics: 'x', bounds: [], created_at: 5, nonsense: {} }, {}],
-    ['name', { name: ' New ' }, { name: 'New' }],
-    ['color', { color: '#FFFFFF' }, { color: '#FFFFFF' }],
-    ['dwell_seconds', { dwell_seconds: 0 }, { dwellSeconds: 0 }],
-    ['external_id', { external_id: 'y' }, { externalId: 'y' }],
-    ['external_id null', { external_id: null }, { externalId: null }],
-  ];
-  for (const kind of KINDS) {
-    for (const [title, body, expected] of rows) {
-      test(`${title} of a ${kind}`, () => {
-        const { definition, warnings } = merged(stored(kind), body);
-        assert.deepEqual(definition, { ...stored(kind), ...expected });
-        assert.equal(definition.geometry, GEOMETRY[kind], 'the geometry is the same one');
-        assert.deepEqual(warnings, []);
-      });
-    }
-    test(`all that was read of a ${kind} changes nothing`, () => {
-      const area = stored(kind);
-      assert.deepEqual(merged(area, representation(area)).definition, area);
-    });
-    test(`all that was read of a ${kind} except its type changes nothing`, () => {
-      const area = stored(kind);
-      assert.deepEqual(merged(area, { ...representation(area), type: undefined }).definition, area);
-    });
-  }
-});
+/** What a read answers. */
+const representation = (definition: AreaDefinition): object =>
+  areaView({ ...areaInMemory(7, definition.geometry), definition });
 
 describe('an update of the geometry keeps what it does not say, within the type', () => {
   const moved = at(50, 8);
