@@ -47,6 +47,12 @@ export class FairSemaphore<Key> {
     return this.#waiting;
   }
 
+  /** Pieces of work of this key that run or wait. */
+  countOf(key: Key): number {
+    const share = this.#shares.get(key);
+    return share === undefined ? 0 : share.running + share.waiting.length;
+  }
+
   /** Runs `work`. Rejects with Overloaded, without beginning it, when too much work waits, now or later. */
   async run<T>(key: Key, work: () => Promise<T>): Promise<T> {
     await this.acquire(key);

@@ -2,8 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { compileShape } from '../../src/areas/area.ts';
 import { AreaReplay } from '../../src/explain/backtest/areaReplay.ts';
-import { type BacktestRequest, Backtests } from '../../src/explain/backtest/backtests.ts';
-import { BACKTEST_SIZES, type BacktestSizes } from '../../src/explain/backtest/surveyDevices.ts';
+import {
+  BACKTEST_SIZES,
+  type BacktestRequest,
+  type BacktestSizes,
+  Backtests,
+} from '../../src/explain/backtest/backtests.ts';
 import { MANY_RANGES } from '../../src/history/points.sql.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import type { Sql } from '../../src/postgres/sql.ts';

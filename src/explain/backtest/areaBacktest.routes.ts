@@ -16,17 +16,14 @@ import { DAY_MS, formatDuration, formatIso } from '../../lib/time.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from './areaReplay.ts';
 import {
-  areaChanged,
-  areaDidNotExist,
   BACKTEST_META,
   type BacktestNote,
   backtestJson,
   dwellView,
-  historyTrimmed,
   NOT_RECORDED,
   replayedEventView,
 } from './backtestJson.ts';
-import { BACKTEST_LIMIT_MS, BACKTESTS_PER_ACCOUNT, type Backtests } from './backtests.ts';
+import { BACKTEST_LIMIT_MS, BACKTEST_SIZES, BACKTESTS_PER_ACCOUNT, type Backtests } from './backtests.ts';
 import {
   BACKTEST_ERRORS,
   BACKTEST_LIMITS,
@@ -36,15 +33,14 @@ import {
   tooMuchWork,
   windowTooLong,
 } from './readBacktest.ts';
-import { BACKTEST_SIZES } from './surveyDevices.ts';
 
-export const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account are running on this pod; try again when one of them is answered`;
+const TOO_MANY_BACKTESTS = `${BACKTESTS_PER_ACCOUNT} backtests of this account are running on this pod; try again when one of them is answered`;
 const MAX_BODY_BYTES = 1024 * 1024;
 /** More than a backtest may take, so that it is ended before its answer is given up. */
 const ANSWER_LIMIT_MS = BACKTEST_LIMIT_MS + 5_000;
 const FIRST_REVISION = 1;
 
-export interface BacktestRoutePorts {
+interface BacktestRoutePorts {
   readonly areas: AreaCatalog;
   readonly turns: WorkTurns<string | number>;
   readonly backtests: Backtests;
@@ -65,13 +61,11 @@ export function areaBacktestRoute(ports: BacktestRoutePorts): Route {
   };
 }
 
-/** What points are replayed against. */
+/** What points are replayed against: an area, or a draft with its warnings. */
 interface Subject {
   readonly definition: AreaDefinition;
   readonly shape: Shape;
-  /** Of a draft. */
   readonly warnings: readonly AreaWarning[];
-  /** Null: a draft. */
   readonly area: Area | null;
 }
 
@@ -157,6 +151,7 @@ function storedSubject(areas: AreaCatalog, { worldIds }: KeyState, areaId: numbe
   return area === undefined ? null : { definition: area.definition, shape: area.shape, warnings: [], area };
 }
 
+/** What cannot be known, by the order of BACKTEST_NOTE_CODES. */
 function notesOf(
   { historyDays }: KeyState,
   { area }: Subject,
@@ -165,11 +160,23 @@ function notesOf(
   hasUnmarked: boolean,
 ): BacktestNote[] {
   const notes: BacktestNote[] = [];
-  if (body.fromMs < fromMs) notes.push(historyTrimmed(fromMs, historyDays));
+  if (body.fromMs < fromMs) {
+    const at = formatIso(fromMs);
+    const message = `the plan shows ${historyDays} days of history, so the window begins at ${at}`;
+    notes.push({ code: 'history_trimmed', message, at });
+  }
   if (hasUnmarked) notes.push(NOT_RECORDED);
-  if (area !== null && area.createdAtMs > fromMs) notes.push(areaDidNotExist(area.createdAtMs));
-  if (area !== null && area.revision > FIRST_REVISION)
-    notes.push(areaChanged(area.revision - FIRST_REVISION));
+  if (area !== null && area.createdAtMs > fromMs) {
+    const at = formatIso(area.createdAtMs);
+    const message = `the area was made at ${at}; nothing that came before is recorded for it`;
+    notes.push({ code: 'area_did_not_exist', message, at });
+  }
+  if (area !== null && area.revision > FIRST_REVISION) {
+    const edits = area.revision - FIRST_REVISION;
+    const often = edits === 1 ? 'once' : `${edits} times`;
+    const message = `the area was changed ${often} since it was made; the replay uses its present form throughout`;
+    notes.push({ code: 'area_changed', message });
+  }
   return notes;
 }
 

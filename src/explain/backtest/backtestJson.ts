@@ -38,13 +38,11 @@ export function dwellView(tally: DwellTally, recorded: number | null) {
 }
 
 /** An event in the form of those of an area, without an id: it did not happen. */
-export function replayedEventView(
-  { imei, direction, lat, lng, occurredAtMs }: ReplayedEvent,
-  areaId: number | null,
-) {
+export function replayedEventView(event: ReplayedEvent, areaId: number | null) {
+  const { imei: device, direction, lat, lng, occurredAtMs } = event;
   return {
     area_id: areaId,
-    device: imei,
+    device,
     event: direction,
     position: { lat, lng },
     timestamp: formatIso(occurredAtMs),
@@ -71,14 +69,6 @@ export function* backtestJson(
   return `[${dwellSeconds.map((each) => items.get(each)).join(',')}]`;
 }
 
-/** A remark on the result of a backtest. */
-export interface BacktestNote {
-  readonly code: BacktestNoteCode;
-  readonly message: string;
-  /** The time that it is about. */
-  readonly at?: string;
-}
-
 const BACKTEST_NOTE_CODES = [
   'history_trimmed',
   'not_recorded',
@@ -86,41 +76,19 @@ const BACKTEST_NOTE_CODES = [
   'area_changed',
 ] as const;
 
-type BacktestNoteCode = (typeof BACKTEST_NOTE_CODES)[number];
+/** A remark on the result of a backtest. */
+export interface BacktestNote {
+  readonly code: (typeof BACKTEST_NOTE_CODES)[number];
+  readonly message: string;
+  /** The time that it is about. */
+  readonly at?: string;
+}
 
 export const NOT_RECORDED: BacktestNote = {
   code: 'not_recorded',
   message:
     'it is not stored of all points whether they came late; those count here, while the engine may have left them out',
 };
-
-/** The plan keeps fewer days than were asked for. */
-export function historyTrimmed(fromMs: number, historyDays: number): BacktestNote {
-  const at = formatIso(fromMs);
-  return {
-    code: 'history_trimmed',
-    message: `the plan shows ${historyDays} days of history, so the window begins at ${at}`,
-    at,
-  };
-}
-
-/** The window begins before the area was made. */
-export function areaDidNotExist(createdAtMs: number): BacktestNote {
-  const at = formatIso(createdAtMs);
-  return {
-    code: 'area_did_not_exist',
-    message: `the area was made at ${at}; nothing that came before is recorded for it`,
-    at,
-  };
-}
-
-/** The area was written after it was made, so some events may be of another shape or minimum stay. */
-export function areaChanged(edits: number): BacktestNote {
-  return {
-    code: 'area_changed',
-    message: `the area was changed ${edits === 1 ? 'once' : `${edits} times`} since it was made; the replay uses its present form throughout`,
-  };
-}
 
 const DWELL = integer('A minimum stay.', { minimum: 0, maximum: AREA_LIMITS.maxDwellSeconds });
 const COUNT = (description: string) => integer(description, { minimum: 0 });

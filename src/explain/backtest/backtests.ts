@@ -1,5 +1,7 @@
 import type { Shape } from '../../areas/area.ts';
+import type { DeviceFields } from '../../devices/device.ts';
 import type { Fleet } from '../../devices/fleet.memory.ts';
+import type { PointRange } from '../../history/packedPoints.sql.ts';
 import {
   LATENESS,
   MANY_RANGES,
@@ -10,25 +12,48 @@ import {
 } from '../../history/points.sql.ts';
 import { FairSemaphore } from '../../lib/fairSemaphore.ts';
 import { OutOfTime } from '../../lib/time.ts';
-import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../../lib/workTurns.ts';
+import {
+  Abandoned,
+  Pace,
+  ProcessorBudget,
+  type Steps,
+  TooMuchWork,
+  type WorkTurns,
+} from '../../lib/workTurns.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { selectRecorded } from '../areaRecord.sql.ts';
+import {
+  countPacked,
+  countRows,
+  type LastPoint,
+  selectLastPoints,
+  selectStarts,
+} from '../surveyPoints.sql.ts';
 import { AreaReplay, type DwellTally, type RecordedEvents } from './areaReplay.ts';
-import { BACKTEST_SIZES, type BacktestSizes, type DeviceRange, surveyDevices } from './surveyDevices.ts';
 
 /** Backtests of one account at a time on one pod; a further one is rejected. */
 export const BACKTESTS_PER_ACCOUNT = 2;
 /** What one backtest may take, waiting included. */
 export const BACKTEST_LIMIT_MS = 55_000;
 /** Of all accounts: each holds a megabyte. */
-const RUNNING = {
-  running: 32,
-  runningPerKey: BACKTESTS_PER_ACCOUNT,
-  waiting: 1_000,
-  waitingPerKey: BACKTESTS_PER_ACCOUNT,
-};
+const RUNNING = { running: 32, runningPerKey: 2, waiting: 1_000, waitingPerKey: BACKTESTS_PER_ACCOUNT };
 
-export interface BacktestPorts {
+/** How much is read. */
+export interface BacktestSizes {
+  /** Points of one backtest. */
+  readonly points: number;
+  /** Points that one statement counts. */
+  readonly counted: number;
+  /** Processor time of one backtest in milliseconds. */
+  readonly workMs: number;
+}
+
+/** Half a million are counted in some tenths of a second. */
+export const BACKTEST_SIZES: BacktestSizes = { points: 5_000_000, counted: 500_000, workMs: 20_000 };
+/** Devices of one statement. */
+const BATCH_DEVICES = 200;
+
+interface BacktestPorts {
   readonly reads: (accountId: number) => Sql;
   readonly fleet: Fleet;
   readonly turns: WorkTurns<number | string>;
@@ -67,16 +92,22 @@ export interface BacktestResult {
   readonly devices: number;
 }
 
+/**
+ * `busy`: the account has as many running as it may. `left`: the caller has hung up. `too_many`: there are `points` in the
+ * first `devices` alone. `too_much_work`: they take more processor time than one backtest may have.
+ */
 export type BacktestOutcome =
   | BacktestResult
-  /** The account has as many running as it may. */
-  | { readonly kind: 'busy' }
-  /** The caller has hung up. */
-  | { readonly kind: 'left' }
-  /** More points than are read: `points` in the first `devices` alone. */
-  | { readonly kind: 'too_many'; readonly points: number; readonly devices: number }
-  /** Its points and its area take more processor time than one may have. */
-  | { readonly kind: 'too_much_work' };
+  | { readonly kind: 'busy' | 'left' | 'too_much_work' }
+  | { readonly kind: 'too_many'; readonly points: number; readonly devices: number };
+
+/** A device and the time of its points that are replayed. */
+interface DeviceRange extends PointRange {
+  readonly imei: string;
+}
+
+/** No device was begun. */
+const NONE = -1;
 
 /**
  * Replays stored points against an area, by the step that decides on new points. Points are read a page at a time on the
@@ -86,8 +117,6 @@ export class Backtests {
   readonly #ports: BacktestPorts;
   readonly sizes: BacktestSizes;
   readonly #slots = new FairSemaphore<number>(RUNNING);
-  /** Running or waiting, by account. */
-  readonly #open = new Map<number, number>();
 
   constructor(ports: BacktestPorts, sizes = BACKTEST_SIZES) {
     this.#ports = ports;
@@ -97,41 +126,44 @@ export class Backtests {
   /** Rejects with Overloaded, with OutOfTime, or when Postgres cannot be asked. */
   async run(request: BacktestRequest): Promise<BacktestOutcome> {
     const { accountId } = request;
-    const open = this.#open.get(accountId) ?? 0;
-    if (open >= BACKTESTS_PER_ACCOUNT) return { kind: 'busy' };
-    this.#open.set(accountId, open + 1);
+    if (this.#slots.countOf(accountId) >= BACKTESTS_PER_ACCOUNT) return { kind: 'busy' };
     const untilMs = performance.now() + BACKTEST_LIMIT_MS;
+    const isOver = () => {
+      if (performance.now() > untilMs) throw new OutOfTime('the backtest takes too long');
+      return request.hasLeft();
+    };
     try {
-      return await this.#slots.run(accountId, () => this.#run(request, untilMs));
+      return await this.#slots.run(accountId, () => this.#run(request, isOver));
     } catch (error) {
-      if (error instanceof Abandoned) return LEFT;
+      if (error instanceof Abandoned) return { kind: 'left' };
       if (error instanceof TooMuchWork) return { kind: 'too_much_work' };
       throw error;
-    } finally {
-      const left = (this.#open.get(accountId) ?? 1) - 1;
-      if (left === 0) this.#open.delete(accountId);
-      else this.#open.set(accountId, left);
     }
   }
 
-  async #run(request: BacktestRequest, untilMs: number): Promise<BacktestOutcome> {
+  async #run(request: BacktestRequest, isOver: () => boolean): Promise<BacktestOutcome> {
     const { fleet, turns, reads } = this.#ports;
-    const { accountId, shape, dwellSeconds, fromMs, areaId, hasLeft } = request;
+    const { accountId, shape, dwellSeconds, fromMs, toMs, areaId } = request;
     const sql = reads(accountId);
-    const isOver = () => {
-      if (performance.now() > untilMs) throw new OutOfTime('the backtest takes too long');
-      return hasLeft();
-    };
     const budget = new ProcessorBudget(this.sizes.workMs, isOver);
+
+    const ranges: DeviceRange[] = [];
+    let points = 0;
+    let devices = 0;
+    for (const batch of deviceBatches(fleet, request)) {
+      if (isOver()) return { kind: 'left' };
+      const inside = (last: readonly LastPoint[]) =>
+        turns.run(accountId, budget.spend(insideOf(last, shape)));
+      const started = await startsOf(sql, request, batch, inside);
+      const most = this.sizes.points - points;
+      const counts = await countAll(sql, started, toMs, most, this.sizes.counted, isOver);
+      devices += batch.length;
+      points += counts.reduce((sum, count) => sum + count, 0);
+      ranges.push(...started.filter((_, n) => (counts[n] as number) > 0));
+      if (points > this.sizes.points) return { kind: 'too_many', points, devices };
+    }
+
     const replay = new AreaReplay(shape, dwellSeconds, fromMs);
-    const lookBackMs = Math.max(...dwellSeconds) * 1_000;
-    const survey = await surveyDevices(
-      { sql, fleet, turns, budget, isOver, sizes: this.sizes },
-      { ...request, lookBackMs },
-    );
-    if (survey === null) return LEFT;
-    const { ranges, points, devices } = survey;
-    if (points > this.sizes.points) return { kind: 'too_many', points, devices };
     let recorded = 0;
     let open = NONE;
     for await (const read of readInOrder(ranges, (next) => readRecorded(sql, request, next))) {
@@ -150,8 +182,84 @@ export class Backtests {
   }
 }
 
-/** No device was begun. */
-const NONE = -1;
+/** Each batch is looked up when it is asked for: devices may come and go between two. */
+function* deviceBatches(
+  fleet: Fleet,
+  { worldIds, imeis }: BacktestRequest,
+): Generator<DeviceFields[], void, undefined> {
+  if (imeis !== null) {
+    for (let at = 0; at < imeis.length; at += BATCH_DEVICES) {
+      const found = imeis.slice(at, at + BATCH_DEVICES).map((imei) => fleet.device(worldIds, imei));
+      yield found.flatMap((device) => (device === undefined ? [] : [device.fields]));
+    }
+    return;
+  }
+  for (let after = ''; ; ) {
+    const listed = fleet.listed(worldIds, after, BATCH_DEVICES).map(({ device }) => device.fields);
+    const last = listed.at(-1);
+    if (last === undefined) return;
+    after = last.imei;
+    yield listed;
+  }
+}
+
+/**
+ * From when each device is to be replayed. One that was outside at its last point before the window is replayed from the
+ * window on. One that was inside may have been there for long: it is replayed from a point that is the longest minimum
+ * stay older than that last one. If it was inside ever since, each of the minimum stays had passed before the window; if
+ * not, the replay sees when it came in.
+ */
+async function startsOf(
+  sql: Sql,
+  { fromMs, toMs, oldestMs, dwellSeconds }: BacktestRequest,
+  batch: readonly DeviceFields[],
+  insideOnly: (points: readonly LastPoint[]) => Promise<LastPoint[]>,
+): Promise<DeviceRange[]> {
+  const before = batch.map(({ id }) => ({ deviceId: id, fromMs: oldestMs, toMs: fromMs - 1 }));
+  const inside = await insideOnly(await selectLastPoints(sql, before));
+  const starts = await selectStarts(sql, inside, Math.max(...dwellSeconds) * 1_000, oldestMs);
+  return batch.map(({ id, imei }) => ({ deviceId: id, imei, fromMs: starts.get(id) ?? fromMs, toMs }));
+}
+
+function* insideOf(points: readonly LastPoint[], shape: Pick<Shape, 'contains'>): Steps<LastPoint[]> {
+  const pace = new Pace();
+  const inside: LastPoint[] = [];
+  for (const point of points) {
+    if (shape.contains(point.lat, point.lng)) inside.push(point);
+    if (pace.isDue()) yield* pace.pause();
+  }
+  return inside;
+}
+
+/** How many points each range has. Stops counting when they are more than `max` together; counts `atOnce` in a statement. */
+async function countAll(
+  sql: Sql,
+  ranges: readonly DeviceRange[],
+  toMs: number,
+  max: number,
+  atOnce: number,
+  isOver: () => boolean,
+): Promise<number[]> {
+  const counts = ranges.map(() => 0);
+  let first = 0;
+  let left: readonly PointRange[] = ranges;
+  for (let total = 0; left.length > 0 && total <= max && !isOver(); ) {
+    const counted = await countRows(sql, left, toMs, atOnce);
+    let found = 0;
+    for (const { n, count } of counted) {
+      counts[first + n]! += count;
+      found += count;
+    }
+    total += found;
+    const last = counted.at(-1);
+    if (last === undefined || found < atOnce) break;
+    first += last.n;
+    left = left.slice(last.n).map((range, n) => (n === 0 ? { ...range, fromMs: last.lastMs + 1 } : range));
+  }
+  // Rows first: one that is packed in between is counted twice, never not at all.
+  const packed = await countPacked(sql, ranges, toMs);
+  return counts.map((count, n) => count + (packed[n] ?? 0));
+}
 
 /** Points, and the events that they produced, by range; none without an area to compare with. */
 interface RecordedPoints extends PointsRead {
@@ -159,13 +267,13 @@ interface RecordedPoints extends PointsRead {
 }
 
 /** Points and recorded events are of one snapshot: a point is never there without its event. */
-function readRecorded(
+async function readRecorded(
   sql: Sql,
   { worldIds, areaId, fromMs }: BacktestRequest,
   ranges: readonly DeviceRange[],
 ): Promise<RecordedPoints> {
   const select = (tx: Tx) => selectPoints(tx, worldIds, ranges, LATENESS, MANY_RANGES);
-  if (areaId === null) return select(sql).then((read) => ({ ...read, recorded: [] }));
+  if (areaId === null) return { ...(await select(sql)), recorded: [] };
   return sql.begin('isolation level repeatable read read only', async (tx) => {
     const read = await select(tx);
     const { n: last, ms } = read.until;
@@ -202,5 +310,3 @@ function* replayRead(
 }
 
 const NOTHING: RecordedEvents = new Set();
-
-const LEFT: BacktestOutcome = { kind: 'left' };

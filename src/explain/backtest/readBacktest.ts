@@ -1,71 +1,66 @@
 import { AREA_LIMITS } from '../../areas/areaFields.ts';
 import { isImei } from '../../devices/imei.ts';
 import { BODY_INVALID, type FieldError } from '../../lib/fieldError.ts';
-import { isJsonObject, isMissing } from '../../lib/parseJson.ts';
+import { isJsonObject, isMissing, type JsonObject } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { DAY_MS, formatDuration, parseIsoMs } from '../../lib/time.ts';
 
 export const BACKTEST_LIMITS = { windowDays: 31, devices: 10_000, dwellValues: 10 } as const;
 
+const error = (field: string, code: FieldError['code'], message: string): FieldError => ({
+  field,
+  code,
+  message,
+});
+
 export const BACKTEST_ERRORS = {
-  areaRequired: {
-    field: 'area',
-    code: 'REQUIRED',
-    message: 'area, the body of a new area, or area_id is required',
-  },
-  areaTwice: { field: 'area_id', code: 'INVALID', message: 'area_id and area cannot both be given' },
-  areaIdInvalid: { field: 'area_id', code: 'INVALID', message: 'area_id must be a positive whole number' },
-  devicesInvalid: {
-    field: 'devices',
-    code: 'INVALID',
-    message: 'devices must be a list of at least one IMEI: text of 14 to 17 digits',
-  },
-  tooManyDevices: {
-    field: 'devices',
-    code: 'LIMIT_REACHED',
-    message: `devices has more than ${BACKTEST_LIMITS.devices} IMEIs; send them in several calls`,
-  },
-  fromRequired: { field: 'from', code: 'REQUIRED', message: 'from is required: a time in ISO 8601' },
-  fromInvalid: { field: 'from', code: 'INVALID', message: 'from must be a time in ISO 8601' },
-  toRequired: { field: 'to', code: 'REQUIRED', message: 'to is required: a time in ISO 8601' },
-  toInvalid: { field: 'to', code: 'INVALID', message: 'to must be a time in ISO 8601' },
-  dwellInvalid: {
-    field: 'dwell_seconds',
-    code: 'OUT_OF_RANGE',
-    message: `dwell_seconds must be a whole number from 0 to ${AREA_LIMITS.maxDwellSeconds}, or a list of at least one`,
-  },
-  tooManyDwells: {
-    field: 'dwell_seconds',
-    code: 'LIMIT_REACHED',
-    message: `dwell_seconds has more than ${BACKTEST_LIMITS.dwellValues} values; send them in several calls`,
-  },
-} as const satisfies Readonly<Record<string, FieldError>>;
+  areaRequired: error('area', 'REQUIRED', 'area, the body of a new area, or area_id is required'),
+  areaTwice: error('area_id', 'INVALID', 'area_id and area cannot both be given'),
+  areaIdInvalid: error('area_id', 'INVALID', 'area_id must be a positive whole number'),
+  devicesInvalid: error(
+    'devices',
+    'INVALID',
+    'devices must be a list of at least one IMEI: text of 14 to 17 digits',
+  ),
+  tooManyDevices: error(
+    'devices',
+    'LIMIT_REACHED',
+    `devices has more than ${BACKTEST_LIMITS.devices} IMEIs; send them in several calls`,
+  ),
+  fromRequired: error('from', 'REQUIRED', 'from is required: a time in ISO 8601'),
+  fromInvalid: error('from', 'INVALID', 'from must be a time in ISO 8601'),
+  toRequired: error('to', 'REQUIRED', 'to is required: a time in ISO 8601'),
+  toInvalid: error('to', 'INVALID', 'to must be a time in ISO 8601'),
+  dwellInvalid: error(
+    'dwell_seconds',
+    'OUT_OF_RANGE',
+    `dwell_seconds must be a whole number from 0 to ${AREA_LIMITS.maxDwellSeconds}, or a list of at least one`,
+  ),
+  tooManyDwells: error(
+    'dwell_seconds',
+    'LIMIT_REACHED',
+    `dwell_seconds has more than ${BACKTEST_LIMITS.dwellValues} values; send them in several calls`,
+  ),
+} as const;
 
 /** A window that is so much too long. */
 export function windowTooLong(excessMs: number): FieldError {
-  return {
-    field: 'from',
-    code: 'OUT_OF_RANGE',
-    message: `from and to are ${formatDuration(excessMs)} more than ${BACKTEST_LIMITS.windowDays} days apart; narrow from or to`,
-  };
+  const excess = `from and to are ${formatDuration(excessMs)} more than ${BACKTEST_LIMITS.windowDays} days apart`;
+  return error('from', 'OUT_OF_RANGE', `${excess}; narrow from or to`);
 }
 
 /** More points than a backtest reads. */
 export function tooManyPoints(points: number, devices: number, pointsMax: number): FieldError {
-  return {
-    field: 'devices',
-    code: 'LIMIT_REACHED',
-    message: `the first ${devices === 1 ? 'device alone has' : `${devices} devices alone have`} ${points} points or more, at most ${pointsMax} are read; narrow devices, from or to`,
-  };
+  const first = devices === 1 ? 'device alone has' : `${devices} devices alone have`;
+  const message = `the first ${first} ${points} points or more, at most ${pointsMax} are read; narrow devices, from or to`;
+  return error('devices', 'LIMIT_REACHED', message);
 }
 
 /** More work than a backtest may be, however few its points are. */
 export function tooMuchWork(workMs: number): FieldError {
-  return {
-    field: 'devices',
-    code: 'LIMIT_REACHED',
-    message: `the replay takes more than ${formatDuration(workMs)} of processor time; narrow devices, from or to, or take an area of fewer points`,
-  };
+  const more = `the replay takes more than ${formatDuration(workMs)} of processor time`;
+  const message = `${more}; narrow devices, from or to, or take an area of fewer points`;
+  return error('devices', 'LIMIT_REACHED', message);
 }
 
 /** The body of a backtest, but for its area. */
@@ -95,11 +90,8 @@ export function readBacktest(
   const area = isMissing(body['area']) ? null : body['area'];
   const areaId = take(readAreaId(body['area_id'], area !== null), null);
   const imeis = take(readImeis(body['devices']), null);
-  const fromMs = take(
-    readTime(body['from'], BACKTEST_ERRORS.fromRequired, BACKTEST_ERRORS.fromInvalid),
-    null,
-  );
-  const toMs = take(readTime(body['to'], BACKTEST_ERRORS.toRequired, BACKTEST_ERRORS.toInvalid), null);
+  const fromMs = take(readTime(body, 'from'), null);
+  const toMs = take(readTime(body, 'to'), null);
   const dwellSeconds = take(readDwells(body['dwell_seconds']), null);
   if (fromMs !== null && toMs !== null) {
     const excessMs = toMs - fromMs - BACKTEST_LIMITS.windowDays * DAY_MS;
@@ -124,14 +116,11 @@ function readImeis(sent: unknown): Result<readonly string[] | null, FieldError> 
   return imeis.length === list.length ? ok([...new Set(imeis)]) : fail(BACKTEST_ERRORS.devicesInvalid);
 }
 
-function readTime(
-  sent: unknown,
-  required: FieldError,
-  invalid: FieldError,
-): Result<number | null, FieldError> {
-  if (isMissing(sent)) return fail(required);
+function readTime(body: JsonObject, name: 'from' | 'to'): Result<number | null, FieldError> {
+  const sent = body[name];
+  if (isMissing(sent)) return fail(BACKTEST_ERRORS[`${name}Required`]);
   const ms = typeof sent === 'string' ? parseIsoMs(sent) : null;
-  return ms === null ? fail(invalid) : ok(ms);
+  return ms === null ? fail(BACKTEST_ERRORS[`${name}Invalid`]) : ok(ms);
 }
 
 function readDwells(sent: unknown): Result<readonly number[] | null, FieldError> {
@@ -142,10 +131,6 @@ function readDwells(sent: unknown): Result<readonly number[] | null, FieldError>
   return values.length > 0 && values.length === list.length ? ok(values) : fail(BACKTEST_ERRORS.dwellInvalid);
 }
 
-function isDwell(value: unknown): value is number {
-  return isWhole(value) && value >= 0 && value <= AREA_LIMITS.maxDwellSeconds;
-}
-
-function isWhole(value: unknown): value is number {
-  return Number.isSafeInteger(value);
-}
+const isWhole = (value: unknown): value is number => Number.isSafeInteger(value);
+const isDwell = (value: unknown): value is number =>
+  isWhole(value) && value >= 0 && value <= AREA_LIMITS.maxDwellSeconds;
