@@ -15,7 +15,6 @@ import {
   malformedId,
   type Parameter,
   parameterError,
-  type Query,
   readChoice,
   TO,
   WINDOW_MESSAGE,
@@ -25,25 +24,21 @@ import type { Call, Route } from '../http/route.ts';
 import { DAY_MS, formatDuration, formatIso } from '../lib/time.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import { EXPLAIN_META, explanationJson } from './explainJson.ts';
-import { type Explanation, explanationOf } from './explanation.ts';
+import { explanationOf } from './explanation.ts';
 import {
   EXPLAIN_POINTS_MAX,
   EXPLAIN_WORK_MS,
   type ExplainRequest,
   type Explanations,
+  type Unexplained,
 } from './explanations.ts';
 import { PointReplay } from './pointReplay.ts';
-import type { RecordedEvent } from './replayFindings.ts';
 import type { WatchPeriod } from './watchPeriods.ts';
 
 const EXPLAIN_WINDOW_DAYS = 31;
 const WINDOW_MS = EXPLAIN_WINDOW_DAYS * DAY_MS;
 
-const EXPLAIN_DEVICE: Parameter = {
-  ...DEVICE,
-  required: true,
-  description: 'The IMEI of the device.',
-};
+const EXPLAIN_DEVICE: Parameter = { ...DEVICE, required: true, description: 'The IMEI of the device.' };
 
 const EXPLAIN_FROM: Parameter = {
   ...FROM,
@@ -59,7 +54,7 @@ const STEPS = {
 
 const TOO_MUCH_EXPLAIN_WORK = `the explanation takes more than ${formatDuration(EXPLAIN_WORK_MS)} of processor time; narrow from or to, or give the area fewer points`;
 
-export interface AreaExplainPorts {
+interface AreaExplainPorts {
   readonly areas: AreaCatalog;
   readonly fleet: Fleet;
   readonly explanations: Explanations;
@@ -88,11 +83,15 @@ function explain(ports: AreaExplainPorts, call: Call): Answer {
   const imei = query['device'] ?? '';
   const error = imeiError(imei);
   if (error !== null) return error;
-  const window = explainWindowOf(query, nowMs);
+  const window = windowOf(query);
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
   const steps = readChoice(query, STEPS);
   if (steps === 'invalid') return parameterError(STEPS);
-  if ('excessMs' in window) return errorAnswer('BAD_REQUEST', windowTooLong(window.excessMs));
+  const toMs = window.toMs ?? nowMs;
+  const fromMs = window.fromMs ?? toMs - WINDOW_MS;
+  if (toMs - fromMs > WINDOW_MS) {
+    return errorAnswer('BAD_REQUEST', windowTooLong(toMs - fromMs - WINDOW_MS));
+  }
   const area = areas.area(caller.worldIds, areaId);
   if (area === undefined) return errorAnswer('NOT_FOUND');
   const device = fleet.device(caller.worldIds, imei);
@@ -103,32 +102,33 @@ function explain(ports: AreaExplainPorts, call: Call): Answer {
   const request: ExplainRequest = {
     ...{ accountId: caller.accountId, worldIds: caller.worldIds, areaId, deviceId, imei },
     names: { device: name ?? plate ?? imei, area: area.definition.name },
-    fromMs: Math.max(window.fromMs, retainedFromMs),
-    toMs: window.toMs,
-    trimmedToDays: window.fromMs < retainedFromMs ? caller.historyDays : null,
+    fromMs: Math.max(fromMs, retainedFromMs),
+    toMs,
+    trimmedToDays: fromMs < retainedFromMs ? caller.historyDays : null,
     withSteps: steps === 'true',
   };
   const body = new ExplainBody(() => open(explanations, request), turns, caller.accountId);
   return { status: 200, body };
 }
 
-async function open(explanations: Explanations, request: ExplainRequest): Promise<OpenAnswer> {
-  const outcome = await explanations.open(request);
-  if (outcome.kind === 'explained') {
-    const { explanation, points, close } = outcome;
-    const window = { from: formatIso(request.fromMs), to: formatIso(request.toMs) };
-    return { explanation, meta: { window, points }, close };
-  }
-  outcome.close();
-  switch (outcome.kind) {
+async function open(explanations: Explanations, request: ExplainRequest) {
+  const opened = await explanations.open(request);
+  if (typeof opened === 'string') throw new NotBegun(refusalOf(opened, explanations.pointsMax));
+  const window = { from: formatIso(request.fromMs), to: formatIso(request.toMs) };
+  const parts = explanationJson(opened.explanation, { window, points: opened.points });
+  return { parts, close: opened.close };
+}
+
+function refusalOf(why: Unexplained, pointsMax: number): Answer {
+  switch (why) {
     case 'area_gone':
-      throw new NotBegun(errorAnswer('NOT_FOUND'));
+      return errorAnswer('NOT_FOUND');
     case 'device_gone':
-      throw new NotBegun(errorAnswer('DEVICE_NOT_FOUND'));
+      return errorAnswer('DEVICE_NOT_FOUND');
     case 'too_many_points':
-      throw new NotBegun(errorAnswer('BAD_REQUEST', tooManyPoints(explanations.pointsMax)));
+      return errorAnswer('BAD_REQUEST', tooManyPoints(pointsMax));
     case 'too_much_work':
-      throw new NotBegun(errorAnswer('BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK));
+      return errorAnswer('BAD_REQUEST', TOO_MUCH_EXPLAIN_WORK);
   }
 }
 
@@ -141,69 +141,44 @@ function tooManyPoints(pointsMax = EXPLAIN_POINTS_MAX): string {
   return `the device has more than ${pointsMax} points between from and to; narrow from or to`;
 }
 
-/** The window of a query, both ends included, not longer than is allowed; else what is wrong with it. */
-function explainWindowOf(
-  query: Query,
-  nowMs: number,
-): { readonly fromMs: number; readonly toMs: number } | 'invalid' | { readonly excessMs: number } {
-  const window = windowOf(query);
-  if (window === 'invalid') return 'invalid';
-  const toMs = window.toMs ?? nowMs;
-  const fromMs = window.fromMs ?? toMs - WINDOW_MS;
-  const excessMs = toMs - fromMs - WINDOW_MS;
-  return excessMs > 0 ? { excessMs } : { fromMs, toMs };
-}
-
 /** Bytes of a piece, and parts of it that are made between two looks at the clock. */
 const PIECE_BYTES = 64 * 1024;
 const PARTS_PER_STEP = 64;
 /** What a reader may take for one piece of an answer, and for all of it. */
 const READ_LIMITS_MS = { piece: 15_000, whole: 60_000 };
 
-/** What is written, and what is given back when it was read. */
-interface OpenAnswer {
-  readonly explanation: Explanation;
-  readonly meta: object;
-  close(): void;
-}
-
 /** An explanation as JSON that is made while it is read. What fails before it begins has a status of its own. */
 class ExplainBody implements StreamedBody {
   readonly bytes = null;
   readonly stallLimitMs = READ_LIMITS_MS.piece;
-  readonly #source: () => Promise<OpenAnswer>;
+  readonly #source: () => ReturnType<typeof open>;
   readonly #turns: WorkTurns<string | number>;
   readonly #accountId: number;
   readonly #json = new TextPieces();
-  #opened: {
-    readonly answer: OpenAnswer;
-    readonly parts: Iterator<string>;
-    readonly untilMs: number;
-  } | null = null;
+  #opened: Awaited<ReturnType<typeof open>> | null = null;
+  #untilMs = 0;
 
-  constructor(source: () => Promise<OpenAnswer>, turns: WorkTurns<string | number>, accountId: number) {
+  constructor(source: () => ReturnType<typeof open>, turns: WorkTurns<string | number>, accountId: number) {
     this.#source = source;
     this.#turns = turns;
     this.#accountId = accountId;
   }
 
   async open(): Promise<void> {
-    const answer = await this.#source();
-    const parts = explanationJson(answer.explanation, answer.meta);
-    this.#opened = { answer, parts, untilMs: performance.now() + READ_LIMITS_MS.whole };
+    this.#opened = await this.#source();
+    this.#untilMs = performance.now() + READ_LIMITS_MS.whole;
   }
 
   async next(take: (piece: Buffer) => void): Promise<boolean> {
     if (this.#opened === null) return false;
-    const { parts, untilMs } = this.#opened;
-    if (performance.now() > untilMs) throw new CutAnswer('the reader takes too long');
-    const isLast = await this.#turns.run(this.#accountId, addPiece(parts, this.#json));
+    if (performance.now() > this.#untilMs) throw new CutAnswer('the reader takes too long');
+    const isLast = await this.#turns.run(this.#accountId, addPiece(this.#opened.parts, this.#json));
     while (!this.#json.isEmpty) take(this.#json.shift());
     return !isLast;
   }
 
   close(): void {
-    this.#opened?.answer.close();
+    this.#opened?.close();
   }
 }
 
@@ -225,87 +200,44 @@ const { id: areaId, definition, createdAtMs } = EXAMPLE_CIRCLE;
 const { geometry, dwellSeconds } = definition;
 const SHAPE = compileShape(geometry);
 const CENTER = 'center' in geometry ? geometry.center : { lat: 0, lng: 0 };
+const OUTSIDE = { lat: CENTER.lat + 0.05, lng: CENTER.lng };
 const FROM_MS = Date.UTC(2026, 2, 2, 8);
 const TO_MS = FROM_MS + 3_600_000;
-const OUTSIDE = { lat: CENTER.lat + 0.05, lng: CENTER.lng };
+/** When it comes in, and when it leaves. */
+const [IN, OUT] = [600, 600 + 2 * dwellSeconds];
 
-function explained(
-  times: readonly (readonly [seconds: number, place: typeof OUTSIDE])[],
-  options: {
-    readonly recorded: readonly RecordedEvent[];
-    readonly withSteps: boolean;
-  },
-) {
-  const atMs = times.map(([seconds]) => FROM_MS + seconds * 1_000);
+function exampleBody(
+  points: readonly (readonly [seconds: number, place: typeof OUTSIDE])[],
+  recorded: readonly (readonly [id: number, direction: 'entry' | 'exit', seconds: number])[],
+): unknown {
   const periods: readonly WatchPeriod[] = [
     { sinceMs: createdAtMs, state: 'watched', shape: { compiled: () => SHAPE }, dwellSeconds, isKnown: true },
   ];
-  const { recorded, withSteps } = options;
-  const replay = new PointReplay({
-    areaId,
-    periods,
-    fromMs: FROM_MS,
-    stay: null,
-    refused: null,
-    withSteps,
-  });
-  replay.expect(recorded);
+  const withSteps = recorded.length > 0;
+  const replay = new PointReplay({ areaId, periods, fromMs: FROM_MS, stay: null, refused: null, withSteps });
+  const atMs = (seconds: number) => FROM_MS + seconds * 1_000;
+  replay.expect(
+    recorded.map(([id, direction, seconds]) => ({
+      ...{ id, direction, occurredAtMs: atMs(seconds), enteredAtMs: atMs(IN), isReadable: true },
+    })),
+  );
+  const recordedAtMs = Float64Array.from(points, ([seconds]) => atMs(seconds));
   inOneGo(
     replay.take({
-      count: times.length,
-      recordedAtMs: Float64Array.from(atMs),
-      lats: Float64Array.from(times, ([, { lat }]) => lat),
-      lngs: Float64Array.from(times, ([, { lng }]) => lng),
-      receivedAtMs: Float64Array.from(atMs, (ms) => ms + 812),
-      lates: new Float64Array(times.length),
+      count: points.length,
+      recordedAtMs,
+      lats: Float64Array.from(points, ([, { lat }]) => lat),
+      lngs: Float64Array.from(points, ([, { lng }]) => lng),
+      receivedAtMs: recordedAtMs.map((ms) => ms + 812),
+      lates: new Float64Array(points.length),
     }),
   );
   replay.end();
   const names = { device: 'Van 12', area: definition.name, areaCreatedAtMs: createdAtMs, toMs: TO_MS };
   const window = { from: formatIso(FROM_MS), to: formatIso(TO_MS) };
-  return {
-    explanation: explanationOf(replay, periods, names, null),
-    meta: { window, points: replay.findings.points },
-  };
+  const explanation = explanationOf(replay, periods, names, null);
+  return JSON.parse([...explanationJson(explanation, { window, points: replay.findings.points })].join(''));
 }
-
-const ENTERED_MS = FROM_MS + 600_000;
-const LEFT_MS = FROM_MS + (600 + 2 * dwellSeconds) * 1_000;
-const recorded = (id: number, direction: 'entry' | 'exit', occurredAtMs: number): RecordedEvent => ({
-  ...{ id, direction, occurredAtMs },
-  enteredAtMs: ENTERED_MS,
-  isReadable: true,
-});
-
-const EXAMPLE_EXPLANATIONS = {
-  tooShort: explained(
-    [
-      [540, OUTSIDE],
-      [600, CENTER],
-      [642, CENTER],
-      [700, OUTSIDE],
-    ],
-    { recorded: [], withSteps: false },
-  ),
-  left: explained(
-    [
-      [540, OUTSIDE],
-      [600, CENTER],
-      [600 + dwellSeconds, CENTER],
-      [600 + 2 * dwellSeconds, OUTSIDE],
-    ],
-    {
-      recorded: [
-        recorded(81_204, 'entry', ENTERED_MS + dwellSeconds * 1_000),
-        recorded(81_250, 'exit', LEFT_MS),
-      ],
-      withSteps: true,
-    },
-  ),
-};
-
-const exampleBody = ({ explanation, meta }: (typeof EXAMPLE_EXPLANATIONS)['tooShort']): unknown =>
-  JSON.parse([...explanationJson(explanation, meta)].join(''));
 
 const EXPLAIN_AREA: Operation = {
   id: 'explainArea',
@@ -317,8 +249,27 @@ A window of at most ${EXPLAIN_WINDOW_DAYS} days, ${EXPLAIN_POINTS_MAX} points an
   parameters: [EXPLAIN_DEVICE, EXPLAIN_FROM, EXPLAIN_TO, STEPS],
   answers: [
     answered(200, 'The explanation.', envelope(ref('Explanation'), EXPLAIN_META), {
-      'passed through': exampleBody(EXAMPLE_EXPLANATIONS.tooShort),
-      'entered and left, with steps': exampleBody(EXAMPLE_EXPLANATIONS.left),
+      'passed through': exampleBody(
+        [
+          [540, OUTSIDE],
+          [IN, CENTER],
+          [642, CENTER],
+          [700, OUTSIDE],
+        ],
+        [],
+      ),
+      'entered and left, with steps': exampleBody(
+        [
+          [540, OUTSIDE],
+          [IN, CENTER],
+          [IN + dwellSeconds, CENTER],
+          [OUT, OUTSIDE],
+        ],
+        [
+          [81_204, 'entry', IN + dwellSeconds],
+          [81_250, 'exit', OUT],
+        ],
+      ),
     }),
   ],
   errors: [

@@ -1,8 +1,79 @@
+import { compileShape, type Shape } from '../areas/area.ts';
+import { geometryOf, type RawGeometry } from '../areas/areas.sql.ts';
 import { isProducedSince } from '../events/eventPartitions.sql.ts';
 import type { Direction } from '../events/fleetEvent.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import { eventKey, type RecordedEvents } from './backtest/areaReplay.ts';
+import type { Past, PastShape, Until } from './watchPeriods.ts';
+
+/** The past of an area and a device; null when one of them does not exist any more. */
+export async function selectPast(
+  tx: Tx,
+  areaId: number,
+  deviceId: number,
+): Promise<(Past & { readonly worldIds: readonly number[] }) | null> {
+  const rows = await tx<RawRevision[]>`
+    select r.*, a.created_at, (r.type, r.center_lat, r.center_lng, r.radius_m, r.buffer_m, r.points)
+        is distinct from lag((r.type, r.center_lat, r.center_lng, r.radius_m, r.buffer_m, r.points)) over (order by r.revision)
+        as is_new_form
+    from area_revision r join area a on a.id = r.area_id where r.area_id = ${areaId} order by r.revision`;
+  const worlds = await tx<{ world_id: number; until: Date | null }[]>`
+    select world_id, until from device_move where device_id = ${deviceId}
+    union all select world_id, null from device where id = ${deviceId}
+    order by until nulls last`;
+  const [first] = rows;
+  if (first === undefined || worlds.at(-1)?.until !== null) return null;
+  let shape = shapeOf(first, areaId);
+  const revisions = rows.map((row) => {
+    if (row.is_new_form) shape = shapeOf(row, areaId);
+    const { valid_from, world_id: worldId, dwell_seconds: dwellSeconds } = row;
+    return { sinceMs: valid_from.getTime(), worldId, dwellSeconds, shape };
+  });
+  const deviceWorlds = worlds.map(({ world_id, until }) => ended(world_id, until));
+  const worldIds = [...new Set([...rows, ...worlds].map(({ world_id }) => world_id))];
+  const organizations = await selectOrganizations(tx, worldIds);
+  return { createdAtMs: first.created_at.getTime(), revisions, deviceWorlds, organizations, worldIds };
+}
+
+interface RawRevision extends Omit<RawGeometry, 'id'> {
+  valid_from: Date;
+  world_id: number;
+  dwell_seconds: number;
+  created_at: Date;
+  is_new_form: boolean;
+}
+
+function shapeOf(row: RawRevision, areaId: number): PastShape {
+  let shape: Shape | null = null;
+  return {
+    compiled: () => {
+      shape ??= compileShape(geometryOf({ ...row, id: areaId }));
+      return shape;
+    },
+  };
+}
+
+/** The worlds of the organizations that the accounts of these worlds belonged to. Other worlds are left out. */
+async function selectOrganizations(
+  tx: Tx,
+  worldIds: readonly number[],
+): Promise<Map<number, Until<number | null>[]>> {
+  const rows = await tx<{ world_id: number; organization: number | null; until: Date | null }[]>`
+    select a.world_id, m.organization_world_id as organization, m.until
+    from account a join membership_end m on m.account_id = a.id
+    where a.world_id = any(${arrayLiteral(worldIds)}::bigint[])
+    union all
+    select a.world_id, o.world_id, null from account a left join organization o on o.id = a.organization_id
+    where a.world_id = any(${arrayLiteral(worldIds)}::bigint[])
+    order by until nulls last`;
+  const byWorld = [...Map.groupBy(rows, (row) => row.world_id)];
+  return new Map(byWorld.map(([id, own]) => [id, own.map((row) => ended(row.organization, row.until))]));
+}
+
+function ended<Value>(value: Value, until: Date | null): Until<Value> {
+  return { value, untilMs: until?.getTime() ?? Number.POSITIVE_INFINITY };
+}
 
 /** A geofence event of an area and a device as it was recorded. */
 export interface RecordedCrossing {
@@ -73,19 +144,12 @@ function crossingOf(row: RawCrossing): RecordedCrossing {
   };
 }
 
-/** A device and a time, both ends included. */
-export interface DeviceSpan {
-  readonly imei: string;
-  readonly fromMs: number;
-  readonly toMs: number;
-}
-
-/** The recorded events of an area that may be read in these worlds, for each of the spans. */
+/** The recorded events of an area that may be read in these worlds, for each of the spans, whose ends are included. */
 export async function selectRecorded(
   tx: Tx,
   worldIds: readonly number[],
   areaId: number,
-  spans: readonly DeviceSpan[],
+  spans: readonly { readonly imei: string; readonly fromMs: number; readonly toMs: number }[],
 ): Promise<RecordedEvents[]> {
   const recorded = spans.map(() => new Set<number>());
   if (spans.length === 0) return recorded;

@@ -1,17 +1,6 @@
-import { compileShape, type Shape } from '../areas/area.ts';
-import type { Stay } from '../devices/stays/stays.ts';
 import type { PointRange } from '../history/packedPoints.sql.ts';
-import { type StoredPast, selectPast } from '../history/past.sql.ts';
-import {
-  ARRIVAL,
-  DeviceGone,
-  ONE_RANGE,
-  type PointsRead,
-  pagesOf,
-  readInOrder,
-  selectPoints,
-} from '../history/points.sql.ts';
-import { type RefusedTime, selectRefused } from '../ingest/points.sql.ts';
+import { ARRIVAL, DeviceGone, ONE_RANGE, pagesOf, readInOrder, selectPoints } from '../history/points.sql.ts';
+import { selectRefused } from '../ingest/points.sql.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DAY_MS, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
@@ -21,17 +10,17 @@ import {
   type RecordedCrossing,
   selectCrossings,
   selectLastCrossing,
+  selectPast,
 } from './areaRecord.sql.ts';
 import { type Explanation, explanationOf, type Names } from './explanation.ts';
 import { PointReplay } from './pointReplay.ts';
-import type { RecordedEvent } from './replayFindings.ts';
 import { selectLastPoints } from './surveyPoints.sql.ts';
-import { type PastShape, type WatchPeriod, watchPeriodsOf } from './watchPeriods.ts';
+import { type WatchPeriod, watchPeriodsOf } from './watchPeriods.ts';
 
 /** A month at a point every 13 seconds. */
 export const EXPLAIN_POINTS_MAX = 200_000;
 /** What one may take, without the wait for earlier ones. */
-export const EXPLAIN_LIMIT_MS = 20_000;
+const EXPLAIN_LIMIT_MS = 20_000;
 /** Processor time of one call. */
 export const EXPLAIN_WORK_MS = 6_000;
 /** One that waits for others of its account for longer is given up. */
@@ -39,122 +28,126 @@ const WAIT_LIMIT_MS = 15_000;
 /** Those of one account wait for each other. Each holds some megabytes, most of them the steps of its points. */
 const RUNNING = { running: 16, runningPerKey: 1, waiting: 1_000, waitingPerKey: 20 };
 
-export interface ExplainPorts {
+/** What is to be explained, and to whom. */
+export interface ExplainRequest {
+  readonly accountId: number;
+  /** Of the caller. */
+  readonly worldIds: readonly number[];
+  readonly areaId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  readonly names: Omit<Names, 'areaCreatedAtMs' | 'toMs'>;
+  /** Both included, cut to what the plan shows. */
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The days that the plan shows, where it shows less than was asked for. */
+  readonly trimmedToDays: number | null;
+  readonly withSteps: boolean;
+}
+
+interface ExplainPorts {
   readonly reads: (accountId: number) => Sql;
   /** By account. */
   readonly turns: WorkTurns<string | number>;
 }
 
-export type ExplainOutcome =
-  | { readonly kind: 'explained'; readonly explanation: Explanation; readonly points: number }
-  /** The area or the device was deleted after the request was checked. */
-  | { readonly kind: 'area_gone' | 'device_gone' }
-  | { readonly kind: 'too_many_points' | 'too_much_work' };
+interface Explained {
+  readonly explanation: Explanation;
+  readonly points: number;
+}
+
+/** Why there is no explanation. `area_gone`, `device_gone`: it was deleted after the request was checked. */
+export type Unexplained = 'area_gone' | 'device_gone' | 'too_many_points' | 'too_much_work';
 
 /** Explains what areas reported of devices, one at a time for each account, in work turns. Nothing is written. */
 export class Explanations {
   readonly #ports: ExplainPorts;
   readonly #running = new FairSemaphore<number>(RUNNING);
-  readonly #pointsMax: number;
+  /** The most points of one window. */
+  readonly pointsMax: number;
   readonly #workMs: number;
 
   constructor(ports: ExplainPorts, pointsMax = EXPLAIN_POINTS_MAX, workMs = EXPLAIN_WORK_MS) {
     this.#ports = ports;
-    this.#pointsMax = pointsMax;
+    this.pointsMax = pointsMax;
     this.#workMs = workMs;
-  }
-
-  /** The most points of one window. */
-  get pointsMax(): number {
-    return this.#pointsMax;
   }
 
   /**
    * Explains one window. Counts as running until `close` is called, once, because the caller holds what may be many
-   * points. Rejects with Overloaded, with OutOfTime, or when Postgres cannot be asked; then there is nothing to
-   * close.
+   * points. Rejects with Overloaded, with OutOfTime, or when Postgres cannot be asked.
    */
-  async open(request: ExplainRequest): Promise<ExplainOutcome & { close(): void }> {
+  async open(request: ExplainRequest): Promise<(Explained & { close(): void }) | Unexplained> {
     const { accountId } = request;
     await this.#running.acquireWithin(accountId, WAIT_LIMIT_MS);
     const close = () => this.#running.release(accountId);
+    let isOpen = false;
     try {
-      const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
-      return { ...(await this.#explain(request, untilMs)), close };
+      const outcome = await this.#explain(request);
+      if (typeof outcome === 'string') return outcome;
+      isOpen = true;
+      return { ...outcome, close };
     } catch (error) {
-      close();
-      if (error instanceof DeviceGone) return { kind: 'device_gone', close: () => undefined };
-      if (error instanceof TooMuchWork) return { kind: 'too_much_work', close: () => undefined };
+      if (error instanceof DeviceGone) return 'device_gone';
+      if (error instanceof TooMuchWork) return 'too_much_work';
       throw error;
+    } finally {
+      if (!isOpen) close();
     }
   }
 
   /** A connection is held only while something is read, never while points are evaluated. */
-  async #explain(request: ExplainRequest, untilMs: number): Promise<ExplainOutcome> {
-    const { turns } = this.#ports;
-    const { accountId, areaId, fromMs, toMs, withSteps } = request;
-    const sql = this.#ports.reads(accountId);
-    const record = await sql.begin('isolation level repeatable read read only', (tx) =>
-      readRecord(tx, request),
-    );
-    if (record === null) return { kind: 'area_gone' };
-    const { periods, source, stay, startMs, createdAtMs, refused } = record;
+  async #explain(request: ExplainRequest): Promise<Explained | Unexplained> {
+    const untilMs = performance.now() + EXPLAIN_LIMIT_MS;
+    const { turns, reads } = this.#ports;
+    const { accountId, areaId, deviceId, fromMs, toMs, withSteps, trimmedToDays } = request;
+    const sql = reads(accountId);
+    const record = await sql.begin(SNAPSHOT, (tx) => readRecord(tx, request));
+    if (record === null) return 'area_gone';
+    const { periods, source, stay, startMs, areaCreatedAtMs, refused } = record;
     const replay = new PointReplay({ areaId, periods, fromMs, stay, refused, withSteps });
     const budget = new ProcessorBudget(this.#workMs, () => {
       if (performance.now() > untilMs) throw new OutOfTime('the explanation takes too long');
       return false;
     });
-    const ranges = startMs > toMs ? [] : [{ deviceId: request.deviceId, fromMs: startMs, toMs }];
+    const ranges = startMs > toMs ? [] : [{ deviceId, fromMs: startMs, toMs }];
     for await (const read of readInOrder(ranges, (next) => readRecorded(sql, request, source, next))) {
       replay.expect(read.recorded);
       for (const stored of read.found) {
         for (const page of pagesOf(stored)) {
           await turns.run(accountId, budget.spend(replay.take(page)));
-          if (replay.findings.points > this.#pointsMax) return { kind: 'too_many_points' };
+          if (replay.findings.points > this.pointsMax) return 'too_many_points';
         }
       }
     }
     replay.end();
-    const names = { ...request.names, areaCreatedAtMs: createdAtMs, toMs };
-    const trimmed = request.trimmedToDays === null ? null : { fromMs, historyDays: request.trimmedToDays };
-    const explanation = explanationOf(replay, periods, names, trimmed);
-    return { kind: 'explained', explanation, points: replay.findings.points };
+    const names = { ...request.names, areaCreatedAtMs, toMs };
+    const trimmed = trimmedToDays === null ? null : { fromMs, historyDays: trimmedToDays };
+    return { explanation: explanationOf(replay, periods, names, trimmed), points: replay.findings.points };
   }
 }
 
-/** Where memberships changed, this much more is read before the window. */
-const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
-const NEVER_MS = 0;
+const SNAPSHOT = 'isolation level repeatable read read only';
 
-/** What is known beforehand of the points of a window. */
-interface AreaRecord {
-  readonly periods: readonly WatchPeriod[];
-  readonly source: CrossingSource;
-  /** Of the device in the area, before the point at `startMs`. */
-  readonly stay: Stay | null;
-  /** From when on points are read, to know who was inside at the beginning of the window. */
-  readonly startMs: number;
-  readonly createdAtMs: number;
-  readonly refused: RefusedTime | null;
-}
-
-/** Null when the area does not exist any more. */
-async function readRecord(tx: Tx, request: ExplainRequest): Promise<AreaRecord | null> {
+/** What is known beforehand of the points of a window; null when the area does not exist any more. */
+async function readRecord(tx: Tx, request: ExplainRequest) {
   const { areaId, deviceId, imei, fromMs } = request;
   const past = await selectPast(tx, areaId, deviceId);
   if (past === null) return null;
-  const createdAtMs = past.createdAtMs;
-  const periods = watchPeriodsOf({ ...past, revisions: withShapes(past) });
-  const source: CrossingSource = { areaId, deviceId, imei, worldIds: worldsOf(past) };
+  const periods = watchPeriodsOf(past);
+  const source: CrossingSource = { areaId, deviceId, imei, worldIds: past.worldIds };
   const last = await selectLastCrossing(tx, source, fromMs);
-  const startMs = await startOf(tx, request, periods, last);
-  const refused = await selectRefused(tx, deviceId);
-  return { periods, source, stay: stayAfter(areaId, last), startMs, createdAtMs, refused };
-}
-
-/** Points, and the events that they produced. */
-interface RecordedPoints extends PointsRead {
-  readonly recorded: readonly RecordedEvent[];
+  return {
+    periods,
+    source,
+    stay:
+      last?.direction === 'entry'
+        ? { areaId, insideSinceMs: last.enteredAtMs, confirmedAtMs: last.occurredAtMs }
+        : null,
+    startMs: await startOf(tx, request, periods, last),
+    areaCreatedAtMs: past.createdAtMs,
+    refused: await selectRefused(tx, deviceId),
+  };
 }
 
 /** The first points of a range and their events, of one snapshot: a point is never there without its event. */
@@ -163,53 +156,22 @@ function readRecorded(
   { worldIds, fromMs }: ExplainRequest,
   source: CrossingSource,
   ranges: readonly PointRange[],
-): Promise<RecordedPoints> {
-  return sql.begin('isolation level repeatable read read only', async (tx) => {
+) {
+  return sql.begin(SNAPSHOT, async (tx) => {
     const read = await selectPoints(tx, worldIds, ranges, ARRIVAL, ONE_RANGE);
     const inWindow = { fromMs: Math.max((ranges[0] as PointRange).fromMs, fromMs), toMs: read.until.ms };
     const crossings = await selectCrossings(tx, source, inWindow);
-    const recorded = crossings.map(
-      ({ id, direction, occurredAtMs, enteredAtMs, worldId }): RecordedEvent => ({
-        ...{ id, direction, occurredAtMs, enteredAtMs },
-        isReadable: worldIds.includes(worldId),
-      }),
-    );
+    const recorded = crossings.map((each) => ({ ...each, isReadable: worldIds.includes(each.worldId) }));
     return { ...read, recorded };
   });
 }
 
-function worldsOf({ revisions, deviceWorlds }: StoredPast): number[] {
-  return [
-    ...new Set([...revisions.map(({ worldId }) => worldId), ...deviceWorlds.map(({ value }) => value)]),
-  ];
-}
-
-function withShapes({ revisions }: StoredPast) {
-  const shapes = new Map<number, PastShape>();
-  return revisions.map(({ sinceMs, worldId, dwellSeconds, geometry, form }) => {
-    const shape = shapes.get(form) ?? lazyShape(() => compileShape(geometry));
-    shapes.set(form, shape);
-    return { sinceMs, worldId, dwellSeconds, shape };
-  });
-}
-
-function lazyShape(compile: () => Shape): PastShape {
-  let shape: Shape | null = null;
-  return {
-    compiled: () => {
-      shape ??= compile();
-      return shape;
-    },
-  };
-}
-
-function stayAfter(areaId: number, event: RecordedCrossing | undefined): Stay | null {
-  if (event?.direction !== 'entry') return null;
-  return { areaId, insideSinceMs: event.enteredAtMs, confirmedAtMs: event.occurredAtMs };
-}
+/** Where memberships changed, this much more is read before the window. */
+const CHANGED_LOOK_BACK_MS = 31 * DAY_MS;
+const NEVER_MS = 0;
 
 /**
- * Whether an entry was made before the window is known from the events. Whether a stay was pending, the points say: it
+ * From when on points are read. Whether an entry was made before the window is known from the events. Whether a stay was pending, the points say: it
  * began less than the longest minimum stay before the last evaluated point. Where the area did not always watch the device,
  * a stay may have ended without an exit, so all points since the last event are read, up to a month.
  */
@@ -231,21 +193,4 @@ async function startOf(
   return newest === undefined
     ? fromMs
     : Math.min(fromMs, Math.max(newest.recordedAtMs - dwellMs, afterLastMs));
-}
-
-/** What is to be explained, and to whom. */
-export interface ExplainRequest {
-  readonly accountId: number;
-  /** Of the caller. */
-  readonly worldIds: readonly number[];
-  readonly areaId: number;
-  readonly deviceId: number;
-  readonly imei: string;
-  readonly names: Omit<Names, 'areaCreatedAtMs' | 'toMs'>;
-  /** Both included, cut to what the plan shows. */
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** The days that the plan shows, where it shows less than was asked for. */
-  readonly trimmedToDays: number | null;
-  readonly withSteps: boolean;
 }

@@ -1,6 +1,7 @@
 import type { Stay } from '../devices/stays/stays.ts';
 import { distanceM } from '../geo/wgs84.ts';
 import type { PointColumns } from '../history/codec/pointColumns.ts';
+import type { ARRIVAL } from '../history/points.sql.ts';
 import { stepStay } from '../ingest/geofences/geofences.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
@@ -8,11 +9,7 @@ import { crosses, mayCross } from './areaCrossing.ts';
 import { type Decision, type RecordedEvent, ReplayFindings, StepLog, VisitLog } from './replayFindings.ts';
 import { indexAt, type PastShape, type WatchPeriod } from './watchPeriods.ts';
 
-/** Points column by column, as they were stored. NaN in the last two: not recorded. */
-export type ReplayedColumns = Pick<
-  PointColumns,
-  'count' | 'recordedAtMs' | 'lats' | 'lngs' | 'receivedAtMs' | 'lates'
->;
+type ReplayedColumns = Pick<PointColumns, 'count' | (typeof ARRIVAL)[number]>;
 
 /** A change that was committed so near to a point may have held for it, or not. */
 const UNCERTAIN_MS = MINUTE_MS;
@@ -43,15 +40,12 @@ interface Evaluated {
 }
 
 /** The last evaluated point. */
-interface Before {
-  readonly atMs: number;
-  readonly lat: number;
-  readonly lng: number;
+interface Before extends Point {
   readonly distanceM: number;
   readonly shape: PastShape;
 }
 
-export interface ReplayOptions {
+interface ReplayOptions {
   readonly areaId: number;
   readonly periods: readonly WatchPeriod[];
   /** Points before it only show who was inside. */
@@ -95,8 +89,9 @@ export class PointReplay {
     for (const event of recorded) this.#recorded.push(event);
   }
 
-  /** The next points, in the order of their times. */
-  *take({ count, recordedAtMs, lats, lngs, receivedAtMs, lates }: ReplayedColumns): Steps<void> {
+  /** The next points, in the order of their times. NaN as lateness or time of receipt: not recorded. */
+  *take(points: ReplayedColumns): Steps<void> {
+    const { count, recordedAtMs, lats, lngs, receivedAtMs, lates } = points;
     this.#pace.begin();
     for (let n = 0; n < count; n++) {
       const late = lates[n]!;
@@ -174,7 +169,7 @@ export class PointReplay {
     // A late point of which nobody knows that it was late.
     if (point.late === null && event === null) return { ...first, stay: this.#stay, counts: false };
     if (event === null && this.#isRefused(point.atMs, first.stay)) {
-      if (this.#isInWindow(point.atMs)) this.findings.refuse(point.atMs);
+      if (this.#isInWindow(point.atMs)) this.findings.refused.add(point.atMs);
       return { ...first, stay: this.#stayAfter(null, first.stay) };
     }
     for (const other of this.#possible(index, point)) {
@@ -182,7 +177,7 @@ export class PointReplay {
       if (evaluated.transition === expected) return evaluated;
       if (this.#pace.isDue()) yield* this.#pace.pause();
     }
-    if (this.#isInWindow(point.atMs)) this.findings.differ(point.atMs);
+    if (this.#isInWindow(point.atMs)) this.findings.unexplained.add(point.atMs);
     return { ...first, stay: this.#stayAfter(event, first.stay) };
   }
 
@@ -201,10 +196,7 @@ export class PointReplay {
     const metres = this.#distance(period, point, wayM);
     if (period.state !== 'watched')
       return { index, distanceM: metres, stay: null, transition: null, counts: true };
-    const area = {
-      id: this.#options.areaId,
-      definition: { dwellSeconds: period.dwellSeconds },
-    };
+    const area = { id: this.#options.areaId, definition: period };
     const { stay, transition } = stepStay(this.#stay, area, metres <= 0, point.atMs);
     return { index, distanceM: metres, stay, transition, counts: true };
   }
@@ -244,7 +236,7 @@ export class PointReplay {
       const event = this.#recorded[this.#nextRecorded];
       if (event === undefined || event.occurredAtMs >= atMs) return;
       this.#nextRecorded++;
-      this.findings.differ(event.occurredAtMs);
+      this.findings.unexplained.add(event.occurredAtMs);
       this.#stay = this.#stayAfter(event, null);
       this.log.record(event);
       if (this.#stay === null) this.log.close(event.occurredAtMs);
@@ -262,11 +254,10 @@ export class PointReplay {
     if (before.distanceM <= 0 || metres <= 0) return;
     if (!mayCross(before.distanceM, metres, wayM)) return;
     const compiled = shape.compiled();
-    const outside = ({ lat, lng }: { readonly lat: number; readonly lng: number }) => ({
-      lat,
-      lng,
-      distanceM: Math.max(0, compiled.signedDistanceM(lat, lng)),
-    });
+    const outside = ({ lat, lng }: Point) => {
+      const distanceM = Math.max(0, compiled.signedDistanceM(lat, lng));
+      return { lat, lng, distanceM };
+    };
     if (yield* crosses(compiled, outside(before), outside(point), wayM, this.#pace)) {
       this.findings.crossing = { fromMs: before.atMs, toMs: point.atMs };
     }

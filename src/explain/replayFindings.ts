@@ -15,8 +15,6 @@ export interface RecordedEvent {
 
 export const OUTCOMES = ['entry', 'entry_and_exit', 'too_short', 'pending'] as const;
 
-export type Outcome = (typeof OUTCOMES)[number];
-
 /** One time inside. */
 export interface Visit {
   /** May be before the window. */
@@ -26,7 +24,7 @@ export interface Visit {
   readonly points: number;
   /** Metres from the boundary of the point furthest in; null when none was in the window. */
   readonly deepestM: number | null;
-  readonly outcome: Outcome;
+  readonly outcome: (typeof OUTCOMES)[number];
   /** The threshold at the last point. */
   readonly dwellSeconds: number;
   /** Where they are in the window. */
@@ -45,9 +43,13 @@ export interface Gap {
 export const GAP_MS = 10 * MINUTE_MS;
 
 /** How often something was found, and when first. */
-export interface Found {
-  readonly count: number;
-  readonly firstMs: number;
+class Found {
+  count = 0;
+  firstMs = 0;
+
+  add(atMs: number): void {
+    if (this.count++ === 0) this.firstMs = atMs;
+  }
 }
 
 /** What a replay finds in the points of its window, besides visits. */
@@ -63,15 +65,15 @@ export class ReplayFindings {
   /** Two points, one after the other, between which the way leads through the area. */
   crossing: { readonly fromMs: number; readonly toMs: number } | null = null;
   /** Points that came late, and those of them that lie inside. */
-  late: Found & { readonly inside: number } = { count: 0, firstMs: 0, inside: 0 };
+  readonly late = Object.assign(new Found(), { inside: 0 });
   /** Points whose lateness or time of receipt was not stored. */
-  unmarked: Found = NONE;
+  readonly unmarked = new Found();
   /** Points of a time for which the area is not known. */
-  unknownArea: Found = NONE;
+  readonly unknownArea = new Found();
   /** Points at which a stay did not begin for want of room. */
-  refused: Found = NONE;
+  readonly refused = new Found();
   /** Where the record has more or less than the replay, also before the window. */
-  unexplained: Found = NONE;
+  readonly unexplained = new Found();
   /** The periods that were in force for points: from the first to the last. */
   periodsUsed: { readonly first: number; readonly last: number } | null = null;
   #lastMs = Number.NaN;
@@ -81,53 +83,32 @@ export class ReplayFindings {
     this.points++;
     if (atMs - this.#lastMs > GAP_MS) this.gaps.push({ fromMs: this.#lastMs, toMs: atMs });
     this.#lastMs = atMs;
-    if (!isMarked) this.unmarked = oneMore(this.unmarked, atMs);
+    if (!isMarked) this.unmarked.add(atMs);
   }
 
   /** A late point: stored, and nothing else. */
   passOver(atMs: number, distanceM: number): void {
-    const inside = this.late.inside + (distanceM <= 0 ? 1 : 0);
-    this.late = { ...oneMore(this.late, atMs), inside };
+    this.late.add(atMs);
+    if (distanceM <= 0) this.late.inside++;
   }
 
   /** An evaluated point. `index`: of the period. */
   evaluate(atMs: number, distanceM: number, index: number, { state, isKnown }: WatchPeriod): void {
     this.evaluated[state]++;
     if (state !== 'watched' && distanceM <= 0) this.insideUnwatched++;
-    if (!isKnown) this.unknownArea = oneMore(this.unknownArea, atMs);
+    if (!isKnown) this.unknownArea.add(atMs);
     this.periodsUsed = { first: this.periodsUsed?.first ?? index, last: index };
     if (state !== 'watched') return;
     if (this.closest === null || distanceM < this.closest.distanceM) this.closest = { distanceM, atMs };
   }
-
-  refuse(atMs: number): void {
-    this.refused = oneMore(this.refused, atMs);
-  }
-
-  differ(atMs: number): void {
-    this.unexplained = oneMore(this.unexplained, atMs);
-  }
 }
 
-const NONE: Found = { count: 0, firstMs: 0 };
-
-function oneMore({ count, firstMs }: Found, atMs: number): Found {
-  return { count: count + 1, firstMs: count === 0 ? atMs : firstMs };
-}
-
-interface OpenVisit {
-  firstInsideMs: number;
-  lastInsideMs: number;
-  points: number;
-  deepestM: number | null;
-  dwellSeconds: number;
-  isConfirmed: boolean;
-  entryAtMs: number | null;
-  exitAtMs: number | null;
+type OpenVisit = { -readonly [Field in keyof Visit]: Visit[Field] } & {
   readonly eventIds: number[];
+  isConfirmed: boolean;
   /** Something of it is in the window. */
   isInWindow: boolean;
-}
+};
 
 /** The visits of a device as its points come; those of which nothing is in the window are left out. */
 export class VisitLog {
@@ -146,7 +127,7 @@ export class VisitLog {
 
   /** A device that is inside, after its point or a recorded entry at `atMs`. depthM null: the place is not known. */
   inside(stay: Stay, atMs: number, depthM: number | null, dwellSeconds: number): void {
-    this.#open ??= newVisit();
+    this.#open ??= newVisit(0);
     const visit = this.#open;
     if (stay.insideSinceMs !== visit.firstInsideMs) this.#beginAt(visit, stay.insideSinceMs);
     visit.lastInsideMs = atMs;
@@ -171,13 +152,8 @@ export class VisitLog {
   }
 
   /** The event that the device's point produced. An exit still has the visit that it ends. */
-  record(event: RecordedEvent): void {
-    const { direction, occurredAtMs, enteredAtMs, isReadable, id } = event;
-    if (this.#open === null) {
-      this.#open = newVisit();
-      this.#open.firstInsideMs = enteredAtMs;
-      this.#open.lastInsideMs = enteredAtMs;
-    }
+  record({ direction, occurredAtMs, enteredAtMs, isReadable, id }: RecordedEvent): void {
+    this.#open ??= newVisit(enteredAtMs);
     const visit = this.#open;
     visit.isConfirmed = true;
     if (occurredAtMs < this.#fromMs) return;
@@ -189,42 +165,30 @@ export class VisitLog {
 
   /** The device is not inside any more, after its point at `atMs`. */
   close(atMs: number): void {
-    const visit = this.#open;
-    if (visit === null) return;
-    this.#open = null;
-    if (visit.isInWindow || atMs >= this.#fromMs) this.visits.push(finished(visit, true));
+    this.#finish(true, atMs >= this.#fromMs);
   }
 
   /** To be called once, after the last point. */
   end(): void {
-    if (this.#open?.isInWindow) this.visits.push(finished(this.#open, false));
+    this.#finish(false, false);
+  }
+
+  #finish(isOver: boolean, isEndInWindow: boolean): void {
+    if (this.#open === null) return;
+    const { isConfirmed, isInWindow, ...visit } = this.#open;
     this.#open = null;
+    if (!isInWindow && !isEndInWindow) return;
+    if (isConfirmed) visit.outcome = visit.exitAtMs === null ? 'entry' : 'entry_and_exit';
+    else visit.outcome = isOver ? 'too_short' : 'pending';
+    this.visits.push(visit);
   }
 }
 
-function newVisit(): OpenVisit {
-  return {
-    firstInsideMs: 0,
-    lastInsideMs: 0,
-    points: 0,
-    deepestM: null,
-    dwellSeconds: 0,
-    isConfirmed: false,
-    entryAtMs: null,
-    exitAtMs: null,
-    eventIds: [],
-    isInWindow: false,
-  };
-}
-
-function finished({ isConfirmed, isInWindow: _, ...visit }: OpenVisit, isOver: boolean): Visit {
-  return { ...visit, outcome: outcomeOf(isConfirmed, visit.exitAtMs !== null, isOver) };
-}
-
-function outcomeOf(isConfirmed: boolean, hasExit: boolean, isOver: boolean): Outcome {
-  if (isConfirmed) return hasExit ? 'entry_and_exit' : 'entry';
-  return isOver ? 'too_short' : 'pending';
-}
+const newVisit = (insideMs: number): OpenVisit => ({
+  ...{ firstInsideMs: insideMs, lastInsideMs: insideMs, points: 0, deepestM: null, dwellSeconds: 0 },
+  ...{ outcome: 'pending' as const, entryAtMs: null, exitAtMs: null, eventIds: [] },
+  ...{ isConfirmed: false, isInWindow: false },
+});
 
 const CHUNK_POINTS = 4_096;
 

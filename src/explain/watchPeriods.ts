@@ -7,11 +7,11 @@ export interface Until<Value> {
 }
 
 /** An area as it was from a time on. */
-export interface PastArea {
+interface PastArea {
   readonly sinceMs: number;
   readonly worldId: number;
   readonly dwellSeconds: number;
-  /** Equal for revisions of the same shape. */
+  /** The same object for revisions of the same shape. */
   readonly shape: PastShape;
 }
 
@@ -84,7 +84,7 @@ function periodAt(past: Past, sinceMs: number): WatchPeriod {
   };
 }
 
-/** The rule of memory/tenancy.ts: an area watches its own world, and members and their organization watch each other. */
+/** An area watches its own world, and members and their organization watch each other. */
 function watches({ organizations }: Past, areaWorldId: number, deviceWorldId: number, atMs: number): boolean {
   if (areaWorldId === deviceWorldId) return true;
   const organizationOf = (worldId: number): number | null => {

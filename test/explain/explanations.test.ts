@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { insertArea } from '../../src/areas/areas.sql.ts';
-import type { ExplainRequest } from '../../src/explain/explanations.ts';
-import { Explanations } from '../../src/explain/explanations.ts';
+import { type ExplainRequest, Explanations } from '../../src/explain/explanations.ts';
 import { inOneGo, type Steps, type WorkTurns } from '../../src/lib/workTurns.ts';
 import type { Sql, Tx } from '../../src/postgres/sql.ts';
 import { type MemoryPod, openMemoryPod } from '../coherence/memoryPod.ts';
@@ -66,14 +65,20 @@ test('no connection is held while points are evaluated', async () => {
   };
   const turns = { run } as unknown as WorkTurns<string | number>;
   const outcome = await new Explanations({ reads: () => reads, turns }).open(request);
-  assert.ok(outcome.kind === 'explained');
+  assert.ok(typeof outcome !== 'string');
   outcome.close();
   assert.equal(outcome.points, POINTS);
   assert.ok(turnsTaken >= 3, `${turnsTaken} pages`);
 });
 
-test('one that takes more processor time than it may is refused, and leaves its place to the next', async () => {
+test('one of more points or more processor time than it may have is refused, and leaves its place to the next', async () => {
   const ports = { reads: () => pod.sql, turns: newTurns() };
-  const short = new Explanations(ports, 200_000, 0);
-  for (let n = 0; n < 3; n++) assert.equal((await short.open(request)).kind, 'too_much_work');
+  const few = new Explanations(ports, POINTS - 1);
+  assert.equal(await few.open(request), 'too_many_points');
+  const fits = await few.open({ ...request, fromMs: START_MS + 1_000 });
+  assert.ok(typeof fits !== 'string');
+  assert.equal(fits.points, POINTS - 1);
+  fits.close();
+  const short = new Explanations(ports, POINTS, 0);
+  for (let n = 0; n < 3; n++) assert.equal(await short.open(request), 'too_much_work');
 });
