@@ -16,59 +16,31 @@ function crossesArea(shape: Shape, a: LatLng, b: LatLng): boolean {
 }
 
 describe('the way between two points', () => {
-  const track = compileShape({
-    type: 'polyline',
-    bufferM: 20,
-    points: toVertices([
-      { lat: 45, lng: 9 },
-      { lat: 45, lng: 9.2 },
-    ]),
-  });
-  const cases: readonly (readonly [string, Shape, LatLng, LatLng, boolean])[] = [
-    ['through the middle', circle(42, 12, 500), { lat: 42.1, lng: 12 }, { lat: 41.9, lng: 12 }, true],
-    [
-      'just inside the edge',
-      circle(42, 12, 500),
-      { lat: 42.1, lng: 12.006 },
-      { lat: 41.9, lng: 12.006 },
-      true,
-    ],
-    [
-      'past it by 4 m',
-      circle(42, 12, 500),
-      { lat: 42.01, lng: 12.00609 },
-      { lat: 41.99, lng: 12.00609 },
-      false,
-    ],
-    ['that ends before it', circle(42, 12, 500), { lat: 42.1, lng: 12 }, { lat: 42.0046, lng: 12 }, false],
-    ['of no length', circle(42, 12, 500), { lat: 42.1, lng: 12 }, { lat: 42.1, lng: 12 }, false],
-    ['over 180°', circle(-17, 180, 500), { lat: -17, lng: 179.9 }, { lat: -17, lng: -179.9 }, true],
-    [
-      'that would be the long way round',
-      circle(-17, 0, 500),
-      { lat: -17, lng: 179.9 },
-      { lat: -17, lng: -179.9 },
-      false,
-    ],
-    ['over the pole', circle(90, 0, 500), { lat: 89.9, lng: 0 }, { lat: 89.9, lng: 180 }, true],
-    ['across a road of 40 m', track, { lat: 45.05, lng: 9.1 }, { lat: 44.95, lng: 9.1 }, true],
-    [
-      'beside a road, 10 m off its margin',
-      track,
-      { lat: 45.0003, lng: 9.01 },
-      { lat: 45.0003, lng: 9.19 },
-      false,
-    ],
-    [
-      'of 900 km over a town',
-      circle(45.47, 9.19, 5_000),
-      { lat: 41.9, lng: 12.5 },
-      { lat: 48.9, lng: 5.6 },
-      true,
-    ],
+  const points = toVertices([
+    { lat: 45, lng: 9 },
+    { lat: 45, lng: 9.2 },
+  ]);
+  const road = compileShape({ type: 'polyline', bufferM: 20, points });
+  const near = circle(42, 12, 500);
+  type Way = readonly [latA: number, lngA: number, latB: number, lngB: number];
+  const cases: readonly (readonly [string, Shape, Way, boolean])[] = [
+    ['just inside the edge', near, [42.1, 12.006, 41.9, 12.006], true],
+    ['past it by 4 m', near, [42.01, 12.00609, 41.99, 12.00609], false],
+    ['that ends before it', near, [42.1, 12, 42.0046, 12], false],
+    ['of no length', near, [42.1, 12, 42.1, 12], false],
+    ['over 180°', circle(-17, 180, 500), [-17, 179.9, -17, -179.9], true],
+    ['that would be the long way round', circle(-17, 0, 500), [-17, 179.9, -17, -179.9], false],
+    ['over the pole', circle(90, 0, 500), [89.9, 0, 89.9, 180], true],
+    ['across a road of 40 m', road, [45.05, 9.1, 44.95, 9.1], true],
+    ['beside a road, 10 m off its margin', road, [45.0003, 9.01, 45.0003, 9.19], false],
+    ['of 900 km over a town', circle(45.47, 9.19, 5_000), [41.9, 12.5, 48.9, 5.6], true],
   ];
-  for (const [name, shape, a, b, expected] of cases) {
+  for (const [name, shape, [latA, lngA, latB, lngB], expected] of cases) {
     test(`${name}: ${expected ? 'crosses' : 'does not cross'}, in both directions`, () => {
+      const [a, b] = [
+        { lat: latA, lng: lngA },
+        { lat: latB, lng: lngB },
+      ];
       assert.equal(crossesArea(shape, a, b), expected);
       assert.equal(crossesArea(shape, b, a), expected);
     });
