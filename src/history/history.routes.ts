@@ -2,7 +2,7 @@ import { scopeMask } from '../access/scopes.ts';
 import { EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
 import { ONE_DEVICE } from '../devices/imei.ts';
-import { type Answer, listAnswer } from '../http/answer.ts';
+import { type Answer, errorAnswer, listAnswer } from '../http/answer.ts';
 import { answered, bodyOf, type Operation } from '../http/openapi/operation.ts';
 import {
   integer,
@@ -18,7 +18,6 @@ import {
 } from '../http/openapi/schema.ts';
 import { FROM, limitParameter, readLimit, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/route.ts';
-import { ok } from '../lib/result.ts';
 import { formatIso } from '../lib/time.ts';
 import { type HistoryPoint, selectHistory } from './newestPoints.sql.ts';
 import { readHistoryCall } from './readHistoryCall.ts';
@@ -43,10 +42,11 @@ export function historyRoute(ports: HistoryPorts): Route {
 
 async function history({ reads, fleet }: HistoryPorts, call: Call): Promise<Answer> {
   const { caller, nowMs } = call;
-  const asked = readHistoryCall(fleet, call, (query) => ok(readLimit(query, HISTORY_LIMIT)));
+  const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
-  const { device, window, own: limit } = asked.value;
-  const { imei } = device.fields;
+  const { imei, window } = asked.value;
+  if (fleet.device(caller.worldIds, imei) === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const limit = readLimit(call.query, HISTORY_LIMIT);
   const points = await selectHistory(reads(caller.accountId), caller.worldIds, imei, window, limit, nowMs);
   return listAnswer(points.map(historyView), { limit, offset: 0 });
 }

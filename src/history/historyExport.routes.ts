@@ -4,29 +4,14 @@ import { ONE_DEVICE } from '../devices/imei.ts';
 import { type Answer, CutAnswer, errorAnswer, NotBegun, type StreamedBody } from '../http/answer.ts';
 import type { Operation } from '../http/openapi/operation.ts';
 import { text } from '../http/openapi/schema.ts';
-import {
-  choiceParameter,
-  FROM,
-  parameterError,
-  type Query,
-  readChoice,
-  TO,
-  WINDOW_MESSAGE,
-} from '../http/parameters.ts';
+import { choiceParameter, FROM, parameterError, readChoice, TO, WINDOW_MESSAGE } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
-import { Overloaded } from '../lib/fairSemaphore.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { PointColumns } from './codec/pointColumns.ts';
-import {
-  EXPORT_FORMATS,
-  EXPORT_TYPES,
-  type ExportFormat,
-  encoderOf,
-  type HistoryEncoder,
-} from './exportFormats.ts';
+import { EXPORT_FORMATS, EXPORT_TYPES, encoderOf, type HistoryEncoder } from './exportFormats.ts';
 import type { TimeWindow } from './packedPoints.sql.ts';
 import { DeviceGone, pointPages } from './points.sql.ts';
 import { type HistoryReader, readHistoryCall } from './readHistoryCall.ts';
@@ -44,8 +29,6 @@ const STALL_LIMIT_MS = MINUTE_MS;
 interface HistoryExportPorts {
   readonly fleet: Fleet;
   readonly exports: HistoryExports;
-  /** By account. */
-  readonly turns: WorkTurns<string | number>;
 }
 
 /** All points of a device in a time, as a file that is made while it is read. */
@@ -60,134 +43,94 @@ export function historyExportRoute(ports: HistoryExportPorts): Route {
   };
 }
 
-function exported({ fleet, exports, turns }: HistoryExportPorts, call: Call): Answer {
+function exported({ fleet, exports }: HistoryExportPorts, call: Call): Answer {
   const { caller } = call;
-  const asked = readHistoryCall(fleet, call, readFormat);
+  const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
-  const { device, window, own: format } = asked.value;
-  const { id, imei, name } = device.fields;
-  const body = new ExportBody({
-    open: () => exports.open(caller, id, window),
-    encoder: () => encoderOf(format, { imei, name }),
-    turns,
-    accountId: caller.accountId,
-  });
-  return { status: 200, body, headers: headersOf(format, imei) };
-}
-
-function readFormat(query: Query): Result<ExportFormat, Answer> {
-  const format = readChoice(query, EXPORT_FORMAT) ?? 'ndjson';
-  return format === 'invalid' ? fail(parameterError(EXPORT_FORMAT)) : ok(format);
-}
-
-function headersOf(format: ExportFormat, imei: string): Record<string, string> {
+  const { imei, window } = asked.value;
+  const format = readChoice(call.query, EXPORT_FORMAT) ?? 'ndjson';
+  if (format === 'invalid') return parameterError(EXPORT_FORMAT);
+  const device = fleet.device(caller.worldIds, imei);
+  if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const { id, name } = device.fields;
   const type = EXPORT_TYPES[format];
   return {
-    'Content-Type': format === 'csv' ? `${type}; charset=utf-8; header=present` : type,
-    'Content-Disposition': `attachment; filename="${imei}.${format}"`,
-    'Cache-Control': 'no-store',
+    status: 200,
+    body: exports.bodyOf(caller, id, window, () => encoderOf(format, { imei, name })),
+    headers: {
+      'Content-Type': format === 'csv' ? `${type}; charset=utf-8; header=present` : type,
+      'Content-Disposition': `attachment; filename="${imei}.${format}"`,
+      'Cache-Control': 'no-store',
+    },
   };
-}
-
-interface ExportSource {
-  readonly open: () => Promise<OpenExport | 'too_many' | 'gone'>;
-  readonly encoder: () => HistoryEncoder;
-  readonly turns: WorkTurns<string | number>;
-  readonly accountId: number;
-}
-
-/** The file of an export. Begins when its first page is there, so what fails before has a status of its own. */
-class ExportBody implements StreamedBody {
-  readonly bytes = null;
-  readonly stallLimitMs = STALL_LIMIT_MS;
-  readonly #source: ExportSource;
-  #opened: { readonly points: OpenExport; readonly encoder: HistoryEncoder } | null = null;
-
-  constructor(source: ExportSource) {
-    this.#source = source;
-  }
-
-  async open(): Promise<void> {
-    const points = await this.#source.open();
-    if (points === 'too_many') throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
-    if (points === 'gone') throw new NotBegun(errorAnswer('DEVICE_NOT_FOUND'));
-    this.#opened = { points, encoder: this.#source.encoder() };
-  }
-
-  async next(take: (piece: Buffer) => void): Promise<boolean> {
-    if (this.#opened === null) return false;
-    const { points, encoder } = this.#opened;
-    const { turns, accountId } = this.#source;
-    const page = await points.next().catch(cutWhenGone);
-    await turns.run(accountId, page === null ? encoder.finish(take) : encoder.encode(page, take));
-    return page !== null;
-  }
-
-  close(): void {
-    this.#opened?.points.close();
-  }
-}
-
-function cutWhenGone(error: unknown): never {
-  throw error instanceof DeviceGone ? new CutAnswer() : error;
-}
-
-/** An export that has begun. */
-interface OpenExport {
-  /** The next page of points, oldest first; null after the last. Throws DeviceGone. */
-  next(): Promise<PointColumns | null>;
-  /** To be called once. */
-  close(): void;
 }
 
 /** The exports that are read from this pod. They hold no connection between two pages, however slow their readers are. */
 export class HistoryExports {
   readonly #reads: (accountId: number) => Sql;
-  readonly #openOf = new Map<number, number>();
-  #open = 0;
+  readonly #turns: WorkTurns<string | number>;
+  readonly #open = new FairSemaphore<number>({
+    ...{ running: EXPORTS, runningPerKey: EXPORTS_PER_ACCOUNT },
+    ...{ waiting: 0, waitingPerKey: 0 },
+  });
 
-  constructor({ reads }: { readonly reads: (accountId: number) => Sql }) {
-    this.#reads = reads;
+  /** `turns`: by account. */
+  constructor(ports: {
+    readonly reads: (accountId: number) => Sql;
+    readonly turns: WorkTurns<string | number>;
+  }) {
+    this.#reads = ports.reads;
+    this.#turns = ports.turns;
   }
 
-  /** Begins an export; its first page is read. Rejects with Overloaded, and with what Postgres answers. */
-  async open(
-    reader: HistoryReader,
+  /** The file of an export. Begins when its first page is there, so what fails before has a status of its own. */
+  bodyOf(
+    { accountId, worldIds }: HistoryReader,
     deviceId: number,
     window: TimeWindow,
-  ): Promise<OpenExport | 'too_many' | 'gone'> {
-    const { accountId, worldIds } = reader;
-    if ((this.#openOf.get(accountId) ?? 0) >= EXPORTS_PER_ACCOUNT) return 'too_many';
-    if (this.#open >= EXPORTS) throw new Overloaded('too many exports are open');
-    this.#add(accountId, 1);
+    newEncoder: () => HistoryEncoder,
+  ): StreamedBody {
+    const open = this.#open;
     const pages = pointPages(this.#reads(accountId), worldIds, deviceId, window);
-    try {
-      let first: PointColumns | null | undefined = await nextOf(pages);
-      const next = async (): Promise<PointColumns | null> => {
-        if (first === undefined) return nextOf(pages);
-        const page = first;
-        first = undefined;
-        return page;
-      };
-      return { next, close: () => this.#add(accountId, -1) };
-    } catch (error) {
-      this.#add(accountId, -1);
-      if (error instanceof DeviceGone) return 'gone';
-      throw error;
-    }
+    let encoder: HistoryEncoder | null = null;
+    let page: PointColumns | null = null;
+    let isFirst = true;
+    const readPage = async (): Promise<void> => {
+      const { value, done } = await pages.next();
+      page = done === true ? null : value;
+    };
+    return {
+      bytes: null,
+      stallLimitMs: STALL_LIMIT_MS,
+      open: async () => {
+        if (open.countOf(accountId) >= EXPORTS_PER_ACCOUNT)
+          throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
+        await open.acquire(accountId);
+        try {
+          await readPage();
+          encoder = newEncoder();
+        } catch (error) {
+          open.release(accountId);
+          throw error instanceof DeviceGone ? new NotBegun(errorAnswer('DEVICE_NOT_FOUND')) : error;
+        }
+      },
+      next: async (take) => {
+        if (encoder === null) return false;
+        if (!isFirst) {
+          await readPage().catch((error) => {
+            throw error instanceof DeviceGone ? new CutAnswer() : error;
+          });
+        }
+        isFirst = false;
+        const steps = page === null ? encoder.finish(take) : encoder.encode(page, take);
+        await this.#turns.run(accountId, steps);
+        return page !== null;
+      },
+      close: () => {
+        if (encoder !== null) open.release(accountId);
+      },
+    };
   }
-
-  #add(accountId: number, by: 1 | -1): void {
-    const open = (this.#openOf.get(accountId) ?? 0) + by;
-    if (open === 0) this.#openOf.delete(accountId);
-    else this.#openOf.set(accountId, open);
-    this.#open += by;
-  }
-}
-
-async function nextOf(pages: AsyncGenerator<PointColumns, void, undefined>): Promise<PointColumns | null> {
-  const { value, done } = await pages.next();
-  return done === true ? null : value;
 }
 
 const { ndjson, ...OTHER_TYPES } = EXPORT_TYPES;

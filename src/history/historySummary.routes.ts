@@ -25,14 +25,12 @@ import {
   isBlank,
   type Parameter,
   parameterError,
-  type Query,
   readChoice,
   TO,
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
 import { BOTH_VERSIONS, type Call, type Route } from '../http/route.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { fail, ok } from '../lib/result.ts';
 import { formatIso, OutOfTime } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -97,25 +95,24 @@ export function historySummaryRoute(ports: HistorySummaryPorts): Route {
 }
 
 async function summary({ fleet, summaries }: HistorySummaryPorts, call: Call): Promise<Answer> {
-  const { caller } = call;
-  const asked = readHistoryCall(fleet, call, readPeriods);
+  const { caller, query } = call;
+  const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
-  const { device, window, own } = asked.value;
-  const request = { by: own.by, days: own.zone.days, ...window.sent };
+  const { imei, window } = asked.value;
+  const by = readChoice(query, SUMMARY_BY) ?? 'total';
+  if (by === 'invalid') return parameterError(SUMMARY_BY);
+  const zone = query[TIME_ZONE.name] ?? '';
+  const tz = isBlank(zone) ? UTC : zone;
+  const days = tz === UTC ? LocalDays.UTC : LocalDays.of(tz);
+  if (days === null) return parameterError(TIME_ZONE);
+  const device = fleet.device(caller.worldIds, imei);
+  if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
+  const request = { by, days, ...window.sent };
   const periods = await summaries.summarize(caller, device.fields.id, request, window);
   if (periods === 'gone') return errorAnswer('DEVICE_NOT_FOUND');
   if (periods === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_POINTS);
   if (periods === 'too_many_trips') return errorAnswer('BAD_REQUEST', TOO_MANY_TRIPS);
-  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz: own.zone.name }));
-}
-
-function readPeriods(query: Query) {
-  const by = readChoice(query, SUMMARY_BY) ?? 'total';
-  if (by === 'invalid') return fail(parameterError(SUMMARY_BY));
-  const sent = query[TIME_ZONE.name];
-  const name = sent === undefined || isBlank(sent) ? UTC : sent;
-  const days = name === UTC ? LocalDays.UTC : LocalDays.of(name);
-  return days === null ? fail(parameterError(TIME_ZONE)) : ok({ by, zone: { name, days } });
+  return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz }));
 }
 
 interface SummaryPorts {
@@ -123,8 +120,6 @@ interface SummaryPorts {
   /** By account. */
   readonly turns: WorkTurns<string | number>;
 }
-
-type SummaryError = 'gone' | 'too_many_points' | 'too_many_trips';
 
 /** Summarizes the histories of all accounts: a few of each account at a time, in work turns, page by page. */
 export class HistorySummaries {
@@ -137,38 +132,28 @@ export class HistorySummaries {
 
   /** The periods of a device in a window of its history. Rejects with Overloaded or OutOfTime. */
   summarize(
-    reader: HistoryReader,
-    deviceId: number,
-    request: SummaryRequest,
-    window: TimeWindow,
-  ): Promise<readonly Period[] | SummaryError> {
-    const untilMs = performance.now() + SUMMARY_LIMIT_MS;
-    return this.#running.run(reader.accountId, () =>
-      this.#summarize(reader, deviceId, request, window, untilMs),
-    );
-  }
-
-  async #summarize(
     { accountId, worldIds }: HistoryReader,
     deviceId: number,
     request: SummaryRequest,
     window: TimeWindow,
-    untilMs: number,
-  ): Promise<readonly Period[] | SummaryError> {
+  ): Promise<readonly Period[] | 'gone' | 'too_many_points' | 'too_many_trips'> {
     const { reads, turns } = this.#ports;
-    const summary = new Summary(request);
-    try {
-      for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, MOTION)) {
-        await turns.run(accountId, summary.take(page));
-        if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
-        if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';
-        if (performance.now() > untilMs) throw new OutOfTime('the summary takes too long');
+    const untilMs = performance.now() + SUMMARY_LIMIT_MS;
+    return this.#running.run(accountId, async () => {
+      const summary = new Summary(request);
+      try {
+        for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, MOTION)) {
+          await turns.run(accountId, summary.take(page));
+          if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
+          if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';
+          if (performance.now() > untilMs) throw new OutOfTime('the summary takes too long');
+        }
+      } catch (error) {
+        if (error instanceof DeviceGone) return 'gone';
+        throw error;
       }
-    } catch (error) {
-      if (error instanceof DeviceGone) return 'gone';
-      throw error;
-    }
-    return summary.finish();
+      return summary.finish();
+    });
   }
 }
 

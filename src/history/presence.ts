@@ -1,5 +1,6 @@
 import type { IndexBox } from '../geo/bounds.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
+import type { PointColumns } from './codec/pointColumns.ts';
 
 /** The place that is asked about. */
 export interface Place {
@@ -22,30 +23,19 @@ export interface Presence {
   readonly closestMs: number;
 }
 
-/** Points of one device, oldest first, column by column. */
-export interface PresencePoints {
-  readonly count: number;
-  readonly recordedAtMs: Float64Array;
-  readonly lats: Float64Array;
-  readonly lngs: Float64Array;
-}
-
 /** Nobody knows where a vehicle is in a longer time without a point. */
 export const PRESENCE_GAP_MS = 600_000;
 /** Points outside the boxes of the place between two pauses. */
 const POINTS_PER_STEP = 2_048;
 const NOWHERE: IndexBox = { minX: 1, maxX: 0, minY: 1, maxY: 0 };
 
+type Points = Pick<PointColumns, 'count' | 'recordedAtMs' | 'lats' | 'lngs'>;
+
 /** Adds up the points of one device at a place. */
 export class PresenceTally {
   readonly #place: Place;
   readonly #pace = new Pace();
-  #firstMs = 0;
-  #lastMs = 0;
-  #points = 0;
-  #insideMs = 0;
-  #closestM = Number.POSITIVE_INFINITY;
-  #closestMs = 0;
+  #found: { -readonly [Field in keyof Presence]: Presence[Field] } | null = null;
   /** The newest point; null when it was outside, or is not known. */
   #insideAtMs: number | null = null;
 
@@ -53,8 +43,13 @@ export class PresenceTally {
     this.#place = place;
   }
 
+  /** Null: no point was at the place. */
+  get presence(): Presence | null {
+    return this.#found;
+  }
+
   /** Takes points that are newer than all before. */
-  *take(points: PresencePoints): Steps<void> {
+  *take(points: Points): Steps<void> {
     this.#pace.begin();
     for (let from = 0; from < points.count; ) {
       if (from > 0) yield* this.#pace.pause();
@@ -78,24 +73,11 @@ export class PresenceTally {
     this.#insideAtMs = null;
   }
 
-  /** Null: no point was at the place. */
-  get presence(): Presence | null {
-    if (this.#points === 0) return null;
-    return {
-      firstMs: this.#firstMs,
-      lastMs: this.#lastMs,
-      points: this.#points,
-      insideMs: this.#insideMs,
-      closestM: this.#closestM,
-      closestMs: this.#closestMs,
-    };
-  }
-
   /**
    * Nearly all points are outside: what is done for each of them is a comparison or two. Returns the place of the first
    * point that is not taken: `to`, or one before it when the step has lasted long enough.
    */
-  #takeSome({ recordedAtMs, lats, lngs }: PresencePoints, from: number, to: number): number {
+  #takeSome({ recordedAtMs, lats, lngs }: Points, from: number, to: number): number {
     const place = this.#place;
     const [first = NOWHERE, second = NOWHERE] = place.boxes;
     for (let n = from; n < to; n++) {
@@ -113,17 +95,18 @@ export class PresenceTally {
   }
 
   #add(atMs: number, lat: number, lng: number): void {
-    if (this.#points === 0) this.#firstMs = atMs;
-    this.#points++;
-    this.#lastMs = atMs;
+    const closestM = this.#place.closenessM(lat, lng);
     const beforeMs = this.#insideAtMs;
-    if (beforeMs !== null && atMs - beforeMs <= PRESENCE_GAP_MS) this.#insideMs += atMs - beforeMs;
     this.#insideAtMs = atMs;
-    const closenessM = this.#place.closenessM(lat, lng);
-    if (closenessM < this.#closestM) {
-      this.#closestM = closenessM;
-      this.#closestMs = atMs;
+    if (this.#found === null) {
+      this.#found = { firstMs: atMs, lastMs: atMs, points: 1, insideMs: 0, closestM, closestMs: atMs };
+      return;
     }
+    const found = this.#found;
+    found.points++;
+    found.lastMs = atMs;
+    if (beforeMs !== null && atMs - beforeMs <= PRESENCE_GAP_MS) found.insideMs += atMs - beforeMs;
+    if (closestM < found.closestM) Object.assign(found, { closestM, closestMs: atMs });
   }
 }
 

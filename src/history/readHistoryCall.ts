@@ -1,6 +1,4 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { Device } from '../devices/device.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
 import { imeiError } from '../devices/imei.ts';
 import { type Answer, errorAnswer } from '../http/answer.ts';
 import { type Query, WINDOW_MESSAGE, windowOf } from '../http/parameters.ts';
@@ -14,30 +12,19 @@ export interface HistoryReader {
   readonly worldIds: readonly number[];
 }
 
-/** A valid call about the history of a device. */
-export interface HistoryCall<Own> {
-  readonly device: Device;
-  readonly window: HistoryWindow;
-  /** The parameters of the route itself. */
-  readonly own: Own;
-}
-
-/** Reads the IMEI and the window, then what `readOwn` reads, then looks for the device. */
-export function readHistoryCall<Own>(
-  fleet: Fleet,
-  { params, query, caller, nowMs }: Call,
-  readOwn: (query: Query) => Result<Own, Answer>,
-): Result<HistoryCall<Own>, Answer> {
+/** The IMEI and the window of a call about the history of a device. */
+export function readHistoryCall({
+  params,
+  query,
+  caller,
+  nowMs,
+}: Call): Result<{ readonly imei: string; readonly window: HistoryWindow }, Answer> {
   const imei = params['imei'] ?? '';
   const error = imeiError(imei);
   if (error !== null) return fail(error);
   const window = historyWindowOf(query, caller, nowMs);
   if (window === 'invalid') return fail(errorAnswer('BAD_REQUEST', WINDOW_MESSAGE));
-  const own = readOwn(query);
-  if (!own.ok) return own;
-  const device = fleet.device(caller.worldIds, imei);
-  if (device === undefined) return fail(errorAnswer('DEVICE_NOT_FOUND'));
-  return ok({ device, window, own: own.value });
+  return ok({ imei, window });
 }
 
 /** The latest instant that ISO 8601 can write with four digits: an open end. */
