@@ -137,7 +137,6 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
   const packer = new HistoryPacker({
     sql,
     turns: pod.turns,
-    log,
     rest: sleep,
     lateWaitMs: DAY_MS,
     onUnpackedDays: pod.metrics.setUnpackedDays,

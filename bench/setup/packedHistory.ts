@@ -29,7 +29,6 @@ export async function packAll(
   const packer = new HistoryPacker({
     sql,
     turns: new WorkTurns<string>(0.5), // as in a pod
-    log: { info: () => undefined },
     rest,
     lateWaitMs: 0,
     onUnpackedDays: () => undefined,

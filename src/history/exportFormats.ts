@@ -2,7 +2,7 @@ import { zstdCompressSync } from 'node:zlib';
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import { formatIso } from '../lib/time.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import { type PointColumns, sliceColumns } from './codec/pointColumns.ts';
+import { type ColumnName, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
 import { PAGE_POINTS } from './points.sql.ts';
 import { GAP_MS } from './summary/motionWalk.ts';
 
@@ -18,19 +18,100 @@ export const EXPORT_TYPES: Readonly<Record<ExportFormat, string>> = {
   parquet: 'application/vnd.apache.parquet',
 };
 
+/** Whose points are written. */
+interface ExportedDevice {
+  readonly imei: string;
+  readonly name: string | null;
+}
+
+type Take = (piece: Buffer) => void;
+
+/** Writes points as a file, page by page. Keeps no more than a page or a few of them. */
+export interface HistoryEncoder {
+  /** Hands over what the points become, in pieces. Some of it may come with a later page. */
+  encode(page: PointColumns, take: Take): Steps<void>;
+  /** Hands over the rest of the file. */
+  finish(take: Take): Steps<void>;
+}
+
 export function encoderOf(format: ExportFormat, device: ExportedDevice): HistoryEncoder {
-  switch (format) {
-    case 'ndjson':
-      return textEncoder(ndjsonFormat(device));
-    case 'csv':
-      return textEncoder(csvFormat(device));
-    case 'gpx':
-      return textEncoder(gpxFormat(device));
-    case 'geojson':
-      return textEncoder(geojsonFormat(device));
-    case 'parquet':
-      return parquetEncoder(device);
-  }
+  return format === 'parquet' ? parquetEncoder(device) : textEncoder(TEXT_FORMATS[format](device));
+}
+
+/** A format of text: its beginning, each point, and its end. */
+interface TextFormat {
+  readonly begin: string;
+  readonly point: (page: PointColumns, n: number) => string;
+  readonly end: () => string;
+}
+
+const TEXT_FORMATS: Readonly<
+  Record<Exclude<ExportFormat, 'parquet'>, (device: ExportedDevice) => TextFormat>
+> = { ndjson: ndjsonFormat, csv: csvFormat, gpx: gpxFormat, geojson: geojsonFormat };
+
+/** Points between two looks at the clock: a fraction of a millisecond. */
+const POINTS_PER_STEP = 256;
+
+function textEncoder({ begin, point, end }: TextFormat): HistoryEncoder {
+  let before = begin;
+  return {
+    *encode(page, take) {
+      for (let n = 0; n < page.count; ) {
+        let text = before;
+        before = '';
+        for (const to = Math.min(n + POINTS_PER_STEP, page.count); n < to; n++) text += point(page, n);
+        take(Buffer.from(text));
+        yield;
+      }
+    },
+    // biome-ignore lint/correctness/useYield: it has no step but its last
+    *finish(take) {
+      take(Buffer.from(before + end()));
+    },
+  };
+}
+
+/** One JSON object on each line: the fields of a history point, and those that the history leaves out. */
+function ndjsonFormat({ imei }: ExportedDevice): TextFormat {
+  return {
+    begin: '',
+    point: (page, n) =>
+      `{"imei":"${imei}","latitude":${page.lats[n]},"longitude":${page.lngs[n]},"speed_kmh":${page.speedsKmh[n]},` +
+      `"heading":${page.headings[n]},"satellites":${page.satellites[n]},"recorded_at":"${timeOf(page, n)}",` +
+      `"altitude_m":${page.altitudesM[n]},"odometer_km":${odometerOf(page, n) ?? null}}\n`,
+    end: () => '',
+  };
+}
+
+/**
+ * Comma-separated values as in RFC 4180. No field is free text, and none can begin with what a spreadsheet takes for a
+ * formula, but for the minus of a number.
+ */
+function csvFormat({ imei }: ExportedDevice): TextFormat {
+  return {
+    begin: 'imei,recorded_at,latitude,longitude,altitude_m,speed_kmh,heading,satellites,odometer_km\r\n',
+    point: (page, n) =>
+      `${imei},${timeOf(page, n)},${page.lats[n]},${page.lngs[n]},${page.altitudesM[n]},${page.speedsKmh[n]},` +
+      `${page.headings[n]},${page.satellites[n]},${odometerOf(page, n) ?? ''}\r\n`,
+    end: () => '',
+  };
+}
+
+/** A FeatureCollection (RFC 7946) with a point for each point: so none of it crosses 180°. */
+function geojsonFormat({ imei }: ExportedDevice): TextFormat {
+  let separator = '';
+  return {
+    begin: '{"type":"FeatureCollection","features":[',
+    point: (page, n) => {
+      const text =
+        `${separator}{"type":"Feature","geometry":{"type":"Point","coordinates":[${page.lngs[n]},${page.lats[n]},${page.altitudesM[n]}]},` +
+        `"properties":{"imei":"${imei}","recorded_at":"${timeOf(page, n)}","speed_kmh":${page.speedsKmh[n]},` +
+        `"heading":${page.headings[n]},"satellites":${page.satellites[n]},"odometer_km":${odometerOf(page, n) ?? null}}}`;
+      separator = ',\n';
+      return text;
+    },
+    end: () => ']}\n',
+  };
 }
 
 const NAMESPACES =
@@ -82,25 +163,35 @@ function xmlText(text: string): string {
   return text.replace(NO_XML_CHARACTER, '').replace(/[&<>]/g, (character) => ENTITIES[character] as string);
 }
 
-type Take = (piece: Buffer) => void;
+const timeOf = (page: PointColumns, n: number): string => formatIso(page.recordedAtMs[n] as number);
+
+function odometerOf(page: PointColumns, n: number): number | null {
+  const km = page.odometersKm[n] as number;
+  return Number.isNaN(km) ? null : km;
+}
 
 /** Rows of a row group. Of each, the end of the file has two kilobytes, so groups are some pages long. */
 const GROUP_POINTS = 4 * PAGE_POINTS;
 
-const required = (name: string, type: 'DOUBLE' | 'INT32') =>
-  ({ name, type, repetition_type: 'REQUIRED' }) as const;
-const DOUBLES = ['latitude', 'longitude', 'altitude_m', 'speed_kmh', 'heading'] as const;
+const DOUBLES = [
+  ['latitude', 'lats'],
+  ['longitude', 'lngs'],
+  ['altitude_m', 'altitudesM'],
+  ['speed_kmh', 'speedsKmh'],
+  ['heading', 'headings'],
+] as const;
+const required = { repetition_type: 'REQUIRED' } as const;
 const COLUMNS = [
-  { name: 'imei', type: 'BYTE_ARRAY', converted_type: 'UTF8', repetition_type: 'REQUIRED' },
+  { name: 'imei', type: 'BYTE_ARRAY', converted_type: 'UTF8', ...required },
   {
     name: 'recorded_at',
     type: 'INT64',
     converted_type: 'TIMESTAMP_MILLIS',
     logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MILLIS' },
-    repetition_type: 'REQUIRED',
+    ...required,
   },
-  ...DOUBLES.map((name) => required(name, 'DOUBLE')),
-  required('satellites', 'INT32'),
+  ...DOUBLES.map(([name]) => ({ name, type: 'DOUBLE' as const, ...required })),
+  { name: 'satellites', type: 'INT32', ...required },
   { name: 'odometer_km', type: 'DOUBLE', repetition_type: 'OPTIONAL' },
 ] as const;
 
@@ -168,136 +259,22 @@ function parquetEncoder({ imei }: ExportedDevice): HistoryEncoder {
 }
 
 function* columnsOf(imei: string, pages: readonly PointColumns[], points: number) {
-  const doubles = (of: (page: PointColumns) => Float64Array): Float64Array => {
-    const joined = new Float64Array(points);
-    copyTo(joined, pages, of);
-    return joined;
+  const joined = (of: ColumnName, into: Float64Array | Int32Array = new Float64Array(points)) => {
+    let at = 0;
+    for (const page of pages) {
+      into.set(page[of].subarray(0, page.count), at);
+      at += page.count;
+    }
+    return into;
   };
-  const satellites = new Int32Array(points);
-  copyTo(satellites, pages, (page) => page.satellites);
   yield { name: 'imei', data: new Array<string>(points).fill(imei) };
-  const times = BigInt64Array.from(
-    doubles((page) => page.recordedAtMs),
-    BigInt,
-  );
+  const times = BigInt64Array.from(joined('recordedAtMs'), BigInt);
   yield { name: 'recorded_at', data: times, encoding: 'DELTA_BINARY_PACKED' as const };
   const plain = { encoding: 'PLAIN' } as const;
-  yield { name: 'latitude', data: doubles((page) => page.lats), ...plain };
-  yield { name: 'longitude', data: doubles((page) => page.lngs), ...plain };
-  yield { name: 'altitude_m', data: doubles((page) => page.altitudesM), ...plain };
-  yield { name: 'speed_kmh', data: doubles((page) => page.speedsKmh), ...plain };
-  yield { name: 'heading', data: doubles((page) => page.headings), ...plain };
-  yield { name: 'satellites', data: satellites, ...plain };
+  for (const [name, of] of DOUBLES) yield { name, data: joined(of), ...plain };
+  yield { name: 'satellites', data: joined('satellites', new Int32Array(points)), ...plain };
   const odometers = pages.flatMap((page) =>
     Array.from({ length: page.count }, (_, n) => odometerOf(page, n)),
   );
   yield { name: 'odometer_km', data: odometers, ...plain };
-}
-
-function copyTo(
-  joined: Float64Array | Int32Array,
-  pages: readonly PointColumns[],
-  of: (page: PointColumns) => Float64Array,
-): void {
-  let at = 0;
-  for (const page of pages) {
-    joined.set(of(page).subarray(0, page.count), at);
-    at += page.count;
-  }
-}
-
-/** One JSON object on each line: the fields of a history point, and those that the history leaves out. */
-function ndjsonFormat({ imei }: ExportedDevice): TextFormat {
-  const start = `{"imei":"${imei}","latitude":`;
-  return {
-    begin: '',
-    point: (page, n) =>
-      `${start}${page.lats[n]},"longitude":${page.lngs[n]},"speed_kmh":${page.speedsKmh[n]},"heading":${page.headings[n]},` +
-      `"satellites":${page.satellites[n]},"recorded_at":"${timeOf(page, n)}","altitude_m":${page.altitudesM[n]},` +
-      `"odometer_km":${odometerOf(page, n) ?? null}}\n`,
-    end: () => '',
-  };
-}
-
-/**
- * Comma-separated values as in RFC 4180. No field is free text, and none can begin with what a spreadsheet takes for a
- * formula, but for the minus of a number.
- */
-function csvFormat({ imei }: ExportedDevice): TextFormat {
-  return {
-    begin: 'imei,recorded_at,latitude,longitude,altitude_m,speed_kmh,heading,satellites,odometer_km\r\n',
-    point: (page, n) =>
-      `${imei},${timeOf(page, n)},${page.lats[n]},${page.lngs[n]},${page.altitudesM[n]},${page.speedsKmh[n]},` +
-      `${page.headings[n]},${page.satellites[n]},${odometerOf(page, n) ?? ''}\r\n`,
-    end: () => '',
-  };
-}
-
-/** A FeatureCollection (RFC 7946) with a point for each point: so none of it crosses 180°. */
-function geojsonFormat({ imei }: ExportedDevice): TextFormat {
-  let separator = '';
-  return {
-    begin: '{"type":"FeatureCollection","features":[',
-    point: (page, n) => {
-      const text =
-        `${separator}{"type":"Feature","geometry":{"type":"Point","coordinates":[${page.lngs[n]},${page.lats[n]},${page.altitudesM[n]}]},` +
-        `"properties":{"imei":"${imei}","recorded_at":"${timeOf(page, n)}","speed_kmh":${page.speedsKmh[n]},` +
-        `"heading":${page.headings[n]},"satellites":${page.satellites[n]},"odometer_km":${odometerOf(page, n) ?? null}}}`;
-      separator = ',\n';
-      return text;
-    },
-    end: () => ']}\n',
-  };
-}
-
-function timeOf(page: PointColumns, n: number): string {
-  return formatIso(page.recordedAtMs[n] as number);
-}
-
-function odometerOf(page: PointColumns, n: number): number | null {
-  const km = page.odometersKm[n] as number;
-  return Number.isNaN(km) ? null : km;
-}
-
-/** Whose points are written. */
-interface ExportedDevice {
-  readonly imei: string;
-  readonly name: string | null;
-}
-
-/** Writes points as a file, page by page. Keeps no more than a page or a few of them. */
-export interface HistoryEncoder {
-  /** Hands over what the points become, in pieces. Some of it may come with a later page. */
-  encode(page: PointColumns, take: (piece: Buffer) => void): Steps<void>;
-  /** Hands over the rest of the file. */
-  finish(take: (piece: Buffer) => void): Steps<void>;
-}
-
-/** A format of text: its beginning, each point, and its end. */
-interface TextFormat {
-  readonly begin: string;
-  readonly point: (page: PointColumns, n: number) => string;
-  readonly end: () => string;
-}
-
-/** Points between two looks at the clock: a fraction of a millisecond. */
-const POINTS_PER_STEP = 256;
-
-function textEncoder({ begin, point, end }: TextFormat): HistoryEncoder {
-  let before = begin;
-  return {
-    *encode(page, take) {
-      for (let n = 0; n < page.count; ) {
-        let text = before;
-        before = '';
-        for (const to = Math.min(n + POINTS_PER_STEP, page.count); n < to; n++) text += point(page, n);
-        take(Buffer.from(text));
-        yield;
-      }
-    },
-    // biome-ignore lint/correctness/useYield: it has no step but its last
-    *finish(take) {
-      take(Buffer.from(before + end()));
-    },
-  };
 }

@@ -34,7 +34,7 @@ const READS_AT_A_TIME = 2;
 /** Before every IMEI. */
 const BEFORE_ALL = '0';
 
-export interface PresencePorts {
+interface PresencePorts {
   readonly reads: (accountId: number) => Sql;
   readonly fleet: Fleet;
   /** By account. */
@@ -45,14 +45,12 @@ export interface PresentDevice extends Presence {
   readonly device: Device;
 }
 
-export interface FoundPresence {
+interface FoundPresence {
   /** By their first point there, then by IMEI: as many as are wanted. */
   readonly devices: readonly PresentDevice[];
   /** How many devices were there. */
   readonly total: number;
 }
-
-export type PresenceOutcome = FoundPresence | 'too_many_points' | 'too_much_work' | 'left';
 
 /** Finds which devices were at a place in a time. Everything runs in pieces, a few calls of each account at a time. */
 export class Presences {
@@ -67,21 +65,35 @@ export class Presences {
 
   /** The earliest `limit` devices. Rejects with Overloaded, OutOfTime or DamagedPoints. */
   async find(
-    reader: HistoryReader,
+    { accountId, worldIds }: HistoryReader,
     place: Place,
     window: TimeWindow,
     limit: number,
     hasLeft: () => boolean,
-  ): Promise<PresenceOutcome> {
+  ): Promise<FoundPresence | 'too_many_points' | 'too_much_work' | 'left'> {
     const untilMs = performance.now() + PRESENCE_LIMIT_MS;
     const isOver = () => {
       if (performance.now() > untilMs) throw new OutOfTime('the presence takes too long');
       return hasLeft();
     };
     const budget = new ProcessorBudget(this.#workMs, isOver);
-    const search = new PresenceSearch(this.#ports, { reader, place, window, limit, budget, isOver });
+    const { reads, fleet, turns } = this.#ports;
     try {
-      return await this.#running.run(reader.accountId, () => search.run());
+      return await this.#running.run(accountId, async () => {
+        const run = <T>(steps: Steps<T>): Promise<T> => turns.run(accountId, budget.spend(steps));
+        const search = new PresenceSearch({ sql: reads(accountId), worldIds, place, limit, run, isOver });
+        let next = selectSpans(reads(accountId), fleet, worldIds, BEFORE_ALL, place, window);
+        for (;;) {
+          const selected = await next;
+          if (selected === null) return { devices: search.earliest(), total: search.total };
+          // The next spans are selected while the points of these are read. An error is thrown when they are awaited.
+          next = selectSpans(reads(accountId), fleet, worldIds, selected.lastImei, place, window);
+          next.catch(() => undefined);
+          await Promise.all(shared(selected.spans).map((spans) => search.tally(spans, selected.byId)));
+          if (search.points > PRESENCE_POINTS_MAX) return 'too_many_points';
+          if (isOver()) return 'left';
+        }
+      });
     } catch (error) {
       if (error instanceof Abandoned) return 'left';
       if (error instanceof TooMuchWork) return 'too_much_work';
@@ -90,72 +102,50 @@ export class Presences {
   }
 }
 
-interface SelectedSpans {
-  readonly lastImei: string;
-  readonly byId: ReadonlyMap<number, Device>;
-  /** By device, then by time. */
-  readonly spans: readonly PointRange[];
+/** The spans of the next devices, by device, then by time; null after the last device. */
+async function selectSpans(
+  sql: Sql,
+  fleet: Fleet,
+  worldIds: readonly number[],
+  afterImei: string,
+  { boxes }: Place,
+  window: TimeWindow,
+) {
+  const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
+  const last = devices.at(-1);
+  if (last === undefined) return null;
+  const byId = new Map(devices.map((device) => [device.fields.id, device]));
+  const spans = await selectPlaceSpans(sql, [...byId.keys()], boxes, window, PRESENCE_GAP_MS);
+  return { lastImei: last.fields.imei, byId, spans };
 }
 
-interface PresenceCall {
-  readonly reader: HistoryReader;
+interface SearchPorts {
+  readonly sql: Sql;
+  readonly worldIds: readonly number[];
   readonly place: Place;
-  readonly window: TimeWindow;
   readonly limit: number;
-  readonly budget: ProcessorBudget;
-  /** True: nobody waits for the answer. Throws when it takes too long. */
+  /** Rejects with what ends the budget of the call. */
+  readonly run: <T>(steps: Steps<T>) => Promise<T>;
   readonly isOver: () => boolean;
 }
 
-/** One call. Boxes of packed points and of rows choose the times that are read. Rejects with what ends its budget. */
+/** What one call has found. */
 class PresenceSearch {
-  readonly #ports: PresencePorts;
-  readonly #call: PresenceCall;
+  readonly #ports: SearchPorts;
   #found: PresentDevice[] = [];
-  #total = 0;
-  #points = 0;
+  total = 0;
+  points = 0;
   #hasEnded = false;
 
-  constructor(ports: PresencePorts, call: PresenceCall) {
+  constructor(ports: SearchPorts) {
     this.#ports = ports;
-    this.#call = call;
-  }
-
-  async run(): Promise<PresenceOutcome> {
-    let next = this.#select(BEFORE_ALL);
-    for (;;) {
-      const selected = await next;
-      if (selected === null) return { devices: this.#earliest(), total: this.#total };
-      // The next spans are selected while the points of these are read. An error is thrown when they are awaited.
-      next = this.#select(selected.lastImei);
-      next.catch(() => undefined);
-      await Promise.all(shared(selected.spans).map((spans) => this.#tally(spans, selected.byId)));
-      if (this.#points > PRESENCE_POINTS_MAX) return 'too_many_points';
-      if (this.#call.isOver()) return 'left';
-    }
-  }
-
-  /** The spans of the next devices; null after the last device. */
-  async #select(afterImei: string): Promise<SelectedSpans | null> {
-    const { reads, fleet } = this.#ports;
-    const { accountId, worldIds } = this.#call.reader;
-    const devices = fleet.listed(worldIds, afterImei, DEVICES_PER_READ).map(({ device }) => device);
-    const last = devices.at(-1);
-    if (last === undefined) return null;
-    const byId = new Map(devices.map((device) => [device.fields.id, device]));
-    const { boxes } = this.#call.place;
-    const ids = [...byId.keys()];
-    const spans = await selectPlaceSpans(reads(accountId), ids, boxes, this.#call.window, PRESENCE_GAP_MS);
-    return { lastImei: last.fields.imei, byId, spans };
   }
 
   /** Reads and counts the points of these spans, beside other spans of the same search. */
-  async #tally(spans: readonly PointRange[], byId: ReadonlyMap<number, Device>): Promise<void> {
-    const { reads, turns } = this.#ports;
-    const { accountId, worldIds } = this.#call.reader;
-    const read = (ranges: readonly PointRange[]) =>
-      selectPoints(reads(accountId), worldIds, ranges, PLACE, MANY_RANGES);
-    let tally = new PresenceTally(this.#call.place);
+  async tally(spans: readonly PointRange[], byId: ReadonlyMap<number, Device>): Promise<void> {
+    const { sql, worldIds, place, run, isOver } = this.#ports;
+    const read = (ranges: readonly PointRange[]) => selectPoints(sql, worldIds, ranges, PLACE, MANY_RANGES);
+    let tally = new PresenceTally(place);
     let n = 0;
     try {
       for await (const { found } of readInOrder(spans, read)) {
@@ -165,13 +155,13 @@ class PresenceSearch {
           const span = spans[stored.n] as PointRange;
           const before = spans[n] as PointRange;
           if (span.deviceId !== before.deviceId) {
-            this.#keep(before, tally, byId);
-            tally = new PresenceTally(this.#call.place);
+            this.#keep(byId.get(before.deviceId) as Device, tally);
+            tally = new PresenceTally(place);
           } else if (stored.n !== n) tally.interrupt();
           n = stored.n;
-          this.#points += await turns.run(accountId, this.#call.budget.spend(tallyStored(tally, stored)));
+          this.points += await run(tallyStored(tally, stored));
         }
-        this.#hasEnded ||= this.#points > PRESENCE_POINTS_MAX || this.#call.isOver();
+        this.#hasEnded ||= this.points > PRESENCE_POINTS_MAX || isOver();
         if (this.#hasEnded) return;
       }
     } catch (error) {
@@ -179,18 +169,18 @@ class PresenceSearch {
       throw error;
     }
     const last = spans[n];
-    if (last !== undefined) this.#keep(last, tally, byId);
+    if (last !== undefined) this.#keep(byId.get(last.deviceId) as Device, tally);
   }
 
-  #keep({ deviceId }: PointRange, { presence }: PresenceTally, byId: ReadonlyMap<number, Device>): void {
+  #keep(device: Device, { presence }: PresenceTally): void {
     if (presence === null) return;
-    this.#total++;
-    const kept = this.#found.push({ device: byId.get(deviceId) as Device, ...presence });
-    if (kept > this.#call.limit + KEPT_BEYOND) this.#found = this.#earliest();
+    this.total++;
+    const kept = this.#found.push({ device, ...presence });
+    if (kept > this.#ports.limit + KEPT_BEYOND) this.#found = this.earliest();
   }
 
-  #earliest(): PresentDevice[] {
-    return this.#found.sort(byFirstPoint).slice(0, this.#call.limit);
+  earliest(): PresentDevice[] {
+    return this.#found.sort(byFirstPoint).slice(0, this.#ports.limit);
   }
 }
 
@@ -207,7 +197,7 @@ function byFirstPoint(a: PresentDevice, b: PresentDevice): number {
 }
 
 /** Counts points of a device, and returns how many were read. A step unpacks one row. Throws DamagedPoints. */
-export function* tallyStored(tally: PresenceTally, stored: StoredPoints): Steps<number> {
+function* tallyStored(tally: PresenceTally, stored: StoredPoints): Steps<number> {
   for (const points of mergedPoints(stored, (lats, lngs) => tally.wants(lats, lngs))) {
     if (points.count === 0) tally.interrupt();
     else yield* tally.take(points);

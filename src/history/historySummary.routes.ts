@@ -37,7 +37,7 @@ import type { Sql } from '../postgres/sql.ts';
 import type { TimeWindow } from './packedPoints.sql.ts';
 import { DeviceGone, MOTION, pointPages } from './points.sql.ts';
 import { type HistoryReader, readHistoryCall } from './readHistoryCall.ts';
-import { emptyPeriod, type Period } from './summary/calendarLedger.ts';
+import { openPeriod, type Period } from './summary/calendarLedger.ts';
 import { LocalDays } from './summary/localDays.ts';
 import type { TrackPoint } from './summary/motionWalk.ts';
 import { SUMMARY_PERIODS, Summary, type SummaryPeriods, type SummaryRequest } from './summary/summary.ts';
@@ -259,7 +259,7 @@ const EXAMPLE: Period = {
   first: { recordedAtMs: Date.UTC(2026, 2, 1, 6, 12, 4), lat, lng, speedKmh },
   last: { recordedAtMs: Date.UTC(2026, 2, 1, 22, 59, 44), lat, lng, speedKmh: 0 },
 };
-const NOTHING = emptyPeriod(FROM_MS, TO_MS);
+const NOTHING = openPeriod(FROM_MS, TO_MS);
 
 const GET_HISTORY_SUMMARY: Operation = {
   id: 'getHistorySummary',

@@ -12,13 +12,12 @@ import {
   weekStartMs,
 } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { PACKED_POINTS_MAX, packColumns } from './codec/packedBlob.ts';
+import { PACKED_POINTS_MAX, type PackedBlob, packColumns } from './codec/packedBlob.ts';
 import { mergeColumns, type PointColumns, sliceColumns, writeColumns } from './codec/pointColumns.ts';
 import { type PackedRow, type PackedSpan, unpackRow } from './packedPoints.sql.ts';
 import {
   endPackingPass,
   keepPackingLease,
-  type PackedPoints,
   replaceRows,
   selectNextRowMs,
   selectPackedRow,
@@ -28,7 +27,7 @@ import {
   selectUnpackedDevices,
   selectWorldsOfDevices,
   takePackingLease,
-  type UnpackedDevice,
+  type WorldPlace,
 } from './packing.sql.ts';
 import { PackingRests } from './packingRests.ts';
 
@@ -45,7 +44,6 @@ const DEVICES_AT_A_TIME = 200;
 export interface PackPorts {
   readonly sql: Sql;
   readonly turns: Pick<WorkTurns<string>, 'run'>;
-  readonly log: { info(fields: object, message: string): void };
   readonly rest: (ms: number) => Promise<unknown>;
   /** How long few late points to a packed day wait for more. */
   readonly lateWaitMs: number;
@@ -53,18 +51,6 @@ export interface PackPorts {
   readonly onDamaged: (damage: Damage) => void;
   /** Takes how many closed days of an average device are not packed. */
   readonly onUnpackedDays: (days: number) => void;
-}
-
-/** The result of a round: the pass over all devices continues, has ended, or must not be done now. */
-type Round = 'more' | 'done' | 'elsewhere';
-
-/** How far a pass has come in one world. */
-interface WorldPlace {
-  readonly worldId: number;
-  /** All devices up to this one are done. */
-  readonly afterImei: string;
-  /** Of the next device, points before this time are done. */
-  readonly fromMs: number;
 }
 
 /**
@@ -87,10 +73,10 @@ export class HistoryPacker {
   }
 
   /**
-   * Works for less than a minute. `isUrgent`: also when the next pass is not due, or another pod is packing, which then
-   * leaves it to this one.
+   * Works for less than a minute. The pass over all devices continues, has ended, or must not be done now. `isUrgent`: also
+   * when the next pass is not due, or another pod is packing, which then leaves it to this one.
    */
-  async round(isStopping: () => boolean, isUrgent = false): Promise<Round> {
+  async round(isStopping: () => boolean, isUrgent = false): Promise<'more' | 'done' | 'elsewhere'> {
     const { sql, onUnpackedDays } = this.#ports;
     const untilMs = performance.now() + ROUND_MS;
     const isOver = (): boolean => isStopping() || performance.now() > untilMs;
@@ -106,7 +92,8 @@ export class HistoryPacker {
     const times = { nowMs, beforeMs, weeks: new Set<number>() };
     this.#worlds ??= (await selectWorldsOfDevices(sql)).map((worldId) => ({
       worldId,
-      ...{ afterImei: '', fromMs: 0 },
+      afterImei: '',
+      fromMs: 0,
     }));
     const worlds = this.#worlds;
     while (!isOver()) {
@@ -129,25 +116,18 @@ export class HistoryPacker {
 
   /** Packs devices of a world until its turn is over. Returns how far it has come; null: to the end. */
   async #packWorld(world: WorldPlace, times: Times, isOver: () => boolean): Promise<WorldPlace | null> {
-    const { worldId } = world;
     const untilMs = performance.now() + WORLD_TURN_MS;
     const isTurnOver = (): boolean => isOver() || performance.now() > untilMs;
-    let { afterImei, fromMs } = world;
-    for (;;) {
-      const { beforeMs } = times;
-      const devices = await selectUnpackedDevices(this.#ports.sql, {
-        ...{ worldId, afterImei, fromMs, beforeMs },
-        limit: DEVICES_AT_A_TIME,
-      });
+    for (let place = world; ; ) {
+      const devices = await selectUnpackedDevices(this.#ports.sql, place, times.beforeMs, DEVICES_AT_A_TIME);
       await this.#rests.take();
-      for (const device of devices) {
-        const reachedMs = await this.#packDevice(device, times, isTurnOver);
-        if (reachedMs !== null) return { worldId, afterImei, fromMs: reachedMs };
-        afterImei = device.imei;
-        fromMs = 0;
+      for (const { deviceId, firstMs, imei } of devices) {
+        const reachedMs = await this.#packDevice(deviceId, firstMs, times, isTurnOver);
+        if (reachedMs !== null) return { ...place, fromMs: reachedMs };
+        place = { ...place, afterImei: imei, fromMs: 0 };
       }
       if (devices.length < DEVICES_AT_A_TIME) return null;
-      if (isTurnOver()) return { worldId, afterImei, fromMs: 0 };
+      if (isTurnOver()) return place;
     }
   }
 
@@ -156,7 +136,8 @@ export class HistoryPacker {
    * it has come when the turn was over; null: to the end.
    */
   async #packDevice(
-    { deviceId, firstMs }: UnpackedDevice,
+    deviceId: number,
+    firstMs: number | null,
     { nowMs, beforeMs, weeks }: Times,
     isTurnOver: () => boolean,
   ): Promise<number | null> {
@@ -164,8 +145,7 @@ export class HistoryPacker {
     let fromMs = firstMs;
     while (fromMs !== null && fromMs < beforeMs) {
       const dayEndMs = (Math.floor(fromMs / DAY_MS) + 1) * DAY_MS;
-      const wanted = { fromMs, beforeMs: dayEndMs, limit: PACKED_POINTS_MAX };
-      const rows = await selectRows(sql, deviceId, wanted, this.#rests.take);
+      const rows = await selectRows(sql, deviceId, fromMs, dayEndMs, PACKED_POINTS_MAX, this.#rests.take);
       if (rows.count === 0) {
         fromMs = await selectNextRowMs(sql, deviceId, dayEndMs, beforeMs);
         continue;
@@ -204,16 +184,18 @@ export class HistoryPacker {
   async #pack(deviceId: number, rows: PointColumns, replaced: PackedRow | null): Promise<boolean> {
     const { sql, turns } = this.#ports;
     const points = replaced === null ? rows : mergeColumns(unpackRow(replaced).columns(), rows);
-    const packed: PackedPoints[] = [];
-    for (const part of partsOf(points)) {
-      const blob = packColumns(await turns.run('packing', writeColumns(part)));
-      packed.push({ points: part, blob });
+    const packed: [PointColumns, PackedBlob][] = [];
+    // As few parts of about the same size as may be, none too large for one blob.
+    const size = Math.ceil(points.count / Math.ceil(points.count / PACKED_POINTS_MAX));
+    for (let at = 0; at < points.count; at += size) {
+      const part = sliceColumns(points, at, Math.min(at + size, points.count));
+      packed.push([part, packColumns(await turns.run('packing', writeColumns(part)))]);
     }
     await this.#rests.take();
-    const replacement = { deviceId, rows, replaced, packed };
     try {
       await sql.begin(async (tx) => {
-        if (!(await replaceRows(tx, replacement, this.#rests.takeLocked))) throw new Changed();
+        const isReplaced = await replaceRows(tx, deviceId, rows, replaced, packed, this.#rests.takeLocked);
+        if (!isReplaced) throw new Changed();
       });
       return true;
     } catch (error) {
@@ -243,15 +225,6 @@ interface Times {
 /** Somebody else has changed what was to be replaced. */
 class Changed extends Error {
   override name = 'Changed';
-}
-
-/** As few parts of about the same size as may be, none too large for one blob. */
-function partsOf(points: PointColumns): PointColumns[] {
-  const parts = Math.ceil(points.count / PACKED_POINTS_MAX);
-  const size = Math.ceil(points.count / parts);
-  return Array.from({ length: parts }, (_, n) =>
-    sliceColumns(points, n * size, Math.min((n + 1) * size, points.count)),
-  );
 }
 
 /** A day with fewer points is packed together with the days before it. */
@@ -292,9 +265,9 @@ const LATE_POINTS = 100;
 const LATE_SHARE = 0.1;
 
 /**
- * Whether late points are packed in now. To pack in one point costs as much as to pack all that it joins, so few of them
- * wait, as rows that every reader finds, until there are more or the first has waited for `waitMs`. `receivedAtMs`: NaN
- * where it is not known. What is joined with a day before because both are sparse waits in the same way.
+ * To pack in one late point costs as much as to pack all that it joins. So few of them wait, as rows that every reader
+ * finds, until there are more or the first has waited for `waitMs`; NaN: it is not known when it came. What is joined with a
+ * day before because both are sparse waits in the same way.
  */
 function isWorthPacking(
   receivedAtMs: Float64Array,

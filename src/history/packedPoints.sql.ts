@@ -145,10 +145,10 @@ export async function newestPacked(
 ): Promise<Map<number, TimedPosition>> {
   const newest = new Map<number, TimedPosition>();
   const use = (columns: PackedColumns, { fromMs, toMs }: PointRange, n: number): void => {
-    const at = upTo(columns.column('recordedAtMs'), toMs) - 1;
+    const times = columns.column('recordedAtMs');
+    const at = upTo(times, toMs) - 1;
     // Packed points come in the order of their times, so a later one is newer.
-    if (at >= 0 && (columns.column('recordedAtMs')[at] as number) >= fromMs)
-      newest.set(n, positionAt(columns, at));
+    if (at >= 0 && (times[at] as number) >= fromMs) newest.set(n, positionAt(columns, at));
   };
   await unpackNewest(tx, ranges, use, { nowMs, onDamaged });
   return newest;
@@ -175,29 +175,26 @@ export async function unpackNewest(
 ): Promise<void> {
   const packedToMs = recent === undefined ? Number.POSITIVE_INFINITY : recent.nowMs - NEVER_PACKED_MS;
   const ranges = [...all.entries()].filter(([, { fromMs }]) => fromMs <= packedToMs);
-  const keys = await selectNewestKeys(
-    tx,
-    ranges.map(([, range]) => range),
-  );
+  const keys =
+    ranges.length === 0
+      ? []
+      : await selectNewestKeys(
+          tx,
+          ranges.map(([, range]) => range),
+        );
   const byDevice = Map.groupBy(ranges, ([, { deviceId }]) => deviceId);
   for (let at = 0; at < keys.length; at += ROWS_AT_A_TIME) {
     for (const row of await selectRowsAt(tx, keys.slice(at, at + ROWS_AT_A_TIME))) {
-      const columns = unpackOrReport(row, recent?.onDamaged);
-      if (columns === null) continue;
-      for (const [n, range] of byDevice.get(row.deviceId) ?? [])
-        if (row.firstMs <= range.toMs && row.lastMs >= range.fromMs) use(columns, range, n);
+      try {
+        const columns = unpackRow(row);
+        for (const [n, range] of byDevice.get(row.deviceId) ?? [])
+          if (row.firstMs <= range.toMs && row.lastMs >= range.fromMs) use(columns, range, n);
+      } catch (error) {
+        if (!(error instanceof DamagedPoints) || recent === undefined) throw error;
+        recent.onDamaged(error.damage);
+      }
       await nextTurn();
     }
-  }
-}
-
-function unpackOrReport(row: PackedRow, onDamaged: OnDamaged | undefined): PackedColumns | null {
-  try {
-    return unpackRow(row);
-  } catch (error) {
-    if (!(error instanceof DamagedPoints) || onDamaged === undefined) throw error;
-    onDamaged(error.damage);
-    return null;
   }
 }
 
@@ -208,7 +205,6 @@ interface RowKey {
 
 /** The newest row of packed points that reaches into each of these ranges, by device and time. */
 async function selectNewestKeys(tx: Query, ranges: readonly PointRange[]): Promise<readonly RowKey[]> {
-  if (ranges.length === 0) return [];
   const earliestMs = ranges.reduce((ms, { fromMs }) => Math.min(ms, fromMs), Number.POSITIVE_INFINITY);
   const latestMs = ranges.reduce((ms, { toMs }) => Math.max(ms, toMs), Number.NEGATIVE_INFINITY);
   return tx<RowKey[]>`

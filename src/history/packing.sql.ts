@@ -14,12 +14,20 @@ import {
 } from './packedPoints.sql.ts';
 import { positionColumns } from './points.sql.ts';
 
-/** A device and the time of its oldest point that is stored as a row. */
-export interface UnpackedDevice {
+/** A device and the time of its oldest point that is stored as a row; null: it has none in the time asked for. */
+interface UnpackedDevice {
   readonly deviceId: number;
   readonly imei: string;
-  /** Null: it has none in the time asked for. */
   readonly firstMs: number | null;
+}
+
+/** How far a pass has come in one world. */
+export interface WorldPlace {
+  readonly worldId: number;
+  /** All devices up to this one are done. */
+  readonly afterImei: string;
+  /** Of the next device, points before this time are done. */
+  readonly fromMs: number;
 }
 
 /** The worlds that have devices. */
@@ -32,15 +40,10 @@ export async function selectWorldsOfDevices(sql: Query): Promise<number[]> {
 /** The next devices of a world by IMEI, with their oldest rows before `beforeMs`; of the first, from `fromMs` on. */
 export async function selectUnpackedDevices(
   sql: Query,
-  asked: {
-    readonly worldId: number;
-    readonly afterImei: string;
-    readonly fromMs: number;
-    readonly beforeMs: number;
-    readonly limit: number;
-  },
+  { worldId, afterImei, fromMs }: WorldPlace,
+  beforeMs: number,
+  limit: number,
 ): Promise<UnpackedDevice[]> {
-  const { worldId, afterImei, fromMs, beforeMs, limit } = asked;
   const rows = await sql<{ id: number; imei: string; first: Date | null }[]>`
     select d.id, d.imei, (
       select recorded_at from position
@@ -102,14 +105,16 @@ export async function selectNextRowMs(
 const READ_AT_A_TIME = 400;
 const DELETED_AT_A_TIME = 200;
 
-/** Called between two parts of a work: lets others go first. */
-export type Rest = () => Promise<void>;
+/** Lets others go first, between two parts of a work. */
+type Rest = () => Promise<void>;
 
 /** The first points of a device that are stored as rows, from `fromMs` on and before `beforeMs`. */
 export async function selectRows(
   sql: Sql,
   deviceId: number,
-  { fromMs, beforeMs, limit }: { fromMs: number; beforeMs: number; limit: number },
+  fromMs: number,
+  beforeMs: number,
+  limit: number,
   rest: Rest,
 ): Promise<PointColumns> {
   const points = emptyColumns(limit);
@@ -165,30 +170,18 @@ export async function selectPackedRow(
   return row === undefined ? null : packedRowOf(deviceId, row);
 }
 
-/** Points and what they became. */
-export interface PackedPoints {
-  readonly points: PointColumns;
-  readonly blob: PackedBlob;
-}
-
-/** What takes the place of rows. */
-export interface Replacement {
-  readonly deviceId: number;
-  /** The times of all rows of the device from the first to the last of them. */
-  readonly rows: Pick<PointColumns, 'recordedAtMs' | 'count'>;
-  /** Points that were packed before and are in `packed` as well. */
-  readonly replaced: PackedRow | null;
-  readonly packed: readonly PackedPoints[];
-}
-
 /**
- * Puts packed points in the place of rows. False: the device, its rows or what was packed are not the same any more, and
- * the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of what
- * moves.
+ * Puts packed points in the place of rows: all of a device from the first to the last of them. `replaced` was packed
+ * before, and its points are in `packed` as well. False: the device, its rows or what was packed are not the same any more,
+ * and the transaction must be rolled back. The device is locked as for new points, so none of them can be a repeat of
+ * what moves.
  */
 export async function replaceRows(
   tx: Tx,
-  { deviceId, rows, replaced, packed }: Replacement,
+  deviceId: number,
+  rows: PointColumns,
+  replaced: PackedRow | null,
+  packed: readonly (readonly [PointColumns, PackedBlob])[],
   rest: Rest,
 ): Promise<boolean> {
   const locked = await tx`select from device_state where device_id = ${deviceId} for update`;
@@ -209,20 +202,17 @@ export async function replaceRows(
         and checksum = ${replaced.checksum} and count = ${replaced.count}`;
     if (count !== 1) return false;
   }
-  for (const { points, blob } of packed) await insertPacked(tx, deviceId, points, blob);
+  for (const [{ count, recordedAtMs, lats, lngs }, { checksum, codec, bytes }] of packed) {
+    const { south, west, north, east } = pointBounds(lats, lngs);
+    const firstAt = new Date(recordedAtMs[0] as number);
+    const lastAt = new Date(recordedAtMs[count - 1] as number);
+    await tx`
+      insert into packed_points
+        (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
+      values (${deviceId}, ${firstAt}, ${lastAt}, ${south}, ${west}, ${north}, ${east}, ${count}, ${checksum},
+        ${codec}, ${bytes})`;
+  }
   return true;
-}
-
-async function insertPacked(tx: Tx, deviceId: number, points: PointColumns, blob: PackedBlob): Promise<void> {
-  const { count, recordedAtMs, lats, lngs } = points;
-  const { south, west, north, east } = pointBounds(lats, lngs);
-  const firstAt = new Date(recordedAtMs[0] as number);
-  const lastAt = new Date(recordedAtMs[count - 1] as number);
-  await tx`
-    insert into packed_points
-      (device_id, first_at, last_at, south, west, north, east, count, checksum, codec, points)
-    values (${deviceId}, ${firstAt}, ${lastAt}, ${south}, ${west}, ${north}, ${east}, ${count}, ${blob.checksum},
-      ${blob.codec}, ${blob.bytes})`;
 }
 
 /** The narrowest bounds of these positions, of which there is at least one. */

@@ -1,7 +1,8 @@
 import { scopeMask } from '../access/scopes.ts';
 import { compileShape } from '../areas/area.ts';
-import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
+import type { Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { statusOf } from '../devices/deviceJson.ts';
+import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
@@ -42,7 +43,6 @@ const PRESENCE_LAT: Parameter = {
   required: false,
   description: 'The centre of a circle, in degrees north. With `lng` and `radius_m`, or `area_id` instead.',
 };
-
 const PRESENCE_LNG: Parameter = { ...LNG, required: false, description: 'The same in degrees east.' };
 
 const RADIUS_MAX_M = 100_000;
@@ -54,9 +54,8 @@ const RADIUS_M = {
   description: 'The radius of the circle in metres.',
   schema: { type: 'number', minimum: 1, maximum: RADIUS_MAX_M },
   example: 500,
-  max: RADIUS_MAX_M,
-  errorMessage: `radius_m must be a number from 1 to ${RADIUS_MAX_M}`,
-} as const satisfies Parameter & { max: number; errorMessage: string };
+} as const satisfies Parameter;
+const RADIUS_MESSAGE = `radius_m must be a number from 1 to ${RADIUS_MAX_M}`;
 
 const AREA_ID: Parameter = {
   name: 'area_id',
@@ -88,7 +87,7 @@ const TOO_MUCH_PRESENCE_WORK = `the call takes more than ${formatDuration(PRESEN
 /** For the pages that are on their way when the search gives up. */
 const GRACE_MS = 5_000;
 
-export interface PresenceRoutePorts {
+interface PresenceRoutePorts {
   readonly areas: AreaCatalog;
   readonly presences: Presences;
 }
@@ -117,20 +116,18 @@ async function presence({ areas, presences }: PresenceRoutePorts, call: Call): P
   if (toMs - fromMs > PRESENCE_SPAN_MAX_MS) return errorAnswer('BAD_REQUEST', SPAN_MESSAGE);
   const limit = readLimit(query, PRESENCE_LIMIT);
   const place =
-    'areaId' in asked.value ? placeOfArea(areas, caller.worldIds, asked.value.areaId) : asked.value;
+    'areaId' in asked.value ? placeOfArea(areas.area(caller.worldIds, asked.value.areaId)) : asked.value;
   if (place === null) return errorAnswer('NOT_FOUND');
   const hasLeft = () => call.hasLeft?.() ?? false;
   const found = await presences.find(caller, place, { fromMs, toMs }, limit, hasLeft);
   if (found === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_PRESENCE_POINTS);
   if (found === 'too_much_work') return errorAnswer('BAD_REQUEST', TOO_MUCH_PRESENCE_WORK);
   if (found === 'left') return dataAnswer([]);
-  return dataAnswer(
-    found.devices.map((each) => presenceView(each, nowMs)),
-    presenceMeta({ fromMs, toMs, limit }, found.total),
-  );
+  const devices = found.devices.map((each) => presenceView(each, nowMs));
+  return dataAnswer(devices, presenceMeta({ fromMs, toMs, limit }, found.total));
 }
 
-/** A circle, or the id of an area. */
+/** A circle, whose closest point is the one nearest to its centre, or the id of an area. */
 function readPlace(query: Query): Result<Place | { readonly areaId: number }, Answer> {
   const has = (name: string) => query[name] !== undefined && !isBlank(query[name]);
   const hasCircle = has('lat') || has('lng') || has(RADIUS_M.name);
@@ -145,28 +142,18 @@ function readPlace(query: Query): Result<Place | { readonly areaId: number }, An
     return fail(errorAnswer('BAD_REQUEST', COORDINATES_MESSAGE));
   }
   const radiusM = parseDecimal(query[RADIUS_M.name]);
-  if (radiusM === null || radiusM < 1 || radiusM > RADIUS_M.max) {
-    return fail(errorAnswer('BAD_REQUEST', RADIUS_M.errorMessage));
+  if (radiusM === null || radiusM < 1 || radiusM > RADIUS_MAX_M) {
+    return fail(errorAnswer('BAD_REQUEST', RADIUS_MESSAGE));
   }
-  return ok(circle(lat, lng, radiusM));
-}
-
-/** The closest point is the one nearest to the centre. */
-function circle(lat: number, lng: number, radiusM: number): Place {
   const { contains, boxes } = compileShape({ type: 'circle', center: { lat, lng }, radiusM });
-  return { contains, boxes, closenessM: (pointLat, pointLng) => distanceM(lat, lng, pointLat, pointLng) };
+  return ok({ contains, boxes, closenessM: (pointLat, pointLng) => distanceM(lat, lng, pointLat, pointLng) });
 }
 
-/** The closest point is the one deepest inside. Null: the caller sees no such area. */
-function placeOfArea(areas: AreaCatalog, worldIds: readonly number[], areaId: number): Place | null {
-  const area = areas.area(worldIds, areaId);
+/** The closest point is the one deepest inside. */
+function placeOfArea(area: Area | undefined): Place | null {
   if (area === undefined) return null;
-  const { shape } = area;
-  return {
-    contains: (lat, lng) => shape.contains(lat, lng),
-    closenessM: (lat, lng) => shape.signedDistanceM(lat, lng),
-    boxes: shape.boxes,
-  };
+  const { contains, signedDistanceM: closenessM, boxes } = area.shape;
+  return { contains, closenessM, boxes };
 }
 
 type PresenceView = ReturnType<typeof presenceView>;
@@ -247,7 +234,7 @@ const FIND_PRESENCE: Operation = {
   errors: [
     ['BAD_REQUEST', PLACE_MESSAGE],
     ['BAD_REQUEST', COORDINATES_MESSAGE],
-    ['BAD_REQUEST', RADIUS_M.errorMessage],
+    ['BAD_REQUEST', RADIUS_MESSAGE],
     ['BAD_REQUEST', AREA_ID_MESSAGE],
     ['BAD_REQUEST', WINDOW_MESSAGE],
     ['BAD_REQUEST', SPAN_MESSAGE],

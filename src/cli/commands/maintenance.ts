@@ -33,7 +33,6 @@ async function pack({ say, interrupted }: CommandContext, { sql, turns }: Sessio
   const packer = new HistoryPacker({
     sql,
     turns,
-    log: { info: () => undefined },
     // Lets a signal in.
     rest: () => sleep(0),
     lateWaitMs: 0,

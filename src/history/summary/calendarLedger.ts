@@ -9,25 +9,21 @@ interface Share {
   distanceM: number;
 }
 
-export interface CalendarPorts {
-  /** The window: no period begins before it or ends after it. */
-  readonly fromMs: number;
-  readonly toMs: number;
-  /** The period of an instant. */
-  readonly periodOf: (ms: number) => Day;
-}
-
 /**
  * Adds up a track by periods that follow each other without a space between, from that of the first point to that of the
  * last. A way over the border of two is divided by time, its distance likewise, so the sums of all periods are those of
- * the track.
+ * the track. No period begins before the window or ends after it.
  */
 export class CalendarLedger implements Ledger<Share[]> {
   readonly #periods: OpenPeriod[] = [];
-  readonly #ports: CalendarPorts;
+  readonly #fromMs: number;
+  readonly #toMs: number;
+  readonly #periodOf: (ms: number) => Day;
 
-  constructor(ports: CalendarPorts) {
-    this.#ports = ports;
+  constructor(fromMs: number, toMs: number, periodOf: (ms: number) => Day) {
+    this.#fromMs = fromMs;
+    this.#toMs = toMs;
+    this.#periodOf = periodOf;
   }
 
   /** The periods that were entered so far. */
@@ -38,13 +34,12 @@ export class CalendarLedger implements Ledger<Share[]> {
   /** To be called when the walk has finished. The last period ends with the window. */
   result(): readonly Period[] {
     const last = this.#periods.at(-1);
-    if (last !== undefined) last.toMs = Math.min(last.toMs, this.#ports.toMs);
+    if (last !== undefined) last.toMs = Math.min(last.toMs, this.#toMs);
     return this.#periods;
   }
 
   addPoint(point: TrackPoint): void {
-    const period = this.#periods.at(-1) ?? this.#enter(point.recordedAtMs, this.#ports.fromMs);
-    addPoint(period, point);
+    addPoint(this.#periods.at(-1) ?? this.#enter(point.recordedAtMs, this.#fromMs), point);
   }
 
   noSums(): Share[] {
@@ -52,18 +47,12 @@ export class CalendarLedger implements Ledger<Share[]> {
   }
 
   hold(shares: Share[], way: Way): void {
-    const wayM = way.isGap ? 0 : lengthM(way);
-    const period = this.#periodAround(way);
-    if (period !== null) {
-      const ms = way.to.recordedAtMs - way.from.recordedAtMs;
-      if (way.isGap) period.gapMs += ms;
-      else shareOf(shares, period, ms, wayM);
+    if (way.isGap) {
+      this.bookWay(way, 'moving');
       return;
     }
-    this.#divide(way, (part, ms, share) => {
-      if (way.isGap) part.gapMs += ms;
-      else shareOf(shares, part, ms, wayM * share);
-    });
+    const wayM = lengthM(way);
+    this.#divide(way, (period, ms, part) => shareOf(shares, period, ms, wayM * part));
   }
 
   join(shares: Share[], later: readonly Share[]): void {
@@ -75,50 +64,38 @@ export class CalendarLedger implements Ledger<Share[]> {
   }
 
   bookWay(way: Way, motion: Motion): void {
-    // A parked vehicle covers no distance, even where its points wander.
-    const wayM = motion === 'moving' && !way.isGap ? lengthM(way) : 0;
-    const period = this.#periodAround(way);
-    if (period !== null)
-      add(period, way.isGap ? 'gap' : motion, way.to.recordedAtMs - way.from.recordedAtMs, wayM);
-    else this.#divide(way, (part, ms, share) => add(part, way.isGap ? 'gap' : motion, ms, wayM * share));
-  }
-
-  /** The period of the whole way; null: the way leads into another period, which is rare. */
-  #periodAround({ from, to }: Way): OpenPeriod | null {
-    const period = this.#periods.at(-1);
-    const isInside =
-      period !== undefined && from.recordedAtMs >= period.fromMs && to.recordedAtMs < period.toMs;
-    return isInside ? period : null;
+    const what = way.isGap ? 'gap' : motion;
+    const wayM = what === 'moving' ? lengthM(way) : 0;
+    this.#divide(way, (period, ms, part) => add(period, what, ms, wayM * part));
   }
 
   /** Enters every period that the way leads into. */
   #divide({ from, to }: Way, take: (period: OpenPeriod, ms: number, part: number) => void): void {
     const wholeMs = to.recordedAtMs - from.recordedAtMs;
-    let period = this.#periods.at(-1) ?? this.#enter(from.recordedAtMs, this.#ports.fromMs);
+    let period = this.#periods.at(-1) ?? this.#enter(from.recordedAtMs, this.#fromMs);
     let fromMs = from.recordedAtMs;
     while (period.toMs <= to.recordedAtMs) {
       if (period.toMs > fromMs) take(period, period.toMs - fromMs, (period.toMs - fromMs) / wholeMs);
       fromMs = period.toMs;
       period = this.#enter(fromMs, fromMs);
     }
-    if (to.recordedAtMs > fromMs)
-      take(period, to.recordedAtMs - fromMs, (to.recordedAtMs - fromMs) / wholeMs);
+    const ms = to.recordedAtMs - fromMs;
+    if (ms > 0) take(period, ms, ms / wholeMs);
   }
 
   #enter(ms: number, notBeforeMs: number): OpenPeriod {
-    const { fromMs, toMs } = this.#ports.periodOf(ms);
+    const { fromMs, toMs } = this.#periodOf(ms);
     const period = openPeriod(Math.max(fromMs, notBeforeMs), toMs);
     this.#periods.push(period);
     return period;
   }
 }
 
+/** A parked vehicle covers no distance, even where its points wander. */
 function add(period: OpenPeriod, what: Motion | 'gap', ms: number, wayM: number): void {
-  if (what === 'gap') {
-    period.gapMs += ms;
-  } else if (what === 'parked') {
-    period.parkedMs += ms;
-  } else {
+  if (what === 'gap') period.gapMs += ms;
+  else if (what === 'parked') period.parkedMs += ms;
+  else {
     period.movingMs += ms;
     period.distanceM += wayM;
   }
@@ -161,19 +138,10 @@ export type OpenPeriod = { -readonly [Field in Exclude<keyof Period, 'fromMs' | 
   toMs: number;
 };
 
-export function openPeriod(fromMs: number, toMs: number): OpenPeriod {
-  return { fromMs, toMs, ...NOTHING };
+export function openPeriod<Ms extends number | null>(fromMs: Ms, toMs: Ms) {
+  const sums = { points: 0, distanceM: 0, movingMs: 0, parkedMs: 0, gapMs: 0 };
+  return { fromMs, toMs, ...sums, maxSpeedKmh: null, first: null, last: null };
 }
-
-/** A time without points. */
-export function emptyPeriod(fromMs: number | null, toMs: number | null): Period {
-  return { fromMs, toMs, ...NOTHING };
-}
-
-const NOTHING = {
-  ...{ points: 0, distanceM: 0, movingMs: 0, parkedMs: 0, gapMs: 0 },
-  ...{ maxSpeedKmh: null, first: null, last: null },
-};
 
 export function addPoint(period: OpenPeriod, point: TrackPoint): void {
   period.points++;

@@ -36,16 +36,12 @@ export class LocalDays {
 
   /** The day of an instant. It begins with the first instant that has its date, at midnight or after it. */
   dayOf(ms: number): Day {
-    const date = this.#clock(ms).dateMs;
-    return { fromMs: this.#firstWithDate(date, ms), toMs: this.#firstAfterDate(date, ms) };
-  }
-
-  #firstWithDate(date: number, ms: number): number {
-    return this.#border(date - 1, ms - LONGEST_DAY_MS, ms, ms - this.#timeOfDayMs(ms));
-  }
-
-  #firstAfterDate(date: number, ms: number): number {
-    return this.#border(date, ms, ms + LONGEST_DAY_MS, ms - this.#timeOfDayMs(ms) + DAY_MS);
+    const { dateMs, timeMs } = this.#clock(ms);
+    const midnightMs = ms - timeMs;
+    return {
+      fromMs: this.#border(dateMs - 1, ms - LONGEST_DAY_MS, ms, midnightMs),
+      toMs: this.#border(dateMs, ms, ms + LONGEST_DAY_MS, midnightMs + DAY_MS),
+    };
   }
 
   /** The first instant in (fromMs, toMs] whose date is later than `dateMs`. `guess` is where it is on most days. */
@@ -61,10 +57,6 @@ export class LocalDays {
       else before = middle;
     }
     return after;
-  }
-
-  #timeOfDayMs(ms: number): number {
-    return this.#clock(ms).timeMs;
   }
 
   /** What a calendar and a clock show there: the date as its midnight in UTC. */
@@ -83,14 +75,8 @@ export class LocalDays {
 /** Throws RangeError for an unknown zone. */
 function formatOf(timeZone: string): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat('en', {
-    timeZone,
-    calendar: 'iso8601',
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
+    ...{ timeZone, calendar: 'iso8601', hourCycle: 'h23' },
+    ...{ year: 'numeric', month: 'numeric', day: 'numeric' },
+    ...{ hour: 'numeric', minute: 'numeric', second: 'numeric' },
   });
 }

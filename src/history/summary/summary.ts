@@ -1,13 +1,6 @@
 import { distanceM } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import {
-  addPoint,
-  CalendarLedger,
-  emptyPeriod,
-  type OpenPeriod,
-  openPeriod,
-  type Period,
-} from './calendarLedger.ts';
+import { addPoint, CalendarLedger, type OpenPeriod, openPeriod, type Period } from './calendarLedger.ts';
 import type { LocalDays } from './localDays.ts';
 import { type Ledger, type Motion, MotionWalk, type TrackPoint, type Way } from './motionWalk.ts';
 
@@ -15,13 +8,9 @@ export const SUMMARY_PERIODS = ['total', 'day', 'trip'] as const;
 export type SummaryPeriods = (typeof SUMMARY_PERIODS)[number];
 
 /** A part of a track, column by column, in the order of time. */
-export interface TrackColumns {
-  readonly count: number;
-  readonly recordedAtMs: ArrayLike<number>;
-  readonly lats: ArrayLike<number>;
-  readonly lngs: ArrayLike<number>;
-  readonly speedsKmh: ArrayLike<number>;
-}
+type TrackColumns = { readonly count: number } & Readonly<
+  Record<'recordedAtMs' | 'lats' | 'lngs' | 'speedsKmh', ArrayLike<number>>
+>;
 
 export interface SummaryRequest {
   readonly by: SummaryPeriods;
@@ -38,25 +27,16 @@ const POINTS_PER_STEP = 256;
 export class Summary {
   readonly #request: SummaryRequest;
   readonly #ledger: CalendarLedger | TripLedger;
-  readonly #walk: Pick<MotionWalk<unknown>, 'step' | 'finish'>;
+  readonly #walk: MotionWalk<unknown>;
   #points = 0;
 
   constructor(request: SummaryRequest) {
     this.#request = request;
-    if (request.by === 'trip') {
-      const ledger = new TripLedger();
-      this.#ledger = ledger;
-      this.#walk = new MotionWalk(ledger);
-    } else {
-      const { by, days, fromMs, toMs } = request;
-      const ledger = new CalendarLedger({
-        fromMs: fromMs ?? Number.NEGATIVE_INFINITY,
-        toMs: toMs ?? Number.POSITIVE_INFINITY,
-        periodOf: by === 'day' ? (ms) => days.dayOf(ms) : () => ALWAYS,
-      });
-      this.#ledger = ledger;
-      this.#walk = new MotionWalk(ledger);
-    }
+    const { by, days, fromMs, toMs } = request;
+    const [firstMs, lastMs] = [fromMs ?? Number.NEGATIVE_INFINITY, toMs ?? Number.POSITIVE_INFINITY];
+    const periodOf = by === 'day' ? (ms: number) => days.dayOf(ms) : () => ALWAYS;
+    this.#ledger = by === 'trip' ? new TripLedger() : new CalendarLedger(firstMs, lastMs, periodOf);
+    this.#walk = new MotionWalk<unknown>(this.#ledger);
   }
 
   /** How many points it has taken. */
@@ -92,7 +72,7 @@ export class Summary {
   /** What the window leaves open is from the first point, or to the last. */
   #total(period: Period | undefined): Period {
     const { fromMs, toMs } = this.#request;
-    if (period === undefined) return emptyPeriod(fromMs, toMs);
+    if (period === undefined) return openPeriod(fromMs, toMs);
     return {
       ...period,
       fromMs: fromMs ?? period.first?.recordedAtMs ?? null,
@@ -148,11 +128,8 @@ class TripLedger implements Ledger<TripSums> {
   hold(sums: TripSums, { from, to, isGap }: Way): void {
     const ms = to.recordedAtMs - from.recordedAtMs;
     if (isGap) {
-      addGaps(sums.drive === null ? sums.before : sums.behind, {
-        ms,
-        points: 1,
-        maxSpeedKmh: to.speedKmh,
-      });
+      const gap = { ms, points: 1, maxSpeedKmh: to.speedKmh };
+      addGaps(sums.drive === null ? sums.before : sums.behind, gap);
       return;
     }
     sums.drive ??= driveFrom(from);

@@ -18,7 +18,6 @@ export async function packPoints(sql: Sql, isStopping = () => false): Promise<Pa
   const packer = new HistoryPacker({
     sql,
     turns: newTurns(),
-    log: { info: () => undefined },
     rest: async () => undefined,
     lateWaitMs: 0,
     onUnpackedDays: () => undefined,
