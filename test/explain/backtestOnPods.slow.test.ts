@@ -25,24 +25,14 @@ interface Point {
 
 const bodyOf = (random: Random, name: string, lat: number, lng: number): object => {
   const corners = 3 + Math.floor(random() * 98);
+  const points = Array.from({ length: corners }, (_, n) => ({
+    lat: lat + 0.006 * Math.sin((2 * Math.PI * n) / corners),
+    lng: lng + 0.006 * Math.cos((2 * Math.PI * n) / corners),
+  }));
   const kinds = [
     { type: 'circle', center: { lat, lng }, radius_m: 200 + Math.floor(random() * 800) },
-    { type: 'point', center: { lat, lng }, radius_m: 300 },
-    {
-      type: 'polygon',
-      points: Array.from({ length: corners }, (_, n) => ({
-        lat: lat + 0.006 * Math.sin((2 * Math.PI * n) / corners),
-        lng: lng + 0.006 * Math.cos((2 * Math.PI * n) / corners),
-      })),
-    },
-    {
-      type: 'polyline',
-      buffer_m: 300,
-      points: [
-        { lat, lng: lng - 0.01 },
-        { lat, lng: lng + 0.01 },
-      ],
-    },
+    { type: 'polygon', points },
+    { type: 'polyline', buffer_m: 300, points: [-0.01, 0.01].map((east) => ({ lat, lng: lng + east })) },
   ];
   return { name, ...kinds[Math.floor(random() * kinds.length)] };
 };
@@ -127,33 +117,17 @@ test(`backtests of ${HISTORIES} histories are what was recorded (seed ${SEED})`,
     const named = random() < 0.5 ? {} : { devices: imeis };
     const side = apis[random() < 0.5 ? 0 : 1] as AreaApi;
     const backtest = async (body: object) => {
-      const {
-        status,
-        text,
-        body: answer,
-      } = await side.send('POST', '/backtest', {
-        body: { from, to, ...named, ...body },
-      });
-      assert.equal(status, 200, text);
-      return answer.data;
+      const reply = await side.send('POST', '/backtest', { body: { from, to, ...named, ...body } });
+      assert.equal(reply.status, 200, reply.text);
+      return reply.body.data;
     };
     const recordedOf = async (id: number) => {
       const { body } = await side.get(`/${id}/events?limit=200&from=${from}&to=${to}`);
       assert.ok(body.data.length < 200);
-      return body.data
-        .map(
-          ({
-            id: _,
-            area_id: __,
-            ...event
-          }: {
-            id: number;
-            area_id: number;
-            timestamp: string;
-            device: string;
-          }) => event,
-        )
-        .sort((a: Event, b: Event) => (placeOf(a) < placeOf(b) ? -1 : 1));
+      const events = body.data as (Event & { id: number; area_id: number })[];
+      return events
+        .map(({ id: _, area_id: __, ...event }) => event)
+        .sort((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
     };
     const drafted = await backtest({ area: draft, dwell_seconds: DWELLS });
     for (const [n, { id }] of areas.entries()) {

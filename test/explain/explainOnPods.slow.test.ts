@@ -171,13 +171,8 @@ class History {
     if (this.model.members[who] === isMember) return;
     this.model.members[who] = isMember;
     const email = who === 'mate' ? MATE : OWNER;
-    await this.#admin.run(
-      'account:update',
-      '--email',
-      email,
-      '--organization',
-      isMember ? 'Haulage' : 'none',
-    );
+    const organization = isMember ? 'Haulage' : 'none';
+    await this.#admin.run('account:update', '--email', email, '--organization', organization);
   }
 }
 
@@ -208,13 +203,8 @@ test(`explanations of ${HISTORIES} histories are what was recorded (seed ${SEED}
       ]);
     }
     const startMs = Date.now() - 20 * HOUR_MS - Math.floor(random() * 20 * 24 * HOUR_MS);
-    const body = {
-      name: 'Depot',
-      type: 'circle',
-      center,
-      radius_m: SMALL_M,
-      dwell_seconds: model.dwellSeconds,
-    };
+    const circle = { name: 'Depot', type: 'circle', center, radius_m: SMALL_M };
+    const body = { ...circle, dwell_seconds: model.dwellSeconds };
     const createdMs = Date.now();
     const id = await pick(random, apis).make(body);
     const tested = new History({ id, imeis, center, startMs }, { random, apis, admin }, model);
@@ -248,15 +238,7 @@ test(`explanations of ${HISTORIES} histories are what was recorded (seed ${SEED}
       const inWindow = points.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
       const isLateThere = (tested.late[device] as number[]).some((atMs) => atMs >= fromMs && atMs <= toMs);
       assert.deepEqual(
-        visits.map(
-          (visit: { outcome: string; points: number; first_inside_at: string; last_inside_at: string }) => [
-            visit.outcome,
-            visit.points,
-            Date.parse(visit.first_inside_at),
-            Date.parse(visit.last_inside_at),
-          ],
-        ),
-        naive.map((visit) => [naiveOutcome(visit), visit.points, visit.firstMs, visit.lastMs]),
+        X.map((visit) => [naiveOutcome(visit), visit.points, visit.firstMs, visit.lastMs]),
         where,
       );
       const otherwise = inWindow.some(({ isWatched }) => isWatched)

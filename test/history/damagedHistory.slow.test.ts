@@ -4,7 +4,6 @@ import { pino } from 'pino';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { ownerPod } from '../support/ownerPod.ts';
-import { request } from '../support/pod.ts';
 
 const VAN = '350000000000001';
 const TODAY_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS;
@@ -52,9 +51,7 @@ describe('a damaged day', () => {
     }
     assert.equal(said() - before, 4);
     assert.ok(logged.every(({ level, msg }) => level < 50 || msg.startsWith('packed points are damaged')));
-    const { text } = await request(`${owner.pod.ingest}/metrics`).catch(async () => ({
-      text: await (await fetch(`${owner.pod.ingest}/metrics`)).text(),
-    }));
+    const text = await (await fetch(`${owner.pod.ingest}/metrics`)).text();
     assert.match(text, /fleet_history_damaged_total [1-9]/);
     assert.match(text, /fleet_history_packed_points_total 0/);
   });
@@ -82,13 +79,7 @@ describe('a damaged day', () => {
 
   test('takes late points, which are shown once it is whole again', async () => {
     const late = { imei: VAN, latitude: 42, longitude: 12.5, recorded_at: dayMs(DAMAGED) + 30_000 };
-    assert.deepEqual(await owner.pod.points([late]), {
-      accepted: 1,
-      duplicates: 0,
-      late: 1,
-      rejected: [],
-      ignored: [],
-    });
+    assert.equal((await owner.pod.points([late])).late, 1);
     const { damaged } = await packPoints(owner.sql);
     assert.equal(damaged.length, 1, 'it is left as it is');
     await owner.sql`

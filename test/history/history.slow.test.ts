@@ -33,25 +33,18 @@ describe('GET /devices/{imei}/history', () => {
     }
     for (const imei of [SHARED, DENSE, SILENT])
       await admin.device('basic@example.com', imei, '--organization');
-    const values = { longitude: -12.5, altitude_m: 7, heading: 359.9, satellites: 12 };
-    const shared = AGES_MS.map((ageMs, n) => ({
-      ...values,
-      ageMs,
-      latitude: 41 + n / 10,
-      speed_kmh: n + 0.5,
-    }));
+    const values = { imei: SHARED, longitude: -12.5, altitude_m: 7, heading: 359.9, satellites: 12 };
+    const shared = AGES_MS.map((ageMs, n) => {
+      const motion = { latitude: 41 + n / 10, speed_kmh: n + 0.5 };
+      return { ...values, ...motion, recorded_at: NOW_MS - ageMs };
+    });
+    const place = { imei: DENSE, latitude: 10, longitude: 10 };
     const dense = Array.from({ length: DENSE_COUNT }, (_, n) => ({
-      ageMs: n * 1_000,
-      latitude: 10,
-      longitude: 10,
+      ...place,
+      recorded_at: NOW_MS - n * 1_000,
     }));
-    for (const [imei, points] of [
-      [SHARED, shared],
-      [DENSE, dense],
-    ] as const)
-      await pod.points(
-        points.map(({ ageMs, ...point }) => ({ imei, recorded_at: NOW_MS - ageMs, ...point })),
-      );
+    await pod.points(shared);
+    await pod.points(dense);
   });
 
   const get = (plan: Plan, imei: string, query = ''): Promise<Reply> =>

@@ -5,61 +5,39 @@ import { DAY_MS } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { packPoints } from '../support/history/packPoints.ts';
+import { callApi } from '../support/http/application.ts';
 import { DATA_FOLDER, endingAt, readRecordings } from '../support/ingest/recordings.ts';
 import { manualClock } from '../support/manualClock.ts';
 import { type OwnerPod, ownerPod } from '../support/ownerPod.ts';
-import { bareRequest, request } from '../support/pod.ts';
+import { bareRequest } from '../support/pod.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 
 const NOW_MS = Math.floor(Date.now() / 1_000) * 1_000;
 const TODAY_MS = Math.floor(NOW_MS / DAY_MS) * DAY_MS;
 /** One that reports every minute, one every second, one now and then, one with numbers of every kind, recorded tracks. */
-const [DENSE, FAST, SPARSE, ODD, RECORDED] = [
-  '350000000000001',
-  '350000000000002',
-  '350000000000003',
-  '350000000000004',
-  '350000000000005',
-];
-const IMEIS = [DENSE, FAST, SPARSE, ODD, RECORDED] as const;
+const IMEIS = [1, 2, 3, 4, 5].map((n) => `35000000000000${n}`);
+const [DENSE, FAST, SPARSE, ODD, RECORDED] = IMEIS as [string, string, string, string, string];
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 const random = seededRandom(SEED);
 const upTo = (n: number): number => Math.floor(random() * n);
 
-interface Sent {
-  readonly imei: string;
-  readonly recorded_at: number;
-  readonly latitude: number;
-  readonly longitude: number;
-  readonly altitude_m?: number;
-  readonly speed_kmh?: number;
-  readonly heading?: number;
-  readonly satellites?: number;
-  readonly odometer_km?: number;
-}
+type Sent = { imei: string; recorded_at: number; latitude: number; longitude: number } & Partial<
+  Record<'altitude_m' | 'speed_kmh' | 'heading' | 'satellites' | 'odometer_km', number>
+>;
 
 /** A drive from a time on, one point after the other. */
 function drive(imei: string, startMs: number, count: number, stepMs: () => number): Sent[] {
-  let [at, lat, lng] = [startMs, 41.9, 12.5];
+  const rounded = (degrees: number) => Math.round(degrees * 1e6) / 1e6;
+  let [recorded_at, lat, lng] = [startMs, 41.9, 12.5];
   return Array.from({ length: count }, (_, n) => {
-    at += stepMs();
+    recorded_at += stepMs();
     lat += (random() - 0.4) / 1_000;
     lng += (random() - 0.5) / 1_000;
-    const point = {
-      imei,
-      recorded_at: at,
-      latitude: Math.round(lat * 1e6) / 1e6,
-      longitude: Math.round(lng * 1e6) / 1e6,
-    };
     const speed_kmh = n % 700 < 300 ? 0 : upTo(900) / 10;
     return {
-      ...point,
-      altitude_m: upTo(300),
-      speed_kmh,
-      heading: upTo(360),
-      satellites: upTo(15),
-      odometer_km: n / 10,
+      ...{ imei, recorded_at, latitude: rounded(lat), longitude: rounded(lng), altitude_m: upTo(300) },
+      ...{ speed_kmh, heading: upTo(360), satellites: upTo(15), odometer_km: n / 10 },
     };
   });
 }
@@ -99,16 +77,15 @@ async function recordedPoints(): Promise<Sent[]> {
 /** Stores the same points on both sides, without the sixty seconds that sending them would take. */
 async function insert(sql: Sql, points: readonly Sent[]): Promise<void> {
   await ensureWeeks(sql, POSITIONS, [...new Set(points.map((point) => weekStartMs(point.recorded_at)))]);
-  const column = (of: (point: Sent) => number | null) => points.map(of);
+  const column = (name: keyof Sent, missing: number | null = 0) =>
+    points.map((each) => each[name] ?? missing);
   await sql`
     insert into position (device_id, recorded_at, latitude, longitude, altitude_m, speed_kmh, heading, satellites,
       odometer_km, received_at, late)
     select d.id, to_timestamp(at / 1000), lat, lng, alt, speed, heading, sat, odo, to_timestamp((at + 1234) / 1000), false
-    from unnest(${points.map(({ imei }) => imei)}::text[], ${column((p) => p.recorded_at)}::float8[],
-      ${column((p) => p.latitude)}::float8[], ${column((p) => p.longitude)}::float8[],
-      ${column((p) => p.altitude_m ?? 0)}::float8[], ${column((p) => p.speed_kmh ?? 0)}::float8[],
-      ${column((p) => p.heading ?? 0)}::float8[], ${column((p) => p.satellites ?? 0)}::int[],
-      ${column((p) => p.odometer_km ?? null)}::float8[])
+    from unnest(${column('imei')}::text[], ${column('recorded_at')}::float8[], ${column('latitude')}::float8[],
+      ${column('longitude')}::float8[], ${column('altitude_m')}::float8[], ${column('speed_kmh')}::float8[],
+      ${column('heading')}::float8[], ${column('satellites')}::int[], ${column('odometer_km', null)}::float8[])
       as p (imei, at, lat, lng, alt, speed, heading, sat, odo)
     join device d on d.imei = p.imei`;
 }
@@ -180,13 +157,9 @@ describe('a packed history', () => {
     const area = { name: 'Rome', type: 'circle', center: { lat: 41.95, lng: 12.5 }, radius_m: 9_000 };
     const from = new Date(NOW_MS - (10 + upTo(20)) * DAY_MS - upTo(DAY_MS)).toISOString();
     const to = new Date(NOW_MS - upTo(8 * DAY_MS)).toISOString();
-    const body = JSON.stringify({ area, from, to, dwell_seconds: [0, 60, 600] });
+    const body = { area, from, to, dwell_seconds: [0, 60, 600] };
     const [one, other] = await both(({ pod, key }) =>
-      request(`${pod.api}/api/v3/areas/backtest`, {
-        method: 'POST',
-        headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
-        body,
-      }),
+      callApi(pod, 'POST', '/v3/areas/backtest', { body, key }),
     );
     assert.equal(one.status, 200, one.text);
     assert.equal(one.text, other.text, `backtest from ${from} to ${to}`);

@@ -36,21 +36,10 @@ before(async () => {
   await ensureWeeks(sql, POSITIONS, [...new Set(TIMES_MS.map(weekStartMs))]);
   const random = seededRandom(3);
   for (const recordedAtMs of TIMES_MS) {
-    stored.push({
-      ...{
-        deviceId,
-        recordedAtMs,
-        lat: random() * 180 - 90,
-        lng: -180 + random() * 1e-12,
-        altitudeM: -random(),
-      },
-      ...{
-        speedKmh: 1e-300,
-        heading: 359.9,
-        satellites: 12,
-        odometerKm: random() < 0.5 ? null : random() * 1e6,
-      },
-    });
+    const place = { lat: random() * 180 - 90, lng: -180 + random() * 1e-12, altitudeM: -random() };
+    const odometerKm = random() < 0.5 ? null : random() * 1e6;
+    const motion = { speedKmh: 1e-300, heading: 359.9, satellites: 12, odometerKm };
+    stored.push({ deviceId, recordedAtMs, ...place, ...motion });
   }
   await sql.begin(async (tx) => {
     await insertLatePositions(tx, stored, FIRST_MS, () => assert.fail());
@@ -90,12 +79,7 @@ test('every point of the device comes once, oldest first, with the bits that wer
 
 test('a window has its points, both ends included, wherever it begins and ends', async () => {
   const end = fc.oneof(
-    fc.constantFrom(
-      ...TIMES_MS.slice(-6),
-      FIRST_MS,
-      TIMES_MS[PAGE_POINTS - 1] as number,
-      TIMES_MS[PAGE_POINTS] as number,
-    ),
+    fc.constantFrom(...TIMES_MS.slice(-6), FIRST_MS, ...TIMES_MS.slice(PAGE_POINTS - 1, PAGE_POINTS + 1)),
     fc.integer({ min: FIRST_MS - WEEK_MS, max: FIRST_MS + 41 * WEEK_MS }),
   );
   await fc.assert(

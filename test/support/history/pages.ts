@@ -15,17 +15,12 @@ export interface ExportPoint {
 }
 
 export function pageOf(points: readonly ExportPoint[]): PointColumns {
-  const column = (of: (point: ExportPoint) => number) => Float64Array.from(points, of);
+  const column = (name: keyof ExportPoint) => Float64Array.from(points, (each) => each[name] ?? Number.NaN);
   return {
     ...emptyColumns(points.length),
-    recordedAtMs: column((point) => point.recordedAtMs),
-    lats: column((point) => point.lat),
-    lngs: column((point) => point.lng),
-    altitudesM: column((point) => point.altitudeM),
-    speedsKmh: column((point) => point.speedKmh),
-    headings: column((point) => point.heading),
-    satellites: column((point) => point.satellites),
-    odometersKm: column((point) => point.odometerKm ?? Number.NaN),
+    ...{ recordedAtMs: column('recordedAtMs'), lats: column('lat'), lngs: column('lng') },
+    ...{ altitudesM: column('altitudeM'), speedsKmh: column('speedKmh'), headings: column('heading') },
+    ...{ satellites: column('satellites'), odometersKm: column('odometerKm') },
   };
 }
 
