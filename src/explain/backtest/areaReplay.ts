@@ -19,12 +19,6 @@ export function eventKey(direction: 'entry' | 'exit', occurredAtMs: number): num
 /** Points outside the box of the area between two pauses: a tenth of a millisecond. */
 const POINTS_PER_STEP = 4_096;
 
-/** An area as stepStay takes it. */
-interface Threshold {
-  readonly id: number;
-  readonly definition: { readonly dwellSeconds: number };
-}
-
 /**
  * Replays stored points of devices against one area, for several minimum stays at once, by the step that also decides
  * on new points (stepStay). Points before `fromMs` only show who was inside already. For each device: `begin`, its
@@ -34,9 +28,6 @@ export class AreaReplay {
   readonly tallies: readonly DwellTally[];
   readonly #shape: Pick<Shape, 'contains' | 'boxes'>;
   readonly #fromMs: number;
-  readonly #thresholds: readonly Threshold[];
-  readonly #stays: (Stay | null)[];
-  readonly #isVisitor: boolean[];
   /** Points in the window, without those that came late. */
   points = 0;
   /** Some points do not say whether they came late; they were replayed. */
@@ -52,17 +43,16 @@ export class AreaReplay {
     this.#shape = shape;
     this.#fromMs = fromMs;
     this.tallies = dwellSeconds.map((each) => new DwellTally(each));
-    this.#thresholds = dwellSeconds.map((each) => ({ id: 0, definition: { dwellSeconds: each } }));
-    this.#stays = dwellSeconds.map(() => null);
-    this.#isVisitor = dwellSeconds.map(() => false);
   }
 
   begin(imei: string): void {
     this.#imei = imei;
     this.#isInside = false;
     this.#lastMs = Number.NEGATIVE_INFINITY;
-    this.#stays.fill(null);
-    this.#isVisitor.fill(false);
+    for (const tally of this.tallies) {
+      tally.stay = null;
+      tally.isVisitor = false;
+    }
   }
 
   /** The next points, and the events that they produced when they came. Late points were not evaluated, and are left out. */
@@ -94,9 +84,9 @@ export class AreaReplay {
   /** A stay that is not over counts up to the last point. */
   end(): void {
     if (!this.#isInside || this.#lastMs < this.#fromMs) return;
-    this.#stays.forEach((stay, n) => {
-      if (stay !== null && stay.confirmedAtMs !== null) this.#count(n, stay, this.#lastMs);
-    });
+    for (const tally of this.tallies)
+      if (tally.stay !== null && tally.stay.confirmedAtMs !== null)
+        this.#count(tally, tally.stay, this.#lastMs);
   }
 
   #isNear(lat: number, lng: number): boolean {
@@ -107,23 +97,21 @@ export class AreaReplay {
   }
 
   #step(isInside: boolean, atMs: number, lat: number, lng: number, recorded: RecordedEvents): void {
-    for (let n = 0; n < this.#stays.length; n++) {
-      const before = this.#stays[n]!;
-      const { stay, transition } = stepStay(before, this.#thresholds[n]!, isInside, atMs);
-      this.#stays[n] = stay;
+    for (const tally of this.tallies) {
+      const before = tally.stay;
+      const { stay, transition } = stepStay(before, tally, isInside, atMs);
+      tally.stay = stay;
       if (transition === null || atMs < this.#fromMs) continue;
-      const tally = this.tallies[n]!;
       tally.add({ imei: this.#imei, direction: transition, lat, lng, occurredAtMs: atMs });
       if (recorded.has(eventKey(transition, atMs))) tally.same++;
-      if (transition === 'exit' && before !== null) this.#count(n, before, atMs);
+      if (transition === 'exit' && before !== null) this.#count(tally, before, atMs);
     }
   }
 
-  #count(n: number, stay: Stay, untilMs: number): void {
-    const tally = this.tallies[n]!;
+  #count(tally: DwellTally, stay: Stay, untilMs: number): void {
     tally.insideMs += untilMs - Math.max(stay.insideSinceMs, this.#fromMs);
-    if (!this.#isVisitor[n]) tally.devices++;
-    this.#isVisitor[n] = true;
+    if (!tally.isVisitor) tally.devices++;
+    tally.isVisitor = true;
   }
 }
 
@@ -139,9 +127,14 @@ export interface ReplayedEvent {
 /** The earliest events of a replay are listed, up to this number; all are counted. */
 export const LISTED_EVENTS_MAX = 1_000;
 
-/** What a replay found for one minimum stay. */
+/** What a replay found for one minimum stay. To stepStay it is an area. */
 export class DwellTally {
+  readonly id = 0;
   readonly dwellSeconds: number;
+  readonly definition: { readonly dwellSeconds: number };
+  /** Of the device that is replayed now, and whether it counts as one with a confirmed stay already. */
+  stay: Stay | null = null;
+  isVisitor = false;
   entries = 0;
   exits = 0;
   /** With a confirmed stay. */
@@ -155,6 +148,7 @@ export class DwellTally {
 
   constructor(dwellSeconds: number) {
     this.dwellSeconds = dwellSeconds;
+    this.definition = { dwellSeconds };
   }
 
   add(event: ReplayedEvent): void {
