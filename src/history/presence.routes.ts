@@ -3,7 +3,6 @@ import { compileShape } from '../areas/area.ts';
 import type { Area, AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { statusOf } from '../devices/deviceJson.ts';
 import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
-import { DEVICE_NAMES, EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { distanceM, isLatLng } from '../geo/wgs84.ts';
 import { type Answer, dataAnswer, errorAnswer } from '../http/answer.ts';
 import { answered, dataBody, type Operation } from '../http/openapi/operation.ts';

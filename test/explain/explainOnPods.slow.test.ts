@@ -237,8 +237,11 @@ test(`explanations of ${HISTORIES} histories are what was recorded (seed ${SEED}
       const naive = naiveVisits(points, fromMs, toMs);
       const inWindow = points.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
       const isLateThere = (tested.late[device] as number[]).some((atMs) => atMs >= fromMs && atMs <= toMs);
+      const isoOf = (ms: number) => new Date(ms).toISOString();
+      const of = ['outcome', 'points', 'first_inside_at', 'last_inside_at'];
       assert.deepEqual(
-        X.map((visit) => [naiveOutcome(visit), visit.points, visit.firstMs, visit.lastMs]),
+        visits.map((visit: Record<string, unknown>) => of.map((name) => visit[name])),
+        naive.map((visit) => [naiveOutcome(visit), visit.points, isoOf(visit.firstMs), isoOf(visit.lastMs)]),
         where,
       );
       const otherwise = inWindow.some(({ isWatched }) => isWatched)

@@ -215,31 +215,32 @@ describe('packing', () => {
     assert.equal((await counts()).rows, 0);
   });
 
-  test('of points beside which others come at this moment is given up, and nothing is lost', async () => {
+  /** A round in which something happens while points are made to bytes. */
+  async function packWhile(happens: () => Promise<unknown>, onPacked?: PackPorts['onPacked']): Promise<void> {
     await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
     await beDue();
     const turns = newTurns();
     const run: PackPorts['turns']['run'] = async (key, steps) => {
-      await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS + 500, 1, 1_000);
+      await happens();
       return turns.run(key, steps);
     };
-    await packerWith({ turns: { run }, onPacked: () => assert.fail('it was packed') }).round(() => false);
+    await packerWith({ turns: { run }, ...(onPacked && { onPacked }) }).round(() => false);
+  }
+
+  test('of points beside which others come at this moment is given up, and nothing is lost', async () => {
+    const others = () => insertPoints(deviceId, TODAY_MS - 9 * DAY_MS + 500, 1, 1_000);
+    await packWhile(others, () => assert.fail('it was packed'));
     assert.equal((await read()).length, 1_001);
     assert.equal((await packPoints(sql)).points, 1_001);
     assert.equal((await read()).length, 1_001);
   });
 
   test('of a device that is deleted at this moment leaves nothing behind', async () => {
-    await insertPoints(deviceId, TODAY_MS - 9 * DAY_MS, 1_000, 1_000);
-    await beDue();
-    const turns = newTurns();
-    const run: PackPorts['turns']['run'] = async (key, steps) => {
+    await packWhile(async () => {
       for (const table of ['device_state', 'position'])
         await sql.unsafe(`delete from ${table} where device_id = ${deviceId}`);
       await sql`delete from device where id = ${deviceId}`;
-      return turns.run(key, steps);
-    };
-    await packerWith({ turns: { run } }).round(() => false);
+    });
     assert.deepEqual(await counts(), { rows: 0, packed: 0, points: 0 });
   });
 
