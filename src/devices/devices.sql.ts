@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
+import type { Removal } from './changes/worldChanges.ts';
 import { wholeXid } from './deviceRows.sql.ts';
 
 /** The fields of a device that an administrator sets. */
@@ -18,21 +19,10 @@ export interface StoredDevice extends DeviceDraft {
 
 /** The devices with these IMEIs, of any owner, locked for changes until the transaction ends. */
 export async function selectDevicesForUpdate(tx: Tx, imeis: readonly string[]): Promise<StoredDevice[]> {
-  const rows = await tx<
-    {
-      id: number;
-      imei: string;
-      world_id: number;
-      name: string | null;
-      plate: string | null;
-      device_model: string | null;
-      groups: string[];
-    }[]
-  >`
-    select id, imei, world_id, name, plate, device_model, groups from device
+  return await tx<StoredDevice[]>`
+    select id, imei, world_id as "worldId", name, plate, device_model as model, groups from device
     where imei = any(${arrayLiteral(imeis)}::text[])
     order by imei for no key update`;
-  return rows.map(({ world_id: worldId, device_model: model, ...row }) => ({ ...row, worldId, model }));
 }
 
 /** Adds devices, each with its (empty) state, and returns those whose IMEI was free. */
@@ -41,7 +31,7 @@ export async function insertDevices(
   drafts: readonly DeviceDraft[],
 ): Promise<{ id: number; imei: string; worldId: number }[]> {
   if (drafts.length === 0) return [];
-  const rows = await tx<{ id: number; imei: string; world_id: number }[]>`
+  return await tx<{ id: number; imei: string; worldId: number }[]>`
     with created as (
       insert into device (imei, world_id, name, plate, device_model, groups)
       select imei, world_id, name, plate, device_model, groups from ${recordset(tx, drafts)}
@@ -51,8 +41,7 @@ export async function insertDevices(
     ), state as (
       insert into device_state (device_id) select id from created
     )
-    select id, imei, world_id from created`;
-  return rows.map((row) => ({ id: row.id, imei: row.imei, worldId: row.world_id }));
+    select id, imei, world_id as "worldId" from created`;
 }
 
 /**
@@ -125,14 +114,7 @@ export function selectDevicePage(
 const REMOVAL_RETENTION_HOURS = 48;
 
 /** A device that left a world, or was deleted. */
-interface RemovalRow {
-  readonly worldId: number;
-  readonly deviceId: number;
-  readonly imei: string;
-  /** The transaction by which it left. */
-  readonly xid: number;
-  readonly atMs: number;
-}
+type RemovalRow = Removal & { readonly worldId: number };
 
 interface RawRemoval {
   world_id: number;
@@ -178,19 +160,20 @@ export async function pruneRemovals(sql: Sql): Promise<number> {
 
 const PRUNE_CHUNK = 5_000;
 
-/** Some megabytes: a fraction of a second. */
+/** What one statement deletes of a device: a fraction of a second. */
+const POINT_ROWS = 10_000;
 const PACKED_ROWS = 100;
 
-/** Deletes the oldest points that are rows of a device, at most so many. Returns how many there were. */
-export async function deletePoints(sql: Sql | Tx, deviceId: number, limit: number): Promise<number> {
+/** Deletes the oldest points that are rows of a device, some at a time. Returns how many; 0: there are none left. */
+export async function deletePoints(sql: Sql, deviceId: number): Promise<number> {
   const result = await sql`
     delete from position where device_id = ${deviceId} and recorded_at in (
-      select recorded_at from position where device_id = ${deviceId} order by recorded_at limit ${limit})`;
+      select recorded_at from position where device_id = ${deviceId} order by recorded_at limit ${POINT_ROWS})`;
   return result.count;
 }
 
 /** Deletes a chunk of the packed points of a device. Returns how many points they were; 0: there are none left. */
-export async function deletePacked(sql: Sql | Tx, deviceId: number): Promise<number> {
+export async function deletePacked(sql: Sql, deviceId: number): Promise<number> {
   const rows = await sql<{ count: number }[]>`
     delete from packed_points where device_id = ${deviceId} and first_at in (
       select first_at from packed_points where device_id = ${deviceId} order by first_at limit ${PACKED_ROWS})

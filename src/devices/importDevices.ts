@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type WorldChange, type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
+import { type WritePorts, writeWorlds } from '../changelog/writeWorlds.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { type Account, selectAccount } from '../tenants/accounts.sql.ts';
@@ -49,25 +49,22 @@ export interface ImportError {
   readonly counts: ImportCounts;
 }
 
-export interface ImportOptions {
-  readonly interrupted: AbortSignal;
-  /** Called now and then with the counts so far. */
-  readonly onProgress: (counts: ImportCounts) => void;
-}
-
 /** A file with more wrong lines than this is not the file that the caller means. */
 export const REJECTED_MAX = 100_000;
 
 /**
  * Imports the rows of a file in chunks, each in a transaction of its own, so that nobody waits for all of them. A wrong
  * row is counted and costs no other. The error says what was stored before; importing the file again does no harm.
- * `rows` comes in batches; a batch that is an error ends the import.
+ * `rows` comes in batches; a batch that is an error ends the import. `onProgress` is called now and then.
  */
 export async function importDevices(
   ports: WritePorts,
   email: string,
   rows: AsyncIterable<Result<readonly ImportRow[], string>>,
-  { interrupted, onProgress }: ImportOptions,
+  {
+    interrupted,
+    onProgress,
+  }: { readonly interrupted: AbortSignal; readonly onProgress: (counts: ImportCounts) => void },
 ): Promise<Result<ImportCounts, ImportError>> {
   const counts = { created: 0, updated: 0, rejected: [] as ImportCounts['rejected'][number][] };
   const stop = (reason: ImportError['reason'], message?: string) =>
@@ -115,74 +112,44 @@ export async function importChunk(
   return writeWorlds(ports, async ({ tx, changed }) => {
     const account = await selectAccount(tx, email, 'share');
     if (account === undefined) return fail('unknown_account');
-    const patches = mergePatches(lines);
+    const patches = new Map<string, DevicePatch>();
+    for (const { patch } of lines) patches.set(patch.imei, { ...patches.get(patch.imei), ...patch });
     const stored = await selectDevicesForUpdate(tx, [...patches.keys()]);
-    const plan = await keepToQuota(tx, planImport(patches.values(), stored, account), account);
-    const { created, rejected } = await writePlan(tx, plan);
-    for (const change of changesOf(created, plan.updates)) changed(change);
-    return ok(countLines(lines, created.length, new Map([...plan.rejected, ...rejected])));
+    const plan = planImport(patches.values(), stored, account);
+    await keepToQuota(tx, plan, account.maxDevices);
+    const { creates, updates, rejected } = plan;
+    await updateDevices(
+      tx,
+      updates.map(({ after }) => after),
+    );
+    const created = await insertDevices(tx, creates);
+    const free = new Set(created.map(({ imei }) => imei));
+    for (const { imei } of creates) {
+      if (!free.has(imei)) rejected.set(imei, `the device ${imei} was registered this very moment`);
+    }
+    // A device that moves to another world changes both.
+    const touched = [
+      ...created,
+      ...updates.flatMap(({ before, after }) => [before, { id: before.id, worldId: after.worldId }]),
+    ];
+    for (const [worldId, devices] of Map.groupBy(touched, ({ worldId }) => worldId)) {
+      changed({ kind: 'device', worldId, entityIds: [...new Set(devices.map(({ id }) => id))] });
+    }
+    const rejectedLines = lines.flatMap(({ line, patch: { imei } }) => {
+      const message = rejected.get(imei);
+      return message === undefined ? [] : [{ line, message }];
+    });
+    const updated = lines.length - rejectedLines.length - created.length;
+    return ok({ created: created.length, updated, rejected: rejectedLines });
   });
-}
-
-/** What all lines of a device say together, by IMEI. */
-function mergePatches(lines: readonly ImportLine[]): ReadonlyMap<string, DevicePatch> {
-  const byImei = new Map<string, DevicePatch>();
-  for (const { patch } of lines) byImei.set(patch.imei, { ...byImei.get(patch.imei), ...patch });
-  return byImei;
-}
-
-type CreatedDevice = Awaited<ReturnType<typeof insertDevices>>[number];
-
-/** Rejected are IMEIs that another transaction has registered since this one looked. */
-async function writePlan(
-  tx: Tx,
-  { creates, updates }: ImportPlan,
-): Promise<{ created: readonly CreatedDevice[]; rejected: ReadonlyMap<string, string> }> {
-  await updateDevices(
-    tx,
-    updates.map(({ after }) => after),
-  );
-  const created = await insertDevices(tx, creates);
-  const free = new Set(created.map(({ imei }) => imei));
-  const rejected = new Map<string, string>();
-  for (const { imei } of creates) {
-    if (!free.has(imei)) rejected.set(imei, `the device ${imei} was registered this very moment`);
-  }
-  return { created, rejected };
-}
-
-/** One change for each world: a device that moves to another world changes both. */
-function changesOf(created: readonly CreatedDevice[], updates: ImportPlan['updates']): WorldChange[] {
-  const byWorld = new Map<number, Set<number>>();
-  const add = (worldId: number, id: number) => {
-    byWorld.set(worldId, (byWorld.get(worldId) ?? new Set<number>()).add(id));
-  };
-  for (const { id, worldId } of created) add(worldId, id);
-  for (const { before, after } of updates) {
-    add(before.worldId, before.id);
-    add(after.worldId, before.id);
-  }
-  return [...byWorld].map(([worldId, ids]) => ({ kind: 'device', worldId, entityIds: [...ids] }));
-}
-
-function countLines(
-  lines: readonly ImportLine[],
-  created: number,
-  rejectedImeis: ReadonlyMap<string, string>,
-): ImportCounts {
-  const rejected = lines.flatMap(({ line, patch: { imei } }) => {
-    const message = rejectedImeis.get(imei);
-    return message === undefined ? [] : [{ line, message }];
-  });
-  return { created, updated: lines.length - rejected.length - created, rejected };
 }
 
 /** What an import does to the devices that it names. */
 interface ImportPlan {
-  readonly creates: readonly DeviceDraft[];
-  readonly updates: readonly { readonly before: StoredDevice; readonly after: DeviceDraft }[];
+  creates: DeviceDraft[];
+  updates: { readonly before: StoredDevice; readonly after: DeviceDraft }[];
   /** Why a device is not imported, by IMEI. */
-  readonly rejected: ReadonlyMap<string, string>;
+  readonly rejected: Map<string, string>;
 }
 
 /** A device that stays as it is needs no update: importing a file again costs the running pods nothing. */
@@ -192,19 +159,16 @@ function planImport(
   account: Account,
 ): ImportPlan {
   const storedByImei = new Map(stored.map((device) => [device.imei, device]));
-  const creates: DeviceDraft[] = [];
-  const updates: { before: StoredDevice; after: DeviceDraft }[] = [];
-  const rejected = new Map<string, string>();
+  const plan: ImportPlan = { creates: [], updates: [], rejected: new Map() };
   for (const patch of patches) {
     const before = storedByImei.get(patch.imei);
     const after = applyPatch(patch, before, account);
-    if (!after.ok) rejected.set(patch.imei, after.error);
-    else if (before === undefined) creates.push(after.value);
-    else if (!isDeepStrictEqual({ ...before, ...after.value }, before)) {
-      updates.push({ before, after: after.value });
-    }
+    if (!after.ok) plan.rejected.set(patch.imei, after.error);
+    else if (before === undefined) plan.creates.push(after.value);
+    else if (!isDeepStrictEqual({ ...before, ...after.value }, { ...before }))
+      plan.updates.push({ before, after: after.value });
   }
-  return { creates, updates, rejected };
+  return plan;
 }
 
 /** The device as it is to be. Its owner is the account or its organization, before and after. */
@@ -234,30 +198,28 @@ function applyPatch(
 export const TOO_MANY_DEVICES = 'there are as many devices as the plan of the account allows';
 
 /**
- * The plan without what its worlds have no room for: first the devices that change their world, then the new ones, in
+ * Takes out of a plan what its worlds have no room for: first the devices that change their world, then the new ones, in
  * their order.
  */
-async function keepToQuota(tx: Tx, plan: ImportPlan, { maxDevices }: Account): Promise<ImportPlan> {
+async function keepToQuota(tx: Tx, plan: ImportPlan, maxDevices: number): Promise<void> {
   const movers = plan.updates.filter(({ before, after }) => before.worldId !== after.worldId);
   const worldIds = new Set([
     ...plan.creates.map(({ worldId }) => worldId),
     ...movers.flatMap(({ before, after }) => [before.worldId, after.worldId]),
   ]);
-  if (worldIds.size === 0) return plan;
+  if (worldIds.size === 0) return;
   const counts = new Map(await lockDeviceCounts(tx, [...worldIds]));
-  const rejected = new Map(plan.rejected);
-  const enters = (imei: string, worldId: number): boolean => {
+  const enters = ({ imei, worldId }: DeviceDraft): boolean => {
     const count = counts.get(worldId) ?? 0;
     if (count < maxDevices) counts.set(worldId, count + 1);
-    else rejected.set(imei, TOO_MANY_DEVICES);
+    else plan.rejected.set(imei, TOO_MANY_DEVICES);
     return count < maxDevices;
   };
-  const updates = plan.updates.filter(({ before, after }) => {
+  plan.updates = plan.updates.filter(({ before, after }) => {
     if (before.worldId === after.worldId) return true;
-    if (!enters(after.imei, after.worldId)) return false;
+    if (!enters(after)) return false;
     counts.set(before.worldId, (counts.get(before.worldId) ?? 1) - 1);
     return true;
   });
-  const creates = plan.creates.filter(({ imei, worldId }) => enters(imei, worldId));
-  return { updates, creates, rejected };
+  plan.creates = plan.creates.filter(enters);
 }

@@ -34,9 +34,6 @@ export function createDevice(
   });
 }
 
-/** Points of one statement: a fraction of a second. */
-const POINTS_AT_A_TIME = 10_000;
-
 export type DeleteDeviceError = 'unknown_device' | 'interrupted';
 
 /**
@@ -51,17 +48,11 @@ export async function deleteDevice(
   const [device] = await selectDevicesByImei(ports.sql, [imei]);
   if (device === undefined) return fail('unknown_device');
   let points = 0;
-  for (let isMore = true; isMore; ) {
-    if (interrupted.aborted) return fail('interrupted');
-    const deleted = await deletePoints(ports.sql, device.fields.id, POINTS_AT_A_TIME);
-    points += deleted;
-    isMore = deleted === POINTS_AT_A_TIME;
-  }
-  for (let isMore = true; isMore; ) {
-    if (interrupted.aborted) return fail('interrupted');
-    const deleted = await deletePacked(ports.sql, device.fields.id);
-    points += deleted;
-    isMore = deleted > 0;
+  for (const deletePiece of [deletePoints, deletePacked]) {
+    for (let deleted = 1; deleted > 0; points += deleted) {
+      if (interrupted.aborted) return fail('interrupted');
+      deleted = await deletePiece(ports.sql, device.fields.id);
+    }
   }
   return writeWorlds(ports, async ({ tx, changed }): Promise<Result<number, DeleteDeviceError>> => {
     const [locked] = await selectDevicesForUpdate(tx, [imei]);
