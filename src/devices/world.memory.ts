@@ -1,7 +1,7 @@
 import { distanceM } from '../geo/wgs84.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type Removal, WorldChanges } from './changes/worldChanges.ts';
-import { type Device, type Motion, type NearDevice, NO_MOTION, type OccupyingDevice } from './device.ts';
+import type { Device, Motion, NearDevice, OccupyingDevice } from './device.ts';
 import { PositionIndex } from './index/positionIndex.ts';
 import { SortedList } from './sortedList.ts';
 import { Occupants } from './stays/occupants.memory.ts';
@@ -34,13 +34,13 @@ export class World {
   }
 
   /** Adds a device and returns its slot in the position index. */
-  add(device: OccupyingDevice, editedXid = 0, motion: Motion = NO_MOTION): number {
+  add(device: OccupyingDevice, editedXid: number, motion: Motion): number {
     this.devices.put(device);
     const removed = this.changes.dropRemoval(device.fields.imei);
     if (removed !== null) this.#freeSlots.push(removed);
     const slot = this.#freeSlots.pop() ?? this.bySlot.length;
     this.bySlot[slot] = device;
-    this.changes.enter(slot, editedXid, motion);
+    this.changes.moved(slot, motion, editedXid);
     for (const changed of this.#searches.values()) changed.add(slot);
     return slot;
   }

@@ -1,24 +1,14 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server } from '../changelog/logCursor.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Clock } from '../lib/clock.ts';
 import { invariant } from '../lib/invariant.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
-import { inOneGo, type Steps, type WorkTurns } from '../lib/workTurns.ts';
+import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
-import type { Cursors, DevicesRead, FeedCursor } from './cursors.ts';
-import { LongPoll, type LongPolls, PollGroup } from './longPolls.ts';
-import {
-  type FeedAnswer,
-  type FeedPage,
-  type ItemTexts,
-  type PageEnd,
-  pageBytes,
-  type SharedPage,
-  type UnreadAnswers,
-} from './pages.ts';
+import type { DevicesRead, FeedCursor } from './cursors.ts';
+import type { FeedPorts } from './feedPorts.ts';
+import { LongPoll, PollGroup } from './longPolls.ts';
+import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
 import {
   type DevicesPage,
   type FleetView,
@@ -32,17 +22,6 @@ import {
 const CATCH_UP_LIMIT_MS = 2_000;
 /** A page of up to this many items (the default) is made at once, in a millisecond; a larger one in turns. */
 const ITEMS_AT_ONCE = 500;
-
-interface DeviceFeedPorts {
-  readonly fleet: Fleet;
-  readonly follower: LogFollower;
-  readonly cursors: Cursors;
-  readonly polls: LongPolls;
-  readonly unread: UnreadAnswers;
-  readonly texts: ItemTexts;
-  readonly turns: Pick<WorkTurns<string>, 'run'>;
-  readonly clock: Clock;
-}
 
 interface ChangesQuery {
   readonly cursor: string | null;
@@ -71,11 +50,11 @@ type CallRequest = PageRequest & ChangesQuery & { readonly caller: Caller };
 
 /** Devices that have changed since a cursor, from memory. */
 export class DeviceFeed {
-  readonly #ports: DeviceFeedPorts;
+  readonly #ports: FeedPorts;
   /** The groups that a call may join, by name. */
   readonly #groups = new Map<string, DeviceGroup>();
 
-  constructor(ports: DeviceFeedPorts) {
+  constructor(ports: FeedPorts) {
     this.#ports = ports;
   }
 

@@ -1,14 +1,13 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import type { Snapshot } from '../changelog/logCursor.ts';
-import type { Clock } from '../lib/clock.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
-import { inOneGo, inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
-import type { Cursors, EventsRead } from './cursors.ts';
+import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
+import type { EventsRead } from './cursors.ts';
 import type { EventFilters, RecordedEvent } from './eventFeed.sql.ts';
+import type { FeedPorts } from './feedPorts.ts';
 import { LongPoll, type LongPolls, PollGroup, type PollOutcome } from './longPolls.ts';
-import { type FeedAnswer, type ItemTexts, pageBytes, type SharedPage, type UnreadAnswers } from './pages.ts';
-import type { EventReader, EventsCursor, EventsPage } from './readEvents.ts';
+import { type FeedAnswer, pageBytes, type SharedPage } from './pages.ts';
+import type { EventsCursor, EventsPage } from './readEvents.ts';
 
 type Caller = Pick<KeyState, 'id' | 'accountId' | 'worldIds'>;
 
@@ -17,22 +16,6 @@ interface WantedEvents extends EventFilters {
   /** Events produced earlier are left out. */
   readonly fromMs: number | null;
   readonly limit: number;
-}
-
-interface EventPollPorts {
-  readonly polls: LongPolls;
-  readonly unread: UnreadAnswers;
-  readonly cursors: Pick<Cursors, 'seal' | 'isKept'>;
-  readonly texts: Pick<ItemTexts, 'event'>;
-  readonly turns: Pick<WorkTurns<string>, 'run'>;
-  readonly clock: Clock;
-  readonly reader: Pick<EventReader, 'next'>;
-}
-
-interface EventFeedPorts extends EventPollPorts {
-  readonly cursors: Cursors;
-  readonly reader: EventReader;
-  readonly follower: LogFollower;
 }
 
 interface EventFeedRequest extends WantedEvents {
@@ -44,10 +27,10 @@ interface EventFeedRequest extends WantedEvents {
 
 /** Fleet events in the order in which their transactions became visible, each once along the cursors. */
 export class EventFeed {
-  readonly #ports: EventFeedPorts;
+  readonly #ports: FeedPorts;
   readonly #polls: EventPolls;
 
-  constructor(ports: EventFeedPorts) {
+  constructor(ports: FeedPorts) {
     this.#ports = ports;
     this.#polls = new EventPolls(ports);
   }
@@ -132,13 +115,13 @@ interface Share {
  * the cursor of the one that has seen least. Each of the others gets the events of that page that it has not seen.
  */
 export class EventPolls {
-  readonly #ports: EventPollPorts;
+  readonly #ports: FeedPorts;
   /** The groups that a call may join, by name. */
   readonly #groups = new Map<string, EventGroup>();
   /** An account asks one thing after the other. */
   readonly #queue = new KeyedQueue();
 
-  constructor(ports: EventPollPorts) {
+  constructor(ports: FeedPorts) {
     this.#ports = ports;
   }
 

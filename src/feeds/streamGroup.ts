@@ -1,17 +1,13 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
-import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Clock } from '../lib/clock.ts';
 import { formatIso } from '../lib/time.ts';
-import { inTurns, type Steps, type WorkTurns } from '../lib/workTurns.ts';
-import type { Cursors, DevicesRead, EventsRead } from './cursors.ts';
+import { inTurns, type Steps } from '../lib/workTurns.ts';
+import type { DevicesRead, EventsRead } from './cursors.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
+import type { FeedPorts } from './feedPorts.ts';
 import type { Touched } from './longPolls.ts';
-import type { ItemTexts } from './pages.ts';
 import { type FleetView, isCurrent, readDevices, readUpTo } from './readDevices.ts';
-import type { EventReader } from './readEvents.ts';
 import type { StreamCursor, StreamReader } from './streamReader.ts';
 
 /** Items of one write: what is made at once for a reader is some hundred kilobytes at most. */
@@ -19,16 +15,6 @@ const DEVICES_PER_WRITE = 250;
 const EVENTS_PER_WRITE = 250;
 /** Some five hundred microseconds of work. */
 const EVENTS_PER_STEP = 16;
-
-export interface StreamGroupPorts {
-  readonly fleet: Fleet;
-  readonly follower: LogFollower;
-  readonly cursors: Cursors;
-  readonly reader: EventReader;
-  readonly texts: ItemTexts;
-  readonly turns: Pick<WorkTurns<number>, 'once' | 'run'>;
-  readonly clock: Clock;
-}
 
 /** A piece of the stream, with the cursor behind it. */
 export interface StreamPiece {
@@ -44,7 +30,7 @@ const NO_TRANSACTIONS: ReadonlySet<number> = new Set();
  * next; a reader that comes, or could not keep up, is first brought to the cursor of the others.
  */
 export class StreamGroup {
-  readonly #ports: StreamGroupPorts;
+  readonly #ports: FeedPorts;
   /** Cursors are meaningful there only. */
   readonly #server: Server;
   readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
@@ -62,7 +48,7 @@ export class StreamGroup {
   isResting = false;
 
   constructor(
-    ports: StreamGroupPorts,
+    ports: FeedPorts,
     { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
     cursor: StreamCursor,
   ) {

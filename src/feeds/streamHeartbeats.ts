@@ -1,6 +1,4 @@
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
-import type { Clock } from '../lib/clock.ts';
-import type { LongPolls } from './longPolls.ts';
+import type { FeedPorts } from './feedPorts.ts';
 import type { StreamGroup } from './streamGroup.ts';
 import { heaviest, type StreamReader } from './streamReader.ts';
 
@@ -17,15 +15,9 @@ const TRUST_MS = 60_000;
 /** Sent when a pod stops or another server has taken over: come back at once. */
 export const COME_BACK = 'retry: 500\n\n';
 
-export interface HeartbeatPorts {
-  readonly polls: LongPolls;
-  readonly follower: LogFollower;
-  readonly clock: Clock;
-}
-
 /** Visits all readers of streams, a few at a time: sends heartbeats, and ends streams that are over or stalled. */
 export class StreamHeartbeats {
-  readonly #ports: HeartbeatPorts;
+  readonly #ports: FeedPorts;
   /** In the order of their last visits. */
   readonly #readers: Map<StreamReader, StreamGroup>;
   /** Those that had not taken everything when they were visited. */
@@ -33,7 +25,7 @@ export class StreamHeartbeats {
   #timer: NodeJS.Timeout | null = null;
   #ticks = 0;
 
-  constructor(ports: HeartbeatPorts, readers: Map<StreamReader, StreamGroup>) {
+  constructor(ports: FeedPorts, readers: Map<StreamReader, StreamGroup>) {
     this.#ports = ports;
     this.#readers = readers;
   }

@@ -3,9 +3,10 @@ import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import { GroupsByWorld, type LongPolls, OpenCounts, type Touched } from './longPolls.ts';
+import type { FeedPorts } from './feedPorts.ts';
+import { GroupsByWorld, OpenCounts, type Touched } from './longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
-import { cursorUpTo, StreamGroup, type StreamGroupPorts } from './streamGroup.ts';
+import { cursorUpTo, StreamGroup } from './streamGroup.ts';
 import { COME_BACK, StreamHeartbeats } from './streamHeartbeats.ts';
 import { type StreamCursor, StreamReader } from './streamReader.ts';
 
@@ -25,8 +26,7 @@ const READERS_PER_STEP = 8;
 const RETRY_MS = 1_000;
 const ALL = { devices: true, events: true } as const;
 
-export interface StreamPorts extends StreamGroupPorts {
-  readonly polls: LongPolls;
+interface StreamPorts extends FeedPorts {
   readonly keyring: Pick<Keyring, 'onDropped'>;
   readonly log: { warn(fields: object, message: string): void };
 }

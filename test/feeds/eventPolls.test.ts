@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
 import { type EventPoll, EventPolls } from '../../src/feeds/eventFeed.ts';
+import type { FeedPorts } from '../../src/feeds/feedPorts.ts';
 import type { PollOutcome } from '../../src/feeds/longPolls.ts';
 import { UnreadAnswers } from '../../src/feeds/pages.ts';
 import type { EventsCursor, EventsPage } from '../../src/feeds/readEvents.ts';
@@ -38,14 +39,15 @@ class Feed {
       polls: this.#each.polls,
       unread: this.unread,
       cursors: {
-        seal: (_caller, _devices, events) => Buffer.from(JSON.stringify(events)).toString('base64url'),
+        seal: (_caller: unknown, _devices: unknown, events: unknown) =>
+          Buffer.from(JSON.stringify(events)).toString('base64url'),
         isKept: () => true,
       },
-      texts: { event: ({ id }) => String(id) },
+      texts: { event: ({ id }: RecordedEvent) => String(id) },
       turns,
       clock: () => this.#each.state.nowMs,
       reader: {
-        next: async (_reader, cursor, _filters, limit) => {
+        next: async (_reader: unknown, cursor: EventsCursor, _filters: unknown, limit: number) => {
           this.asked++;
           const { present } = this;
           this.meanwhile();
@@ -53,7 +55,7 @@ class Feed {
           return this.answer === 'events' ? this.read(cursor, limit, present) : this.answer;
         },
       },
-    });
+    } as unknown as FeedPorts);
   }
 
   /** As Postgres answers it. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
-import { StreamGroup, type StreamGroupPorts } from '../../src/feeds/streamGroup.ts';
+import type { FeedPorts } from '../../src/feeds/feedPorts.ts';
+import { StreamGroup } from '../../src/feeds/streamGroup.ts';
 
 const ALL = { devices: true, events: true };
 const [HERE, LATER] = [new Snapshot(10, 12, [10, 11]), new Snapshot(10, 12, [10])];
@@ -66,7 +67,7 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned
         return { events: [], read: at(upTo), hasMore: false, server };
       },
     },
-  } as unknown as StreamGroupPorts;
+  } as unknown as FeedPorts;
   const group = new StreamGroup(ports, { accountId: 1, worldIds: [1] }, { devices: null, events: at(upTo) });
   return { group, asked, turned };
 }

@@ -53,18 +53,14 @@ export class WorldChanges {
     return this.#horizonXid;
   }
 
-  enter(slot: number, editedXid: number, motion: Motion): void {
+  /** A device came with this motion, or has moved. */
+  moved(slot: number, motion: Motion, editedXid = this.#order.editedXid(slot)): void {
     this.#motions.put(slot, motion);
     this.#order.put(slot, motion.xid, editedXid);
   }
 
   edited(slot: number, editedXid: number): void {
     this.#order.put(slot, this.#order.movedXid(slot), editedXid);
-  }
-
-  moved(slot: number, motion: Motion): void {
-    this.#motions.put(slot, motion);
-    this.#order.put(slot, motion.xid, this.#order.editedXid(slot));
   }
 
   motionOf(slot: number): Motion {

@@ -5,8 +5,10 @@ import { ServerStarts, Snapshot } from '../../../src/changelog/logCursor.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { Cursors } from '../../../src/feeds/cursors.ts';
 import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
+import type { FeedPorts } from '../../../src/feeds/feedPorts.ts';
 import { ItemTexts, type SharedPage, UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/pages.ts';
 import type { WorkTurns } from '../../../src/lib/workTurns.ts';
+import { fieldsOf } from '../devices.ts';
 import { settle, stepTurns, testPolls } from './stepTurns.ts';
 
 export const WORLD = 7;
@@ -38,10 +40,8 @@ export class MemoryFeed {
   constructor(devices: number, { unreadMaxBytes = UNREAD_MAX_BYTES } = {}) {
     this.#applied.starts = new ServerStarts([{ start: 1, walBytes: 0, nextXid: 0 }]);
     this.#follow(10);
-    for (let id = 1; id <= devices; id++) {
-      const fields = { id, imei: String(350_000_000_000_000 + id), worldId: WORLD, name: `Van ${id}` };
-      this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, 5);
-    }
+    for (let id = 1; id <= devices; id++)
+      this.fleet.putDevice(fieldsOf({ id, worldId: WORLD, name: `Van ${id}` }), 5);
     const counted = new CountedAnswers(this.turns, unreadMaxBytes);
     this.unread = counted;
     this.#counted = counted;
@@ -52,7 +52,8 @@ export class MemoryFeed {
     const { polls } = this.#polls;
     const { fleet, turns, unread } = this;
     const texts = new ItemTexts();
-    this.feed = new DeviceFeed({ fleet, follower, cursors, polls, unread, texts, turns, clock });
+    const ports = { fleet, follower, cursors, polls, unread, texts, turns, clock };
+    this.feed = new DeviceFeed(ports as unknown as FeedPorts);
   }
 
   /** How often a page with devices was made. */
@@ -73,15 +74,8 @@ export class MemoryFeed {
   /** Devices are renamed by a transaction that is followed at once. */
   edit(ids: readonly number[]): void {
     const xid = this.#applied.followed.xmax;
-    for (const id of ids) {
-      const fields = {
-        id,
-        imei: String(350_000_000_000_000 + id),
-        worldId: WORLD,
-        name: `Van ${id}, ${xid}`,
-      };
-      this.fleet.putDevice({ ...fields, plate: null, model: null, groups: [], editedAtMs: 0 }, xid);
-    }
+    for (const id of ids)
+      this.fleet.putDevice(fieldsOf({ id, worldId: WORLD, name: `Van ${id}, ${xid}` }), xid);
     this.followOthers();
     this.#polls.announce();
   }
