@@ -129,13 +129,13 @@ function countWrong(
 }
 
 /** How many more than asked are fetched, to be ranked again by the exact distance. */
-export const OVER_FETCH = 4;
+const OVER_FETCH = 4;
 
 /**
  * The contender of PositionIndex: KDBush, searched by geokdbush. KDBush is static, so after moves it must be built
  * again. geokdbush ranks by the great circle of a sphere, which differs from the ellipsoid by up to 0.6 %.
  */
-export class KdbushPositions {
+class KdbushPositions {
   /** Latitude and longitude of device n at 2n and 2n + 1. */
   readonly #positions: Float64Array;
   #index: KDBush;

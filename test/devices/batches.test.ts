@@ -8,6 +8,7 @@ import { nearestBatchRoute, nearestRoute } from '../../src/devices/nearest.route
 import type { Answer } from '../../src/http/answer.ts';
 import { BulkCalls } from '../../src/http/bulkCalls.ts';
 import { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
+import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { RouteCalls, readPieces } from '../support/http/routeCalls.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 import { IS_TORTURE } from '../support/torture.ts';
@@ -48,21 +49,12 @@ function anyPlace(): { lat: number; lng: number } {
 function filledFleet(): Fleet {
   const fleet = new Fleet();
   for (let id = 1; id <= DEVICES; id++) {
-    const imei = String(350_000_000_000_000 + ((id * 7_919) % DEVICES));
     const name = oneOf([null, `Van "${id}"`]);
-    fleet.putDevice({
-      id,
-      imei,
-      worldId: oneOf(WORLDS),
-      name,
-      plate: null,
-      model: null,
-      groups: [],
-      editedAtMs: 0,
-    });
-    const recordedAtMs = NOW_MS - Math.floor(between(0, 3e8));
-    const motion = { altitudeM: 0, speedKmh: rounded(between(0, 90)), odometerKm: null };
-    if (random() < 0.95) fleet.move(id, { ...anyPlace(), ...motion, recordedAtMs, movedAtMs: recordedAtMs });
+    fleet.putDevice(fieldsOf({ id, imei: imeiOf((id * 7_919) % DEVICES), worldId: oneOf(WORLDS), name }));
+    const { lat, lng } = anyPlace();
+    const speedKmh = rounded(between(0, 90));
+    if (random() < 0.95)
+      fleet.move(id, positionAt(lat, lng, NOW_MS - Math.floor(between(0, 3e8)), { speedKmh }));
   }
   return fleet;
 }
@@ -151,33 +143,51 @@ async function textOf(answer: Answer | Promise<Answer>): Promise<{ status: numbe
 const dataOf = (body: string): string => /^\{"data":(.*),"meta":/.exec(body)?.[1] ?? '';
 const errorOf = (body: string): string => /^\{"error":(.*)\}$/.exec(body)?.[1] ?? '';
 
+/**
+ * Sends batches of points and each point by itself. `itemOf` makes the item of a batch from the answer to its single
+ * call. Returns how many points had an error.
+ */
+async function compare(
+  path: string,
+  meta: string,
+  more: () => Point,
+  itemOf: (data: string) => string,
+): Promise<number> {
+  let errors = 0;
+  for (let batch = 0; batch < BATCHES; batch++) {
+    const points = Array.from({ length: POINTS }, () => anyPoint(more()));
+    const { status, body } = await textOf(
+      calls.post(`${path}/batch`, JSON.stringify({ points: points.map(({ point }) => point) })),
+    );
+    assert.equal(status, 200, body);
+    const items: string[] = [];
+    for (const { point, refJson } of points) {
+      const single = await textOf(calls.get(path, queryOf(point)));
+      const isFound = single.status === 200;
+      if (!isFound) errors++;
+      const result = isFound ? itemOf(dataOf(single.body)) : `"error":${errorOf(single.body)}`;
+      items.push(`{"ref":${refJson},${result}}`);
+    }
+    assert.equal(body, `{"data":[${items.join(',')}],"meta":${meta}}`);
+  }
+  return errors;
+}
+
 describe(`${BATCHES} batches of ${POINTS} points (seed ${SEED})`, () => {
   test('of nearest questions: each item has the bytes of its single call, in the order sent', async () => {
     let devices = 0;
-    let errors = 0;
-    for (let batch = 0; batch < BATCHES; batch++) {
-      const points = Array.from({ length: POINTS }, () => {
-        const limit = oneOf([undefined, null, -3, 0, 1, 1, 2, 3.7, 9]);
-        return anyPoint({
-          limit,
-          max_km: oneOf([undefined, undefined, null, 0.5, 40, 4_000, 30_000, 0, -1]),
-        });
-      });
-      const { status, body } = await textOf(
-        calls.post('/devices/nearest/batch', JSON.stringify({ points: points.map(({ point }) => point) })),
-      );
-      assert.equal(status, 200, body);
-      const items: string[] = [];
-      for (const { point, refJson } of points) {
-        const single = await textOf(calls.get('/devices/nearest', queryOf(point)));
-        const result =
-          single.status === 200 ? `"devices":${dataOf(single.body)}` : `"error":${errorOf(single.body)}`;
-        items.push(`{"ref":${refJson},${result}}`);
-        if (single.status !== 200) errors++;
-        else if (result !== '"devices":[]') devices++;
-      }
-      assert.equal(body, `{"data":[${items.join(',')}],"meta":{"distance":"straight_line_km"}}`);
-    }
+    const errors = await compare(
+      '/devices/nearest',
+      '{"distance":"straight_line_km"}',
+      () => ({
+        limit: oneOf([undefined, null, -3, 0, 1, 1, 2, 3.7, 9]),
+        max_km: oneOf([undefined, undefined, null, 0.5, 40, 4_000, 30_000, 0, -1]),
+      }),
+      (data) => {
+        if (data !== '[]') devices++;
+        return `"devices":${data}`;
+      },
+    );
     assert.ok(
       devices > (BATCHES * POINTS) / 3 && errors > BATCHES,
       `${devices} with devices, ${errors} errors`,
@@ -186,22 +196,12 @@ describe(`${BATCHES} batches of ${POINTS} points (seed ${SEED})`, () => {
 
   test('of containment questions: each item has the areas and distances of its single call, in its order', async () => {
     let found = 0;
-    let errors = 0;
-    for (let batch = 0; batch < BATCHES; batch++) {
-      const points = Array.from({ length: POINTS }, () => anyPoint({}));
-      const { status, body } = await textOf(
-        calls.post('/areas/containing/batch', JSON.stringify({ points: points.map(({ point }) => point) })),
-      );
-      assert.equal(status, 200, body);
-      const items: string[] = [];
-      for (const { point, refJson } of points) {
-        const single = await textOf(calls.get('/areas/containing', queryOf(point)));
-        if (single.status !== 200) {
-          items.push(`{"ref":${refJson},"error":${errorOf(single.body)}}`);
-          errors++;
-          continue;
-        }
-        const each = JSON.parse(dataOf(single.body)) as {
+    const errors = await compare(
+      '/areas/containing',
+      '{}',
+      () => ({}),
+      (data) => {
+        const each = JSON.parse(data) as {
           area: { id: number; external_id: string | null };
           distance_m: number;
         }[];
@@ -211,10 +211,9 @@ describe(`${BATCHES} batches of ${POINTS} points (seed ${SEED})`, () => {
           external_id,
           distance_m,
         }));
-        items.push(`{"ref":${refJson},"areas":${JSON.stringify(list)}}`);
-      }
-      assert.equal(body, `{"data":[${items.join(',')}],"meta":{}}`);
-    }
+        return `"areas":${JSON.stringify(list)}`;
+      },
+    );
     assert.ok(found > (BATCHES * POINTS) / 10 && errors > BATCHES, `${found} areas, ${errors} errors`);
   });
 });

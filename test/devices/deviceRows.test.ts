@@ -45,14 +45,6 @@ test('what was stored comes back as it was, whatever the text', async () => {
   );
 });
 
-test('no drafts and no IMEIs are no work', async () => {
-  await sql.begin(async (tx) => {
-    assert.deepEqual(await insertDevices(tx, []), []);
-    assert.deepEqual(await selectDevicesForUpdate(tx, []), []);
-    await updateDevices(tx, []);
-  });
-});
-
 test('writers of the same devices in opposite orders wait for each other, never in a circle', async () => {
   const drafts = Array.from({ length: 50 }, () => draft());
   await sql.begin((tx) => insertDevices(tx, drafts));

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import type { DeviceFields, LatestPosition } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
+import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 
 const WORLDS = [1, 2, 3];
 /** Everything a key may look into: one world, or two in either order. */
@@ -17,21 +18,11 @@ const PLACES: readonly (readonly [lat: number, lng: number])[] = [
   [-89.9, 10],
 ];
 
-const fields = (id: number, worldId: number, editedAtMs = 0, name: string | null = null): DeviceFields => ({
-  id,
-  imei: String(350_000_000_000_000 + ((id * 7) % 11)),
-  worldId,
-  name,
-  plate: null,
-  model: null,
-  groups: [],
-  editedAtMs,
-});
+const fields = (id: number, worldId: number, editedAtMs = 0, name: string | null = null): DeviceFields =>
+  fieldsOf({ id, imei: imeiOf((id * 7) % 11), worldId, name, editedAtMs });
 
-const position = (recordedAtMs: number, place: number, movedAtMs = recordedAtMs): LatestPosition => {
-  const [lat, lng] = PLACES[place % PLACES.length] as readonly [number, number];
-  return { recordedAtMs, lat, lng, altitudeM: 0, speedKmh: 0, odometerKm: null, movedAtMs };
-};
+const position = (recordedAtMs: number, place: number): LatestPosition =>
+  positionAt(...(PLACES[place % PLACES.length] as readonly [number, number]), recordedAtMs);
 
 /** A fleet of plain lists, sorted and measured from scratch for every question. */
 class NaiveFleet {
@@ -182,22 +173,5 @@ describe('a fleet of several worlds', () => {
     assert.equal(new Set(near(fleet, 1).map(({ device }) => device.fields.id)).size, 10);
     assert.deepEqual(near(fleet, 2), []);
     assert.equal(fleet.positionedCount, 10);
-  });
-
-  test('versions of worlds only rise', () => {
-    const fleet = new Fleet();
-    assert.equal(fleet.worldVersion(1), 1);
-    fleet.raiseVersion(1, 5);
-    fleet.raiseVersion(1, 3);
-    assert.deepEqual([fleet.worldVersion(1), fleet.worldVersion(2)], [5, 1]);
-  });
-
-  test('anyDevice finds a device by its IMEI in any world', () => {
-    const fleet = new Fleet();
-    fleet.putDevice(fields(1, 3));
-    const { imei } = fields(1, 3);
-    assert.equal(fleet.anyDevice(imei)?.fields.worldId, 3);
-    assert.equal(fleet.anyDevice('350000000009999'), undefined);
-    assert.equal(fleet.device([1, 2], imei), undefined);
   });
 });

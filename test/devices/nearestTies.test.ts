@@ -10,6 +10,7 @@ import { distanceM } from '../../src/geo/wgs84.ts';
 import { unexpectedErrorAnswer } from '../../src/http/unexpectedError.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import type { AtOnce, WorkTurns } from '../../src/lib/workTurns.ts';
+import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 import { apiSide, keyOf, OTHER_WORLD } from '../support/http/apiSide.ts';
 import { bareRequest } from '../support/http/http.ts';
 import { seededRandom } from '../support/seededRandom.ts';
@@ -22,11 +23,9 @@ const askFromPole = () => bareRequest(side.url, POLE, { headers: { 'X-API-Key': 
 
 const fleet = new Fleet();
 function put(id: number, worldId: number, lat: number, lng: number): string {
-  const imei = String(350_000_000_000_000 + ((id * 7_919) % 99_991));
-  const own = { name: null, plate: null, model: null, groups: [], editedAtMs: 0 };
-  fleet.putDevice({ ...own, id, imei, worldId });
-  const rest = { altitudeM: 0, speedKmh: 0, odometerKm: null, recordedAtMs: NOW_MS, movedAtMs: NOW_MS };
-  fleet.move(id, { lat, lng, ...rest });
+  const imei = imeiOf((id * 7_919) % 99_991);
+  fleet.putDevice(fieldsOf({ id, imei, worldId }));
+  fleet.move(id, positionAt(lat, lng, NOW_MS));
   return imei;
 }
 const random = seededRandom(3);

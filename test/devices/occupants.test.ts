@@ -8,6 +8,7 @@ import { OCCUPANT_STATES, type OccupantState } from '../../src/devices/stays/occ
 import { type PackedStays, packStays } from '../../src/devices/stays/packedStays.ts';
 import type { Stay } from '../../src/devices/stays/stays.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
+import { fieldsOf } from '../support/devices.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const DEVICES = 6;
@@ -15,16 +16,8 @@ const AREAS = [1, 2, 3, 4];
 const VIEWS = [[1], [2], [1, 2], [3, 1], [9]];
 
 const imeiOf = (id: number): string => String(350_000_000_000_000 + ((id * 5) % 7));
-const fields = (id: number, worldId: number, editedAtMs: number): DeviceFields => ({
-  id,
-  imei: imeiOf(id),
-  worldId,
-  name: null,
-  plate: null,
-  model: null,
-  groups: [],
-  editedAtMs,
-});
+const fields = (id: number, worldId: number, editedAtMs: number): DeviceFields =>
+  fieldsOf({ id, imei: imeiOf(id), worldId, editedAtMs });
 const plain = ({ device, areaId, insideSinceMs, confirmedAtMs }: Occupant) => ({
   imei: device.fields.imei,
   areaId,
@@ -178,7 +171,7 @@ describe('two million stays', () => {
   test('take at most 16 bytes each, the devices of each area included', () => {
     const fleet = new Fleet();
     for (let id = 1; id <= DEVICES_HELD; id++) {
-      fleet.putDevice({ ...fields(0, 1, 0), id, imei: String(350_000_000_000_000 + id) });
+      fleet.putDevice(fieldsOf({ id }));
     }
     const random = seededRandom(7);
     const stays = (): PackedStays =>

@@ -12,7 +12,7 @@ import {
   StoredStaysReader,
   stayCount,
 } from '../../src/devices/stays/packedStays.ts';
-import { encodeStays, type Stay } from '../../src/devices/stays/stays.ts';
+import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 
@@ -40,7 +40,7 @@ const unpacked = (packed: PackedStays): Stay[] => {
   return Array.from({ length: reader.count }, (_, n) => reader.stay(n));
 };
 
-describe('packed stays', () => {
+describe('stays', () => {
   test('are those that were packed, from a list and from what is stored', () => {
     fc.assert(
       fc.property(stays, (list) => {
@@ -48,7 +48,10 @@ describe('packed stays', () => {
         assert.deepEqual(unpacked(packed), list);
         assert.equal(stayCount(packed), list.length);
         assert.equal(encodePackedStays(packed), encodeStays(list));
-        assert.equal(packStoredStays(encodeStays(list)), packed);
+        const stored = encodeStays(list);
+        assert.equal(packStoredStays(stored), packed);
+        assert.deepEqual(decodeStays(stored), list);
+        assert.deepEqual(decodeStays(JSON.parse(stored)), list);
       }),
       { seed: 1, numRuns: runs(200) },
     );
@@ -116,6 +119,7 @@ describe('packed stays', () => {
     assert.ok(parked <= 3.1 && anyTime <= 9.1, `${parked} and ${anyTime}`);
     assert.equal(packStays([]), NO_PACKED_STAYS);
     assert.equal(packStoredStays('[]'), NO_PACKED_STAYS);
+    assert.equal(decodeStays(encodeStays([])), NO_STAYS);
   });
 
   for (const stored of [
@@ -135,6 +139,7 @@ describe('packed stays', () => {
   ]) {
     test(`are not read from ${stored === '' ? 'nothing' : stored}`, () => {
       assert.throws(() => packStoredStays(stored), InvariantError);
+      assert.throws(() => decodeStays(stored));
       assert.deepEqual(unpacked(packStoredStays('[[1,2,3]]')).length, 1, 'nothing is left of it');
     });
   }

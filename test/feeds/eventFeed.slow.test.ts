@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { EventReader } from '../support/feeds/feedReader.ts';
+import { insertEvent } from '../support/feeds/lateWriter.ts';
 import { type Pod, startPod } from '../support/pod.ts';
 import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { holdTransaction } from '../support/postgres/holdTransaction.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 const OWNER = 'owner@example.com';
@@ -47,26 +49,8 @@ const storedIds = async (): Promise<number[]> => {
   return rows.map(({ id }) => id);
 };
 
-/** A transaction that has produced an event and waits; `end` commits it. */
-async function openEvent(): Promise<{ end: () => Promise<void> }> {
-  const inserted = Promise.withResolvers<void>();
-  const released = Promise.withResolvers<void>();
-  const done = sql.begin(async (tx) => {
-    await tx`
-      insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
-      select world_id, id, imei, 'alarm', 'late', '{"position":{"lat":1,"lng":2},"alarm":"sos"}', now() from device
-      where imei = ${IMEI}`;
-    inserted.resolve();
-    await released.promise;
-  });
-  await inserted.promise;
-  return {
-    end: () => {
-      released.resolve();
-      return done;
-    },
-  };
-}
+/** A transaction that has produced an event and waits; returns what commits it. */
+const openEvent = () => holdTransaction(sql, (tx) => insertEvent(tx, IMEI));
 
 describe('GET /events/feed', () => {
   test('without a cursor begins now, with an empty page', async () => {
@@ -86,14 +70,14 @@ describe('GET /events/feed', () => {
     const reader = new EventReader(key);
     await reader.follow(pod);
     const from = new Set(await storedIds());
-    const late = await openEvent();
-    const other = await openEvent();
+    const commitLate = await openEvent();
+    const commitOther = await openEvent();
     await toggle();
     assert.equal((await reader.follow(pod)).length, 1);
-    await other.end();
+    await commitOther();
     await toggle();
     assert.equal((await reader.follow(pod)).length, 2);
-    await late.end();
+    await commitLate();
     assert.equal((await reader.follow(pod)).length, 1);
     assert.deepEqual(await reader.follow(pod), []);
     const expected = (await storedIds()).filter((id) => !from.has(id));
@@ -107,11 +91,11 @@ describe('GET /events/feed', () => {
     const reader = new EventReader(key);
     await reader.follow(pod);
     const before = reader.ids.length;
-    const late = await openEvent();
+    const commitLate = await openEvent();
     for (let n = 0; n < 7; n++) await toggle();
     const first = await reader.page(pod, 'limit=3');
     assert.equal(first.body.meta.has_more, true);
-    await late.end();
+    await commitLate();
     await toggle();
     await reader.follow(pod, 'limit=3');
     assert.equal(reader.ids.length - before, 9);
@@ -144,20 +128,16 @@ describe('GET /events/feed', () => {
     assert.deepEqual(none, []);
   });
 
-  test('waits for an event of its worlds, on another pod too', async () => {
+  test('waits for an event of its worlds, on another pod too', async (t) => {
     const second = await startPod(url);
-    try {
-      const reader = new EventReader(key);
-      await reader.follow(second);
-      await toggle('350000000000002');
-      await reader.follow(second);
-      const waiting = reader.page(second, 'wait=20');
-      await toggle('350000000000002');
-      const { body } = await waiting;
-      assert.equal(body.data.length, 1);
-    } finally {
-      await second.stop();
-    }
+    t.after(() => second.stop());
+    const reader = new EventReader(key);
+    await reader.follow(second);
+    await toggle('350000000000002');
+    await reader.follow(second);
+    const waiting = reader.page(second, 'wait=20');
+    await toggle('350000000000002');
+    assert.equal((await waiting).body.data.length, 1);
   });
 
   test('tells each of those who wait together what it has asked for', async () => {

@@ -5,6 +5,7 @@ import type { Changed } from '../../src/devices/changes/worldChanges.ts';
 import type { Device } from '../../src/devices/device.ts';
 import { ItemTexts, pageBytes } from '../../src/feeds/pages.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
+import { fieldsOf, imeiOf } from '../support/devices.ts';
 import { anyCharacter } from '../support/http/anyCharacter.ts';
 
 const NOW_MS = 1_700_000_000_000;
@@ -12,10 +13,8 @@ const NOW_MS = 1_700_000_000_000;
 /** A device with this name; without one it has left. */
 function item(id: number, name: string | null): Changed {
   const place = { xid: 1, id, movedXid: 1, editedXid: 0 };
-  const imei = String(id);
-  if (name === null) return { ...place, device: null, imei };
-  const fields = { id, imei, worldId: 1, name, plate: null, model: null, groups: [], editedAtMs: 0 };
-  const device: Device = { fields, position: null };
+  if (name === null) return { ...place, device: null, imei: imeiOf(id) };
+  const device: Device = { fields: fieldsOf({ id, name }), position: null };
   return { ...place, device, headingDeg: 0, ignition: null };
 }
 

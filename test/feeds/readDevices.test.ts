@@ -4,20 +4,12 @@ import fc from 'fast-check';
 import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/logCursor.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { firstRead, isCurrent, readDevices } from '../../src/feeds/readDevices.ts';
+import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';
 
 const WORLD_IDS = [1, 2] as const;
 const DEVICES = 12;
-const imeiOf = (id: number) => String(350_000_000_000_000 + id);
-const fieldsOf = (id: number, worldId: number, revision: number) => ({
-  id,
-  imei: imeiOf(id),
-  worldId,
-  name: String(revision),
-  plate: null,
-  model: null,
-  groups: [],
-  editedAtMs: revision,
-});
+const fieldsAt = (id: number, worldId: number, revision: number) =>
+  fieldsOf({ id, worldId, name: String(revision), editedAtMs: revision });
 
 /** What a transaction does to its device; one that moves it to the other world renames it too. */
 type Kind = 'position' | 'name' | 'world' | 'delete';
@@ -44,21 +36,12 @@ class Pod {
 function apply({ fleet }: Pod, { xid, kind, deviceId, revision, fromWorldId }: Transaction): void {
   const left = { deviceId, imei: imeiOf(deviceId), xid, atMs: revision };
   if (kind === 'delete') fleet.putRemoval(fromWorldId, left, true);
-  else if (kind === 'name') fleet.putDevice(fieldsOf(deviceId, fromWorldId, revision), xid);
+  else if (kind === 'name') fleet.putDevice(fieldsAt(deviceId, fromWorldId, revision), xid);
   else if (kind === 'world') {
-    fleet.putDevice(fieldsOf(deviceId, 3 - fromWorldId, revision), xid);
+    fleet.putDevice(fieldsAt(deviceId, 3 - fromWorldId, revision), xid);
     fleet.putRemoval(fromWorldId, left, false);
   } else {
-    const position = {
-      recordedAtMs: revision,
-      lat: 0,
-      lng: 0,
-      altitudeM: 0,
-      speedKmh: 0,
-      odometerKm: null,
-      movedAtMs: 0,
-    };
-    fleet.move(deviceId, position, { headingDeg: 0, ignition: null, revision, xid });
+    fleet.move(deviceId, positionAt(0, 0, revision), { headingDeg: 0, ignition: null, revision, xid });
   }
 }
 
@@ -89,7 +72,7 @@ test('whatever the order in which transactions commit, a reader who hops between
       const pods = [new Pod(), new Pod()] as const;
       for (const { fleet } of pods) {
         for (let id = 1; id <= DEVICES; id++)
-          fleet.putDevice(fieldsOf(id, WORLD_IDS[id % 2] as number, 0), 1);
+          fleet.putDevice(fieldsAt(id, WORLD_IDS[id % 2] as number, 0), 1);
       }
       let nextXid = 2;
       const open = new Map<number, { readonly deviceId: number; readonly kind: Kind }>();

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { DeviceFields, LatestPosition, NearDevice } from '../../../src/devices/device.ts';
+import type { NearDevice } from '../../../src/devices/device.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { distanceM } from '../../../src/geo/wgs84.ts';
 import type { Steps } from '../../../src/lib/workTurns.ts';
+import { fieldsOf, imeiOf, positionAt } from '../../support/devices.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 
@@ -16,26 +17,10 @@ const DEVICES = 45_000;
 const POLE: Place = [90, 0];
 const DEPOT: Place = [0, 100];
 
-const fields = (id: number, worldId: number, editedAtMs = 0): DeviceFields => ({
-  id,
-  imei: String(350_000_000_000_000 + ((id * 7_919) % 99_991)),
-  worldId,
-  name: null,
-  plate: null,
-  model: null,
-  groups: [],
-  editedAtMs,
-});
+const fields = (id: number, worldId: number, editedAtMs = 0) =>
+  fieldsOf({ id, imei: imeiOf((id * 7_919) % 99_991), worldId, editedAtMs });
 
-const position = ([lat, lng]: Place, recordedAtMs: number): LatestPosition => ({
-  recordedAtMs,
-  lat,
-  lng,
-  altitudeM: 0,
-  speedKmh: 0,
-  odometerKm: null,
-  movedAtMs: recordedAtMs,
-});
+const position = (at: Place, recordedAtMs: number) => positionAt(...at, recordedAtMs);
 
 /** All on the equator, half of them at one position; those of the foreign world are nearer to the pole. */
 function equatorFleet(random: () => number): Fleet {
@@ -136,18 +121,6 @@ describe('a search in steps', () => {
         running.splice(running.indexOf(one), 1);
         done++;
       }
-    }
-  });
-
-  test('is needed only where thousands of devices are equally near', () => {
-    const fleet = equatorFleet(seededRandom(8));
-    assert.equal(fleet.near([OWN, SHARED], ...POLE, 1, Number.POSITIVE_INFINITY), null);
-    for (const at of [DEPOT, [1, 20], [10, -80]] as Place[]) {
-      const found = fleet.near([OWN, SHARED], ...at, 20, Number.POSITIVE_INFINITY);
-      assert.deepEqual(
-        summary(found ?? []),
-        expected(fleet, [OWN, SHARED], at, 20, Number.POSITIVE_INFINITY),
-      );
     }
   });
 });

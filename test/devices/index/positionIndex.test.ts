@@ -52,34 +52,12 @@ describe('near', () => {
         assertNearest(index, devices, [41.88, 12.52], limit, maxM);
   });
 
-  test('sorts by the ellipsoid where a sphere would give another order', () => {
-    const index = indexOf(
-      new Map<number, Position>([
-        [0, [0, 10]],
-        [1, [10.02, 0]],
-      ]),
-    );
-    assert.deepEqual(
-      nearest(index, [0, 0], 2).map((hit) => hit.slot),
-      [1, 0],
-    );
-  });
-
   test('includes devices at exactly maxM, and none beyond', () => {
     const index = indexOf(new Map([[0, [40, -3]]]));
     const exactM = distanceM(40.5, -3.5, 40, -3);
     assert.equal(nearest(index, [40.5, -3.5], 1, exactM).length, 1);
     assert.equal(nearest(index, [40.5, -3.5], 1, exactM * (1 - 1e-15)).length, 0);
     assert.equal(nearest(index, [40, -3], 1, 0).length, 1);
-  });
-
-  test('bounded by the last hit of one world, completes the merge with another', () => {
-    const ours = cluster(500, [40, -3], 0.5);
-    const theirs = new Map([...cluster(500, [40.2, -3.2], 0.5, 77)].map(([slot, at]) => [slot + 1000, at]));
-    const first = nearest(indexOf(ours), [40.1, -3.1], 10);
-    const second = nearest(indexOf(theirs), [40.1, -3.1], 10, first.at(-1)?.distanceM);
-    const merged = [...first, ...second].sort((a, b) => a.distanceM - b.distanceM).slice(0, 10);
-    assert.deepEqual(merged, bruteForce(new Map([...ours, ...theirs]), [40.1, -3.1], 10, Infinity));
   });
 });
 
@@ -108,17 +86,6 @@ describe('put and remove', () => {
     assertNearest(index, devices, [1, 1], 50, Infinity);
     for (const slot of devices.keys()) index.remove(slot);
     assertEmpty(index);
-  });
-
-  test('rank equal distances as the owner says, also for thousands at one position', () => {
-    const index = new PositionIndex((slot) => -slot);
-    for (let slot = 0; slot < 20_000; slot++) index.put(slot, 40, -3);
-    for (const from of [40, 40.001, 60]) {
-      assert.deepEqual(
-        index.near(from, -3, 3)?.map((hit) => hit.slot),
-        [19_999, 19_998, 19_997],
-      );
-    }
   });
 
   test('free every block, however often devices gather and scatter', () => {
@@ -196,32 +163,16 @@ describe('many devices at equal distances', () => {
     for (const pole of [90, -90]) {
       let looked = 0;
       const imeis = Array.from({ length: 20_000 }, (_, slot) => String(350_000_000_000_000 + slot * 7_919));
-      const order = imeis.toSorted().slice(0, 10);
       const index = new PositionIndex((slot) => {
         looked++;
         return imeis[slot] as string;
       });
       for (const slot of imeis.keys()) index.put(slot, pole / 3, 0.018 * slot - 180);
       looked = 0;
-      let found: NearHit[] = [];
-      const search = {
-        lat: pole,
-        lng: 12,
-        limit: 10,
-        get reachM() {
-          return found[9]?.distanceM ?? Infinity;
-        },
-      };
-      const byImei = (a: NearHit, b: NearHit) =>
-        a.distanceM - b.distanceM || (imeis[a.slot]! < imeis[b.slot]! ? -1 : 1);
-      const steps = index.nearInSteps(search, new Set(), (hits) => {
-        const bySlot = new Map([...found, ...hits].map((hit) => [hit.slot, hit]));
-        found = [...bySlot.values()].sort(byImei).slice(0, 10);
-      });
-      while (steps.next().done !== true);
+      const found = nearestInSteps(index, [pole, 12], 10, Infinity);
       assert.deepEqual(
-        found.map(({ slot }) => imeis[slot]),
-        order,
+        found.map(({ slot }) => slot),
+        Array.from({ length: 10 }, (_, slot) => slot),
       );
       assert.equal(new Set(found.map(({ distanceM }) => distanceM)).size, 1);
       assert.ok(looked <= 100, `${looked} ranks`);

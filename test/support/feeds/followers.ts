@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { patienceMs } from '../patience.ts';
 import { bareRequest, type Reply, request } from '../pod.ts';
 import { IS_TORTURE } from '../torture.ts';
-import { type ChangedItem, eventsIn, type StreamMessage } from './feedReader.ts';
+import { type ChangedItem, eventsIn, openAnswer, type StreamMessage } from './feedReader.ts';
 
 /** A stopped pod accepts connections and says nothing: a caller gives up and asks another. */
 const PATIENCE_MS = 8_000;
@@ -156,15 +157,13 @@ export class StreamFollower implements Follower {
       this.#abort = new AbortController();
       const headers = { 'X-API-Key': this.#key, ...(lastId === '' ? {} : { 'Last-Event-ID': lastId }) };
       const opening = setTimeout(() => this.#abort.abort(), patienceMs(PATIENCE_MS));
-      const response = await fetch(`${this.#pod()}/api/v3/stream`, {
-        headers,
-        signal: this.#abort.signal,
-      }).catch(noAnswer);
+      const url = `${this.#pod()}/api/v3/stream`;
+      const answer = await openAnswer(url, headers, this.#abort.signal).catch(noAnswer);
       clearTimeout(opening);
-      if (response === null || response.status !== 200) {
-        const text = (await response?.text().catch(noAnswer)) ?? '';
-        const status = response?.status ?? 0;
-        assert.ok([0, 410, 503].includes(status), `${this.name}: ${status} ${text}`);
+      const status = answer?.statusCode ?? 0;
+      if (answer === null || status !== 200) {
+        const said = answer === null ? '' : await text(answer).catch(noAnswer);
+        assert.ok([0, 410, 503].includes(status), `${this.name}: ${status} ${said}`);
         if (status === 410) {
           for (const part of ['devices', 'events'] as const) this.collected.clear(part);
           lastId = '';
@@ -173,7 +172,7 @@ export class StreamFollower implements Follower {
         continue;
       }
       const leaving = setTimeout(() => this.#abort.abort(), this.#stayMs());
-      await eventsIn(response, (message) => {
+      await eventsIn(answer, (message) => {
         this.#take(message, lastId === '');
         lastId = message.id;
       }).catch(noAnswer);
@@ -190,8 +189,10 @@ export class StreamFollower implements Follower {
 
 /** Connections that are cut off are what such a test is about; anything else is a mistake. */
 function noAnswer(error: unknown): null {
-  const isCut = error instanceof TypeError || (error instanceof Error && /Abort|Timeout/.test(error.name));
-  if (isCut) return null;
+  const isCut =
+    error instanceof Error &&
+    (/Abort|Timeout/.test(error.name) || /^ECONN|^EPIPE/.test(String((error as NodeJS.ErrnoException).code)));
+  if (isCut || error instanceof TypeError) return null;
   throw error;
 }
 

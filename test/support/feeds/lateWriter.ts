@@ -115,7 +115,7 @@ function announce(tx: Tx, worldId: number, deviceId: number): Promise<number> {
   return recordChange(tx, { kind: 'device', worldId, entityIds: [deviceId] });
 }
 
-async function insertEvent(tx: Tx, imei: string): Promise<void> {
+export async function insertEvent(tx: Tx, imei: string): Promise<void> {
   await tx`
     insert into fleet_event (world_id, device_id, device_imei, type, message, data, occurred_at)
     select world_id, id, imei, 'alarm', 'late', '{"position":{"lat":1,"lng":2},"alarm":"sos"}', now() from device
