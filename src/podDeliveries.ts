@@ -3,11 +3,11 @@ import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
 import { claimInBatches } from './webhooks/delivery/deliverEndpoint.ts';
 import { DeliverySlots, DeliveryWorkers, SLOT_LIMITS } from './webhooks/delivery/deliveryWorkers.ts';
-import { fanOutWork } from './webhooks/delivery/fanOut.ts';
+import { fanOutWork, OUTBOX_POLL_MS } from './webhooks/delivery/fanOut.ts';
 import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';
 import { sendWebhook } from './webhooks/delivery/sendWebhook.ts';
 import { BacklogWatch } from './webhooks/pauses/backlogWatch.ts';
-import { leftOutWork } from './webhooks/pauses/makeLeftOut.ts';
+import { LEFT_OUT_POLL_MS, leftOutWork } from './webhooks/pauses/makeLeftOut.ts';
 
 /** How the deliveries of a pod are started and woken. */
 export interface PodDeliveries {
@@ -70,8 +70,8 @@ export function createDeliveries(pod: Pod): PodDeliveries {
     wakeOutbox: () => fanOut.wake(),
     start: () => {
       workers.start();
-      fanOut.start();
-      leftOut.start();
+      fanOut.start(OUTBOX_POLL_MS);
+      leftOut.start(LEFT_OUT_POLL_MS);
     },
     endAttempts: () => workers.endAttempts().finally(() => receivers.destroy()),
     stop: () => Promise.all([workers.stop(), fanOut.stop(), leftOut.stop(), watch.stop()]),

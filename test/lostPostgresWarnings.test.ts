@@ -32,7 +32,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
   },
   'the outbox cannot be emptied': (log) => {
     const fanOut = fanOutWork({ sql, log, onQueued: nothing, onWaiting: nothing });
-    fanOut.start();
+    fanOut.wake();
     return () => fanOut.stop();
   },
   'the delivery schedule cannot be rebuilt': (log) => startWorkers(log, []),
@@ -44,7 +44,7 @@ const WORKS: Readonly<Record<string, Begin>> = {
   },
   'deliveries that were left out cannot be made': (log) => {
     const leftOut = leftOutWork({ sql, log } as unknown as LeftOutPorts);
-    leftOut.start();
+    leftOut.wake();
     return () => leftOut.stop();
   },
   'housekeeping failed; trying again in a minute': (log) => {

@@ -16,13 +16,7 @@ import {
   type OutboxRow,
   selectReceivers,
 } from '../webhooks/delivery/outbox.sql.ts';
-import {
-  fleetEventBody,
-  fleetEventWebhookId,
-  newDeliveryIds,
-  type WebhookType,
-  webhookTypeOf,
-} from '../webhooks/message.ts';
+import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';
 import type { IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from './fix.ts';
 import type { GeofenceEventAt } from './geofences/evaluateGeofences.ts';
@@ -185,11 +179,9 @@ export async function queueDeliveries(
   if (count === 0) return NOTHING;
   if (count > atOnce) return { ...NOTHING, isOutboxFilled: await fillOutbox(tx, messages, new Set()) };
 
-  const ids = newDeliveryIds(count);
-  const drafts = messages.flatMap(({ eventId, type, body, receivers }) =>
-    receivers.map((webhookId) => ({ webhookId, eventId, eventType: type, body })),
+  const deliveries = messages.flatMap(({ eventId, type, body, receivers }) =>
+    receivers.map((webhookId): NewDelivery => ({ webhookId, eventId, eventType: type, body })),
   );
-  const deliveries = drafts.map((draft, n): NewDelivery => ({ id: ids[n] as string, ...draft }));
   const queued = await insertDeliveries(tx, deliveries, 'new_events');
   const made = new Map<number, number>();
   for (const { webhook_id: id } of queued) made.set(id, (made.get(id) ?? 0) + 1);
@@ -246,9 +238,7 @@ async function fillOutbox(
 ): Promise<boolean> {
   const lists = new Set(messages.map(({ receivers }) => receivers));
   const lacking = [...new Set([...lists].flat())].filter((webhookId) => !reached.has(webhookId));
-  const accountOf = new Map<number, number>();
-  for (const { id, accountId } of await selectReceivers(tx, lacking)) accountOf.set(id, accountId);
-  const shares = sharesOf(messages, accountOf);
+  const shares = sharesOf(messages, await selectReceivers(tx, lacking));
   await insertOutbox(tx, messages, shares);
   return shares.length > 0;
 }

@@ -1,39 +1,33 @@
-/** Work that runs every `everyMs` and when it is woken, one run at a time. */
+/** Work that is done when it is woken, and from `start` on also every so often; one run at a time. */
 export class RepeatedWork {
-  readonly #everyMs: number;
-  readonly #run: (isStopping: () => boolean) => Promise<void>;
+  readonly #run: (stopped: AbortSignal) => Promise<void>;
   readonly #onFailure: (error: unknown) => void;
+  readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | null = null;
   #isWoken = false;
-  #isStopping = false;
   #isFailing = false;
 
   /**
-   * @param run ends early once `isStopping`
-   * @param onFailure is called with the first error of several in a row; after each the next run tries again
+   * @param run is to end early once `stopped`
+   * @param onFailure is called with the first error of several in a row; the next run tries again
    */
-  constructor(
-    everyMs: number,
-    run: (isStopping: () => boolean) => Promise<void>,
-    onFailure: (error: unknown) => void,
-  ) {
-    this.#everyMs = everyMs;
+  constructor(run: (stopped: AbortSignal) => Promise<void>, onFailure: (error: unknown) => void) {
     this.#run = run;
     this.#onFailure = onFailure;
   }
 
-  start(): void {
+  start(everyMs: number): void {
     this.#timer = setInterval(() => {
       if (this.#running === null) this.wake();
-    }, this.#everyMs);
+    }, everyMs);
     this.wake();
   }
 
   /** Runs it now. If it is running, it runs once more after that: it may have looked too early. */
   wake(): void {
     this.#isWoken = true;
-    if (this.#isStopping) return;
+    if (this.#stopped.signal.aborted) return;
     this.#running ??= this.#runWhileWoken().finally(() => {
       this.#running = null;
     });
@@ -41,7 +35,7 @@ export class RepeatedWork {
 
   /** Begins no further run. */
   end(): void {
-    this.#isStopping = true;
+    this.#stopped.abort();
     clearInterval(this.#timer);
   }
 
@@ -52,10 +46,11 @@ export class RepeatedWork {
   }
 
   async #runWhileWoken(): Promise<void> {
-    while (this.#isWoken && !this.#isStopping) {
+    const { signal } = this.#stopped;
+    while (this.#isWoken && !signal.aborted) {
       this.#isWoken = false;
       try {
-        await this.#run(() => this.#isStopping);
+        await this.#run(signal);
         this.#isFailing = false;
       } catch (error) {
         if (!this.#isFailing) this.#onFailure(error);

@@ -1,12 +1,11 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
 import type { DeliveryStatus } from './delivery/transition.ts';
-import type { WebhookType } from './message.ts';
+import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from './message.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
 
 /** A delivery about to be queued. */
 export interface NewDelivery {
-  readonly id: string;
   readonly webhookId: number;
   readonly eventId: string;
   readonly eventType: WebhookType;
@@ -52,12 +51,12 @@ export async function insertDeliveries(
   if (deliveries.length === 0) return [];
   return tx<Delivery[]>`
     insert into webhook_delivery as d (id, webhook_id, account_id, event_id, event_type, body, created_at)
-    select n.id, w.id, w.account_id, n.event_id, n.event_type, n.body, transaction_timestamp()
+    select ${newDeliveryIdStart()} || lpad(to_hex(n.ordinal), ${ORDINAL_HEX_CHARS}, '0'),
+      w.id, w.account_id, n.event_id, n.event_type, n.body, transaction_timestamp()
     from unnest(
-      ${deliveries.map((d) => d.id)}::text[], ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[],
-      ${deliveries.map((d) => d.eventId)}::text[], ${deliveries.map((d) => d.eventType)}::text[],
-      ${deliveries.map((d) => d.body)}::text[]
-    ) with ordinality as n (id, webhook_id, event_id, event_type, body, ordinal)
+      ${arrayLiteral(deliveries.map((d) => d.webhookId))}::bigint[], ${deliveries.map((d) => d.eventId)}::text[],
+      ${deliveries.map((d) => d.eventType)}::text[], ${deliveries.map((d) => d.body)}::text[]
+    ) with ordinality as n (webhook_id, event_id, event_type, body, ordinal)
     join webhook w on w.id = n.webhook_id and ((w.active and w.paused_at is null) or ${of === 'test'})
     join account a on a.id = w.account_id and a.active
     where ${of !== 'new_events'} or not exists (select from webhook_outbox o where o.account_id = w.account_id)

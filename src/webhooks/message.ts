@@ -68,13 +68,12 @@ export function newEventId(): string {
   return `evt_${randomHex()}`;
 }
 
-/** New delivery ids in ascending order. Deliveries of one transaction have the same time, and lists order them by id. */
-export function newDeliveryIds(count: number): string[] {
-  const common = randomHex().slice(ORDINAL_HEX_CHARS);
-  return Array.from(
-    { length: count },
-    (_, n) => `dlv_${common}${n.toString(16).padStart(ORDINAL_HEX_CHARS, '0')}`,
-  );
+/**
+ * What the ids of the deliveries of one statement begin with. Their numbers follow, in ORDINAL_HEX_CHARS: deliveries of one
+ * transaction have the same time, and lists order them by id.
+ */
+export function newDeliveryIdStart(): string {
+  return `dlv_${randomHex().slice(ORDINAL_HEX_CHARS)}`;
 }
 
 export const DELIVERY_ID = /^dlv_[0-9a-f]{32}$/;

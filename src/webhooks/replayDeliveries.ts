@@ -13,7 +13,7 @@ import {
   requeueChunk,
   requeueDelivery,
 } from './deliveries.sql.ts';
-import { newDeliveryIds, newEventId, pingBody } from './message.ts';
+import { newEventId, pingBody } from './message.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 
 /** Wakes the delivery workers of these endpoints. */
@@ -32,9 +32,7 @@ export async function requestPing(
 ): Promise<Delivery | undefined> {
   if ((await selectWebhook(sql, accountId, webhookId)) === undefined) return undefined;
   const eventId = newEventId();
-  const body = pingBody(eventId, webhookId, nowMs);
-  const [id = ''] = newDeliveryIds(1);
-  const ping = { id, webhookId, eventId, eventType: 'ping' as const, body };
+  const ping = { webhookId, eventId, eventType: 'ping', body: pingBody(eventId, webhookId, nowMs) } as const;
   const [delivery] = await sql.begin((tx) => insertDeliveries(tx, [ping], 'test'));
   if (delivery !== undefined) wake([webhookId]);
   return delivery;

@@ -78,14 +78,14 @@ export async function rotateSecret(
   return webhook;
 }
 
-/** Whose these endpoints are; those that are gone are missing. */
+/** The accounts of these endpoints; those that are gone are missing. */
 export async function selectWebhookAccounts(
   sql: Sql,
   ids: readonly number[],
-): Promise<{ webhookId: number; accountId: number }[]> {
+): Promise<ReadonlyMap<number, number>> {
   const rows = await sql<{ id: number; account_id: number }[]>`
     select id, account_id from webhook where id = any(${arrayLiteral(ids)}::bigint[])`;
-  return rows.map((row) => ({ webhookId: row.id, accountId: row.account_id }));
+  return new Map(rows.map((row) => [row.id, row.account_id]));
 }
 
 /** The endpoints among these, or all, that events are queued for: those that are active and not paused. */

@@ -12,7 +12,7 @@ test('who deletes an endpoint waits for deliveries being queued to it, and takes
   const queued = Promise.withResolvers<void>();
   const mayCommit = Promise.withResolvers<void>();
   const ingest = sql.begin(async (tx) => {
-    const draft = { id: 'dlv_1', webhookId: id, eventId: 'evt_1', eventType: 'rfid', body: '{}' } as const;
+    const draft = { webhookId: id, eventId: 'evt_1', eventType: 'rfid', body: '{}' } as const;
     await insertDeliveries(tx, [draft], 'new_events');
     queued.resolve();
     await mayCommit.promise;

@@ -3,7 +3,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../src/events/fleetEvents.sql.ts';
 import { insertDeliveries } from '../../src/webhooks/deliveries.sql.ts';
-import { fleetEventWebhookId, newDeliveryIds, type Subscription } from '../../src/webhooks/message.ts';
+import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
 import { countLeftOut } from '../../src/webhooks/pauses/leftOut.sql.ts';
 import { type LeftOutPorts, makeLeftOut } from '../../src/webhooks/pauses/makeLeftOut.ts';
 import { endPause, pauseWebhooks } from '../../src/webhooks/pauses/pauses.sql.ts';
@@ -132,7 +132,6 @@ describe('what was left out while an endpoint was paused', () => {
     const events = await setup.events(3);
     await setup.resume(id);
     const draft = {
-      id: newDeliveryIds(1)[0] ?? '',
       webhookId: id,
       eventId: fleetEventWebhookId(await setup.scope(), events[1] ?? 0),
       eventType: 'rfid' as const,
@@ -151,7 +150,6 @@ describe('what was left out while an endpoint was paused', () => {
     await setup.pause(id);
     const events = await setup.events(2);
     const draft = {
-      id: newDeliveryIds(1)[0] ?? '',
       webhookId: id,
       eventId: fleetEventWebhookId(await setup.scope(), events[0] ?? 0),
       eventType: 'rfid' as const,

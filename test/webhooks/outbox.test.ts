@@ -9,13 +9,12 @@ import {
   insertOutbox,
   type OutboxRow,
 } from '../../src/webhooks/delivery/outbox.sql.ts';
-import { newDeliveryIds } from '../../src/webhooks/message.ts';
 import { pauseWebhooks, selectQuotaOwners } from '../../src/webhooks/pauses/pauses.sql.ts';
 import { deleteWebhook } from '../../src/webhooks/webhooks.sql.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const CHUNK = 1_000;
-const next = (sql: Sql, after = 0): Promise<FannedOut> => fanOut(sql, newDeliveryIds(1)[0] ?? '', after);
+const next = (sql: Sql, after = 0): Promise<FannedOut> => fanOut(sql, after);
 
 async function empty(sql: Sql): Promise<number> {
   for (let chunks = 0; ; chunks++) if ((await next(sql)).done === 0) return chunks;

@@ -56,20 +56,18 @@ export class DeliveryWorkers {
     this.#ports = ports;
     const warn = (message: string) => (error: unknown) => ports.log.warn(errorFields(error), message);
     this.#looks = new RepeatedWork(
-      POLL_MS,
       () => this.#take(),
       warn('the accounts of endpoints cannot be read; trying again'),
     );
     this.#sweeps = new RepeatedWork(
-      SWEEP_MS,
       () => this.#sweep().finally(() => this.poke()),
       warn('the delivery schedule cannot be rebuilt'),
     );
   }
 
   start(): void {
-    this.#sweeps.start();
-    this.#looks.start();
+    this.#sweeps.start(SWEEP_MS);
+    this.#looks.start(POLL_MS);
   }
 
   /**
@@ -131,7 +129,7 @@ export class DeliveryWorkers {
     const unknown = webhookIds.filter((webhookId) => !this.#accounts.has(webhookId));
     if (unknown.length === 0) return;
     const known = await selectWebhookAccounts(this.#ports.sql, unknown);
-    for (const { webhookId, accountId } of known) this.#accounts.set(webhookId, accountId);
+    for (const [webhookId, accountId] of known) this.#accounts.set(webhookId, accountId);
   }
 
   /** Never rejects. After an error any pod may try again. */
@@ -244,18 +242,16 @@ export class DeliverySlots {
 
   constructor(limits: SlotLimits) {
     this.#limits = limits;
-    const { quick, new: untried, slow } = limits.byPace;
     this.#semaphores = {
-      quick: new FairSemaphore(quick),
-      new: new FairSemaphore(untried),
-      slow: new FairSemaphore(slow),
+      quick: new FairSemaphore(limits.byPace.quick),
+      new: new FairSemaphore(limits.byPace.new),
+      slow: new FairSemaphore(limits.byPace.slow),
     };
   }
 
   /** How many endpoints hold a slot or wait for one. */
   get size(): number {
-    const { quick, new: untried, slow } = this.#semaphores;
-    return this.#held + quick.waiting + untried.waiting + slow.waiting;
+    return Object.values(this.#semaphores).reduce((sum, { waiting }) => sum + waiting, this.#held);
   }
 
   /** Waits for a slot. Rejects with Overloaded when too many endpoints wait. */

@@ -2,11 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { newDeliveryIds } from '../message.ts';
 import { countOutbox, deleteFinishedBatches, fanOut } from './outbox.sql.ts';
 
 /** How often the outbox is polled, for events of a pod that was killed before it could wake others. */
-const POLL_MS = 5_000;
+export const OUTBOX_POLL_MS = 5_000;
 /** After this many chunks, batches of events whose deliveries are all made are deleted. */
 const CHUNKS_BETWEEN_DELETIONS = 100;
 
@@ -25,23 +24,19 @@ export interface FanOutPorts {
  */
 export function fanOutWork(ports: FanOutPorts): RepeatedWork {
   return new RepeatedWork(
-    POLL_MS,
-    (isStopping) => emptyOutbox(ports, isStopping),
+    (stopped) => emptyOutbox(ports, stopped),
     (error) => ports.log.warn(errorFields(error), 'the outbox cannot be emptied'),
   );
 }
 
-async function emptyOutbox(
-  { sql, onQueued, onWaiting }: FanOutPorts,
-  isStopping: () => boolean,
-): Promise<void> {
+async function emptyOutbox({ sql, onQueued, onWaiting }: FanOutPorts, stopped: AbortSignal): Promise<void> {
   const waiting = await countOutbox(sql);
   onWaiting(waiting);
   if (waiting === 0) return;
   let afterAccountId = 0;
-  for (let chunk = 1; !isStopping(); chunk++) {
+  for (let chunk = 1; !stopped.aborted; chunk++) {
     const startedAtMs = performance.now();
-    const { made, upToAccountId, done } = await fanOut(sql, newDeliveryIds(1)[0] ?? '', afterAccountId);
+    const { made, upToAccountId, done } = await fanOut(sql, afterAccountId);
     if (made.size > 0) onQueued(made);
     if (done === 0 && afterAccountId === 0) break;
     afterAccountId = upToAccountId ?? 0;

@@ -1,6 +1,6 @@
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { arrayLiteral } from '../../postgres/sqlText.ts';
-import { ORDINAL_HEX_CHARS, type WebhookType } from '../message.ts';
+import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from '../message.ts';
 
 /** An event whose deliveries are made later, with the body that all of them share. */
 export interface OutboxEvent {
@@ -33,16 +33,16 @@ const CHUNK_ACCOUNTS = 20;
 /** Outbox rows of one account that one statement looks at. */
 const ROWS_MAX = 100;
 
-/** Those of these endpoints that receive events now, with their accounts. */
+/** The accounts of those of these endpoints that receive events now. */
 export async function selectReceivers(
   tx: Tx,
   webhookIds: readonly number[],
-): Promise<{ id: number; accountId: number }[]> {
+): Promise<ReadonlyMap<number, number>> {
   const rows = await tx<{ id: number; account_id: number }[]>`
     select w.id, w.account_id from webhook w join account a on a.id = w.account_id
     where w.id = any(${arrayLiteral(webhookIds)}::bigint[]) and w.active and w.paused_at is null and a.active
     order by w.id`.named('receivers');
-  return rows.map((row) => ({ id: row.id, accountId: row.account_id }));
+  return new Map(rows.map((row) => [row.id, row.account_id]));
 }
 
 /** Stores a batch of events and who receives them, in the transaction that produced them. */
@@ -94,9 +94,9 @@ export async function insertOutbox(
  * | made    | the deliveries, which counted_made counts by endpoint                                            |
  * | advanced, ended | the outbox rows, updated or deleted                                                      |
  *
- * The ids of the deliveries rise in their order. They begin with `firstId`, a fresh one.
+ * The ids of the deliveries rise in their order.
  */
-export async function fanOut(sql: Sql, firstId: string, afterAccountId: number): Promise<FannedOut> {
+export async function fanOut(sql: Sql, afterAccountId: number): Promise<FannedOut> {
   const [row] = await sql<
     { webhook_ids: number[] | null; counts: number[] | null; up_to: number | null; done: number }[]
   >`
@@ -138,7 +138,7 @@ export async function fanOut(sql: Sql, firstId: string, afterAccountId: number):
       where (event.n - 1) * event.width + w.n > event.done and (event.n - 1) * event.width + w.n <= event.up_to
     ), made as (
       insert into webhook_delivery (id, webhook_id, account_id, event_id, event_type, body, created_at)
-      select ${firstId.slice(0, -ORDINAL_HEX_CHARS)} || lpad(to_hex(pair.n), ${ORDINAL_HEX_CHARS}, '0'),
+      select ${newDeliveryIdStart()} || lpad(to_hex(pair.n), ${ORDINAL_HEX_CHARS}, '0'),
         w.id, w.account_id, pair.event_id, pair.event_type, pair.body, statement_timestamp()
       from pair join webhook w on w.id = pair.webhook_id and w.paused_at is null
       order by pair.n for key share of w

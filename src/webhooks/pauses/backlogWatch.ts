@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { ENDPOINT_LIMITS } from '../endpoint.ts';
@@ -7,7 +8,6 @@ import {
   countBacklogs,
   type Pause,
   pauseWebhooks,
-  type QuotaOwner,
   selectQuotaOwners,
   type WaitingQuota,
 } from './pauses.sql.ts';
@@ -33,12 +33,15 @@ export class BacklogWatch {
   readonly #ports: BacklogPorts;
   /** By endpoint: deliveries made since it was last counted. */
   #made = new Map<number, number>();
-  readonly #crowded = new Set<number>();
-  readonly #stopped = new AbortController();
-  #running: Promise<void> | null = null;
+  #crowded = new Set<number>();
+  readonly #counts: RepeatedWork;
 
   constructor(ports: BacklogPorts) {
     this.#ports = ports;
+    this.#counts = new RepeatedWork(
+      (stopped) => this.#count(stopped),
+      (error) => ports.log.warn(errorFields(error), 'waiting deliveries cannot be counted'),
+    );
   }
 
   /** Takes how many deliveries were made, by endpoint. */
@@ -53,42 +56,26 @@ export class BacklogWatch {
       this.#crowded.add(webhookId);
     }
     if (this.#made.size > ENDPOINTS_MAX) this.#made.clear();
-    if (this.#crowded.size === 0 || this.#stopped.signal.aborted) return;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
+    if (this.#crowded.size > 0) this.#counts.wake();
   }
 
-  async stop(): Promise<void> {
-    this.#stopped.abort();
-    await this.#running;
+  stop(): Promise<void> {
+    return this.#counts.stop();
   }
 
-  /** Never rejects. What could not be counted is counted after another thousand deliveries. */
-  async #run(): Promise<void> {
+  /** What could not be counted is counted after another thousand deliveries. */
+  async #count(stopped: AbortSignal): Promise<void> {
     const { sql, log } = this.#ports;
-    const { signal } = this.#stopped;
-    while (this.#crowded.size > 0 && !signal.aborted) {
-      const webhookIds = [...this.#crowded];
-      this.#crowded.clear();
-      try {
-        for (const owner of await selectQuotaOwners(sql, webhookIds)) {
-          const startedAtMs = performance.now();
-          await this.#check(owner);
-          const restMs = REST_FACTOR * (performance.now() - startedAtMs);
-          await sleep(restMs, undefined, { signal }).catch(() => undefined); // stopped
-          if (signal.aborted) return;
-        }
-      } catch (error) {
-        log.warn(errorFields(error), 'waiting deliveries cannot be counted');
-      }
+    const webhookIds = [...this.#crowded];
+    this.#crowded = new Set();
+    for (const owner of await selectQuotaOwners(sql, webhookIds)) {
+      const startedAtMs = performance.now();
+      const pauses = pausesOf(owner.quota, await countBacklogs(sql, owner));
+      if (pauses.length > 0) logPauses(log, await pauseWebhooks(sql, owner, pauses));
+      const restMs = REST_FACTOR * (performance.now() - startedAtMs);
+      await sleep(restMs, undefined, { signal: stopped }).catch(() => undefined); // stopped
+      if (stopped.aborted) return;
     }
-  }
-
-  async #check(owner: QuotaOwner): Promise<void> {
-    const { sql, log } = this.#ports;
-    const pauses = pausesOf(owner.quota, await countBacklogs(sql, owner));
-    if (pauses.length > 0) logPauses(log, await pauseWebhooks(sql, owner, pauses));
   }
 }
 

@@ -5,7 +5,7 @@ import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { insertDeliveries, type NewDelivery } from '../deliveries.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, newDeliveryIds, webhookTypeOf } from '../message.ts';
+import { fleetEventBody, fleetEventWebhookId, webhookTypeOf } from '../message.ts';
 import { matches } from '../subscriptions.memory.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {
@@ -19,7 +19,7 @@ import {
 } from './leftOut.sql.ts';
 import { countPaused, countWaitingOf, pauseWebhooks, selectDeadWebhooks } from './pauses.sql.ts';
 
-const POLL_MS = 5_000;
+export const LEFT_OUT_POLL_MS = 5_000;
 /** Deliveries are made while fewer than this many wait for the endpoint: half of what each of a hundred may have. */
 const WAITING_MAX = 5_000;
 
@@ -36,11 +36,11 @@ export interface LeftOutPorts extends BacklogPorts {
  */
 export function leftOutWork(ports: LeftOutPorts): RepeatedWork {
   const { sql, log, onPaused, onQueued } = ports;
-  const run = async (isStopping: () => boolean): Promise<void> => {
+  const run = async (stopped: AbortSignal): Promise<void> => {
     for (const { webhookId, ...owner } of await selectDeadWebhooks(sql))
       logPauses(log, await pauseWebhooks(sql, owner, [{ webhookId, reason: 'failing' }]));
     onPaused(await countPaused(sql));
-    for (let afterId = 0, hasMade = false; !isStopping(); ) {
+    for (let afterId = 0, hasMade = false; !stopped.aborted; ) {
       const startedAtMs = performance.now();
       const chunk = await makeLeftOut(ports, afterId);
       if (chunk === null && !hasMade) return;
@@ -52,7 +52,7 @@ export function leftOutWork(ports: LeftOutPorts): RepeatedWork {
       await sleep(performance.now() - startedAtMs);
     }
   };
-  return new RepeatedWork(POLL_MS, run, (error) =>
+  return new RepeatedWork(run, (error) =>
     log.warn(errorFields(error), 'deliveries that were left out cannot be made'),
   );
 }
@@ -102,8 +102,7 @@ async function missingDeliveries(
   const all = drafts.flatMap(({ eventIds }) => eventIds);
   const delivered = await selectDelivered(tx, webhookId, all);
   const missing = drafts.filter(({ eventIds }) => !eventIds.some((id) => delivered.has(id)));
-  const ids = newDeliveryIds(missing.length);
-  return missing.map(({ event, type, eventIds: [eventId] }, n) => {
+  return missing.map(({ event, type, eventIds: [eventId] }) => {
     invariant(eventId, 'the start of the server is written down');
     const { device_imei: imei } = event;
     const device = fleet.anyDevice(imei)?.fields;
@@ -116,6 +115,6 @@ async function missingDeliveries(
       device: { imei, name: device?.name ?? null, plate: device?.plate ?? null },
       data: event.data,
     });
-    return { id: ids[n] as string, webhookId, eventId, eventType: type, body };
+    return { webhookId, eventId, eventType: type, body };
   });
 }

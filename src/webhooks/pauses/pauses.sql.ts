@@ -2,14 +2,7 @@ import { CHANGE_CHANNEL, recordChange } from '../../changelog/changes.sql.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
 import { arrayLiteral } from '../../postgres/sqlText.ts';
 import { insertDeliveries } from '../deliveries.sql.ts';
-import {
-  ALL_TYPES,
-  newDeliveryIds,
-  newEventId,
-  type PauseReason,
-  pauseBody,
-  type WebhookType,
-} from '../message.ts';
+import { ALL_TYPES, newEventId, type PauseReason, pauseBody, type WebhookType } from '../message.ts';
 
 /** How long no attempt has succeeded at an endpoint that counts as dead, and how many have failed at least. */
 const DEAD_AFTER_DAYS = 5;
@@ -71,14 +64,11 @@ async function tellOthers(
     select id from webhook
     where account_id = ${accountId} and active and paused_at is null and events && ${[PAUSED, ALL_TYPES]}::text[]
     order by id`;
-  const messages = pauses.map((pause) => {
+  const deliveries = pauses.flatMap((pause) => {
     const eventId = newEventId();
-    return { eventId, eventType: PAUSED, body: pauseBody(eventId, pause, pausedAtMs) };
+    const body = pauseBody(eventId, pause, pausedAtMs);
+    return others.map(({ id: webhookId }) => ({ webhookId, eventId, eventType: PAUSED, body }));
   });
-  const ids = newDeliveryIds(messages.length * others.length);
-  const deliveries = messages.flatMap((message, m) =>
-    others.map(({ id: webhookId }, n) => ({ ...message, id: ids[m * others.length + n]!, webhookId })),
-  );
   await insertDeliveries(tx, deliveries, 'pause');
 }
 

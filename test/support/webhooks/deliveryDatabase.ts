@@ -12,7 +12,7 @@ import { claimInBatches } from '../../../src/webhooks/delivery/deliverEndpoint.t
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import { newSecret, seal } from '../../../src/webhooks/delivery/signature.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
-import { newDeliveryIds, newEventId } from '../../../src/webhooks/message.ts';
+import { newEventId } from '../../../src/webhooks/message.ts';
 import { insertWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 
@@ -73,8 +73,7 @@ export async function startDeliveryDatabase(t: TestContext): Promise<DeliveryDat
       return made.id;
     },
     queue: async (webhookId, count = 1) => {
-      const drafts = newDeliveryIds(count).map((id) => ({
-        id,
+      const drafts = Array.from({ length: count }, () => ({
         webhookId,
         eventId: newEventId(),
         eventType: 'rfid' as const,
