@@ -73,28 +73,14 @@ describe('a geofence event', () => {
   });
 });
 
-test('every event type is a filter for itself', () => {
+test('a filter is an event type, or an alias of one direction of geofence events', () => {
   for (const type of EVENT_TYPES) assert.deepEqual(parseEventTypeFilter(type), { type });
-});
-
-test('the aliases select one direction of geofence events', () => {
-  assert.deepEqual(parseEventTypeFilter('geofence_enter'), { type: 'geofence', direction: 'entry' });
-  assert.deepEqual(parseEventTypeFilter('geofence_entry'), { type: 'geofence', direction: 'entry' });
-  assert.deepEqual(parseEventTypeFilter('geofence_exit'), { type: 'geofence', direction: 'exit' });
-});
-
-test('any other text is no filter', () => {
-  for (const text of [
-    '',
-    ' ',
-    'Geofence',
-    'geofence ',
-    'geofence,rfid',
-    'ping',
-    'toString',
-    '*',
-    'ignition',
-  ]) {
+  for (const [alias, direction] of [
+    ['geofence_enter', 'entry'],
+    ['geofence_entry', 'entry'],
+    ['geofence_exit', 'exit'],
+  ] as const)
+    assert.deepEqual(parseEventTypeFilter(alias), { type: 'geofence', direction });
+  for (const text of ['', ' ', 'Geofence', 'geofence ', 'geofence,rfid', 'ping', 'toString', '*', 'ignition'])
     assert.equal(parseEventTypeFilter(text), null, text);
-  }
 });

@@ -38,18 +38,6 @@ function start() {
 
 const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 
-test('what is asked for in one turn is one statement, and each gets its own answer', async () => {
-  const { statements, ask } = start();
-  const answers = Promise.all([1, 2, 3].map(ask));
-  await turn();
-  assert.deepEqual(
-    statements.map(({ ids }) => ids),
-    [[1, 2, 3]],
-  );
-  statements[0]?.end();
-  assert.deepEqual(await answers, [10, 20, 30]);
-});
-
 test('what is asked for meanwhile is the next statement, up to its size', async () => {
   const { statements, ask } = start();
   const ids = Array.from({ length: PARALLEL + SIZE + 1 }, (_, n) => n + 1);

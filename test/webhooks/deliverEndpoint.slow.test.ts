@@ -139,14 +139,6 @@ describe('a turn of an endpoint', () => {
     assert.equal(sent, 2);
   });
 
-  test('begins nothing while the pod stops', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const id = await database.endpoint();
-    await database.queue(id);
-    const ports = database.ports(() => assert.fail('nothing is sent'));
-    assert.equal(await deliverEndpoint({ ...ports, isStopping: () => true }, id), 0);
-  });
-
   const RESULTS: readonly [SendResult, status: string, error: string | null][] = [
     [ANSWERED, 'delivered', null],
     [{ kind: 'answered', statusCode: 503, durationMs: 5 }, 'failed', 'http_503'],
