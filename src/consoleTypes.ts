@@ -8,25 +8,21 @@ import { invariant } from './lib/invariant.ts';
 
 export const CONSOLE_TYPES = join(import.meta.dirname, 'console', 'page', 'types.ts');
 
-/** The schemas that the page uses. Those that they refer to are written as well. */
-const READ = [
-  'Area',
-  'AreaDevice',
-  'AreaFieldError',
-  'AreaWarning',
-  'BacktestNote',
-  'BacktestResult',
-  'ChangedDevice',
-  'Delivery',
-  'DeliverySummary',
-  'Explanation',
-  'FleetEvent',
-  'HistoryPoint',
-  'LatLng',
-  'RemovedDevice',
-  'Webhook',
-  'WebhookFieldError',
-];
+/** What the page reads of each schema: its fields and those of objects within it; null: all. */
+const READ: Readonly<Record<string, string | null>> = {
+  Area: 'id name color type external_id dwell_seconds center radius_m buffer_m points',
+  AreaDevice: 'device imei name plate since entered_at dwell_left_seconds',
+  BacktestResult: 'entries exits devices events',
+  ChangedDevice: 'imei name plate status ignition location latitude longitude speed_kmh recorded_at heading',
+  Delivery: 'id event_type status attempts last_status_code last_error created_at',
+  DeliverySummary: 'total delivered exhausted',
+  Explanation: 'verdict message visits gaps notes',
+  FleetEvent: null,
+  HistoryPoint: 'latitude longitude recorded_at',
+  LatLng: null,
+  RemovedDevice: 'imei removed',
+  Webhook: 'id url events active paused reason since',
+};
 
 /** The parts of a schema (OpenAPI 3.0.3) that say what a value looks like. */
 interface Schema {
@@ -44,53 +40,59 @@ interface Schema {
 export function consoleTypes(): string {
   // Making a route touches none of its ports.
   const ports: Pick<RoutePorts, 'teardown'> = { teardown: { add: () => undefined } as never };
-  const { schemas } = describeApi(apiRoutes(ports as RoutePorts)).components;
+  const { schemas = {} } = describeApi(apiRoutes(ports as RoutePorts)).components;
   const written = new Map<string, string>();
+  /** Writes a schema, and those that it refers to. */
   const write = (name: string): void => {
     if (written.has(name)) return;
-    const schema = schemas?.[name] as Schema | undefined;
+    const schema = schemas[name] as Schema | undefined;
     invariant(schema !== undefined, `the description has no schema ${name}`);
-    const keyword = READ.includes(name) ? 'export type' : 'type';
-    written.set(name, `${keyword} ${name} = ${typeOf(schema, write, '\n')};`);
+    const keyword = name in READ ? 'export type' : 'type';
+    const fields = READ[name]?.split(' ') ?? null;
+    const refer = (ref: string): string => {
+      write(ref);
+      return ref;
+    };
+    written.set(name, `${keyword} ${name} = ${typeOf(schema, fields, refer, '\n')};`);
   };
-  READ.forEach(write);
+  Object.keys(READ).forEach(write);
   const types = [...written].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, text]) => text);
   return `// Made from the description of the API by "npm run types".\n// biome-ignore-all format: as it was made\n\n${types.join('\n\n')}\n`;
 }
 
-/** `write` is called with each schema that this one refers to. `separator`: what stands between properties. */
-function typeOf(schema: Schema, write: (name: string) => void, separator = ' '): string {
+/** `fields`: what is read of objects; null: all. `separator`: what stands between properties. */
+function typeOf(
+  schema: Schema,
+  fields: readonly string[] | null,
+  refer: (name: string) => string,
+  separator = ' ',
+): string {
   const { $ref, oneOf, type, enum: values, nullable, items, properties = {}, required = [] } = schema;
-  const inner = (part: Schema): string => typeOf(part, write);
+  const inner = (part: Schema): string => typeOf(part, fields, refer);
   const name = $ref?.split('/').at(-1);
-  if (name !== undefined) {
-    write(name);
-    return name;
-  }
+  if (name !== undefined) return refer(name);
   if (oneOf !== undefined) return oneOf.map(inner).join(' | ');
-  const texts: Readonly<Record<string, () => string>> = {
-    string: () => 'string',
-    boolean: () => 'boolean',
-    number: () => 'number',
-    integer: () => 'number',
-    array: () => {
-      const item = inner(items as Schema);
-      return `readonly ${item.includes(' | ') && !item.startsWith('{') ? `(${item})` : item}[]`;
-    },
-    object: () => {
-      const fields = Object.entries(properties).map(
-        ([field, part]) =>
-          `${separator === ' ' ? '' : '  '}readonly ${field}${required.includes(field) ? '' : '?'}: ${inner(part)};`,
-      );
-      return ['{', ...fields, '}'].join(separator);
-    },
-  };
-  const text =
-    values === undefined
-      ? texts[type ?? '']?.()
-      : values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value))).join(' | ');
-  invariant(text !== undefined, `the types of the console know nothing of ${JSON.stringify(schema)}`);
-  return nullable === true && !values?.includes(null) ? `${text} | null` : text;
+  const orNull = (text: string): string =>
+    nullable === true && !values?.includes(null) ? `${text} | null` : text;
+  if (separator === ' ' && Object.keys(properties).join() === 'lat,lng') return orNull(refer('LatLng'));
+  if (values !== undefined)
+    return orNull(
+      values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value))).join(' | '),
+    );
+  if (type === 'string' || type === 'boolean' || type === 'number') return orNull(type);
+  if (type === 'integer') return orNull('number');
+  if (type === 'array') {
+    const item = inner(items as Schema);
+    return orNull(`readonly ${item.includes(' | ') && !item.startsWith('{') ? `(${item})` : item}[]`);
+  }
+  invariant(type === 'object', `the types of the console know nothing of ${JSON.stringify(schema)}`);
+  const texts = Object.entries(properties)
+    .filter(([field]) => fields?.includes(field) ?? true)
+    .map(([field, part]) => {
+      const indent = separator === ' ' ? '' : '  ';
+      return `${indent}readonly ${field}${required.includes(field) ? '' : '?'}: ${inner(part)};`;
+    });
+  return orNull(['{', ...texts, '}'].join(separator));
 }
 
 if (import.meta.main) writeFileSync(CONSOLE_TYPES, consoleTypes());

@@ -25,9 +25,6 @@ const POLYGON: Area = {
     { lat: 1, lng: 0 },
   ],
   external_id: 'y',
-  metrics: { area_m2: null, perimeter_m: null, length_m: null },
-  created_at: null,
-  bounds: null,
   dwell_seconds: 60,
 };
 

@@ -1,18 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import {
-  changeOf,
-  type Device,
-  type DeviceChange,
-  Fleet,
-  knownDevice,
-  statusAt,
-} from '../../src/console/page/fleet.ts';
+import { changeOf, type DeviceChange, Fleet, knownDevice, statusAt } from '../../src/console/page/fleet.ts';
+import type { ChangedDevice } from '../../src/console/page/types.ts';
 import { statusOf } from '../../src/devices/deviceJson.ts';
 
 const text = fc.constantFrom(null, 'a', 'b');
-const device: fc.Arbitrary<Device> = fc.record({
+const device: fc.Arbitrary<ChangedDevice> = fc.record({
   imei: fc.constantFrom('1', '2', '3'),
   name: text,
   plate: text,
@@ -36,7 +30,7 @@ const change: fc.Arbitrary<DeviceChange> = fc.oneof(
 );
 
 /** What is to be known of a device, by what the stream said last. */
-function expected({ location, ...rest }: Device) {
+function expected({ location, ...rest }: ChangedDevice) {
   if (location === null) return { ...rest, location };
   const { latitude, longitude, speed_kmh: speedKmh, recorded_at, heading } = location;
   return {
@@ -52,7 +46,7 @@ describe('the fleet that the console knows', () => {
         const fleet = new Fleet();
         const heard: string[] = [];
         fleet.listen((changed) => heard.push(...changed.map(({ imei }) => imei)));
-        const last = new Map<string, Device>();
+        const last = new Map<string, ChangedDevice>();
         for (const round of rounds) {
           fleet.apply(round);
           for (const one of round) {
@@ -121,7 +115,7 @@ describe('the fleet that the console knows', () => {
 });
 
 /** As JSON with its fields in one order. */
-function inOrder({ imei, name, plate, status, ignition, location }: Device): string {
+function inOrder({ imei, name, plate, status, ignition, location }: ChangedDevice): string {
   const { latitude, longitude, speed_kmh, recorded_at, heading } = location ?? {};
   return JSON.stringify([
     imei,

@@ -1,6 +1,5 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { AreaFieldError, AreaWarning, BacktestNote, WebhookFieldError } from './types.ts';
 
 const STORED_TOKEN = 'fleet-session';
 
@@ -31,10 +30,15 @@ export interface ApiCall {
 }
 
 /** What is wrong with a field, as the API says it, or as the page found before it asked. */
-export type FieldError =
-  | AreaFieldError
-  | WebhookFieldError
-  | { readonly field: string | null; readonly code: ''; readonly message: string };
+export interface FieldError {
+  /** Null: the call as a whole. */
+  readonly field: string | null;
+  readonly message: string;
+}
+
+interface Note {
+  readonly message: string;
+}
 
 export type Reply<T> =
   | {
@@ -44,8 +48,8 @@ export type Reply<T> =
         readonly total?: number;
         readonly points?: number;
         readonly window?: { readonly from: string; readonly to: string };
-        readonly notes?: readonly BacktestNote[];
-        readonly warnings?: readonly AreaWarning[];
+        readonly notes?: readonly Note[];
+        readonly warnings?: readonly Note[];
       };
     }
   | {

@@ -1,20 +1,10 @@
 import { signal } from '@preact/signals';
 import type { ChangedDevice, RemovedDevice } from './types.ts';
 
-type Place = Pick<
-  NonNullable<ChangedDevice['location']>,
-  'latitude' | 'longitude' | 'speed_kmh' | 'recorded_at' | 'heading'
->;
-/** What the page reads of a device in the stream. */
-export interface Device extends Pick<ChangedDevice, 'imei' | 'name' | 'plate' | 'status' | 'ignition'> {
-  readonly location: Place | null;
-}
-/** A device that the account does not see any more. */
-export type Removed = Pick<RemovedDevice, 'imei' | 'removed'>;
-export type DeviceChange = Device | Removed;
+export type DeviceChange = ChangedDevice | RemovedDevice;
 
 /** Called with what has changed, in the order in which it was reported. */
-export type FleetListener = (changed: readonly (KnownDevice | Removed)[]) => void;
+export type FleetListener = (changed: readonly (KnownDevice | RemovedDevice)[]) => void;
 
 /** Lists are drawn again at most this often: a fleet of 100 000 changes 10 000 times a second. */
 const LISTS_EVERY_MS = 500;
@@ -74,18 +64,18 @@ export class Fleet {
     this.#notify(aged);
   }
 
-  #notify(changed: readonly (KnownDevice | Removed)[]): void {
+  #notify(changed: readonly (KnownDevice | RemovedDevice)[]): void {
     if (changed.length === 0) return;
     for (const listener of this.#listeners) listener(changed);
     this.#timer ??= setTimeout(this.#next, this.#waitMs());
   }
 
-  #remove(device: Removed): Removed {
+  #remove(device: RemovedDevice): RemovedDevice {
     this.#devices.delete(device.imei);
     return device;
   }
 
-  #keep(device: Device): KnownDevice {
+  #keep(device: ChangedDevice): KnownDevice {
     let known = this.#devices.get(device.imei);
     if (known === undefined) {
       known = knownDevice(device);
@@ -173,7 +163,7 @@ export interface KnownDevice {
   readonly imei: string;
   readonly name: string | null;
   readonly plate: string | null;
-  readonly status: Device['status'];
+  readonly status: ChangedDevice['status'];
   readonly location: KnownLocation | null;
   readonly ignition: boolean | null;
 }
@@ -195,20 +185,20 @@ const MOVING_FOR_MS = 600_000;
  * The status of a device at a time of the server's clock, by the rule of the API (docs/decisions.md): parked under 5 km/h
  * for 24 hours, moving for 10 minutes, then offline; unknown without a position.
  */
-export function statusAt(location: KnownLocation | null, nowMs: number): Device['status'] {
+export function statusAt(location: KnownLocation | null, nowMs: number): ChangedDevice['status'] {
   if (location === null) return 'unknown';
   const ageMs = nowMs - location.recordedAtMs;
   if (location.speedKmh < PARKED_BELOW_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
   return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
 }
 
-function setStatus(device: Writable<KnownDevice>, status: Device['status']): void {
+function setStatus(device: Writable<KnownDevice>, status: ChangedDevice['status']): void {
   device.status = status;
 }
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] };
 
-export function knownDevice({ imei, name, plate, status, location, ignition }: Device): KnownDevice {
+export function knownDevice({ imei, name, plate, status, location, ignition }: ChangedDevice): KnownDevice {
   return {
     imei,
     name,
@@ -223,7 +213,7 @@ export function knownDevice({ imei, name, plate, status, location, ignition }: D
  * Updates a kept device to what the stream reports now. Objects and equal texts are reused: the garbage collector
  * copies new values that stay alive twice, which adds up at 10 000 changes a second.
  */
-function update(known: KnownDevice, { name, plate, status, location, ignition }: Device): void {
+function update(known: KnownDevice, { name, plate, status, location, ignition }: ChangedDevice): void {
   const device: Writable<KnownDevice> = known;
   if (device.name !== name) device.name = name;
   if (device.plate !== plate) device.plate = plate;
@@ -242,14 +232,14 @@ function update(known: KnownDevice, { name, plate, status, location, ignition }:
 }
 
 /** What the stream would say of a device that is known. */
-export function changeOf({ location, ...device }: KnownDevice): Device {
+export function changeOf({ location, ...device }: KnownDevice): ChangedDevice {
   if (location === null) return { ...device, location };
   const { latitude, longitude, speedKmh, recordedAtMs, heading } = location;
   const recorded_at = new Date(recordedAtMs).toISOString();
   return { ...device, location: { latitude, longitude, speed_kmh: speedKmh, recorded_at, heading } };
 }
 
-function knownLocation(location: Place): KnownLocation {
+function knownLocation(location: NonNullable<ChangedDevice['location']>): KnownLocation {
   const { latitude, longitude, speed_kmh: speedKmh, recorded_at, heading } = location;
   return { latitude, longitude, speedKmh, recordedAtMs: Date.parse(recorded_at), heading };
 }

@@ -195,5 +195,5 @@ function errorsOf(
   { details, message }: Extract<Reply<unknown>, { ok: false }>,
   field: string | null,
 ): readonly FieldError[] {
-  return details.length > 0 ? details : [{ field, code: '', message }];
+  return details.length > 0 ? details : [{ field, message }];
 }

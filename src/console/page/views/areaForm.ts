@@ -47,7 +47,7 @@ export function AreaForm({ done }: { done: (said: string) => void }): VNode | nu
   const placesField = isRound ? 'center' : 'points';
   const check = (): boolean => {
     const read = parseCoordinates(list.text);
-    if (!read.ok) sending.show([{ field: placesField, code: '', message: read.message }]);
+    if (!read.ok) sending.show([{ field: placesField, message: read.message }]);
     return read.ok;
   };
   const save = async (): Promise<void> => {

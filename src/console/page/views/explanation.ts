@@ -147,13 +147,14 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
     const device = first.find(({ imei }) => imei === text) ?? (count === 1 ? first[0] : undefined);
     const fromMs = Date.parse(String(fields.get('from')));
     const toMs = Date.parse(String(fields.get('to')));
-    const errors = [
-      ...(device === undefined
-        ? [fieldError('device', count === 0 ? 'no device fits' : `${count} devices fit: choose one`)]
-        : []),
-      ...(Number.isNaN(fromMs) ? [fieldError('from', 'choose a date and a time')] : []),
-      ...(Number.isNaN(toMs) ? [fieldError('to', 'choose a date and a time')] : []),
-    ];
+    const errors: FieldError[] = [];
+    if (device === undefined)
+      errors.push({
+        field: 'device',
+        message: count === 0 ? 'no device fits' : `${count} devices fit: choose one`,
+      });
+    for (const [field, ms] of Object.entries({ from: fromMs, to: toMs }))
+      if (Number.isNaN(ms)) errors.push({ field, message: 'choose a date and a time' });
     sending.show(errors);
     // A field shows minutes, and the last one counts as a whole.
     if (device !== undefined && errors.length === 0)
@@ -170,10 +171,6 @@ export function AskWhy({ area, close }: { area: Area; close: () => void }): VNod
     <//>
     ${path !== null && html`<${Explained} path=${path} dwellSeconds=${area.dwell_seconds} />`}
   <//>`;
-}
-
-function fieldError(field: string, message: string): FieldError {
-  return { field, code: '', message };
 }
 
 /** Local time as a field for date and time takes it, to the minute. */
