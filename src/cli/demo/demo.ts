@@ -1,22 +1,32 @@
 import { destination, pino } from 'pino';
 import type { Config } from '../../config.ts';
+import { systemClock } from '../../lib/clock.ts';
+import { invariant } from '../../lib/invariant.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
+import { reachableHost } from '../../readyText.ts';
 import { type Service, startService } from '../../wiring.ts';
 import { interruption } from '../input.ts';
+import {
+  drive as driveFleet,
+  type IngestClient,
+  openIngestClient,
+  type SendOutcome,
+} from '../simulate/drive.ts';
+import { createFleet, type SimulatedFleet, type SimulatedPoint } from '../simulate/simulatedFleet.ts';
 import { apiUrl, demoConfig, endText, startText, welcomeText } from './demoConfig.ts';
 import { registerDemo, saveDemoAreas } from './demoTenant.ts';
-import { type DemoTown, openTown, VEHICLES } from './demoTown.ts';
 
 const PROGRESS_MS = 1_000;
+/** How many vehicles drive, and how often each reports. */
+const VEHICLES = 150;
+const REPORT_EVERY_S = 2;
+/** Rome, between the Pantheon and the Colosseum: the town of the simulation is 9 km wide. */
+const CENTRE = { lat: 41.8945, lng: 12.4845 };
+/** With this seed the vehicles near the Colosseum are driving when the demo starts. */
+const SEED = 17;
 
-// npm run demo: a town of driving vehicles in a service of its own, until Ctrl-C.
 const interrupted = interruption(() => print('\nStopping.'));
-const outcome = await demo();
-if (!outcome.ok) {
-  complain(outcome.error);
-  process.exitCode = 1;
-}
 
 async function demo(): Promise<Result<null, string>> {
   const config = await demoConfig(process.env);
@@ -56,9 +66,12 @@ async function start(config: Config): Promise<Result<Service, string>> {
 async function drive(config: Config, service: Service): Promise<Result<null, string>> {
   const tenant = await registerDemo(config, VEHICLES, complain);
   if (!tenant.ok) return tenant;
-  const town = openTown(config, service, tenant.value.imeis);
+  const { imeis, key, password } = tenant.value;
+  const token = config.ingestTokens?.[0] ?? service.generatedIngestToken;
+  invariant(token !== null, 'a service without a configured token has a generated one');
+  const host = reachableHost(config.ingestHost);
+  const town = new DemoTown(imeis, openIngestClient({ host, port: service.ingestPort, token }));
   try {
-    const { key, password } = tenant.value;
     const areaId = await saveDemoAreas(apiUrl(config, service), key);
     if (!areaId.ok) return areaId;
     const arrived = await town.arrive();
@@ -66,7 +79,7 @@ async function drive(config: Config, service: Service): Promise<Result<null, str
     print(welcomeText(config, service, { key, password, imei: town.fastestImei(), areaId: areaId.value }));
     return await driveUntilEnd(town, service);
   } finally {
-    town.close();
+    town.client.close();
   }
 }
 
@@ -80,10 +93,82 @@ async function driveUntilEnd(town: DemoTown, service: Service): Promise<Result<n
   const progress = process.stdout.isTTY
     ? setInterval(() => overwrite(town.progress()), PROGRESS_MS)
     : undefined;
-  const driven = await town.drive(AbortSignal.any([interrupted, lost.signal]), complain);
+  const driven = await town.drive(AbortSignal.any([interrupted, lost.signal]));
   clearInterval(progress);
   if (progress !== undefined) overwrite('');
   return reason === null ? driven : fail((reason as Error).message);
+}
+
+/** The vehicles of the demo on their way through the ingest listener. */
+class DemoTown {
+  readonly client: IngestClient;
+  readonly #imeis: readonly string[];
+  readonly #fleet: SimulatedFleet;
+  readonly #speedsKmh = new Map<string, number>();
+  #stored = 0;
+  #shown = { stored: 0, atMs: systemClock() };
+
+  constructor(imeis: readonly string[], client: IngestClient) {
+    this.client = client;
+    this.#imeis = imeis;
+    this.#fleet = createFleet({ imeis, seed: SEED, startMs: systemClock(), centre: CENTRE });
+  }
+
+  /** Sends the first point of every vehicle; settles when all are stored. */
+  async arrive(): Promise<Result<null, string>> {
+    const nowMs = systemClock();
+    const outcome = await this.#send(this.#imeis.map((_, index) => this.#fleet.step(index, nowMs)));
+    if (outcome.kind !== 'taken') return fail(outcome.message);
+    const [rejected] = outcome.counts.rejected;
+    return rejected === undefined ? ok(null) : fail(`a first point was rejected: ${rejected.message}`);
+  }
+
+  /** Drives until aborted. Fails when the service rejects the points or stays away. */
+  async drive(signal: AbortSignal): Promise<Result<null, string>> {
+    this.#shown = { stored: this.#stored, atMs: systemClock() };
+    let available = true;
+    const send = async (points: readonly SimulatedPoint[]): Promise<SendOutcome> => {
+      const outcome = await this.#send(points);
+      if (outcome.kind === 'unavailable' && available && !signal.aborted) complain(outcome.message);
+      available = outcome.kind !== 'unavailable';
+      return outcome;
+    };
+    const driven = await driveFleet({
+      fleet: this.#fleet,
+      devices: this.#imeis.length,
+      pointsPerSecond: this.#imeis.length / REPORT_EVERY_S,
+      seconds: Number.POSITIVE_INFINITY,
+      client: { send },
+      interrupted: signal,
+      nowMs: systemClock,
+      say: () => undefined, // progress() says it in plain words
+    });
+    return driven.ok ? ok(null) : driven;
+  }
+
+  /** A vehicle that moves right now. */
+  fastestImei(): string {
+    return [...this.#speedsKmh].reduce((a, b) => (b[1] > a[1] ? b : a))[0];
+  }
+
+  /** What happened since the last call, in one line. */
+  progress(): string {
+    const nowMs = systemClock();
+    const { stored, atMs } = this.#shown;
+    const rate = Math.round(((this.#stored - stored) * 1_000) / Math.max(1, nowMs - atMs));
+    this.#shown = { stored: this.#stored, atMs: nowMs };
+    const moving = [...this.#speedsKmh.values()].filter((speedKmh) => speedKmh > 0).length;
+    return `${rate} points/s, ${moving} of ${this.#imeis.length} vehicles moving, ${this.#stored} points stored`;
+  }
+
+  async #send(points: readonly SimulatedPoint[]): Promise<SendOutcome> {
+    const outcome = await this.client.send(points);
+    if (outcome.kind === 'taken') {
+      this.#stored += outcome.counts.accepted;
+      for (const point of points) this.#speedsKmh.set(point.imei, point.speed_kmh);
+    }
+    return outcome;
+  }
 }
 
 function print(text: string): void {
@@ -97,4 +182,11 @@ function overwrite(line: string): void {
 
 function complain(line: string): void {
   process.stderr.write(`${line}\n`);
+}
+
+// npm run demo: a town of driving vehicles in a service of its own, until Ctrl-C.
+const outcome = await demo();
+if (!outcome.ok) {
+  complain(outcome.error);
+  process.exitCode = 1;
 }

@@ -1,4 +1,5 @@
 import { Agent, request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJsonText } from '../../lib/parseJson.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
@@ -16,17 +17,8 @@ export interface DriveOptions {
   say(line: string): void;
 }
 
-export interface DriveSummary {
-  readonly sent: number;
-  readonly accepted: number;
-  readonly duplicates: number;
-  readonly late: number;
-  readonly rejected: number;
-  readonly seconds: number;
-}
-
 /** Batches sent at once. The points of one device always go through the same sender, so they arrive in their order. */
-export const SENDERS = 4;
+const SENDERS = 4;
 const BATCH_MAX = 1_000;
 /** How long points are collected before they are sent. */
 const TICK_MS = 100;
@@ -43,7 +35,7 @@ const ROUNDING = 1e-6;
  * Sends the points of a fleet at a steady rate, each with the time at which it was due. Ends after `seconds`, when
  * interrupted, or with an error when the service rejects the points or stays away for 30 s.
  */
-export async function drive(options: DriveOptions): Promise<Result<DriveSummary, string>> {
+export async function drive(options: DriveOptions): Promise<Result<object, string>> {
   const tally = new Tally(options);
   const stop = new AbortController();
   const signal = AbortSignal.any([options.interrupted, stop.signal]);
@@ -103,7 +95,7 @@ async function sendUntilTaken(
     const startMs = nowMs();
     const outcome: SendOutcome = await client.send(points);
     if (outcome.kind === 'taken') {
-      if (tally.rejected === 0 && outcome.counts.rejected[0] !== undefined) {
+      if (tally.counts.rejected === 0 && outcome.counts.rejected[0] !== undefined) {
         say(`a point was rejected: ${outcome.counts.rejected[0].code} ${outcome.counts.rejected[0].message}`);
       }
       tally.add(points.length, outcome.counts, nowMs() - startMs);
@@ -118,12 +110,8 @@ async function sendUntilTaken(
 
 class Tally {
   readonly startMs: number;
+  readonly counts = { sent: 0, accepted: 0, duplicates: 0, late: 0, rejected: 0 };
   readonly #nowMs: () => number;
-  #sent = 0;
-  #accepted = 0;
-  #duplicates = 0;
-  #late = 0;
-  #rejected = 0;
   /** Since the last progress line; one for each batch, so a second holds few. */
   #latenciesMs: number[] = [];
   #sentBefore = 0;
@@ -135,44 +123,31 @@ class Tally {
     this.#saidMs = this.startMs;
   }
 
-  get rejected(): number {
-    return this.#rejected;
-  }
-
-  add(
-    sent: number,
-    counts: { accepted: number; duplicates: number; late: number; rejected: readonly unknown[] },
-    latencyMs: number,
-  ): void {
-    this.#sent += sent;
-    this.#accepted += counts.accepted;
-    this.#duplicates += counts.duplicates;
-    this.#late += counts.late;
-    this.#rejected += counts.rejected.length;
+  add(sent: number, { accepted, duplicates, late, rejected }: BatchCounts, latencyMs: number): void {
+    const { counts } = this;
+    counts.sent += sent;
+    counts.accepted += accepted;
+    counts.duplicates += duplicates;
+    counts.late += late;
+    counts.rejected += rejected.length;
     this.#latenciesMs.push(latencyMs);
   }
 
   progressLine(): string {
     const nowMs = this.#nowMs();
-    const rate = Math.round(((this.#sent - this.#sentBefore) * 1_000) / Math.max(1, nowMs - this.#saidMs));
+    const { sent, accepted, rejected, late } = this.counts;
+    const rate = Math.round(((sent - this.#sentBefore) * 1_000) / Math.max(1, nowMs - this.#saidMs));
     const sorted = this.#latenciesMs.toSorted((a, b) => a - b);
     const p95Ms = sorted[Math.ceil(sorted.length * 0.95) - 1];
     this.#latenciesMs = [];
-    this.#sentBefore = this.#sent;
+    this.#sentBefore = sent;
     this.#saidMs = nowMs;
-    const counts = `accepted ${this.#accepted}, rejected ${this.#rejected}, late ${this.#late}`;
+    const counts = `accepted ${accepted}, rejected ${rejected}, late ${late}`;
     return `${Math.round((nowMs - this.startMs) / 1_000)} s: ${rate} points/s, ${counts}, p95 ${p95Ms ?? '-'} ms`;
   }
 
-  summary(): DriveSummary {
-    return {
-      sent: this.#sent,
-      accepted: this.#accepted,
-      duplicates: this.#duplicates,
-      late: this.#late,
-      rejected: this.#rejected,
-      seconds: Math.round((this.#nowMs() - this.startMs) / 100) / 10,
-    };
+  summary(): object {
+    return { ...this.counts, seconds: Math.round((this.#nowMs() - this.startMs) / 100) / 10 };
   }
 }
 
@@ -204,15 +179,16 @@ export interface IngestClient {
 const ANSWER_LIMIT_MS = 30_000;
 const FORBIDDEN = 403;
 
-/** Sends batches to the ingest listener over at most `connections` connections, which stay open. */
-export function openIngestClient(target: {
-  host: string;
-  port: number;
-  token: string;
-  connections: number;
-}): IngestClient {
-  const { host, port, token, connections } = target;
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
+/** Where the ingest listener is, and a token that it accepts. */
+export interface IngestTarget {
+  readonly host: string;
+  readonly port: number;
+  readonly token: string;
+}
+
+/** Sends batches to an ingest listener over one connection for each sender, which stays open. */
+export function openIngestClient({ host, port, token }: IngestTarget): IngestClient {
+  const agent = new Agent({ keepAlive: true, maxSockets: SENDERS });
   const post = (body: Buffer): Promise<{ status: number; text: string }> =>
     new Promise((resolve, reject) => {
       const headers = {
@@ -221,12 +197,8 @@ export function openIngestClient(target: {
         'x-ingest-token': token,
       };
       const call = request({ agent, host, port, path: '/positions', method: 'POST', headers }, (response) => {
-        const chunks: Buffer[] = [];
-        response.on('data', (chunk: Buffer) => chunks.push(chunk));
-        response.on('error', reject);
-        response.on('end', () => {
-          resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8') });
-        });
+        const { statusCode: status = 0 } = response;
+        textOf(response).then((text) => resolve({ status, text }), reject);
       });
       call.setTimeout(ANSWER_LIMIT_MS, () =>
         call.destroy(new Error(`no answer in ${ANSWER_LIMIT_MS / 1_000} s`)),

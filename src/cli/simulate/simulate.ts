@@ -2,6 +2,7 @@ import { writeWorlds } from '../../changelog/writeWorlds.ts';
 import type { AdminConfig } from '../../config.ts';
 import { IMPORT_CHUNK, importChunk } from '../../devices/importDevices.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { reachableHost } from '../../readyText.ts';
 import { loadSecrets } from '../../secrets.ts';
 import { insertAccount, lockForNewTenants, selectAccount } from '../../tenants/accounts.sql.ts';
 import {
@@ -14,7 +15,7 @@ import {
 } from '../command.ts';
 import { parseEmail, parseWhole } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { drive, type IngestClient, openIngestClient, SENDERS } from './drive.ts';
+import { drive, type IngestClient, type IngestTarget, openIngestClient } from './drive.ts';
 import { createFleet, SIMULATED_MAX, simulatedImei } from './simulatedFleet.ts';
 
 const DEFAULT_EMAIL = 'simulation@example.com';
@@ -48,7 +49,7 @@ export const simulate = defineCommand({
     }
     const target = await findListener(context.config);
     if (!target.ok) return target;
-    const client = openIngestClient({ ...target.value, connections: SENDERS });
+    const client = openIngestClient(target.value);
     try {
       return await run(context, client, { devices, rate, seconds, email });
     } finally {
@@ -75,15 +76,9 @@ async function run(
   return drive({ fleet, devices, pointsPerSecond: rate, seconds, client, interrupted, nowMs, say });
 }
 
-interface Listener {
-  readonly host: string;
-  readonly port: number;
-  readonly token: string;
-}
-
-async function findListener(config: AdminConfig): Promise<Result<Listener, string>> {
+async function findListener(config: AdminConfig): Promise<Result<IngestTarget, string>> {
   if (config.ingestPort === 0) return fail('INGEST_PORT is 0; set it to the port that the service logged');
-  const host = LISTENING_EVERYWHERE.get(config.ingestHost) ?? config.ingestHost;
+  const host = reachableHost(config.ingestHost);
   const listener = (token: string) => ok({ host, port: config.ingestPort, token });
   const [token] = config.ingestTokens ?? [];
   if (token !== undefined) return listener(token);
@@ -91,12 +86,6 @@ async function findListener(config: AdminConfig): Promise<Result<Listener, strin
   const secrets = await loadSecrets(config.dataDir);
   return secrets.ok ? listener(secrets.value.ingestToken) : secrets;
 }
-
-/** Addresses to listen on that are none to connect to. */
-const LISTENING_EVERYWHERE = new Map([
-  ['0.0.0.0', '127.0.0.1'],
-  ['::', '::1'],
-]);
 
 function parsePositive(text: string, max: number): Result<number, string> {
   const value = Number(text);
