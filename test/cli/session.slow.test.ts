@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { selectLogEnd } from '../../src/changelog/database.sql.ts';
 import { deletePod, upsertPod } from '../../src/changelog/pods.sql.ts';
@@ -10,6 +9,7 @@ import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { redisKeys } from '../../src/redis/redisConnection.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
+import { waitFor } from '../support/waitFor.ts';
 import { type FleetRun, runFleet } from './runFleet.ts';
 
 let url: string;
@@ -21,14 +21,6 @@ before(async () => {
 after(() => sql.end());
 
 const cursor = () => sql.begin(selectLogEnd);
-
-async function until(condition: () => Promise<boolean>): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    if (await condition()) return;
-    await sleep(10);
-  }
-  throw new Error('it did not come to pass');
-}
 
 /** A pod that says all the time that it lives, and follows the feed only when the test says so. */
 async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<void> }> {
@@ -52,10 +44,10 @@ async function startStandingPod(t: TestContext): Promise<{ follow(): Promise<voi
 async function createBesidePod(t: TestContext, email: string, env: Env = {}): Promise<FleetRun> {
   const pod = await startStandingPod(t);
   let isDone = false;
-  const run = runFleet(url, ['account:create', '--email', email, '--name', 'A'], { env }).finally(() => {
+  const run = runFleet(url, `account:create --email ${email} --name A`, { env }).finally(() => {
     isDone = true;
   });
-  await until(async () => (await sql`select 1 from account where email = ${email}`).length === 1);
+  await waitFor(async () => (await sql`select 1 from account where email = ${email}`).length === 1);
   assert.equal(isDone, false);
   await pod.follow();
   return run;
@@ -69,7 +61,7 @@ describe('a write beside running pods', () => {
 
   test('does not wait for ever for one that does not follow', async (t) => {
     await startStandingPod(t);
-    const { code, stderr } = await runFleet(url, ['account:create', '--email', 'alone@x', '--name', 'A']);
+    const { code, stderr } = await runFleet(url, 'account:create --email alone@x --name A');
     assert.equal(code, 0);
     assert.match(stderr, /done, but a running service has not noticed it yet; it will/);
   });
@@ -79,8 +71,9 @@ describe('with Redis', { skip: skipWithoutRedis() }, () => {
   test('the version of the world is published, and nobody needs to wait', async (t) => {
     const redis = await startRedis(t);
     await startStandingPod(t);
-    const argv = ['account:create', '--email', 'published@x', '--name', 'A'];
-    const { code, stderr } = await runFleet(url, argv, { env: { REDIS_URL: redis.url } });
+    const env = { REDIS_URL: redis.url };
+    const line = 'account:create --email published@x --name A';
+    const { code, stderr } = await runFleet(url, line, { env });
     assert.deepEqual([code, stderr], [0, '']);
     const [row] = await sql<{ world: number; version: number; instance: string }[]>`
       select w.id as world, w.version, i.id as instance
@@ -112,7 +105,7 @@ describe('a database that cannot be used', () => {
         /the database of DATABASE_URL cannot be used: database "not_there" does not exist/,
       ],
     ] as const) {
-      const { code, stdout, stderr } = await runFleet(broken, ['migrate']);
+      const { code, stdout, stderr } = await runFleet(broken, 'migrate');
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr, message);
       assert.doesNotMatch(stderr, /hidden-word|\n {4}at /);
@@ -120,7 +113,7 @@ describe('a database that cannot be used', () => {
   });
 
   test('by its address is reported before anything is tried', async () => {
-    const { code, stderr } = await runFleet('mysql://db', ['migrate']);
+    const { code, stderr } = await runFleet('mysql://db', 'migrate');
     assert.deepEqual(
       [code, stderr],
       [1, 'DATABASE_URL must be a URL that starts with postgres:// or postgresql://\n'],
@@ -131,8 +124,8 @@ describe('a database that cannot be used', () => {
 describe('migrate', () => {
   test('says what it has applied: everything to an empty database, then nothing', async () => {
     const { url: empty } = await createDatabase(undefined, { empty: true });
-    assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: ['0001_schema'] });
-    assert.deepEqual((await runFleet(empty, ['migrate'])).json, { applied: [] });
+    assert.deepEqual((await runFleet(empty, 'migrate')).json, { applied: ['0001_schema'] });
+    assert.deepEqual((await runFleet(empty, 'migrate')).json, { applied: [] });
   });
 
   test('refuses a database from before the first release, and says what to do', async (t) => {
@@ -140,7 +133,7 @@ describe('migrate', () => {
     const own = openSql(old, { maxConnections: 1, name: 'test' });
     await own`update schema_migration set name = '0001_base'`;
     await own.end();
-    const { code, stdout, stderr } = await runFleet(old, ['migrate']);
+    const { code, stdout, stderr } = await runFleet(old, 'migrate');
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(
       stderr,

@@ -15,7 +15,7 @@ import { guideBlock, PROJECT } from './guide.ts';
 import { findProgram } from './programs.ts';
 import { paste } from './shell.ts';
 
-const AREAS = IS_TORTURE ? 3_000 : 450;
+const AREAS = IS_TORTURE ? 3_000 : 250;
 const KILLS = IS_TORTURE ? 12 : 1;
 const SEED = Number(process.env['FLEET_SEED'] ?? 1);
 const EMAIL = 'you@example.com';

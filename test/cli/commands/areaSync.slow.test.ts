@@ -111,34 +111,34 @@ describe('area:sync', () => {
 
   test('interrupted and repeated, it ends as a run without interruption', async () => {
     await sync(CLEAN, '--prune');
-    const first = await sync(many(450), '--prune', { interrupted: AbortSignal.abort() });
+    const first = await sync(many(210), '--prune', { interrupted: AbortSignal.abort() });
     assert.equal(first.code, 1);
     assert.match(first.stderr, /interrupted; 200 created and 0 updated before that stay/);
-    const second = await sync(many(450), '--prune');
-    assert.deepEqual(second.json, { created: 250, updated: 0, unchanged: 200, pruned: 3, errors: [] });
-    assert.deepEqual((await sync(many(450), '--prune')).json.unchanged, 450);
+    const second = await sync(many(210), '--prune');
+    assert.deepEqual(second.json, { created: 10, updated: 0, unchanged: 200, pruned: 3, errors: [] });
+    assert.deepEqual((await sync(many(210), '--prune')).json.unchanged, 210);
     const last = await sync(file({ id: 'z' }), '--prune');
-    assert.deepEqual([last.json.created, last.json.pruned], [1, 450]);
+    assert.deepEqual([last.json.created, last.json.pruned], [1, 210]);
   });
 
   test('takes the first of several features with one external_id, however far apart, and says which', async () => {
     await sync(CLEAN, '--prune');
-    const areas = Array.from({ length: 450 }, (_, n): Named => ({ id: `many:${n}` }));
+    const areas = Array.from({ length: 210 }, (_, n): Named => ({ id: `many:${n}` }));
     areas[3] = { id: 'a', radius: 200 };
     areas[4] = { id: 'a', radius: 300 };
-    areas[430] = { id: 'a', radius: 400 };
+    areas[205] = { id: 'a', radius: 400 };
     for (const flags of ['--prune --dry-run', '--prune']) {
       const run = await sync(file(...areas), flags);
       assert.equal(run.code, 1);
       const { errors, ...counts } = run.json;
       assert.deepEqual(errors, [
         { index: 4, code: 'TAKEN', message: 'external_id a is that of feature 3 already' },
-        { index: 430, code: 'TAKEN', message: 'external_id a is that of feature 3 already' },
+        { index: 205, code: 'TAKEN', message: 'external_id a is that of feature 3 already' },
       ]);
-      assert.deepEqual(counts, { created: 447, updated: 1, unchanged: 0, pruned: 2 });
+      assert.deepEqual(counts, { created: 207, updated: 1, unchanged: 0, pruned: 2 });
     }
     const again = await sync(file(...areas));
-    assert.deepEqual([again.json.updated, again.json.unchanged], [0, 448]);
+    assert.deepEqual([again.json.updated, again.json.unchanged], [0, 208]);
   });
 
   describe('in an account that is full', () => {
@@ -147,7 +147,7 @@ describe('area:sync', () => {
     const ids = (prefix: string, count: number, more: Omit<Named, 'id'> = {}): Named[] =>
       Array.from({ length: count }, (_, n) => ({ id: `${prefix}:${n}`, ...more }));
     const triangleAt = (lng: number) => [[lng, 0], [lng, 1], [lng + 1, 1], [lng, 0]]; // biome-ignore format: one line
-    /** Triangles; the quota of vertices is that of 250 of them. */
+    /** Triangles; the quota of vertices is that of 210 of them. */
     const triangles = (prefix: string, count: number) =>
       JSON.stringify({
         type: 'FeatureCollection',
@@ -159,36 +159,36 @@ describe('area:sync', () => {
       });
     before(async () => {
       await database.sql`
-        insert into plan (name, history_days, max_areas, max_area_vertices) values ('full', 1, 300, 750)`;
+        insert into plan (name, history_days, max_areas, max_area_vertices) values ('full', 1, 210, 630)`;
       await database.fleet(`account:create --email ${FULL} --name Full --plan full`);
     });
 
     test('prunes to make room for what is new, and a dry run says so', async () => {
-      await syncFull(file(...ids('old', 300)), '--prune');
-      const changed = file(...ids('new', 290), ...ids('old', 10, { radius: 300 }));
-      const expected = { created: 290, updated: 10, unchanged: 0, pruned: 290, errors: [] };
+      await syncFull(file(...ids('old', 210)), '--prune');
+      const changed = file(...ids('new', 200), ...ids('old', 10, { radius: 300 }));
+      const expected = { created: 200, updated: 10, unchanged: 0, pruned: 200, errors: [] };
       assert.deepEqual((await syncFull(changed, '--prune --dry-run')).json, expected);
       const run = await syncFull(changed, '--prune');
       assert.equal(run.code, 0, run.stderr);
       assert.deepEqual(run.json, expected);
-      assert.deepEqual((await syncFull(changed, '--prune')).json.unchanged, 300);
+      assert.deepEqual((await syncFull(changed, '--prune')).json.unchanged, 210);
     });
 
     test('makes room for vertices, too', async () => {
-      await syncFull(triangles('old', 250), '--prune');
-      const expected = { created: 250, updated: 0, unchanged: 0, pruned: 250, errors: [] };
-      assert.deepEqual((await syncFull(triangles('new', 250), '--prune --dry-run')).json, expected);
-      assert.deepEqual((await syncFull(triangles('new', 250), '--prune')).json, expected);
+      await syncFull(triangles('old', 210), '--prune');
+      const expected = { created: 210, updated: 0, unchanged: 0, pruned: 210, errors: [] };
+      assert.deepEqual((await syncFull(triangles('new', 210), '--prune --dry-run')).json, expected);
+      assert.deepEqual((await syncFull(triangles('new', 210), '--prune')).json, expected);
     });
 
     test('writes what fits and says which features do not, in a dry run too', async () => {
-      await syncFull(file(...ids('old', 300)), '--prune');
+      await syncFull(file(...ids('old', 210)), '--prune');
       for (const flags of ['--prune --dry-run', '--prune']) {
-        const { json } = await syncFull(file(...ids('new', 310)), flags);
-        assert.deepEqual([json.created, json.pruned], [300, 300]);
+        const { json } = await syncFull(file(...ids('new', 215)), flags);
+        assert.deepEqual([json.created, json.pruned], [210, 210]);
         assert.deepEqual(
           json.errors.map(({ index, code }: { index: number; code: string }) => [index, code]),
-          Array.from({ length: 10 }, (_, n) => [300 + n, 'LIMIT_REACHED']),
+          Array.from({ length: 5 }, (_, n) => [210 + n, 'LIMIT_REACHED']),
         );
       }
       const without = await syncFull(file(...ids('other', 2)));
@@ -196,17 +196,17 @@ describe('area:sync', () => {
     });
 
     test('interrupted before or after it has pruned, and repeated, it ends as a run without interruption', async () => {
-      await syncFull(file(...ids('old', 300)), '--prune');
-      const changed = file(...ids('new', 300));
+      await syncFull(file(...ids('old', 210)), '--prune');
+      const changed = file(...ids('new', 210));
       const first = await syncFull(changed, '--prune', { interrupted: AbortSignal.abort() });
       assert.match(first.stderr, /interrupted; nothing was changed/);
       const second = await syncFull(changed, '--prune', { interrupted: pruned() });
-      assert.match(second.stderr, /interrupted; 0 created, 0 updated and 300 pruned before that stay/);
+      assert.match(second.stderr, /interrupted; 0 created, 0 updated and 210 pruned before that stay/);
       const third = await syncFull(changed, '--prune');
-      assert.deepEqual(third.json, { created: 300, updated: 0, unchanged: 0, pruned: 0, errors: [] });
+      assert.deepEqual(third.json, { created: 210, updated: 0, unchanged: 0, pruned: 0, errors: [] });
     });
 
-    /** A signal that is aborted from its third question on: the file of 300 features is read by then. */
+    /** A signal that is aborted from its third question on: the file of 210 features is read by then. */
     function pruned(): AbortSignal {
       let questions = 0;
       const { signal } = new AbortController();
