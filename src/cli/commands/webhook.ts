@@ -38,22 +38,15 @@ const receive = defineCommand({
   async run({ config, say, interrupted, nowMs }, { port, secret }) {
     const counts = { received: 0, valid: 0, invalid: 0 };
     const { file, certificate } = await receiverCertificate(config.dataDir, nowMs());
-    const started = await start(() =>
-      receiveWebhooks({
-        port,
-        certificate,
-        secret,
-        onReceived: (webhook) => {
-          counts.received++;
-          if (webhook.signature !== 'unchecked') counts[webhook.signature]++;
-          say(JSON.stringify(webhook));
-        },
-      }),
-    );
-    if (!started.ok) return started;
-    for (const line of instructions(started.value.url, file, secret !== undefined)) say(line);
+    const receiver = await receiveWebhooks(port, certificate, secret, (webhook) => {
+      counts.received++;
+      if (webhook.signature !== 'unchecked') counts[webhook.signature]++;
+      say(JSON.stringify(webhook));
+    });
+    if (!receiver.ok) return receiver;
+    for (const line of instructions(receiver.value.url, file, secret !== undefined)) say(line);
     if (!interrupted.aborted) await once(interrupted, 'abort');
-    await started.value.close();
+    await receiver.value.close();
     return ok(counts);
   },
 });
@@ -85,18 +78,6 @@ function instructions(url: string, certificateFile: string, isVerifying: boolean
       ? []
       : ['To verify signatures, end this and start it again with --secret, as the creation showed it.']),
   ];
-}
-
-/** Listening fails for reasons that the caller can change; all else is a mistake of ours. */
-async function start<T>(listen: () => Promise<T>): Promise<Result<T, string>> {
-  try {
-    return ok(await listen());
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EADDRINUSE') return fail('the port is taken; choose another with --port');
-    if (code === 'EACCES') return fail('this port needs privileges; choose one above 1023 with --port');
-    throw error;
-  }
 }
 
 function parseSecret(text: string): Result<string, string> {
@@ -147,23 +128,20 @@ interface ReceivedWebhook {
   readonly body: unknown;
 }
 
-interface ReceiverOptions {
-  readonly port: number;
-  readonly certificate: SelfSignedCertificate;
-  /** `whsec_…`; undefined: signatures are not checked. */
-  readonly secret: string | undefined;
-  readonly onReceived: (webhook: ReceivedWebhook) => void;
-}
-
 const HOST = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
  * A receiver of webhooks on the loopback, as the API document wants one: verifies the raw body in constant time,
- * answers 401 to a wrong signature, 200 to everything else. Rejects when it cannot listen.
+ * answers 401 to a wrong signature, 200 to everything else. Without a secret (`whsec_…`) no signature is verified. The
+ * error says which port to choose instead.
  */
-async function receiveWebhooks({ port, certificate, secret, onReceived }: ReceiverOptions) {
-  const { certificatePem: cert, privateKeyPem: key } = certificate;
+async function receiveWebhooks(
+  port: number,
+  { certificatePem: cert, privateKeyPem: key }: SelfSignedCertificate,
+  secret: string | undefined,
+  onReceived: (webhook: ReceivedWebhook) => void,
+): Promise<Result<{ readonly url: string; close(): Promise<void> }, string>> {
   const server = createServer({ cert, key }, (request, response) => {
     readBody(request).then(
       (body) => {
@@ -176,14 +154,21 @@ async function receiveWebhooks({ port, certificate, secret, onReceived }: Receiv
     );
   });
   server.listen(port, HOST);
-  await once(server, 'listening');
-  return {
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRINUSE') return fail('the port is taken; choose another with --port');
+    if (code === 'EACCES') return fail('this port needs privileges; choose one above 1023 with --port');
+    throw error;
+  }
+  return ok({
     url: `https://${HOST}:${(server.address() as AddressInfo).port}/`,
-    close: async (): Promise<void> => {
+    close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
-  };
+  });
 }
 
 /** The raw body; null when it is larger than any delivery. */

@@ -5,17 +5,10 @@ import { fail, ok, type Result } from '../../lib/result.ts';
 import { reachableHost } from '../../readyText.ts';
 import { loadSecrets } from '../../secrets.ts';
 import { insertAccount, lockForNewTenants, selectAccount } from '../../tenants/accounts.sql.ts';
-import {
-  type CommandContext,
-  type CommandOutcome,
-  defineCommand,
-  optional,
-  required,
-  unknownAccount,
-} from '../command.ts';
+import { defineCommand, optional, required, unknownAccount } from '../command.ts';
 import { parseEmail, parseWhole } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
-import { drive, type IngestClient, type IngestTarget, openIngestClient } from './drive.ts';
+import { drive, type IngestTarget, openIngestClient } from './drive.ts';
 import { createFleet, SIMULATED_MAX, simulatedImei } from './simulatedFleet.ts';
 
 const DEFAULT_EMAIL = 'simulation@example.com';
@@ -47,34 +40,26 @@ export const simulate = defineCommand({
         `--rate is more than ${RATE_PER_DEVICE_MAX} points a second for each device; raise --devices`,
       );
     }
-    const target = await findListener(context.config);
+    const { config, say, interrupted, nowMs, withSession } = context;
+    const target = await findListener(config);
     if (!target.ok) return target;
     const client = openIngestClient(target.value);
     try {
-      return await run(context, client, { devices, rate, seconds, email });
+      const probe = await client.send([]);
+      if (probe.kind === 'rejected') return fail(probe.message);
+      if (probe.kind === 'unavailable') return fail(`${probe.message}; start the service first: npm start`);
+      const imeis = await withSession((session) => registerSimulation(paced(session), email, devices));
+      if (!imeis.ok) return imeis;
+      say(
+        `${devices} vehicles of ${email}, ${rate} points/s; to see them: key:create --email ${email} --scopes all`,
+      );
+      const fleet = createFleet({ imeis: imeis.value, seed: SEED, startMs: nowMs(), centre: CENTRE });
+      return await drive({ fleet, devices, pointsPerSecond: rate, seconds, client, interrupted, nowMs, say });
     } finally {
       client.close();
     }
   },
 });
-
-async function run(
-  context: CommandContext,
-  client: IngestClient,
-  { devices, rate, seconds, email }: { devices: number; rate: number; seconds: number; email: string },
-): Promise<CommandOutcome> {
-  const probe = await client.send([]);
-  if (probe.kind === 'rejected') return fail(probe.message);
-  if (probe.kind === 'unavailable') return fail(`${probe.message}; start the service first: npm start`);
-  const imeis = await context.withSession((session) => registerSimulation(paced(session), email, devices));
-  if (!imeis.ok) return imeis;
-  context.say(
-    `${devices} vehicles of ${email}, ${rate} points/s; to see them: key:create --email ${email} --scopes all`,
-  );
-  const { say, interrupted, nowMs } = context;
-  const fleet = createFleet({ imeis: imeis.value, seed: SEED, startMs: nowMs(), centre: CENTRE });
-  return drive({ fleet, devices, pointsPerSecond: rate, seconds, client, interrupted, nowMs, say });
-}
 
 async function findListener(config: AdminConfig): Promise<Result<IngestTarget, string>> {
   if (config.ingestPort === 0) return fail('INGEST_PORT is 0; set it to the port that the service logged');
