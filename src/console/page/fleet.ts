@@ -52,7 +52,7 @@ export class Fleet {
     for (const device of this.#devices.values()) {
       const status = statusAt(device.location, nowMs);
       if (status !== device.status) {
-        setStatus(device, status);
+        (device as Writable<KnownDevice>).status = status;
         aged.push(device);
       }
       if (++seen % AGED_AT_ONCE !== 0) continue;
@@ -190,10 +190,6 @@ export function statusAt(location: KnownLocation | null, nowMs: number): Changed
   const ageMs = nowMs - location.recordedAtMs;
   if (location.speedKmh < PARKED_BELOW_KMH) return ageMs <= PARKED_FOR_MS ? 'parked' : 'offline';
   return ageMs <= MOVING_FOR_MS ? 'moving' : 'offline';
-}
-
-function setStatus(device: Writable<KnownDevice>, status: ChangedDevice['status']): void {
-  device.status = status;
 }
 
 type Writable<T> = { -readonly [Field in keyof T]: T[Field] };

@@ -1,15 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type ApiCall, call, type Reply } from '../api.ts';
-import {
-  type AreaBody,
-  type AreaDraft,
-  type AreaType,
-  areaDraft,
-  changeDraft,
-  endDraft,
-  saveCall,
-} from '../areaDraft.ts';
+import { type AreaBody, type AreaType, areaDraft, changeDraft, endDraft, saveCall } from '../areaDraft.ts';
 import { formatCoordinates, parseCoordinates } from '../coordinates.ts';
 import { Confirm, Field, Form, Panel, type Sending, useDraftText, useSending } from '../forms.ts';
 import { nameOfImei } from '../liveFleet.ts';
@@ -157,12 +149,12 @@ function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean 
     setRunning(true);
     setTrial(null);
     const atMs = Date.now();
-    const tried = await sending.send<readonly BacktestResult[]>(() => call(trialCall(draft, atMs)));
+    const tried = await sending.send<readonly BacktestResult[]>(() => call(trialCall(draft.body, atMs)));
     const { id } = draft;
     const saved =
       tried === null || id === null
         ? null
-        : await sending.send<readonly BacktestResult[]>(() => call(savedTrialCall(id, atMs)));
+        : await sending.send<readonly BacktestResult[]>(() => call(trialCall(id, atMs)));
     if (tried !== null && (id === null || saved !== null))
       setTrial({ of: draft.body, atMs, draft: tried, saved });
     setRunning(false);
@@ -174,7 +166,7 @@ function AreaTrial({ sending, check }: { sending: Sending; check: () => boolean 
       ${trial !== null && trial.of !== draft?.body && html`<p>The draft has changed since. Try it again.</p>`}
       ${trial !== null && trial.of === draft?.body && html`<${Outcome} trial=${trial} />`}
     </div>
-    ${draft !== null && html`<${Curl} call=${trialCall(draft, trial?.atMs ?? Date.now())} />`}
+    ${draft !== null && html`<${Curl} call=${trialCall(draft.body, trial?.atMs ?? Date.now())} />`}
   </div>`;
 }
 
@@ -205,17 +197,10 @@ function sumOf({ entries, exits, devices }: BacktestResult): string {
 
 const WEEK_MS = 7 * 86_400_000;
 
-/** Replays the points of the last seven days against a draft. */
-function trialCall({ body }: AreaDraft, nowMs: number): ApiCall {
-  return backtest({ area: { ...body, name: body.name || 'draft' } }, nowMs);
-}
-
-/** The same against the area as it is saved. */
-function savedTrialCall(id: number, nowMs: number): ApiCall {
-  return backtest({ area_id: id }, nowMs);
-}
-
-function backtest(subject: object, nowMs: number): ApiCall {
+/** Replays the points of the last seven days against a draft, or against the saved area of this id. */
+function trialCall(tried: AreaBody | number, nowMs: number): ApiCall {
+  const subject =
+    typeof tried === 'number' ? { area_id: tried } : { area: { ...tried, name: tried.name || 'draft' } };
   const window = { from: new Date(nowMs - WEEK_MS).toISOString(), to: new Date(nowMs).toISOString() };
   return { method: 'POST', path: '/api/v1/areas/backtest', body: { ...subject, ...window } };
 }

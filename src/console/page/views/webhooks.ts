@@ -49,16 +49,13 @@ function WebhookRow({ webhook, reload }: { webhook: Webhook; reload: () => void 
     say(reply);
     if (reply.ok) setSecret(reply.data.secret);
   };
-  const resume = async (): Promise<void> => {
-    const reply = await call({ method: 'POST', path: `${path}/resume`, body: {} });
+  const change = async (asked: ApiCall): Promise<void> => {
+    const reply = await call(asked);
     say(reply);
     if (reply.ok) reload();
   };
-  const remove = async (): Promise<void> => {
-    const reply = await call({ method: 'DELETE', path });
-    say(reply);
-    if (reply.ok) reload();
-  };
+  const resume = () => change({ method: 'POST', path: `${path}/resume`, body: {} });
+  const remove = () => change({ method: 'DELETE', path });
   return html`<li>
     <strong>${url}</strong> <small>${events.join(', ')}${active ? '' : '; not active'}</small>
     ${
