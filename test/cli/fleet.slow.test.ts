@@ -112,39 +112,27 @@ describe('the process', () => {
 });
 
 describe('without DATABASE_URL', () => {
-  test('a fresh machine works: the embedded Postgres is made, and started for each command', async (t) => {
-    const dataDir = await makeDataDir();
-    t.after(() => removeDataDir(dataDir));
-    const env = { DATA_DIR: join(dataDir, 'data') };
+  test('a fresh machine works: Postgres is made, and started for a command unless a service runs it', async (t) => {
+    const parent = await makeDataDir();
+    const dataDir = join(parent, 'data');
+    const env = { DATA_DIR: dataDir };
     const made = await fleet(['account:create', '--email', 'a@x', '--name', 'A'], env);
-    assert.deepEqual(
-      [made.code, made.stdout],
-      [0, '{"id":1,"email":"a@x","organization_id":null}\n'],
-      made.stderr,
-    );
-    const key = await fleet(['key:create', '--email', 'a@x', '--scopes', 'all'], env);
-    assert.equal(key.code, 0, key.stderr);
-    assert.match(JSON.parse(key.stdout).key, /^fk_/);
-    assert.match(key.stderr, /embedded Postgres stopped/);
-  });
+    const account = '{"id":1,"email":"a@x","organization_id":null}\n';
+    assert.deepEqual([made.code, made.stdout], [0, account], made.stderr);
+    assert.match(made.stderr, /embedded Postgres stopped/);
 
-  test('commands work beside a running service, on its Postgres', async (t) => {
-    const dataDir = await makeDataDir();
     const service = await startEmbedded({ dataDir, log: () => undefined, settings: { fsync: 'off' } });
     t.after(async () => {
       await service.stop();
-      await removeDataDir(dataDir);
+      await removeDataDir(parent);
     });
-    const runs = await Promise.all(
-      ['a@x', 'b@x'].map((email) =>
-        fleet(['account:create', '--email', email, '--name', 'A'], { DATA_DIR: dataDir }),
-      ),
-    );
-    assert.deepEqual(
-      runs.map(({ code }) => code),
-      [0, 0],
-    );
-    for (const { stderr } of runs) assert.doesNotMatch(stderr, /embedded Postgres/);
+    const [key, other] = await Promise.all([
+      fleet(['key:create', '--email', 'a@x', '--scopes', 'all'], env),
+      fleet(['account:create', '--email', 'b@x', '--name', 'B'], env),
+    ]);
+    assert.match(JSON.parse(key.stdout).key, /^fk_/);
+    assert.equal(other.code, 0, other.stderr);
+    for (const { stderr } of [key, other]) assert.doesNotMatch(stderr, /embedded Postgres/);
     const probe = await fleet(['migrate'], { DATABASE_URL: service.url });
     assert.equal(probe.stdout, '{"applied":[]}\n');
   });
