@@ -21,6 +21,8 @@ const DEVICES = {
   [TRAM]: ['--name', 'Tram 7'],
 };
 const AREA = { name: 'Depot', type: 'circle', center: { lat: 48.2, lng: 16.37 }, radius_m: 5_000 };
+/** Small: without a graphics card each pixel of each frame costs. */
+const SMALL: BrowserContextOptions = { viewport: { width: 480, height: 600 }, reducedMotion: 'reduce' };
 const VIEW = "document.querySelector('.map').view";
 const MAP = `${VIEW}.map`;
 
@@ -42,7 +44,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   });
 
   async function enter(t: TestContext, options: BrowserContextOptions = {}): Promise<Visitor> {
-    const visitor = await opened.visit(t, { reducedMotion: 'reduce', ...options });
+    const visitor = await opened.visit(t, { ...SMALL, ...options });
     await visitor.logIn(OWNER);
     await waitFor(() => visitor.page.evaluate(`${VIEW}?.vehicleAt('${VAN}') != null`));
     return visitor;
@@ -58,7 +60,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
     );
 
   test('shows the fleet across 180°, tells vehicles on one spot apart, and follows one that moves, with its trail', async (t) => {
-    const viewport = { width: 360, height: 780 };
+    const viewport = { width: 360, height: 600 };
     const { page, complaints } = await enter(t, { viewport, reducedMotion: 'no-preference' });
     const box = (await page.locator('.map').boundingBox()) as {
       x: number;
@@ -112,7 +114,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
 
   test('areas and a trail that were refused are read again, and what has come in between is in the trail once', async (t) => {
     const refused = (url: URL) => /\/history$|\/areas$/.test(url.pathname);
-    const visitor = await opened.visit(t, { reducedMotion: 'reduce' });
+    const visitor = await opened.visit(t, SMALL);
     const { page } = visitor;
     await page.clock.install();
     await page.route(refused, refuse);
@@ -236,7 +238,7 @@ describe('the map of the console', { skip: withoutBrowser() }, () => {
   async function enterWithTiles(t: TestContext, tiles: string): Promise<Visitor> {
     const env = { ...NO_LIMITS, ROLES: 'api', CONSOLE_TILES: tiles };
     const pod = await startPod(opened.url, { t, env });
-    const visitor = await visitConsole(t, opened.browser, pod.api);
+    const visitor = await visitConsole(t, opened.browser, pod.api, SMALL);
     await visitor.logIn(OWNER);
     await visitor.page.locator('.maplibregl-canvas ~ canvas.vehicles').waitFor({ state: 'attached' });
     return visitor;
