@@ -8,8 +8,6 @@ export interface Visitor {
   readonly page: Page;
   /** All that the page complained of, and every other host that it asked. */
   readonly complaints: string[];
-  /** The bytes of each file of the page, as they came. */
-  readonly loaded: Promise<number>[];
   logIn(email: string): Promise<void>;
   show(view: string): Promise<void>;
 }
@@ -29,7 +27,6 @@ export async function visitConsole(
   const page = await context.newPage();
   page.setDefaultTimeout(patienceMs(15_000));
   const complaints: string[] = [];
-  const loaded: Promise<number>[] = [];
   page.on('console', (message) => {
     // Chromium says this of a form that opens while a person is in another field, which is as it should be.
     if (/^Autofocus processing was blocked/.test(message.text())) return;
@@ -39,16 +36,11 @@ export async function visitConsole(
   page.on('request', (request) => {
     if (new URL(request.url()).origin !== api) complaints.push(`asked: ${request.url()}`);
   });
-  page.on('requestfinished', (request) => {
-    if (/\/console/.test(request.url()))
-      loaded.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
-  });
   await page.goto(`${api}/console`);
   await page.waitForSelector('form');
   return {
     page,
     complaints,
-    loaded,
     logIn: async (email) => {
       await page.getByLabel('E-mail').fill(email);
       await page.getByLabel('Password').fill(PASSWORD);
