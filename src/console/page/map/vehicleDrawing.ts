@@ -124,7 +124,7 @@ function linked(gl: WebGL2RenderingContext): WebGLProgram {
 
 /**
  * The place of a vehicle is worked out here, for each frame: the way that is done by now. x and y are whole numbers
- * (mercator.ts); only their difference to the centre becomes a float, so that nothing trembles at any zoom, and it is
+ * (stepsOf); only their difference to the centre becomes a float, so that nothing trembles at any zoom, and it is
  * the short way around the world.
  */
 const VERTEX_SHADER = `#version 300 es
