@@ -7,6 +7,7 @@ import { writeWorlds } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
+import { runs } from '../../support/torture.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
 import { collection, lineString, multiPoint, POINT } from '../reads/geojson.ts';
 import { feature as featureOf, plan as planOf } from './importing.ts';
@@ -119,7 +120,7 @@ describe('an import', () => {
 describe('a rehearsal predicts the import', () => {
   test('over random collections and whatever was stored before, and changes nothing itself', async () => {
     const namesOf = (random: () => number) => ['a', 'b', 'c', 'd'][Math.floor(random() * 4)] as string;
-    for (let seed = 1; seed <= 12; seed++) {
+    for (let seed = 1; seed <= runs(8); seed++) {
       const random = seededRandom(seed);
       const writer = await house.writer();
       const anyFeature = () => {
@@ -175,7 +176,7 @@ describe('a rehearsal predicts the import', () => {
 
 describe('imports that meet end with one area for each code', () => {
   test('the same codes in other orders, from two pods', async () => {
-    for (let seed = 1; seed <= 4; seed++) {
+    for (let seed = 1; seed <= runs(3); seed++) {
       const random = seededRandom(seed);
       const writer = await house.writer();
       const names = codes(40);
@@ -199,7 +200,7 @@ describe('imports that meet end with one area for each code', () => {
   });
 
   test('while the same codes are created, upserted, moved about and deleted one by one', async () => {
-    for (let seed = 1; seed <= 3; seed++) {
+    for (let seed = 1; seed <= runs(2); seed++) {
       const random = seededRandom(seed);
       const writer = await house.writer();
       const names = codes(60);

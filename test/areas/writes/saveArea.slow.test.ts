@@ -15,6 +15,7 @@ import type { WritePorts } from '../../../src/changelog/writeWorlds.ts';
 import { watchFeed } from '../../cli/feed.ts';
 import { CIRCLE, POLYGON } from '../../support/http/areas.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
+import { runs } from '../../support/torture.ts';
 import { type AreaHouse, draftOf, openAreaHouse } from '../areaPorts.ts';
 
 let house: AreaHouse;
@@ -112,7 +113,7 @@ describe('races for one code over two pods end with exactly one area', () => {
     Promise.all(Array.from({ length: count }, (_, n) => one(house.pods[n % 2] as WritePorts, n)));
 
   test('creations: one succeeds, the others get the error that the code is taken', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < runs(5); round++) {
       const writer = await house.writer();
       const outcomes = await all(8, (ports) => create(ports, writer, { ...CIRCLE, external_id: 'x' }));
       assert.deepEqual(kinds(outcomes), ['created', ...Array(7).fill('external_id_taken')]);
@@ -121,7 +122,7 @@ describe('races for one code over two pods end with exactly one area', () => {
   });
 
   test('upserts: one creates, the others update', async () => {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < runs(5); round++) {
       const writer = await house.writer();
       const outcomes = await all(8, (ports, n) =>
         upsertArea(ports, writer, 'x', draftOf({ ...CIRCLE, name: `${n}` })),
@@ -132,7 +133,7 @@ describe('races for one code over two pods end with exactly one area', () => {
   });
 
   test('everything at once, deletions too, in seeded mixtures: only documented outcomes', async () => {
-    for (let seed = 1; seed <= 12; seed++) {
+    for (let seed = 1; seed <= runs(6); seed++) {
       const random = seededRandom(seed);
       const writer = await house.writer();
       const codes = ['a', 'b', 'c'];
@@ -200,7 +201,7 @@ test('a key is pruned after 24 hours, and not before', async () => {
 
 describe('repetitions at the same time', () => {
   test('on two pods give one area and one answer', async () => {
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < runs(3); round++) {
       const writer = await house.writer();
       const outcomes = await Promise.all(
         Array.from({ length: 20 }, (_, n) => createWith(n % 2, writer, 'k', CIRCLE)),
@@ -217,7 +218,7 @@ describe('repetitions at the same time', () => {
   });
 
   test('with keys, bodies and codes mixed in seeded disorder: one area for each key that ever succeeded', async () => {
-    for (let seed = 1; seed <= 6; seed++) {
+    for (let seed = 1; seed <= runs(4); seed++) {
       const random = seededRandom(seed);
       const writer = await house.writer();
       const calls = Array.from({ length: 40 }, (_, n) => ({

@@ -3,6 +3,8 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
   type AreaGeometry,
+  type AreaMeasures,
+  areaMeasures,
   compileShape,
   type Shape,
   shapeInSteps,
@@ -10,7 +12,7 @@ import {
 } from '../../src/areas/area.ts';
 import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
-import { geometryAndPositions } from './definitions.ts';
+import { geometryAndPositions, wrapLng } from './definitions.ts';
 
 const at = (lat: number, lng: number): LatLng => ({ lat, lng });
 const polygon = (...points: LatLng[]): AreaGeometry => ({ type: 'polygon', points: toVertices(points) });
@@ -118,10 +120,12 @@ describe('a distance is that to the boundary', () => {
   });
 });
 
-test('inside means a distance of 0 or less, and in a box, wherever', () => {
+test('inside means a distance of 0 or less, within the bounds and in a box, wherever', () => {
   let inside = 0;
   const property = fc.property(geometryAndPositions, ({ geometry, positions }) => {
     const shape = compileShape(geometry);
+    const { bounds, center } = areaMeasures(geometry);
+    if (center) assert.ok(isWithin(bounds, center), JSON.stringify({ bounds, center }));
     assert.ok(shape.boxes.length === 1 || shape.boxes.length === 2);
     assert.ok(shape.parts.length >= 1 && shape.parts.length <= 16);
     for (const { lat, lng } of positions) {
@@ -131,6 +135,7 @@ test('inside means a distance of 0 or less, and in a box, wherever', () => {
       assert.equal(shape.insideDistanceM(lat, lng), contained ? distanceM : Number.POSITIVE_INFINITY);
       if (!contained) continue;
       inside++;
+      assert.ok(Math.abs(lat) === 90 || isWithin(bounds, { lat, lng }), JSON.stringify({ bounds, lat, lng }));
       for (const name of Math.abs(lng) === 180 ? [180, -180] : [lng]) {
         assert.ok(shape.contains(lat, name) && inBoxes(shape, lat, name), `${lat} ${name}`);
         assert.ok(inBoxes({ boxes: shape.parts }, lat, name), `${lat} ${name} is in a part`);
@@ -175,6 +180,62 @@ test('a large area is compiled in more than one step, to the same shape', () => 
       assert.equal(step.value.signedDistanceM(lat, lng), whole.signedDistanceM(lat, lng));
   }
 });
+
+const SQUARE = [at(41.9, 12.4), at(41.9, 12.5), at(42, 12.5), at(42, 12.4)];
+
+describe('each type has the measures that the API document gives it', () => {
+  const center = at(41.9, 12.5);
+  const rows: readonly (readonly [
+    title: string,
+    geometry: AreaGeometry,
+    measures: string[],
+    center: LatLng | null,
+  ])[] = [
+    ['a circle', circle(center, 100), ['areaM2', 'perimeterM'], center],
+    ['a place', { type: 'point', center, radiusM: 100 }, [], center],
+    ['a track', track(50, ...SQUARE), ['lengthM'], null],
+    ['a polygon', polygon(...SQUARE), ['areaM2', 'perimeterM'], at(41.95, 12.45)],
+    ['a polygon over the antimeridian', FIJI, ['areaM2', 'perimeterM'], at(-17.5, 179.5)],
+  ];
+  for (const [title, geometry, measures, expected] of rows) {
+    test(title, () => {
+      const computed = areaMeasures(geometry);
+      for (const figure of ['areaM2', 'perimeterM', 'lengthM'] as const) {
+        assert.equal(computed[figure] !== null, measures.includes(figure), figure);
+      }
+      if (expected === null) assert.equal(computed.center, null);
+      else {
+        const { center } = computed;
+        assert.ok(center && distanceM(center.lat, center.lng, expected.lat, expected.lng) < 1e-3);
+      }
+    });
+  }
+});
+
+test('the centre of a sliver, whose area is lost in rounding, is within its bounds', () => {
+  const property = fc.property(
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.double({ min: 0, max: 1, noNaN: true }),
+    fc.double({ min: 1, max: 2, noNaN: true }),
+    fc.constantFrom(0, 179.5),
+    (lat, lng, stretch, west) => {
+      const sliver = polygon(
+        at(0, west),
+        at(lat, wrapLng(west + lng)),
+        at(lat * stretch, wrapLng(west + lng * stretch)),
+      );
+      const { bounds, center } = areaMeasures(sliver);
+      assert.ok(center && isWithin(bounds, center), JSON.stringify({ bounds, center }));
+    },
+  );
+  fc.assert(property, { seed: 20_260_315, numRuns: runs(250) });
+});
+
+function isWithin({ south, west, north, east }: AreaMeasures['bounds'], { lat, lng }: LatLng): boolean {
+  const names = Math.abs(lng) === 180 ? [180, -180] : [lng];
+  const spans = (name: number) => (west > east ? name >= west || name <= east : name >= west && name <= east);
+  return lat >= south && lat <= north && names.some(spans);
+}
 
 function inBoxes({ boxes }: Pick<Shape, 'boxes'>, lat: number, lng: number): boolean {
   return boxes.some(({ minX, minY, maxX, maxY }) => lng >= minX && lng <= maxX && lat >= minY && lat <= maxY);
