@@ -95,12 +95,12 @@ export function validatePoints(
   const isPolygon = type === 'polygon';
   const open = isPolygon ? openRing(positions) : positions;
   if (open.length > AREA_LIMITS.maxPoints) return fail(AREA_ERRORS.pointsTooMany);
-  const { points, dropped } = simplify(open, isPolygon);
+  const points = simplify(open, isPolygon);
   if (points.length < (isPolygon ? AREA_LIMITS.polygonMinPoints : AREA_LIMITS.polylineMinPoints)) {
     return fail(AREA_ERRORS.pointsTooFew);
   }
   if (isPolygon && isSelfIntersecting(unwrapRing(points))) return fail(AREA_ERRORS.selfIntersection);
-  return ok({ points: toVertices(points), simplified: dropped });
+  return ok({ points: toVertices(points), simplified: points.length < open.length });
 }
 
 /** What is computed from an area's geometry. */

@@ -12,12 +12,14 @@ export function cutRing(given: Ring): LatLng[][] {
   if (!ring.pole && ring.lngs.every((lng) => lng <= 180)) {
     return [ring.points.map((_, i) => pointInWorldCopy(ring, i, 0))];
   }
-  const crossings = findCrossings(ring);
+  const worldCopies = vertexWorldCopies(ring);
+  const crossings = findCrossings(ring, worldCopies);
+  const northward = crossings.toSorted(fromSouthToNorth);
   const used = new Set<EdgeCrossing>();
   const parts: LatLng[][] = [];
-  for (const crossing of crossings.alongRing) {
+  for (const crossing of crossings) {
     if (used.has(crossing)) continue;
-    const part = followPart(ring, crossings, crossing, used);
+    const part = followPart(ring, worldCopies, { crossings, northward }, crossing, used);
     // A side along the antimeridian has a part without an interior on its other side.
     if (part.some((point) => Math.abs(point.lng) !== 180)) parts.push(part);
   }
@@ -34,16 +36,9 @@ interface EdgeCrossing {
   readonly beside: { readonly x: number; readonly y: number };
 }
 
-interface RingCrossings {
-  /** The world copy of each vertex. */
-  readonly worldCopies: Int32Array;
-  readonly alongRing: readonly EdgeCrossing[];
-  readonly northward: readonly EdgeCrossing[];
-}
-
-function findCrossings(ring: Ring): RingCrossings {
-  const worldCopies = vertexWorldCopies(ring);
-  const alongRing: EdgeCrossing[] = [];
+/** In the order of the ring. */
+function findCrossings(ring: Ring, worldCopies: Int32Array): EdgeCrossing[] {
+  const crossings: EdgeCrossing[] = [];
   for (let i = 0; i < ring.points.length; i++) {
     const from = worldCopies[i]!;
     const to = worldCopies[i + 1]!;
@@ -53,13 +48,13 @@ function findCrossings(ring: Ring): RingCrossings {
     const east = pointInWorldCopy(ring, isEastward ? i + 1 : i, Math.max(from, to));
     const beside =
       east.lng === -180 ? { x: west.lng - 180, y: west.lat } : { x: east.lng + 180, y: east.lat };
-    alongRing.push({ edge: i, lat: crossingLat(west, east), isEastward, beside });
+    crossings.push({ edge: i, lat: crossingLat(west, east), isEastward, beside });
   }
-  return { worldCopies, alongRing, northward: alongRing.toSorted(northward) };
+  return crossings;
 }
 
-/** From south to north. Of two edges that cross at one point, the one further north beside it is later. */
-function northward(a: EdgeCrossing, b: EdgeCrossing): number {
+/** Of two edges that cross at one point, the one further north beside it is later. */
+function fromSouthToNorth(a: EdgeCrossing, b: EdgeCrossing): number {
   if (a.lat !== b.lat) return a.lat - b.lat;
   const turn = orient2d(0, a.lat, a.beside.x, a.beside.y, b.beside.x, b.beside.y);
   return a.beside.x > 0 ? turn : -turn;
@@ -97,16 +92,16 @@ function vertexWorldCopies(ring: Ring): Int32Array {
  */
 function followPart(
   ring: Ring,
-  crossings: RingCrossings,
+  worldCopies: Int32Array,
+  { crossings, northward }: Readonly<Record<'crossings' | 'northward', readonly EdgeCrossing[]>>,
   start: EdgeCrossing,
   used: Set<EdgeCrossing>,
 ): LatLng[] {
-  const { worldCopies, alongRing, northward } = crossings;
   const part: LatLng[] = [];
   let at = start;
   while (!used.has(at)) {
     used.add(at);
-    const end = alongRing[(alongRing.indexOf(at) + 1) % alongRing.length]!;
+    const end = crossings[(crossings.indexOf(at) + 1) % crossings.length]!;
     append(part, { lat: at.lat, lng: at.isEastward ? -180 : 180 });
     for (const point of verticesBetween(ring, worldCopies, at.edge, end.edge)) append(part, point);
     const edge = end.isEastward ? 180 : -180;

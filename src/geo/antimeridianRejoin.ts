@@ -3,8 +3,10 @@ import { ringAreaM2, ringMeasures } from './measure.ts';
 import { doublePlanarArea, type Ring, unwrapRing } from './path.ts';
 import type { LatLng } from './wgs84.ts';
 
+type Line = readonly LatLng[];
+
 export interface RejoinedRings {
-  readonly rings: readonly (readonly LatLng[])[];
+  readonly rings: readonly Line[];
   /** Whether the joined parts enclose something that is not part of the area. It is filled. */
   readonly holesDropped: boolean;
 }
@@ -16,7 +18,7 @@ export interface RejoinedRings {
  * Rings that meet no other come back as they are. So do all rings when joining would change the area: where parts
  * overlap, and for a band around the Earth, which no single ring can bound.
  */
-export function rejoinRings(parts: readonly (readonly LatLng[])[]): RejoinedRings {
+export function rejoinRings(parts: readonly Line[]): RejoinedRings {
   const untouched = { rings: parts, holesDropped: false };
   const graph = buildCrossingGraph(parts);
   const crossings = findCrossings(graph);
@@ -26,14 +28,9 @@ export function rejoinRings(parts: readonly (readonly LatLng[])[]): RejoinedRing
     crossings.flatMap(({ westSouth, eastSouth }) => [graph.part[westSouth]!, graph.part[eastSouth]!]),
   );
   const joined = walkRings(graph, crossings, touched);
-  const areaAfter = joined.reduce((sum, ring) => sum + ring.areaM2, 0);
-  if (
-    !isSameArea(
-      [...touched].map((part) => unwrapRing(parts[part]!)),
-      areaAfter,
-    )
-  )
-    return untouched;
+  const joinedM2 = joined.reduce((sum, ring) => sum + ring.areaM2, 0);
+  const before = Array.from(touched, (part) => unwrapRing(parts[part]!));
+  if (!isSameArea(before, joinedM2)) return untouched;
 
   const outer = joined.filter((ring) => ring.areaM2 > 0);
   const others = parts.map((points, part) => ({ points, part })).filter(({ part }) => !touched.has(part));
@@ -147,8 +144,6 @@ function signedAreaM2(points: readonly LatLng[]): number {
   return ring.pole || doublePlanarArea(ring.lngs, ring.lats) > 0 ? areaM2 : -areaM2;
 }
 
-type Points = readonly LatLng[];
-
 /**
  * The vertices of some rings as linked nodes, all rings counter-clockwise. Nodes can be inserted into sides on the
  * antimeridian, and links can lead across it.
@@ -183,7 +178,7 @@ interface Crossing {
 }
 
 /** Links the rings that have sides on the antimeridian; the others are left out. */
-function buildCrossingGraph(parts: readonly Points[]): CrossingGraph {
+function buildCrossingGraph(parts: readonly Line[]): CrossingGraph {
   const graph: CrossingGraph = { points: [], next: [], part: [], western: [], eastern: [] };
   for (const [index, part] of parts.entries()) {
     if (part.some((point, i) => isOnAntimeridian(point, part[(i + 1) % part.length]!))) {
@@ -196,7 +191,7 @@ function buildCrossingGraph(parts: readonly Points[]): CrossingGraph {
   return graph;
 }
 
-function addRing(graph: CrossingGraph, part: Points, index: number): void {
+function addRing(graph: CrossingGraph, part: Line, index: number): void {
   const lngs = part.map((point) => point.lng);
   const lats = part.map((point) => point.lat);
   const ring = doublePlanarArea(lngs, lats) < 0 ? part.toReversed() : part;
@@ -264,8 +259,6 @@ function nodeAt(graph: CrossingGraph, side: CrossingSide, lat: number, isWestern
   return node;
 }
 
-type Line = readonly LatLng[];
-
 /**
  * Undoes cutLine. Lines of a GeoJSON MultiLineString are joined where one ends on 180 and another starts on -180 at the
  * same latitude, or the other way round. Points that only the cut has added are removed. The order of the lines is
@@ -298,9 +291,7 @@ function linkEnds(parts: readonly Line[]): Map<number, number> {
     const start = line[0];
     if (!start || Math.abs(start.lng) !== 180) continue;
     const key = positionKey(start.lat, start.lng);
-    const starters = waiting.get(key);
-    if (starters) starters.add(k);
-    else waiting.set(key, new Set([k]));
+    waiting.set(key, (waiting.get(key) ?? new Set()).add(k));
   }
   const links = new Map<number, number>();
   for (const [k, line] of parts.entries()) {
@@ -315,9 +306,7 @@ function linkEnds(parts: readonly Line[]): Map<number, number> {
   return links;
 }
 
-function positionKey(lat: number, lng: number): string {
-  return `${lng} ${lat}`;
-}
+const positionKey = (lat: number, lng: number): string => `${lng} ${lat}`;
 
 /** Both lines have the point on the antimeridian. It is dropped if cutting has added it to an edge. */
 function append(line: LatLng[], next: Line): void {

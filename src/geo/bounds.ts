@@ -1,11 +1,12 @@
 import { invariant } from '../lib/invariant.ts';
 import type { Path, Ring } from './path.ts';
 import {
-  ECCENTRICITY_SQUARED,
+  type Edges,
   type LatLng,
   meridianRadiusM,
   normalRadiusM,
   RADIANS_PER_DEGREE,
+  SECOND_ECCENTRICITY_SQUARED,
 } from './wgs84.ts';
 
 /**
@@ -19,25 +20,26 @@ export interface Bounds {
   readonly east: number;
 }
 
+/** The least and the largest of a path's latitudes and of its longitudes, which are continuous. */
+export function extentOf({ lngs, lats }: Edges): Bounds {
+  let [south, west, north, east] = [Infinity, Infinity, -Infinity, -Infinity];
+  for (let i = 0; i < lngs.length; i++) {
+    south = Math.min(south, lats[i]!);
+    west = Math.min(west, lngs[i]!);
+    north = Math.max(north, lats[i]!);
+    east = Math.max(east, lngs[i]!);
+  }
+  return { south, west, north, east };
+}
+
 /** Bounds of a polygon, exact to the last digit: every position inside or on the boundary is within them. */
 export function ringBounds(ring: Ring): Bounds {
-  const { lngs, lats } = ring;
-  let south = lats[0]!;
-  let north = south;
-  let easternmost = 0;
-  let west = lngs[0]!;
-  for (let i = 1; i < lngs.length; i++) {
-    south = Math.min(south, lats[i]!);
-    north = Math.max(north, lats[i]!);
-    west = Math.min(west, lngs[i]!);
-    if (lngs[i]! > lngs[easternmost]!) easternmost = i;
-  }
+  const { south, west, north, east } = extentOf(ring);
   if (ring.pole === 'north') return { south, west: -180, north: 90, east: 180 };
   if (ring.pole === 'south') return { south: -90, west: -180, north, east: 180 };
-  const east = lngs[easternmost]!;
   if (east - west >= 360) return { south, west: -180, north, east: 180 };
   // The longitude as it was given: subtracting the 360 again could lose the last digit.
-  return { south, west, north, east: east > 180 ? ring.points[easternmost]!.lng : east };
+  return { south, west, north, east: east > 180 ? ring.points[ring.lngs.indexOf(east)]!.lng : east };
 }
 
 /** Bounds of all positions within radiusM (metres, up to MAX_RADIUS_M) of the centre, slightly larger than needed. */
@@ -109,7 +111,7 @@ function capAround(lat: number, radiusM: number): Cap {
   const south = lat - meridianDegrees(lat, -paddedM);
   const sinLat = Math.sin(lat * RADIANS_PER_DEGREE);
   const cosLat = Math.cos(lat * RADIANS_PER_DEGREE);
-  const scale = Math.sqrt(1 + (ECCENTRICITY_SQUARED / (1 - ECCENTRICITY_SQUARED)) * cosLat ** 4);
+  const scale = Math.sqrt(1 + SECOND_ECCENTRICITY_SQUARED * cosLat ** 4);
   const cosSphere = Math.sqrt(1 - (sinLat / scale) ** 2);
   const radiusOfSphere = Math.sqrt(meridianRadiusM(lat) * normalRadiusM(lat));
   const sine = Math.sin(paddedM / radiusOfSphere) / cosSphere;
@@ -151,7 +153,8 @@ export function corridorParts(path: Path, bufferM: number): Bounds[] {
   const width = whole.east - whole.west;
   if ((width < 0 ? width + 360 : width) * (whole.north - whole.south) < LEAST_SIZE) return [whole];
   const done: Part[] = [];
-  const open: Part[] = [wholeOf(path)];
+  const allEdges = Int32Array.from({ length: path.lngs.length - 1 }, (_, edge) => edge);
+  const open: Part[] = [{ ...extentOf(path), edges: allEdges }];
   while (open.length > 0 && done.length + open.length < MOST_PARTS) {
     const part = takeLargest(open);
     const halves = halvesOf(path, part);
@@ -165,17 +168,6 @@ export function corridorParts(path: Path, bufferM: number): Bounds[] {
 /** A part of the path: its box, with longitudes as the path has them, and the edges that run through it. */
 interface Part extends Bounds {
   readonly edges: Int32Array;
-}
-
-function wholeOf({ lngs, lats }: Path): Part {
-  let [west, south, east, north] = [lngs[0]!, lats[0]!, lngs[0]!, lats[0]!];
-  for (let n = 1; n < lngs.length; n++) {
-    west = Math.min(west, lngs[n]!);
-    east = Math.max(east, lngs[n]!);
-    south = Math.min(south, lats[n]!);
-    north = Math.max(north, lats[n]!);
-  }
-  return { west, south, east, north, edges: Int32Array.from({ length: lngs.length - 1 }, (_, edge) => edge) };
 }
 
 /** No halves if they would leave out too little. */

@@ -1,5 +1,7 @@
+import { extentOf } from './bounds.ts';
 import type { Path, Ring } from './path.ts';
 import {
+  GAUSS_OFFSET,
   type LatLng,
   meridianRadiusM,
   normalRadiusM,
@@ -8,7 +10,7 @@ import {
   RADIANS_PER_DEGREE,
 } from './wgs84.ts';
 
-export interface Measures {
+interface Measures {
   readonly areaM2: number;
   readonly perimeterM: number;
 }
@@ -47,12 +49,7 @@ export function circleMeasures(lat: number, radiusM: number): Measures {
 /** The parallel from which area is counted: the pole for a ring around it; any other is most accurate from its middle. */
 function referenceLat(ring: Ring): number {
   if (ring.pole) return ring.pole === 'north' ? 90 : -90;
-  let south = ring.lats[0]!;
-  let north = south;
-  for (const lat of ring.lats) {
-    south = Math.min(south, lat);
-    north = Math.max(north, lat);
-  }
+  const { south, north } = extentOf(ring);
   return (south + north) / 2;
 }
 
@@ -75,7 +72,6 @@ function speedM(lat: number, dLat: number, dLng: number): number {
   return Math.hypot(meridianRadiusM(lat) * dLat, parallelRadiusM(lat) * dLng);
 }
 
-const GAUSS_OFFSET = Math.sqrt(0.15);
 const STEADY_SHARE = 0.1;
 /** An edge that ends on a pole is halved this often, down to less than a millimetre. */
 const MAX_DEPTH = 36;

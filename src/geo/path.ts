@@ -203,12 +203,6 @@ export function doublePlanarArea(xs: ArrayLike<number>, ys: ArrayLike<number>): 
   return area;
 }
 
-interface Simplified {
-  readonly points: readonly LatLng[];
-  /** Whether anything was dropped. */
-  readonly dropped: boolean;
-}
-
 /** A polygon's points without the repetition of the first that closes a GeoJSON ring. */
 export function openRing(points: readonly LatLng[]): readonly LatLng[] {
   const first = points[0];
@@ -221,14 +215,14 @@ export function openRing(points: readonly LatLng[]): readonly LatLng[] {
  * Drops every point closer than 0.1 m to the last one that was kept; in a ring also the last points that are that close
  * to the first. Points at a pole that differ in longitude stay, because they decide where the edges to the pole run.
  */
-export function simplify(points: readonly LatLng[], closed: boolean): Simplified {
+export function simplify(points: readonly LatLng[], closed: boolean): LatLng[] {
   const kept: LatLng[] = [];
   for (const point of points) {
     const last = kept[kept.length - 1];
     if (!last || !nearlyCoincident(last, point)) kept.push(point);
   }
   while (closed && kept.length > 1 && nearlyCoincident(kept[kept.length - 1]!, kept[0]!)) kept.pop();
-  return { points: kept, dropped: kept.length < points.length };
+  return kept;
 }
 
 function nearlyCoincident(a: LatLng, b: LatLng): boolean {

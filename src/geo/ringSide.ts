@@ -1,4 +1,5 @@
 import { orient2d } from 'robust-predicates';
+import { extentOf } from './bounds.ts';
 import {
   buildEdgeIndex,
   type EdgeIndex,
@@ -27,13 +28,8 @@ export function buildRingIndex(ring: Ring): RingIndex {
   const poleVertices: Pole[] = [];
   if (ring.lats.includes(90)) poleVertices.push('north');
   if (ring.lats.includes(-90)) poleVertices.push('south');
-  return {
-    edges: buildEdgeIndex(ring),
-    west: ring.lngs.reduce((west, lng) => Math.min(west, lng)),
-    east: ring.lngs.reduce((east, lng) => Math.max(east, lng)),
-    pole: ring.pole,
-    poleVertices,
-  };
+  const { west, east } = extentOf(ring);
+  return { edges: buildEdgeIndex(ring), west, east, pole: ring.pole, poleVertices };
 }
 
 /**

@@ -1,5 +1,7 @@
 import { orient2d } from 'robust-predicates';
+import { extentOf } from './bounds.ts';
 import type { Ring } from './path.ts';
+import type { Edges } from './wgs84.ts';
 
 /**
  * True when the ring is not a valid exterior ring by OGC Simple Features (06-103r4, 6.1.11.1) and PostGIS' ST_IsValid:
@@ -12,7 +14,8 @@ import type { Ring } from './path.ts';
  */
 export function isSelfIntersecting(ring: Ring): boolean {
   const edgeCount = ring.lngs.length - 1;
-  const width = widthDegrees(ring.lngs);
+  const { west, east } = extentOf(ring);
+  const width = east - west;
   if (ring.turns === 0) return edgeCount < 3 || width > 360 || !isSimpleChain(ring.lngs, ring.lats, true);
   if (Math.abs(ring.turns) > 1 || width >= 720) return true;
   const poleLat = ring.pole === 'north' ? 90 : -90;
@@ -21,17 +24,7 @@ export function isSelfIntersecting(ring: Ring): boolean {
   return !isSimpleChain(twice.lngs, twice.lats, false);
 }
 
-function widthDegrees(lngs: readonly number[]): number {
-  let west = Number.POSITIVE_INFINITY;
-  let east = Number.NEGATIVE_INFINITY;
-  for (const lng of lngs) {
-    if (lng < west) west = lng;
-    if (lng > east) east = lng;
-  }
-  return east - west;
-}
-
-function repeatOnce(ring: Ring): { lngs: number[]; lats: number[] } {
+function repeatOnce(ring: Ring): Edges {
   const n = ring.lngs.length - 1;
   const lngs: number[] = [];
   const lats: number[] = [];

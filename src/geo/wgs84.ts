@@ -3,6 +3,7 @@ export const EQUATORIAL_RADIUS_M = 6378137;
 export const FLATTENING = 1 / 298.257223563;
 export const POLAR_RADIUS_M = EQUATORIAL_RADIUS_M * (1 - FLATTENING);
 export const ECCENTRICITY_SQUARED = FLATTENING * (2 - FLATTENING);
+export const SECOND_ECCENTRICITY_SQUARED = ECCENTRICITY_SQUARED / (1 - ECCENTRICITY_SQUARED);
 
 export const RADIANS_PER_DEGREE = Math.PI / 180;
 
@@ -107,7 +108,8 @@ export function zoneAreaM2(fromLat: number, toLat: number): number {
 }
 
 const ECCENTRICITY = Math.sqrt(ECCENTRICITY_SQUARED);
-const GAUSS_OFFSET = Math.sqrt(0.15);
+/** Of the outer nodes of three-point Gauss-Legendre quadrature from the middle one, as a share of the interval. */
+export const GAUSS_OFFSET = Math.sqrt(0.15);
 const MAX_PIECE_DEGREES = 1;
 
 /**
@@ -116,7 +118,7 @@ const MAX_PIECE_DEGREES = 1;
  * bits in both directions. From a pole to one latitude it is the same bits for all longitudes, so that devices which are
  * equally near to it are told apart by IMEI, not by rounding.
  *
- * Vincenty's inverse solution (see geodesicSeries.ts), with two changes. Differences of nearby angles are formed before
+ * Vincenty's inverse solution, with two changes. Differences of nearby angles are formed before
  * any rounding, so distances of millimetres keep their digits. The last longitude residual is applied to the length by
  * its first-order effect (Clairaut's constant), so an iteration error of 1e-7 leaves about 1e-14. Near the antipode,
  * where the iteration is slow or does not converge, antipodalDistanceM is used instead. Up to a kilometre a closed formula
@@ -162,10 +164,10 @@ function shortDistanceM(south: number, north: number, lngGap: number): number {
   const middle = ((south + north) / 2) * RADIANS_PER_DEGREE;
   const sin = Math.sin(middle);
   const cos = Math.cos(middle);
-  const etaSq = SECOND_ECCENTRICITY_SQ * cos * cos;
+  const etaSq = SECOND_ECCENTRICITY_SQUARED * cos * cos;
   const vSq = 1 + etaSq;
   const tanSq = (sin * sin) / (cos * cos);
-  const acrossRadiusM = EQUATORIAL_RADIUS_M / Math.sqrt(1 - ECCENTRICITY_SQ * sin * sin);
+  const acrossRadiusM = EQUATORIAL_RADIUS_M / Math.sqrt(1 - ECCENTRICITY_SQUARED * sin * sin);
   const lngSin = lngGap * sin;
   const lngCos = lngGap * cos;
   const latTerm = (latGap * latGap) / (24 * vSq * vSq);
@@ -231,8 +233,6 @@ function cosDegrees(lat: number): number {
 }
 
 const POLAR_RATIO = 1 - FLATTENING;
-const ECCENTRICITY_SQ = FLATTENING * (2 - FLATTENING);
-const SECOND_ECCENTRICITY_SQ = ECCENTRICITY_SQ / (1 - ECCENTRICITY_SQ);
 /** Of latitude and of longitude: a kilometre at most. */
 const SHORT_DEGREES = 0.01;
 /** The formulas divide by the cosine of the latitude. */
@@ -345,5 +345,3 @@ function arcLengthM(
   const deltaSigma = b * sinSigma * (cos2SigmaM + (b / 4) * (cosSigma * middle - third));
   return POLAR_RADIUS_M * a * (sigma - deltaSigma);
 }
-
-const SECOND_ECCENTRICITY_SQUARED = (EQUATORIAL_RADIUS_M / POLAR_RADIUS_M) ** 2 - 1;

@@ -79,7 +79,7 @@ export const spikyRings = fc
     const step = (2 * Math.PI) / rays.length;
     return rays.map((radius, i) => at(i % 2 === 0 ? radius : radius * thinness, i * step));
   })
-  .map((points) => simplify(points, true).points)
+  .map((points) => simplify(points, true))
   .filter((points) => points.length >= 3 && !isSelfIntersecting(unwrapRing(points)));
 
 /** A ring around a pole, one vertex per meridian. */
@@ -113,7 +113,7 @@ export const hardRings = fc
     }),
     { minLength: 3, maxLength: 8, size: 'max' },
   )
-  .map((points) => simplify(points, true).points)
+  .map((points) => simplify(points, true))
   .filter((points) => points.length >= 3 && !isSelfIntersecting(unwrapRing(points)));
 
 /** Any corners on a small grid, crossing each other or not; many are on each other's edges. */

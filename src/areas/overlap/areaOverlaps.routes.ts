@@ -108,10 +108,5 @@ function* answerOverlaps({ total, overlaps }: FoundOverlaps): Steps<Answer> {
 
 /** Wire form. */
 function overlapView({ other, commonM2, share, shareOfOther }: Overlap) {
-  return {
-    area: areaName(other),
-    overlap_m2: commonM2,
-    share,
-    share_of_other: shareOfOther,
-  };
+  return { area: areaName(other), overlap_m2: commonM2, share, share_of_other: shareOfOther };
 }

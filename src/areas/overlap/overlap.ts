@@ -1,12 +1,11 @@
-import { type Bounds, circleBounds, corridorBounds } from '../../geo/bounds.ts';
+import { type Bounds, circleBounds, corridorBounds, extentOf } from '../../geo/bounds.ts';
 import { circleMeasures, ringAreaM2 } from '../../geo/measure.ts';
 import { unwrapLine, unwrapRing } from '../../geo/path.ts';
-import { distanceM } from '../../geo/wgs84.ts';
+import { distanceM, type Edges } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type AreaGeometry, type Circle, toLatLngs } from '../area.ts';
 import {
   clipOverlapM2,
-  type PlanarRing,
   planarRing,
   type RingEdges,
   ringEdges,
@@ -31,7 +30,7 @@ export interface Outline {
 }
 
 interface PolygonOutline {
-  readonly planar: PlanarRing;
+  readonly planar: Edges;
   /** Made when they are first asked for. */
   edges(): RingEdges;
 }
@@ -49,9 +48,7 @@ export function* outlineOf(geometry: AreaGeometry): Steps<Outline> {
     case 'polygon': {
       const ring = unwrapRing(toLatLngs(geometry.points));
       const planar = planarRing(ring);
-      const { lngs, lats } = planar;
-      const [south, west] = [Math.min(...lats), Math.min(...lngs)];
-      const box = { south, west, north: Math.max(...lats), east: Math.max(...lngs) };
+      const box = extentOf(planar);
       let edges: RingEdges | undefined;
       const polygon: PolygonOutline = {
         planar,
@@ -118,22 +115,16 @@ type Box = Bounds;
  * Where everything within a box is: in a polygon, apart from it, or null where the box may have a part of the boundary.
  * Only the boxes of edges are compared, which is exact.
  */
-function relationToRing(box: Box, ring: PlanarRing, ringBox: Box): 'inside' | 'apart' | null {
+function relationToRing(box: Box, ring: Edges, ringBox: Box): 'inside' | 'apart' | null {
   for (const shift of shiftsBetween(ringBox, box)) {
-    const isInside = isBoxInside(box.south, box.north, box.west + shift, box.east + shift, ring);
+    const isInside = isBoxInside({ ...box, west: box.west + shift, east: box.east + shift }, ring);
     if (isInside !== false) return isInside === null ? null : 'inside';
   }
   return 'apart';
 }
 
 /** Null where the box of an edge meets this one. Otherwise counts the edges west of it. */
-function isBoxInside(
-  south: number,
-  north: number,
-  west: number,
-  east: number,
-  { lngs, lats }: PlanarRing,
-): boolean | null {
+function isBoxInside({ south, north, west, east }: Box, { lngs, lats }: Edges): boolean | null {
   let isInside = false;
   for (let n = 1; n < lngs.length; n++) {
     const [lngA, lngB, latA, latB] = [lngs[n - 1]!, lngs[n]!, lats[n - 1]!, lats[n]!];

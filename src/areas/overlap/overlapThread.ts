@@ -20,34 +20,21 @@ export interface OtherArea {
 }
 
 /** What the thread is told. A call begins, then others come, in parts that the thread asks for. */
-export type ThreadTask =
-  | {
-      readonly kind: 'begin';
-      readonly call: number;
-      readonly accountId: number;
-      readonly geometry: AreaGeometry;
-    }
-  | {
-      readonly kind: 'others';
-      readonly call: number;
-      readonly others: readonly OtherArea[];
-      readonly isLast: boolean;
-    }
-  | { readonly kind: 'forget'; readonly call: number };
+export type ThreadTask = { readonly call: number } & (
+  | { readonly kind: 'begin'; readonly accountId: number; readonly geometry: AreaGeometry }
+  | { readonly kind: 'others'; readonly others: readonly OtherArea[]; readonly isLast: boolean }
+  | { readonly kind: 'forget' }
+);
 
 /** What the thread answers. */
-export type ThreadReply =
-  | { readonly kind: 'wanted'; readonly call: number }
+export type ThreadReply = { readonly call: number } & (
+  | { readonly kind: 'wanted' }
   /** `overlaps` has three numbers for each, largest first: the index of the other area, m² in common, m² of the other. */
-  | {
-      readonly kind: 'measured';
-      readonly call: number;
-      readonly ownM2: number;
-      readonly overlaps: Float64Array;
-    }
+  | { readonly kind: 'measured'; readonly ownM2: number; readonly overlaps: Float64Array }
   /** The index of the other area that took longest, or null: most time went into the area itself. */
-  | { readonly kind: 'too_complex'; readonly call: number; readonly longest: number | null }
-  | { readonly kind: 'failed'; readonly call: number; readonly error: string };
+  | { readonly kind: 'too_complex'; readonly longest: number | null }
+  | { readonly kind: 'failed'; readonly error: string }
+);
 
 /** A smaller share of both areas is rounding along a common boundary, not a common interior. */
 const LEAST_SHARE = 1e-9;
@@ -96,9 +83,12 @@ port.on('message', (task: ThreadTask) => {
 function hear(task: ThreadTask): void {
   switch (task.kind) {
     case 'begin': {
-      const work = newWork(task.call, accountOf(task.accountId), task.geometry);
-      works.set(task.call, work);
-      work.account.works.add(work);
+      const { call, geometry } = task;
+      const account = accountOf(task.accountId);
+      const begun = { own: null, steps: null, isLast: false, found: [], usedMs: 0, at: null, usedAtMs: 0 };
+      const work: Work = { call, account, geometry, ...begun, longest: { index: null, usedMs: 0 } };
+      works.set(call, work);
+      account.works.add(work);
       return;
     }
     case 'others': {
@@ -111,11 +101,6 @@ function hear(task: ThreadTask): void {
     case 'forget':
       forget(works.get(task.call));
   }
-}
-
-function newWork(call: number, account: Account, geometry: AreaGeometry): Work {
-  const progress = { own: null, steps: null, isLast: false, found: [], usedMs: 0, at: null, usedAtMs: 0 };
-  return { call, account, geometry, ...progress, longest: { index: null, usedMs: 0 } };
 }
 
 function accountOf(id: number): Account {
@@ -202,11 +187,9 @@ function charge(work: Work, before: NodeJS.CpuUsage): void {
 function finishPart(work: Work): void {
   const { call, own, found } = work;
   work.steps = null;
-  if (!work.isLast) {
-    reply({ kind: 'wanted', call });
-    return;
-  }
-  end(work, { kind: 'measured', call, ownM2: own?.areaM2 ?? 0, overlaps: largestFirst(found) });
+  if (work.isLast)
+    end(work, { kind: 'measured', call, ownM2: own?.areaM2 ?? 0, overlaps: largestFirst(found) });
+  else port.postMessage({ kind: 'wanted', call } satisfies ThreadReply);
 }
 
 /** The index of the other area, m² in common and m² of the other, for each. */
@@ -220,13 +203,9 @@ function largestFirst(found: readonly number[]): Float64Array {
   return overlaps;
 }
 
-function end(work: Work, said: ThreadReply): void {
+function end(work: Work, reply: ThreadReply): void {
   forget(work);
-  reply(said);
-}
-
-function reply(said: ThreadReply): void {
-  port.postMessage(said);
+  port.postMessage(reply);
 }
 
 function* measure(work: Work, others: readonly OtherArea[]): Steps<void> {

@@ -9,16 +9,10 @@ import type { OtherArea, ThreadData, ThreadReply, ThreadTask } from './overlapTh
 
 /** Calls that are measured side by side, and that wait for it. */
 const QUEUE = { running: 32, runningPerKey: 1, waiting: 1_000, waitingPerKey: 50 };
-/** Processor time of one call. Twenty thousand circles in a polygon take a twentieth of it. */
-const CALL_LIMIT_MS = 2_000;
 /** A call waits so long for those before it, and is measured for so long at most while others are. */
 const WAIT_LIMIT_MS = 15_000;
 const MEASURE_LIMIT_MS = 40_000;
-/** A step takes a few milliseconds. A thread that takes so long for one will not end it. */
-const STEP_LIMIT_MS = 8_000;
 const LOOKS_PER_STEP = 8;
-/** A maximum of calls with twenty thousand overlaps each takes most of it. */
-const HEAP_MAX_MB = 48;
 /** Edges that polygon-clipping splits two polygons into before it gives up; an ordinary pair has a few thousand. */
 const EDGES_MAX = '10000';
 /** A call starts again when another call ends the thread, but runs in at most this many threads. */
@@ -38,7 +32,7 @@ export interface Overlap {
 
 export interface FoundOverlaps {
   readonly total: number;
-  /** Largest first. */
+  /** Largest first; to be read once. */
   readonly overlaps: Iterable<Overlap>;
 }
 
@@ -49,12 +43,15 @@ export interface TooComplex {
 }
 
 export interface OverlapLimits {
-  /** Processor time of one call. */
-  readonly callMs?: number;
-  readonly heapMb?: number;
-  /** Time of one step. */
-  readonly stepMs?: number;
+  /** Processor time of one call. Twenty thousand circles in a polygon take a twentieth of what is usual. */
+  readonly callMs: number;
+  /** A maximum of calls with twenty thousand overlaps each takes most of what is usual. */
+  readonly heapMb: number;
+  /** A step takes a few milliseconds. A thread that takes so long for one will not end it. */
+  readonly stepMs: number;
 }
+
+const LIMITS: OverlapLimits = { callMs: 2_000, heapMb: 48, stepMs: 8_000 };
 
 interface OpenCall {
   readonly number: number;
@@ -76,7 +73,7 @@ interface OpenCall {
  * processor, each the same time. The thread starts with the first call.
  */
 export class Overlaps {
-  readonly #limits: Required<OverlapLimits>;
+  readonly #limits: OverlapLimits;
   readonly #queue = new FairSemaphore<number>(QUEUE);
   readonly #calls = new Map<number, OpenCall>();
   #lastNumber = 0;
@@ -87,8 +84,8 @@ export class Overlaps {
   /** While calls are open: checks that the thread makes progress. Otherwise: the time until the thread is ended. */
   #timer: NodeJS.Timeout | undefined;
 
-  constructor({ callMs = CALL_LIMIT_MS, heapMb = HEAP_MAX_MB, stepMs = STEP_LIMIT_MS }: OverlapLimits = {}) {
-    this.#limits = { callMs, heapMb, stepMs };
+  constructor(limits: Partial<OverlapLimits> = {}) {
+    this.#limits = { ...LIMITS, ...limits };
   }
 
   /** The overlaps of an area with others, largest first. Rejects with Overloaded or OutOfTime. */
@@ -98,10 +95,22 @@ export class Overlaps {
     others: Iterable<Area>,
   ): Promise<Result<FoundOverlaps, TooComplex>> {
     await this.#queue.acquireWithin(accountId, WAIT_LIMIT_MS);
+    let timer: NodeJS.Timeout | undefined;
     try {
       if (this.#isClosed) throw CLOSED;
-      return await this.#measure({ accountId, area, others: [...others] });
+      const number = ++this.#lastNumber;
+      const { promise, resolve, reject } = Promise.withResolvers<Result<FoundOverlaps, TooComplex>>();
+      const begun = { number, sent: 0, threads: 0, resolve, reject };
+      const call: OpenCall = { accountId, area, others: [...others], ...begun };
+      this.#calls.set(number, call);
+      timer = setTimeout(() => {
+        this.#tell({ kind: 'forget', call: number });
+        this.#end(call).reject(new OutOfTime('others are measured at the same time'));
+      }, MEASURE_LIMIT_MS);
+      this.#begin(call);
+      return await promise;
     } finally {
+      clearTimeout(timer);
       this.#queue.release(accountId);
     }
   }
@@ -110,25 +119,6 @@ export class Overlaps {
     this.#isClosed = true;
     for (const call of [...this.#calls.values()]) this.#end(call).reject(CLOSED);
     await this.#endThread();
-  }
-
-  async #measure(
-    asked: Pick<OpenCall, 'accountId' | 'area' | 'others'>,
-  ): Promise<Result<FoundOverlaps, TooComplex>> {
-    const number = ++this.#lastNumber;
-    const { promise, resolve, reject } = Promise.withResolvers<Result<FoundOverlaps, TooComplex>>();
-    const call: OpenCall = { ...asked, number, sent: 0, threads: 0, resolve, reject };
-    this.#calls.set(number, call);
-    const timer = setTimeout(() => {
-      this.#tell({ kind: 'forget', call: number });
-      this.#end(call).reject(new OutOfTime('others are measured at the same time'));
-    }, MEASURE_LIMIT_MS);
-    this.#begin(call);
-    try {
-      return await promise;
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #begin(call: OpenCall): void {
@@ -184,7 +174,7 @@ export class Overlaps {
         this.#sendOthers(call);
         return;
       case 'measured':
-        this.#end(call).resolve(ok(foundBy(call, reply)));
+        this.#end(call).resolve(ok({ total: reply.overlaps.length / 3, overlaps: overlapsOf(call, reply) }));
         return;
       case 'too_complex':
         this.#end(call).resolve(fail({ longest: call.others[reply.longest ?? -1] ?? null }));
@@ -258,24 +248,12 @@ function sendable({ definition: { geometry } }: Area): AreaGeometry {
   return points.byteLength === points.buffer.byteLength ? geometry : { ...geometry, points: points.slice() };
 }
 
-function foundBy(
+function* overlapsOf(
   { others }: OpenCall,
   { ownM2, overlaps }: Extract<ThreadReply, { kind: 'measured' }>,
-): FoundOverlaps {
-  return {
-    total: overlaps.length / 3,
-    overlaps: {
-      *[Symbol.iterator]() {
-        for (let at = 0; at < overlaps.length; at += 3) {
-          const [index, commonM2, otherM2] = overlaps.subarray(at, at + 3) as unknown as [
-            number,
-            number,
-            number,
-          ];
-          const other = others[index] as Area;
-          yield { other, commonM2, share: commonM2 / ownM2, shareOfOther: commonM2 / otherM2 };
-        }
-      },
-    },
-  };
+): Generator<Overlap> {
+  for (let at = 0; at < overlaps.length; at += 3) {
+    const [other, commonM2, otherM2] = [others[overlaps[at]!]!, overlaps[at + 1]!, overlaps[at + 2]!];
+    yield { other, commonM2, share: commonM2 / ownM2, shareOfOther: commonM2 / otherM2 };
+  }
 }

@@ -1,6 +1,7 @@
 import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
+import { type Bounds, extentOf } from '../../geo/bounds.ts';
 import type { Ring } from '../../geo/path.ts';
-import { meanZoneAreaM2, northwardAreaM2, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
+import { type Edges, meanZoneAreaM2, northwardAreaM2, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 
 /**
@@ -11,10 +12,10 @@ import type { Steps } from '../../lib/workTurns.ts';
  * their edges inconsistently and split the same two edges until it gives up. Both polygons are then first snapped to
  * one grid, where two vertices are equal or clearly apart.
  */
-export function clipOverlapM2(a: PlanarRing, b: PlanarRing): number | null {
+export function clipOverlapM2(a: Edges, b: Edges): number | null {
   const ringA = pairsOf(a, 0);
   let areaM2 = 0;
-  for (const shift of shiftsBetween(rangeOf(a), rangeOf(b))) {
+  for (const shift of shiftsBetween(extentOf(a), extentOf(b))) {
     const ringB = pairsOf(b, shift);
     const grid = gridOf(ringA, ringB);
     const common = isNear(ringA, ringB, grid.step)
@@ -36,21 +37,14 @@ function intersection(a: Pair[], b: Pair[]): MultiPolygon | null {
 
 /** In whole steps of the grid, whose products have no rounding. */
 function intersectionOn(grid: Grid, a: Pair[], b: Pair[]): MultiPolygon | null {
-  const common = intersection(snapped(a, grid), snapped(b, grid));
   const { west, south, step } = grid;
-  return (
-    common?.map((rings) =>
-      rings.map((ring) => ring.map(([x, y]): Pair => [west + x * step, south + y * step])),
-    ) ?? null
-  );
+  const placed = ([x, y]: Pair): Pair => [west + x * step, south + y * step];
+  const common = intersection(snapped(a, grid), snapped(b, grid));
+  return common?.map((rings) => rings.map((ring) => ring.map(placed))) ?? null;
 }
 
-function pairsOf({ lngs, lats }: PlanarRing, shift: number): Pair[] {
+function pairsOf({ lngs, lats }: Edges, shift: number): Pair[] {
   return lngs.map((lng, n): Pair => [lng + shift, lats[n]!]);
-}
-
-function rangeOf({ lngs }: PlanarRing): { west: number; east: number } {
-  return { west: Math.min(...lngs), east: Math.max(...lngs) };
 }
 
 /** The area of the outer rings less that of their holes. */
@@ -153,11 +147,8 @@ interface Edge {
 }
 
 /** The edges of a polygon, from west to east by their west ends, and its extent in degrees. */
-export interface RingEdges {
+export interface RingEdges extends Bounds {
   readonly edges: readonly Edge[];
-  readonly west: number;
-  readonly east: number;
-  readonly south: number;
 }
 
 /**
@@ -242,7 +233,8 @@ function latAt({ west, east, westLat, eastLat }: Edge, lng: number): number {
 }
 
 /** The edges of a ring. Those along a meridian have nothing below them. */
-export function ringEdges({ lngs, lats }: PlanarRing): RingEdges {
+export function ringEdges(ring: Edges): RingEdges {
+  const { lngs, lats } = ring;
   const edges: Edge[] = [];
   for (let n = 1; n < lngs.length; n++) {
     if (lngs[n - 1] === lngs[n]) continue;
@@ -251,27 +243,18 @@ export function ringEdges({ lngs, lats }: PlanarRing): RingEdges {
     edges.push({ west, east, westLat: lats[from]!, eastLat: lats[to]!, sign: to - from });
   }
   edges.sort((a, b) => a.west - b.west);
-  return { edges, ...rangeOf({ lngs, lats }), south: Math.min(...lats) };
+  return { edges, ...extentOf(ring) };
 }
 
 /** A polygon repeats itself with every full turn: the shifts of longitude by which the second may meet the first. */
-export function shiftsBetween(
-  a: { readonly west: number; readonly east: number },
-  b: { readonly west: number; readonly east: number },
-): number[] {
+export function shiftsBetween(a: Bounds, b: Bounds): number[] {
   const lowest = Math.ceil((a.west - b.east) / 360);
   const highest = Math.floor((a.east - b.west) / 360);
   return Array.from({ length: Math.max(0, highest - lowest + 1) }, (_, n) => (lowest + n) * 360);
 }
 
-/** A closed polygon of the plane of longitude and latitude, in degrees, the first vertex repeated at the end. */
-export interface PlanarRing {
-  readonly lngs: readonly number[];
-  readonly lats: readonly number[];
-}
-
-/** A ring on the plane. One around a pole is closed along the pole. */
-export function planarRing({ lngs, lats, pole }: Ring): PlanarRing {
+/** A ring as a closed polygon of the plane of longitude and latitude. One around a pole is closed along the pole. */
+export function planarRing({ lngs, lats, pole }: Ring): Edges {
   if (pole === null) return { lngs, lats };
   const poleLat = pole === 'north' ? 90 : -90;
   return {

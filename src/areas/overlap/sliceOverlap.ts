@@ -1,8 +1,7 @@
 import { circleBounds } from '../../geo/bounds.ts';
-import { distanceM, parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
+import { distanceM, type Edges, parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Circle } from '../area.ts';
-import type { PlanarRing } from './polygonOverlap.ts';
 
 /** Slices within the smaller detail of the two shapes. */
 const SLICES_PER_DETAIL = 16;
@@ -89,7 +88,7 @@ export interface Slices {
 const LEAST_DETAIL_SHARE = 1 / 500;
 
 /** A polygon, its edges straight in longitude and latitude. */
-export function polygonSlices({ lngs, lats }: PlanarRing): Slices {
+export function polygonSlices({ lngs, lats }: Edges): Slices {
   const south = Math.min(...lats);
   const north = Math.max(...lats);
   // Edges by their southern ends, to be taken up as the parallel rises.

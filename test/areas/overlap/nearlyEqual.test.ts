@@ -3,9 +3,8 @@ import { describe, test } from 'node:test';
 import { intersection } from 'polyclip-ts';
 import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
 import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
-import type { PlanarRing } from '../../../src/areas/overlap/polygonOverlap.ts';
 import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygonOverlap.ts';
-import { northwardAreaM2 } from '../../../src/geo/wgs84.ts';
+import { type Edges, northwardAreaM2 } from '../../../src/geo/wgs84.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
@@ -20,7 +19,7 @@ const outline = (pairs: readonly Pair[]): Outline => {
   const geometry: AreaGeometry = { type: 'polygon', points };
   return inOneGo(outlineOf(geometry));
 };
-const ringOf = ({ polygon }: Outline): PlanarRing => polygon?.planar ?? assert.fail('a polygon has a ring');
+const ringOf = ({ polygon }: Outline): Edges => polygon?.planar ?? assert.fail('a polygon has a ring');
 const common = (a: Outline, b: Outline): number => inOneGo(overlapM2(a, b));
 const summed = (a: Outline, b: Outline): number => {
   assert.ok(a.polygon !== null && b.polygon !== null);

@@ -51,7 +51,7 @@ function comb(isUpright: boolean): Area {
   return polygon(...(isUpright ? pairs.map(([lat, lng]): Pair => [lng, lat]) : pairs));
 }
 
-function newOverlaps(t: TestContext, limits: OverlapLimits = {}): Overlaps {
+function newOverlaps(t: TestContext, limits: Partial<OverlapLimits> = {}): Overlaps {
   const overlaps = new Overlaps(limits);
   t.after(() => overlaps.close());
   return overlaps;
