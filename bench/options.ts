@@ -31,7 +31,7 @@ export function parseOptions(
   argv: readonly string[],
   known: readonly string[],
 ): Result<BenchOptions, string[]> {
-  const given = split(argv);
+  const given = tryTo(() => parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS }));
   if (!given.ok) return given;
   const { values, positionals } = given.value;
   const { smoke, record, results } = values;
@@ -57,12 +57,11 @@ export function parseOptions(
   return ok({ ...values, cases, seconds, sizes: sizes?.toSorted((a, b) => a - b) ?? null });
 }
 
-function split(argv: readonly string[]) {
+function tryTo<T>(parse: () => T): Result<T, string[]> {
   try {
-    return ok(parseArgs({ args: [...argv], allowPositionals: true, options: OPTIONS }));
+    return ok(parse());
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    if (error instanceof Error && code.startsWith('ERR_PARSE_ARGS')) return fail([error.message]);
+    if (error instanceof TypeError && 'code' in error) return fail([error.message]);
     throw error;
   }
 }

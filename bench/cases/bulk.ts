@@ -12,11 +12,10 @@ import { AtOnce, inOneGo, WorkTurns } from '../../src/lib/workTurns.ts';
 import { RouteCalls, readPieces } from '../../test/support/http/routeCalls.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { BenchCase, CaseContext, Row } from '../benchCase.ts';
-import { Latencies } from '../measure/latencies.ts';
 import { measureAsyncCalls, measureCalls } from '../measure/measureCalls.ts';
 import { attackBenchFor } from '../neighbours/attackBench.ts';
 import { LARGEST_BATCHES } from '../neighbours/requestAttacks.ts';
-import { limitUseOf } from '../neighbours/summary.ts';
+import { limitUseOf, percentilesOf } from '../neighbours/summary.ts';
 import { countryAreas, countryPlaces, fillCatalog } from '../setup/areas.ts';
 import { placesOf } from '../setup/places.ts';
 
@@ -144,7 +143,7 @@ async function measureVictim(context: CaseContext) {
     : await attackBench.apart([LARGEST_BATCHES]);
   if (result === undefined) throw new Error('no result');
   const { calm, during } = result;
-  const [before, beside] = [timesOf(calm.polls), timesOf(during.polls)];
+  const [before, beside] = [percentilesOf(calm.polls), percentilesOf(during.polls)];
   const { polls, failedCalls } = limitUseOf(result);
   return {
     rows: [
@@ -152,16 +151,10 @@ async function measureVictim(context: CaseContext) {
       { what: 'a customer polls beside the largest batches', ...beside },
     ],
     metrics: {
-      victim_p99_of_calm: beside.p99Ms / (before.p99Ms || 1),
+      // A busy machine may not answer one poll in the time of a smoke run.
+      victim_p99_of_calm: (beside.p99Ms ?? 0) / (before.p99Ms ?? 1),
       victim_worst_of_limit: polls,
       victim_failed_calls: failedCalls,
     },
   };
-}
-
-function timesOf(counts: readonly number[]) {
-  const latencies = new Latencies(counts);
-  // A busy machine may not answer one poll in the time of a smoke run.
-  const percentile = (share: number) => latencies.percentile(share) || 0;
-  return { p50Ms: percentile(0.5), p99Ms: percentile(0.99), worstMs: percentile(1) };
 }

@@ -7,7 +7,7 @@ import type { BenchCase, Row } from '../benchCase.ts';
 import { comparePositions } from '../contenders/comparePositions.ts';
 import { compareCuts, compareEdges } from '../contenders/compareRings.ts';
 import { median } from '../measure/latencies.ts';
-import { type CallTimes, measureAsyncCalls, medianTimes } from '../measure/measureCalls.ts';
+import { type CallTimes, type Compared, measureAsyncCalls, medianTimes } from '../measure/measureCalls.ts';
 
 const DEVICES = [10_000, 100_000, 1_000_000];
 const SMOKE_DEVICES = [1_000];
@@ -28,7 +28,7 @@ export const contenders: BenchCase = {
     const metrics: Record<string, number> = {};
     const notes: string[] = [];
     // A ratio is the contender's time divided by ours: the least of all sizes counts.
-    const add = (compared: { rows: Row[]; ratios: Readonly<Record<string, number>> }) => {
+    const add = (compared: Compared) => {
       rows.push(...compared.rows);
       for (const [name, ratio] of Object.entries(compared.ratios)) {
         metrics[name] = Math.min(metrics[name] ?? Infinity, ratio);

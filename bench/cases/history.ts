@@ -83,16 +83,15 @@ async function measureReads(
   read: (path: string) => Promise<FileRead>,
 ): Promise<MeasuredReads> {
   const paths = [
-    ...EXPORT_FORMATS.map((format) => ({ what: format, path: `/export?format=${format}` })),
-    ...['total', 'day', 'trip'].map((by) => ({
-      what: `summary by ${by}`,
-      path: `/summary?by=${by}&tz=Europe/Rome`,
-    })),
+    ...EXPORT_FORMATS.map((format) => [format, `/export?format=${format}`] as const),
+    ...['total', 'day', 'trip'].map(
+      (by) => [`summary by ${by}`, `/summary?by=${by}&tz=Europe/Rome`] as const,
+    ),
   ];
   const rows: Row[] = [];
   const metrics: Record<string, number> = {};
   const profiles: Profile[] = [];
-  for (const { what, path } of paths) {
+  for (const [what, path] of paths) {
     if (!smoke) await read(path);
     const seconds: number[] = [];
     const beforeUs = cpuUs();
@@ -117,7 +116,7 @@ async function measureReads(
     if (isProfiled) profiles.push(await profile(`a point, ${state}${what},`, work));
   }
   const again = async (): Promise<void> => {
-    for (const { path } of paths) await read(path);
+    for (const [, path] of paths) await read(path);
   };
   return { rows, metrics, profiles, again };
 }

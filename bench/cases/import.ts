@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { BenchCase, Row } from '../benchCase.ts';
-import { type Latencies, median } from '../measure/latencies.ts';
+import type { BenchCase } from '../benchCase.ts';
+import { median } from '../measure/latencies.ts';
 import { profile } from '../measure/profile.ts';
 import { rssMb } from '../measure/usage.ts';
 import { openNearestProbe, PROBES_PER_SECOND } from '../setup/nearestProbe.ts';
@@ -46,27 +46,23 @@ export const importCase: BenchCase = {
       const work = () => probe.during(post).then(() => ROUNDS);
       profiles.push(await profile('an import during nearest calls, in the serving process,', work));
     }
+    const importSeconds = median(times);
     return {
       kind: 'measured',
       profiles,
       size: `${features} features of ${VERTICES} vertices, ${Math.round(bytes / 2 ** 20)} MB; ${devices} devices`,
-      ...summarize(median(times), parseSeconds, alone, meanwhile),
+      rows: [
+        { what: 'import', seconds: importSeconds, rssMb: rssMb() },
+        { what: 'floor: JSON.parse of the body', seconds: parseSeconds },
+        { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
+        { what: `nearest meanwhile, ${PROBES_PER_SECOND} a second`, ...meanwhile.percentiles() },
+      ],
+      metrics: {
+        seconds: importSeconds,
+        of_parsing: importSeconds / parseSeconds,
+        p99_ms: meanwhile.percentile(0.99),
+        longest_ms: meanwhile.percentile(1),
+      },
     };
   },
 };
-
-function summarize(seconds: number, parseSeconds: number, alone: Latencies, meanwhile: Latencies) {
-  const rows: Row[] = [
-    { what: 'import', seconds, rssMb: rssMb() },
-    { what: 'floor: JSON.parse of the body', seconds: parseSeconds },
-    { what: `nearest alone, ${PROBES_PER_SECOND} a second`, ...alone.percentiles() },
-    { what: `nearest meanwhile, ${PROBES_PER_SECOND} a second`, ...meanwhile.percentiles() },
-  ];
-  const metrics = {
-    seconds,
-    of_parsing: seconds / parseSeconds,
-    p99_ms: meanwhile.percentile(0.99),
-    longest_ms: meanwhile.percentile(1),
-  };
-  return { rows, metrics };
-}

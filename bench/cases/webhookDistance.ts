@@ -57,7 +57,8 @@ async function measure(
   await admin.account(OWNER);
   const { key } = await admin.key(OWNER);
   const { url } = await pod.ask({ kind: 'start', databaseUrl, redisUrl: null });
-  const call = (path: string, body = {}) => callWebhooks(`${url}/api/webhooks${path}`, 'POST', key, body);
+  const call = (path: string, body = {}) =>
+    callWebhooks(`${url}/api/webhooks${path}`, 'POST', { 'X-API-Key': key }, body);
   const rates: [number, number][] = [];
   for (const roundTripMs of ROUND_TRIPS_MS) {
     const proxyPort = await openDelayProxy(receiverPort, roundTripMs);

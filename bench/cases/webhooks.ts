@@ -75,17 +75,7 @@ interface WebhookPorts {
   readonly redisUrl: string | null;
 }
 
-interface Round {
-  readonly healthy: number;
-  readonly seconds: number;
-  readonly pointsPerSecond: number;
-  readonly latencies: Latencies;
-  readonly cpuUs: number;
-  /** null where Postgres is on another machine. */
-  readonly postgresCpuUs: number | null;
-  readonly clientCpuUs: number;
-  readonly rssMb: number;
-}
+type Round = Awaited<ReturnType<typeof runRound>>;
 
 async function measure(context: CaseContext, ports: WebhookPorts): Promise<CaseOutcome> {
   const { smoke } = context;
@@ -178,6 +168,8 @@ function load({ healthy, seconds, cpuUs, clientCpuUs, rssMb }: Round) {
   };
 }
 
+type Key = Readonly<Record<string, string>>;
+
 /** Every account has the same number of endpoints. Those of `unhealthyIds` do not count. */
 interface Endpoints {
   readonly perAccount: number;
@@ -194,16 +186,16 @@ async function prepare({ databaseUrl }: CaseContext, ports: WebhookPorts) {
   for (const pod of pods) started.push(await pod.ask({ kind: 'start', databaseUrl, redisUrl }));
   const admin = adminOf(databaseUrl, redisUrl ?? undefined);
   const api = `${started[0]?.url}/api/webhooks`;
-  const keys: string[] = [];
+  const keys: Key[] = [];
   for (let account = 0; account < ACCOUNTS; account++) {
     const email = `bench-${account}@example.com`;
     await admin.account(email);
-    keys.push((await admin.key(email)).key);
+    keys.push({ 'X-API-Key': (await admin.key(email)).key });
     const share = DEVICES / ACCOUNTS;
     const lines = Array.from({ length: share }, (_, n) => ({ imei: simulatedImei(account * share + n) }));
     await admin.importDevices(email, lines);
   }
-  let made: { id: number; key: string }[] = [];
+  let made: { id: number; key: Key }[] = [];
   return {
     ingestUrls: started.map(({ ingestUrl }) => ingestUrl),
     makeEndpoints: async (perAccount: number, addressOf: AddressOf): Promise<Endpoints> => {
@@ -227,7 +219,7 @@ async function runRound(
   { sql, pods, client }: WebhookPorts,
   { perAccount, unhealthyIds }: Endpoints,
   order: PointOrder,
-): Promise<Round> {
+) {
   const usage = () => Promise.all(pods.map((pod) => pod.ask({ kind: 'usage' })));
   const before = await countQueued(sql, unhealthyIds);
   const podsBefore = await usage();
@@ -245,6 +237,7 @@ async function runRound(
     pointsPerSecond: (order.batchesPerSender * BATCH * SENDERS) / sentSeconds,
     latencies: new Latencies(latencies),
     cpuUs: sumUs(podsAfter) - sumUs(podsBefore),
+    /** null where Postgres is on another machine. */
     postgresCpuUs:
       postgresAfterUs === null || postgresBeforeUs === null ? null : postgresAfterUs - postgresBeforeUs,
     clientCpuUs: cpuUs,

@@ -5,7 +5,13 @@ import { PositionIndex } from '../../src/devices/index/positionIndex.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { Row } from '../benchCase.ts';
-import { type Contender, type Effort, measureAlternately, ratioTo } from '../measure/measureCalls.ts';
+import {
+  type Compared,
+  type Contender,
+  type Effort,
+  measureAlternately,
+  ratioTo,
+} from '../measure/measureCalls.ts';
 import { placesOf } from '../setup/places.ts';
 
 /** Devices asked for: the usual number, and the most of a call. */
@@ -18,10 +24,7 @@ const QUESTIONS = 1_000;
 const STEP_DEG = 0.002;
 const PLACES = 4_096;
 
-/** Ratios are the contender's processor time (or memory) divided by ours. */
-export interface ComparedPositions {
-  readonly rows: Row[];
-  readonly ratios: Readonly<Record<string, number>>;
+export interface ComparedPositions extends Compared {
   /** Of the answers for one device, the share in percent that names a device farther away. */
   readonly wrongPercent: { readonly plain: number; readonly ranked: number };
   readonly bytesPerDevice: { readonly ours: number; readonly kdbush: number };

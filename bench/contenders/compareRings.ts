@@ -6,8 +6,8 @@ import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
 import { type Ring, unwrapRing } from '../../src/geo/path.ts';
 import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import type { Row } from '../benchCase.ts';
 import {
+  type Compared,
   type Contender,
   type Effort,
   type MeasuredContender,
@@ -22,14 +22,8 @@ import { FlatbushEdges, indexEdges } from './flatbushEdges.ts';
 const CUT_CENTRE: LatLng = { lat: -17, lng: 180 };
 const PLACES = 4_096;
 
-/** Ratios are the contender's processor time divided by ours. */
-export interface ComparedRings {
-  readonly rows: Row[];
-  readonly ratios: Readonly<Record<string, number>>;
-}
-
 /** Our edge index and Flatbush: building, containment, and the distance to the nearest edge of a polygon. */
-export function compareEdges(vertices: number, effort: Effort): ComparedRings {
+export function compareEdges(vertices: number, effort: Effort): Compared {
   const ring = unwrapRing(jaggedRing(vertices, POLYGON_CENTRE, POLYGON_RADIUS_DEG, 1));
   const ours = buildRingIndex(ring);
   const flatbush = new FlatbushEdges(ring);
@@ -71,7 +65,7 @@ export function compareEdges(vertices: number, effort: Effort): ComparedRings {
 type Call = Contender['call'];
 
 /** Our cut at the antimeridian and those of polygon-clipping and polyclip-ts. */
-export function compareCuts(vertices: number, effort: Effort): ComparedRings {
+export function compareCuts(vertices: number, effort: Effort): Compared {
   const points = jaggedRing(vertices, CUT_CENTRE, POLYGON_RADIUS_DEG, 1);
   const ring = unwrapRing(points.map(({ lat, lng }) => ({ lat, lng: lng > 180 ? lng - 360 : lng })));
   const cut = (by: string, call: Call) => ({ what: `cut of ${vertices} vertices: ${by}`, call, block: 1 });

@@ -54,18 +54,14 @@ export async function measurePages(context: CaseContext): Promise<FeedPart> {
   };
 }
 
-interface ChangesPage {
-  readonly data: readonly object[];
-  readonly meta: { readonly cursor: string; readonly has_more: boolean };
-}
-
 /** Follows until nothing comes any more; a pod sends its own commits once more when it has followed them. */
 async function lastCursor(url: string, headers: { 'X-API-Key': string }, from: string | null) {
   for (let cursor = from; ; ) {
     const query = cursor === null ? '' : `&cursor=${cursor}`;
     const reply = await fetch(`${url}/api/v3/devices/changes?limit=1000${query}`, { headers });
     if (reply.status !== 200) throw new Error(`changes answered ${reply.status}: ${await reply.text()}`);
-    const { data, meta } = (await reply.json()) as ChangesPage;
+    const page = (await reply.json()) as { data: object[]; meta: { cursor: string; has_more: boolean } };
+    const { data, meta } = page;
     cursor = meta.cursor;
     if (data.length === 0 && !meta.has_more) return cursor;
   }

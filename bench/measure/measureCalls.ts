@@ -5,14 +5,7 @@ import { cpuUs } from './usage.ts';
 const WARMUP_SHARE = 0.3;
 const BLOCK = 256;
 
-export interface CallTimes {
-  readonly perSecond: number;
-  /** Processor time of one call: equal to the elapsed time on an idle machine, and steadier on a busy one. */
-  readonly cpuUs: number;
-  readonly p50Ms: number;
-  readonly p975Ms: number;
-  readonly p99Ms: number;
-}
+export type CallTimes = Required<Pick<Row, 'perSecond' | 'cpuUs' | 'p50Ms' | 'p975Ms' | 'p99Ms'>>;
 
 /**
  * Calls a function for about `seconds`: first to warm up, then to measure the rate, then to measure single
@@ -65,6 +58,12 @@ export interface Contender {
 export interface Effort {
   readonly rounds: number;
   readonly seconds: number;
+}
+
+/** Ratios are the contender's processor time (or memory) divided by ours. */
+export interface Compared {
+  readonly rows: readonly Row[];
+  readonly ratios: Readonly<Record<string, number>>;
 }
 
 export interface MeasuredContender {

@@ -23,13 +23,6 @@ export interface AttackBench extends AsyncDisposable {
   apart(attacks: readonly Attack[]): Promise<AttackResult>;
 }
 
-export interface AttackBenchOptions {
-  readonly databaseUrl: string;
-  readonly scale: Scale;
-  readonly times: Times;
-  readonly attackers: number;
-}
-
 export function attackBenchFor(
   { databaseUrl, smoke, seconds }: CaseContext,
   calmMs: number,
@@ -38,7 +31,13 @@ export function attackBenchFor(
   return openAttackBench({ databaseUrl, scale: smoke ? 'smoke' : 'full', times, attackers: 1 });
 }
 
-export async function openAttackBench(options: AttackBenchOptions): Promise<AttackBench> {
+/** In an empty database. As many attacks may run at once as there are attackers. */
+export async function openAttackBench(options: {
+  readonly databaseUrl: string;
+  readonly scale: Scale;
+  readonly times: Times;
+  readonly attackers: number;
+}): Promise<AttackBench> {
   const { scale, times } = options;
   const trusted = await trustReceivers();
   const { certificate } = trusted;

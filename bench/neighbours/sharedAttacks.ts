@@ -35,9 +35,8 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     run: async (attacker) => {
       const id = await webhookOf(attacker);
       const state = (n: number) => (n % 2 === 0 ? '' : '&status=exhausted');
-      await twice(attacker, (n) =>
-        attacker.get(`/api/webhooks/${id}/deliveries?offset=${BEYOND}${state(n)}`),
-      );
+      const path = `/api/webhooks/${id}/deliveries?offset=${BEYOND}`;
+      await twice(attacker, (n) => attacker.get(path + state(n)));
     },
   },
   {
@@ -58,14 +57,11 @@ export const SHARED_ATTACKS: readonly Attack[] = [
       const imported = importAreas(attacker, collection(features));
       const yard = { name: 'Yard', type: 'circle', center: { lat: 1, lng: 1 }, radius_m: 100 };
       const body = JSON.stringify(yard);
-      await atOnce(attacker.sized(5, 60), (n) =>
-        attacker.call({
-          url: `${attacker.apiUrl}/api/v3/areas/by-external-id/area-${n}`,
-          method: 'PUT',
-          headers: { ...attacker.headers(), ...JSON_BODY },
-          body,
-        }),
-      );
+      const headers = { ...attacker.headers(), ...JSON_BODY };
+      await atOnce(attacker.sized(5, 60), (n) => {
+        const url = `${attacker.apiUrl}/api/v3/areas/by-external-id/area-${n}`;
+        return attacker.call({ url, method: 'PUT', headers, body });
+      });
       await imported;
     },
   },
@@ -144,12 +140,10 @@ export const SHARED_ATTACKS: readonly Attack[] = [
     name: 'guesses of the ingest token',
     accounts: 0,
     run: (attacker) =>
-      attacker.inTurn(attacker.sized(50, 3_000), 16, (n) =>
-        attacker.call({
-          url: `${attacker.ingestUrl}/osmand?id=${attacker.firstImei}&lat=1&lon=1&token=guess-${n}`,
-          headers: { 'X-Forwarded-For': '10.7.0.1' },
-        }),
-      ),
+      attacker.inTurn(attacker.sized(50, 3_000), 16, (n) => {
+        const url = `${attacker.ingestUrl}/osmand?id=${attacker.firstImei}&lat=1&lon=1&token=guess-${n}`;
+        return attacker.call({ url, headers: { 'X-Forwarded-For': '10.7.0.1' } });
+      }),
   },
 ];
 

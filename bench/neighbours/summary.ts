@@ -13,14 +13,7 @@ const MEMORY_OF_CALM = 1.5;
 const MEMORY_MB = 300;
 
 /** What an attack does to the victim, each value as a share of what is allowed. Above 1 the limit is broken. */
-export interface LimitUse {
-  readonly polls: number;
-  readonly points: number;
-  readonly memory: number;
-  readonly failedCalls: number;
-}
-
-export function limitUseOf({ calm, during, diskMs, restedMb = calm.rssMb }: AttackResult): LimitUse {
+export function limitUseOf({ calm, during, diskMs, restedMb = calm.rssMb }: AttackResult) {
   return {
     polls: worstOf(during.polls) / Math.max(WORST_MS, WORST_OF_CALM * worstOf(calm.polls)),
     points:
@@ -34,7 +27,7 @@ export function limitUseOf({ calm, during, diskMs, restedMb = calm.rssMb }: Atta
 /** Rows, metrics, and one line for each attack with the answers that it got. */
 export function summarize(results: readonly AttackResult[]): Part & { readonly notes: readonly string[] } {
   const uses = results.map(limitUseOf);
-  const largest = (of: (use: LimitUse) => number) => Math.max(...uses.map(of));
+  const largest = (of: (use: (typeof uses)[number]) => number) => Math.max(...uses.map(of));
   return {
     rows: results.flatMap(({ name, during: { polls, points, rssMb } }) => [
       { what: `${name}: polls`, ...percentilesOf(polls), rssMb },
@@ -50,7 +43,7 @@ export function summarize(results: readonly AttackResult[]): Part & { readonly n
   };
 }
 
-function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
+export function percentilesOf(counts: readonly number[]): Pick<Row, 'p50Ms' | 'p99Ms' | 'worstMs'> {
   const latencies = new Latencies(counts);
   const { p50Ms, p99Ms } = latencies.percentiles();
   return Number.isNaN(p50Ms) ? {} : { p50Ms, p99Ms, worstMs: latencies.percentile(1) };

@@ -9,24 +9,17 @@ export interface Budget {
 
 export type Budgets = Readonly<Record<string, Readonly<Record<string, Budget>>>>;
 
-export interface Verdict {
-  readonly metric: string;
-  /** Null: the case did not measure it. */
-  readonly value: number | null;
-  readonly budget: Budget;
-  readonly isKept: boolean;
-  readonly isGoalReached: boolean;
-}
+export type Verdict = ReturnType<typeof evaluateBudgets>[number];
 
 export async function readBudgets(): Promise<Budgets> {
   return JSON.parse(await readFile(new URL('./budgets.json', import.meta.url), 'utf8')) as Budgets;
 }
 
-/** Compares the metrics of a case with its budgets. A missing metric breaks its budget. */
+/** Compares the metrics of a case with its budgets. A missing metric has the value null and breaks its budget. */
 export function evaluateBudgets(
   budgets: Readonly<Record<string, Budget>>,
   metrics: Readonly<Record<string, number>>,
-): Verdict[] {
+) {
   return Object.entries(budgets).map(([metric, budget]) => {
     const value = metrics[metric] ?? null;
     const { min = -Infinity, max = Infinity, goal } = budget;

@@ -25,13 +25,7 @@ export interface HttpCase {
   isGood(data: unknown): boolean;
 }
 
-export interface HttpQuestion {
-  readonly what: string;
-  /** Every connection asks them in turn. */
-  readonly paths: readonly string[];
-  /** Keys to use in turn. Default: the key of the world. */
-  readonly keys?: readonly string[];
-}
+type HttpQuestion = Pick<MeasuredServer, 'what' | 'paths' | 'keys'>;
 
 const openFloor = (question: FloorQuestion) => openServer('floorServer', question);
 

@@ -24,10 +24,7 @@ const SMOKE_PAIRS_MAX = 30;
 const WINDOW_MS = 2_000;
 const POLLS_PER_SECOND = 200;
 
-interface Felt {
-  readonly sent: Latencies;
-  readonly polled: Latencies;
-}
+type Felt = Readonly<Record<'sent' | 'polled', Latencies>>;
 
 /**
  * Sends small batches of new points and polls all the time, while the same process packs the days of some vehicles with

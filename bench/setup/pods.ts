@@ -9,12 +9,12 @@ export const openPod = (): PodWorker => openWorker('webhookPod');
 export async function callWebhooks(
   url: string,
   method: string,
-  key: string,
+  headers: Readonly<Record<string, string>>,
   body?: object,
 ): Promise<{ id: number }> {
   const response = await fetch(url, {
     method,
-    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+    headers: { ...headers, 'Content-Type': 'application/json' },
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await response.text();

@@ -2,6 +2,7 @@ import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:
 import type { SelfSignedCertificate } from '../../src/cli/commands/webhook.ts';
 import { Latencies } from '../measure/latencies.ts';
 import type { Victim } from '../neighbours/victim.ts';
+import { callWebhooks } from '../setup/pods.ts';
 import { INGEST_TOKEN } from '../setup/points.ts';
 import { openReceiver } from '../setup/receivers.ts';
 import { answerQuestions } from '../worker.ts';
@@ -88,7 +89,8 @@ async function start(order: VictimOrder): Promise<() => Promise<void>> {
     return { 'X-API-Key': order.keys[n] as string, 'X-Forwarded-For': `10.0.0.${n + 1}` };
   };
   const ask = (path: string) => poll(agent, order.apiUrl + path, caller());
-  await makeEndpoint(order, caller());
+  const endpoint = { url: `${url}/events`, events: ['rfid'] };
+  await callWebhooks(`${order.apiUrl}/api/webhooks`, 'POST', caller(), endpoint);
   const timers = [
     every(POLL_EVERY_MS, (n) => track(ask(order.polls[n % order.polls.length] as string))),
     every(READ_EVERY_MS, (n) => track(ask(order.reads[n % order.reads.length] as string))),
@@ -119,13 +121,10 @@ async function poll(agent: Agent, url: string, headers: Record<string, string>):
   const { polls, failedPolls } = period;
   const atMs = performance.now();
   const { status, text } = await exchange(agent, url, 'GET', headers);
-  if (status !== '200') count(failedPolls, `${new URL(url).pathname}: ${status} ${messageOf(text)}`);
+  // What an error says tells one 503 from another.
+  const [, message = ''] = /"message":"([^"]*)"/.exec(text) ?? [];
+  if (status !== '200') count(failedPolls, `${new URL(url).pathname}: ${status} ${message}`);
   polls.add(performance.now() - atMs);
-}
-
-/** What an error says, so that a report tells one 503 from another. */
-function messageOf(text: string): string {
-  return /"message":"([^"]*)"/.exec(text)?.[1] ?? '';
 }
 
 async function askExtra(
@@ -154,14 +153,9 @@ async function sendBatch(agent: Agent, order: VictimOrder, n: number): Promise<v
   const headers = { 'Content-Type': 'application/json', 'X-Ingest-Token': INGEST_TOKEN };
   const url = `${order.ingestUrl}/positions`;
   const { status, text } = await exchange(agent, url, 'POST', headers, JSON.stringify(batch));
-  const error = status === '200' ? leftOut(text) : status;
-  if (error !== null) count(failedPoints, error);
+  if (status !== '200') count(failedPoints, status);
+  else if (!text.includes(`"accepted":${BATCH}`)) count(failedPoints, 'points left out');
   points.add(performance.now() - atMs);
-}
-
-function leftOut(text: string): string | null {
-  const { data } = JSON.parse(text) as { data: { accepted: number } };
-  return data.accepted === BATCH ? null : 'points left out';
 }
 
 /** The answer. Without one, `status` is the reason. */
@@ -189,15 +183,6 @@ function exchange(
     });
     asked.end(body);
   });
-}
-
-async function makeEndpoint(order: VictimOrder, caller: Record<string, string>): Promise<void> {
-  const response = await fetch(`${order.apiUrl}/api/webhooks`, {
-    method: 'POST',
-    headers: { ...caller, 'Content-Type': 'application/json' },
-    body: JSON.stringify({ url: `${url}/events`, events: ['rfid'] }),
-  });
-  if (response.status !== 201) throw new Error(`an endpoint cannot be made: ${await response.text()}`);
 }
 
 /** The RFID tag holds the time at which its point was sent. */
