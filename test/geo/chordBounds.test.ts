@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
 import { maxChordM, maxGeodesicM } from '../../src/devices/index/nearestHits.ts';
 import { runs } from '../support/torture.ts';
+import { even } from './shapes.ts';
 
 test('chords and geodesics between any two positions are within the bounds that each sets for the other', () => {
   const lat = fc.oneof(even(-90, 90), fc.constantFrom(-90, 0, 90));
@@ -39,11 +40,6 @@ test('the upper bound of a geodesic is within a millimetre nearby, and never bel
   }
   assert.equal(maxGeodesicM(2 * 6_335_439.4), Infinity);
 });
-
-/** Evenly from `min` to `max`, as fc.double is not. */
-function even(min: number, max: number): fc.Arbitrary<number> {
-  return fc.maxSafeNat().map((n) => min + ((max - min) * n) / Number.MAX_SAFE_INTEGER);
-}
 
 function ecefM(lat: number, lng: number): [number, number, number] {
   const [phi, lambda, e2] = [(lat * Math.PI) / 180, (lng * Math.PI) / 180, 0.0066943799901413165];

@@ -6,9 +6,8 @@ import { unwrapLine } from '../../src/geo/path.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
-import { parsePoints, wrapLng } from './shapes.ts';
+import { parsePoints, turnedLng } from './shapes.ts';
 
-const lngOf = (lng: number) => wrapLng(lng - 360 * Math.round(lng / 360));
 const partsOf = (points: readonly LatLng[], bufferM = 50): Bounds[] =>
   corridorParts(unwrapLine(points), bufferM);
 
@@ -23,7 +22,7 @@ describe('the parts of a corridor', () => {
     ['a slanting line over 180°', parsePoints('150 -40, -130 50'), 0.13],
     [
       'a line three times around',
-      Array.from({ length: 12 }, (_, n) => ({ lat: 5 * n, lng: lngOf(100 * n) })),
+      Array.from({ length: 12 }, (_, n) => ({ lat: 5 * n, lng: turnedLng(100 * n) })),
       0.13,
     ],
     ['a line with a bend', parsePoints('0 0, 60 0, 60 60'), 0.01],
@@ -70,7 +69,7 @@ describe('the parts of a corridor', () => {
     const turning = fc
       .tuple(fc.integer({ min: -8, max: 8 }), degrees(170))
       .map(([climb, east]) =>
-        Array.from({ length: 12 }, (_, n) => ({ lat: climb * n, lng: lngOf(n * east) })),
+        Array.from({ length: 12 }, (_, n) => ({ lat: climb * n, lng: turnedLng(n * east) })),
       );
     const unit = fc.integer({ min: 0, max: 1000 }).map((n) => n / 1000);
     const place = fc.tuple(unit, unit, unit);
@@ -88,12 +87,12 @@ describe('the parts of a corridor', () => {
             const t = Math.min(1, where * (points.length - 1) - edge);
             const at = {
               lat: path.lats[edge]! + t * (path.lats[edge + 1]! - path.lats[edge]!),
-              lng: lngOf(path.lngs[edge]! + t * (path.lngs[edge + 1]! - path.lngs[edge]!)),
+              lng: turnedLng(path.lngs[edge]! + t * (path.lngs[edge + 1]! - path.lngs[edge]!)),
             };
             const reach = circleBounds(at, bufferM);
             const height = reach.north - reach.south;
             const width = (reach.east - reach.west + 360) % 360;
-            const near = { lat: reach.south + north * height, lng: lngOf(reach.west + east * width) };
+            const near = { lat: reach.south + north * height, lng: turnedLng(reach.west + east * width) };
             if (distanceM(at.lat, at.lng, near.lat, near.lng) > bufferM) continue;
             const names = Math.abs(near.lng) === 180 ? [180, -180] : [near.lng];
             for (const lng of names) assert.ok(holds(parts, near.lat, lng), `${near.lat} ${lng}`);

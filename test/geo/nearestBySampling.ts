@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import geodesic from 'geographiclib-geodesic';
+import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
+import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
 import type { Path } from '../../src/geo/path.ts';
 
 // The oracle of distances to edges: each edge alone, measured by GeographicLib.
@@ -27,15 +29,12 @@ export function nearestBySampling({ lngs, lats }: Path, lat: number, lng: number
         lngs[i - 1]! + t * (lngs[i]! - lngs[i - 1]!),
       );
     const samples = Array.from({ length: bounds + 1 }, (_, k) => at(k / bounds));
-    const [width] = [Math.max(...samples) - Math.min(...samples)];
+    const width = Math.max(...samples) - Math.min(...samples);
     for (const [k, value] of samples.entries()) {
       if (value > (samples[k - 1] ?? value) || value > (samples[k + 1] ?? value) || value - width > least)
         continue;
-      least = Math.min(
-        least,
-        value,
-        narrowed(at, Math.max(0, k - 1) / bounds, Math.min(bounds, k + 1) / bounds),
-      );
+      const [from, to] = [Math.max(0, k - 1) / bounds, Math.min(bounds, k + 1) / bounds];
+      least = Math.min(least, value, narrowed(at, from, to));
     }
   }
   return least;
@@ -50,4 +49,13 @@ function narrowed(at: (t: number) => number, from: number, to: number): number {
     else low = a;
   }
   return at((low + high) / 2);
+}
+
+/** The least of the distances to each edge by itself, in an index of its own. */
+export function nearestOfAll({ lngs, lats }: Path, lat: number, lng: number): number {
+  const edgesM = lngs.slice(1).map((_, i) => {
+    const edge = { lngs: lngs.slice(i, i + 2), lats: lats.slice(i, i + 2), points: [] };
+    return nearestEdgeM(buildEdgeIndex(edge), lat, lng);
+  });
+  return Math.min(...edgesM);
 }

@@ -25,6 +25,14 @@ export function wrapLng(lng: number): number {
   return lng > 180 ? lng - 360 : lng < -180 ? lng + 360 : lng;
 }
 
+/** Longitude -180 to 180 of any number of turns. */
+export const turnedLng = (lng: number): number => wrapLng(lng - 360 * Math.round(lng / 360));
+
+/** Evenly from `min` to `max`; fc.double is even over bit patterns and hardly leaves the neighbourhood of 0. */
+export function even(min: number, max: number): fc.Arbitrary<number> {
+  return fc.maxSafeNat().map((n) => min + ((max - min) * n) / Number.MAX_SAFE_INTEGER);
+}
+
 export function shifted(points: readonly LatLng[], degrees: number): LatLng[] {
   return points.map(({ lat, lng }) => ({ lat, lng: wrapLng(lng + degrees) }));
 }

@@ -1,26 +1,28 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { intersection } from 'polyclip-ts';
-import { type AreaGeometry, toVertices } from '../../../src/areas/area.ts';
-import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
+import type { Outline } from '../../../src/areas/overlap/overlap.ts';
 import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygonOverlap.ts';
 import { type Edges, northwardAreaM2 } from '../../../src/geo/wgs84.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
+import {
+  BACK,
+  comb,
+  common,
+  outline as outlineOf,
+  type Pair,
+  polygon,
+  star as starOf,
+  TEETH,
+} from './outlines.ts';
 
 // Polygons whose coordinates are nearly equal, on which polygon-clipping alone splits the same edges without end.
 // Its limit is a million edges, so a test that lets it do so takes long and then fails.
 
-type Pair = readonly [lat: number, lng: number];
-
-const outline = (pairs: readonly Pair[]): Outline => {
-  const points = toVertices(pairs.map(([lat, lng]) => ({ lat, lng })));
-  const geometry: AreaGeometry = { type: 'polygon', points };
-  return inOneGo(outlineOf(geometry));
-};
+const outline = (pairs: readonly Pair[]): Outline => outlineOf(polygon(...pairs));
 const ringOf = ({ polygon }: Outline): Edges => polygon?.planar ?? assert.fail('a polygon has a ring');
-const common = (a: Outline, b: Outline): number => inOneGo(overlapM2(a, b));
 const summed = (a: Outline, b: Outline): number => {
   assert.ok(a.polygon !== null && b.polygon !== null);
   return inOneGo(ringOverlapM2(a.polygon.edges(), b.polygon.edges()));
@@ -43,13 +45,7 @@ function oracleM2(a: readonly Pair[], b: readonly Pair[]): number {
 const random = seededRandom(20_261_124);
 const between = (low: number, high: number): number => low + random() * (high - low);
 
-function star(corners: number, [lat, lng]: Pair, size: number): Pair[] {
-  return Array.from({ length: corners }, (_, n): Pair => {
-    const angle = ((n + between(0.1, 0.9)) / corners) * 2 * Math.PI;
-    const reach = size * between(0.1, 1);
-    return [lat + reach * Math.sin(angle), lng + reach * Math.cos(angle)];
-  });
-}
+const star = (corners: number, centre: Pair, size: number) => starOf(random, corners, centre, size);
 
 const moved = (pairs: readonly Pair[], move: (degrees: number) => number): Pair[] =>
   pairs.map(([lat, lng]): Pair => [move(lat), move(lng)]);
@@ -176,21 +172,8 @@ describe('polygons with nearly equal coordinates', () => {
 });
 
 describe('polygons with very many crossings', () => {
-  const BACK = 0.02;
-
-  /** A comb whose teeth lie along the parallels, or along the meridians. */
-  function comb(teeth: number, isUpright: boolean): Pair[] {
-    const pairs: Pair[] = [];
-    for (let n = 0; n < teeth; n++) {
-      pairs.push([n / teeth, BACK], [n / teeth, 1], [(n + 0.45) / teeth, 1], [(n + 0.45) / teeth, BACK]);
-    }
-    pairs.push([1, BACK], [1, 0], [0, 0]);
-    return isUpright ? pairs.map(([lat, lng]): Pair => [lng, lat]) : pairs;
-  }
-
   test('two combs have in common what the teeth and backs of one have with those of the other, within 0.05 %', () => {
-    const TEETH = 124;
-    const [a, b] = [outline(comb(TEETH, false)), outline(comb(TEETH, true))];
+    const [a, b] = [outline(comb(false)), outline(comb(true))];
     /** How much of the teeth lies between 0 and `to`. */
     const teethBelow = (to: number): number => {
       let length = 0;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { type AreaGeometry, compileShape, toVertices } from '../../../src/areas/area.ts';
-import { type Outline, outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
+import { type AreaGeometry, compileShape } from '../../../src/areas/area.ts';
+import type { Outline } from '../../../src/areas/overlap/overlap.ts';
 import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygonOverlap.ts';
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
 import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/wgs84.ts';
@@ -11,24 +11,7 @@ import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { readData, skipWithoutData } from '../../support/ingest/recordings.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
-
-type Pair = readonly [lat: number, lng: number];
-
-const circle = (lat: number, lng: number, radiusM: number): AreaGeometry => ({
-  type: 'circle',
-  center: { lat, lng },
-  radiusM,
-});
-const toPoints = (pairs: readonly Pair[]) => toVertices(pairs.map(([lat, lng]) => ({ lat, lng })));
-const polygon = (...pairs: Pair[]): AreaGeometry => ({ type: 'polygon', points: toPoints(pairs) });
-const track = (bufferM: number, ...pairs: Pair[]): AreaGeometry => ({
-  type: 'polyline',
-  points: toPoints(pairs),
-  bufferM,
-});
-
-const outline = (geometry: AreaGeometry): Outline => inOneGo(outlineOf(geometry));
-const common = (a: AreaGeometry, b: AreaGeometry): number => inOneGo(overlapM2(outline(a), outline(b)));
+import { circle, common, outline, type Pair, polygon, star, track } from './outlines.ts';
 
 function assertNear(actual: number, expected: number, share: number, what = ''): void {
   const error = Math.abs(actual / expected - 1);
@@ -69,8 +52,8 @@ describe('the overlap of two areas', () => {
       const [outlineA, outlineB] = [outline(geometryOf(a)), outline(geometryOf(b))];
       assertNear(outlineA.areaM2, areaOfA, 0.001, `area of ${n}`);
       assertNear(outlineB.areaM2, areaOfB, 0.001, `area of ${n}`);
-      assertNear(inOneGo(overlapM2(outlineA, outlineB)), commonM2, 0.001, `overlap of ${n}`);
-      assertNear(inOneGo(overlapM2(outlineB, outlineA)), commonM2, 0.001, `overlap of ${n}, the other first`);
+      assertNear(common(outlineA, outlineB), commonM2, 0.001, `overlap of ${n}`);
+      assertNear(common(outlineB, outlineA), commonM2, 0.001, `overlap of ${n}, the other first`);
     }
   });
 
@@ -93,9 +76,9 @@ describe('the overlap of two areas', () => {
   ];
   for (const [what, inner, outer] of CONTAINED) {
     test(`${what}: all of it`, () => {
-      const { areaM2 } = outline(inner);
-      assertNear(common(inner, outer), areaM2, 0.0002);
-      assertNear(common(outer, inner), areaM2, 0.0002);
+      const [a, b] = [outline(inner), outline(outer)];
+      assertNear(common(a, b), a.areaM2, 0.0002);
+      assertNear(common(b, a), a.areaM2, 0.0002);
     });
   }
 
@@ -110,11 +93,12 @@ describe('the overlap of two areas', () => {
       circle(1.5, 1, 20_000),
     ],
   ];
-  for (const [what, a, b] of APART) {
+  for (const [what, one, other] of APART) {
     test(`${what}: nothing`, () => {
-      const least = Math.min(outline(a).areaM2, outline(b).areaM2);
+      const [a, b] = [outline(one), outline(other)];
+      const least = Math.min(a.areaM2, b.areaM2);
       assert.ok(common(a, b) <= 1e-9 * least, String(common(a, b)));
-      assert.ok(inOneGo(sliceOverlapM2(outline(a).slices(), outline(b).slices())) <= 1e-9 * least);
+      assert.ok(inOneGo(sliceOverlapM2(a.slices(), b.slices())) <= 1e-9 * least);
     });
   }
 
@@ -129,7 +113,12 @@ describe('the overlap of two areas', () => {
       const south = track(bufferM, [half, -half], [-half, half]);
       // A rhombus at the equator, where the tracks meet at this angle.
       const angle = 2 * Math.atan2(meridianRadiusM(0), parallelRadiusM(0));
-      assertNear(common(north, south), (2 * bufferM) ** 2 / Math.sin(angle), 0.002, `${bufferM} m`);
+      assertNear(
+        common(outline(north), outline(south)),
+        (2 * bufferM) ** 2 / Math.sin(angle),
+        0.002,
+        `${bufferM} m`,
+      );
       // Once more, a turn further east.
       const twice = track(
         bufferM,
@@ -138,7 +127,12 @@ describe('the overlap of two areas', () => {
         [-half, half + 1],
         [half, half + 1 + 2 * half],
       );
-      assertNear(common(north, twice), (2 * bufferM) ** 2 / Math.sin(angle), 0.002, `${bufferM} m, twice`);
+      assertNear(
+        common(outline(north), outline(twice)),
+        (2 * bufferM) ** 2 / Math.sin(angle),
+        0.002,
+        `${bufferM} m, twice`,
+      );
     }
   });
 
@@ -183,7 +177,7 @@ describe('the overlap of two areas', () => {
       const last = IS_TORTURE ? outlines.length : Math.min(outlines.length, i + 6);
       for (let j = i + 1; j < last; j++) {
         const [a, b] = [outlines[i] as Outline, outlines[j] as Outline];
-        const commonM2 = inOneGo(overlapM2(a, b));
+        const commonM2 = common(a, b);
         assert.ok(commonM2 <= 0.0001 * Math.min(a.areaM2, b.areaM2), `${i} and ${j}: ${commonM2}`);
         neighbours++;
       }
@@ -197,14 +191,9 @@ describe('the ways to measure an overlap', () => {
   const between = (low: number, high: number): number => low + random() * (high - low);
   const RUNS = IS_TORTURE ? 5_000 : 150;
 
-  /** A simple polygon: a star around a centre. Longitudes may pass 180°. */
   function anyStar(lat: number, lng: number, size: number): Pair[] {
-    const corners = 3 + Math.floor(random() * 20);
-    return Array.from({ length: corners }, (_, n): Pair => {
-      const angle = ((n + between(0.1, 0.9)) / corners) * 2 * Math.PI;
-      const reach = size * between(0.1, 1);
-      return [lat + reach * Math.sin(angle), wrapped(lng + reach * Math.cos(angle))];
-    });
+    const corners = star(random, 3 + Math.floor(random() * 20), [lat, lng], size);
+    return corners.map(([y, x]): Pair => [y, wrapped(x)]);
   }
 
   const wrapped = (lng: number): number => (lng > 180 ? lng - 360 : lng < -180 ? lng + 360 : lng);
@@ -268,7 +257,7 @@ describe('the ways to measure an overlap', () => {
       ).areaM2;
       const expected = (hits / POSITIONS) * boxM2;
       const deviation = (boxM2 * Math.sqrt(hits + 1)) / POSITIONS;
-      const actual = common(a, b);
+      const actual = common(outline(a), outline(b));
       assert.ok(
         Math.abs(actual - expected) <= 5 * deviation + 0.01 * expected,
         `run ${run}: ${actual}, ${expected}`,

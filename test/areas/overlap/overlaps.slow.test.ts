@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { type AreaGeometry, compileShape, toVertices } from '../../../src/areas/area.ts';
 import type { Area } from '../../../src/areas/areaCatalog.memory.ts';
-import { outlineOf, overlapM2 } from '../../../src/areas/overlap/overlap.ts';
 import {
   type FoundOverlaps,
   type OverlapLimits,
@@ -11,9 +10,16 @@ import {
 } from '../../../src/areas/overlap/overlaps.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
 import type { Result } from '../../../src/lib/result.ts';
-import { inOneGo } from '../../../src/lib/workTurns.ts';
+import {
+  circle as circleOf,
+  comb as combOf,
+  common,
+  outline,
+  type Pair,
+  polygon as polygonOf,
+  track,
+} from './outlines.ts';
 
-type Pair = readonly [lat: number, lng: number];
 type Found = Result<FoundOverlaps, TooComplex>;
 
 const ATTACKER = 1;
@@ -27,29 +33,15 @@ function areaOf(geometry: AreaGeometry): Area {
   return { ...stored, shape: compileShape(definition.geometry) } as unknown as Area;
 }
 
-const circle = (lat: number, lng: number, radiusM: number): Area =>
-  areaOf({ type: 'circle', center: { lat, lng }, radiusM });
-const points = (pairs: readonly Pair[]) => toVertices(pairs.map(([lat, lng]) => ({ lat, lng })));
-const polygon = (...pairs: Pair[]): Area => areaOf({ type: 'polygon', points: points(pairs) });
+const circle = (lat: number, lng: number, radiusM: number): Area => areaOf(circleOf(lat, lng, radiusM));
+const polygon = (...pairs: Pair[]): Area => areaOf(polygonOf(...pairs));
 
 /** A track that takes many seconds to measure: each of its edges runs from 80° S to 80° N. */
 const endlessTrack = (): Area =>
-  areaOf({
-    type: 'polyline',
-    points: points(Array.from({ length: 2_000 }, (_, n): Pair => [n % 2 === 0 ? -80 : 80, n / 100])),
-    bufferM: 50,
-  });
+  areaOf(track(50, ...Array.from({ length: 2_000 }, (_, n): Pair => [n % 2 === 0 ? -80 : 80, n / 100])));
 
 /** Two of them, one upright, take polygon-clipping a tenth of a second and more memory than anything else here. */
-function comb(isUpright: boolean): Area {
-  const TEETH = 124;
-  const pairs: Pair[] = [];
-  for (let n = 0; n < TEETH; n++) {
-    pairs.push([n / TEETH, 0.02], [n / TEETH, 1], [(n + 0.45) / TEETH, 1], [(n + 0.45) / TEETH, 0.02]);
-  }
-  pairs.push([1, 0.02], [1, 0], [0, 0]);
-  return polygon(...(isUpright ? pairs.map(([lat, lng]): Pair => [lng, lat]) : pairs));
-}
+const comb = (isUpright: boolean): Area => polygon(...combOf(isUpright));
 
 function newOverlaps(t: TestContext, limits: Partial<OverlapLimits> = {}): Overlaps {
   const overlaps = new Overlaps(limits);
@@ -75,14 +67,14 @@ describe('overlaps are measured in a thread', () => {
       circle(5, 5, 9_000),
     ];
     const found = await newOverlaps(t).find(VICTIM, area, others);
-    const outlineM2 = (one: Area) => inOneGo(outlineOf(one.definition.geometry));
+    const outlineM2 = (one: Area) => outline(one.definition.geometry);
     const own = outlineM2(area);
     const expected = others
       .filter((other) => other !== area)
       .map((other) => {
-        const outline = outlineM2(other);
-        const commonM2 = inOneGo(overlapM2(own, outline));
-        return { other, commonM2, share: commonM2 / own.areaM2, shareOfOther: commonM2 / outline.areaM2 };
+        const { areaM2 } = outlineM2(other);
+        const commonM2 = common(own, outlineM2(other));
+        return { other, commonM2, share: commonM2 / own.areaM2, shareOfOther: commonM2 / areaM2 };
       })
       .filter(({ commonM2 }) => commonM2 > 0)
       .sort((a, b) => b.commonM2 - a.commonM2 || a.other.id - b.other.id);
@@ -92,32 +84,13 @@ describe('overlaps are measured in a thread', () => {
   });
 
   test('of vertices that are a part of something larger, which is not sent along', async (t) => {
-    const square = points([
-      [0, 0],
-      [0, 1],
-      [1, 1],
-      [1, 0],
-    ]);
+    const square = toVertices(
+      [0, 1, 2, 3].map((n) => ({ lat: Math.floor(n / 2), lng: Number(n === 1 || n === 2) })),
+    );
     const large = new Float64Array(1_000_000);
     large.set(square, 10);
     const area = areaOf({ type: 'polygon', points: large.subarray(10, 10 + square.length) });
     assert.deepEqual(idsOf(await newOverlaps(t).find(VICTIM, area, [NEAR])), [NEAR.id]);
-  });
-
-  test('while the process goes on, and others are answered, beside one that takes too long', async (t) => {
-    const overlaps = newOverlaps(t, { callMs: 400 });
-    const order: string[] = [];
-    const slow = Array.from({ length: 4 }, async () => {
-      const found = await overlaps.find(ATTACKER, endlessTrack(), [endlessTrack()]);
-      order.push('attacker');
-      return found;
-    });
-    for (let n = 0; n < 3; n++) {
-      assert.deepEqual(idsOf(await overlaps.find(VICTIM, SMALL, [NEAR])), [NEAR.id]);
-      order.push('victim');
-    }
-    for (const found of await Promise.all(slow)) assert.ok(!found.ok && found.error.longest === null);
-    assert.deepEqual(order.slice(0, 3), ['victim', 'victim', 'victim']);
   });
 
   test('and one that takes too long says which other area takes longest', async (t) => {

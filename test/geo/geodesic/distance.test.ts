@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
 import { distanceM } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
+import { even } from '../shapes.ts';
 
 type Pair = readonly [latA: number, lngA: number, latB: number, lngB: number];
 
@@ -115,11 +116,6 @@ describe('distanceM for any two positions', () => {
     );
   });
 });
-
-/** Evenly from `min` to `max`; fc.double is even over bit patterns and hardly leaves the neighbourhood of 0. */
-function even(min: number, max: number): fc.Arbitrary<number> {
-  return fc.maxSafeNat().map((n) => min + ((max - min) * n) / Number.MAX_SAFE_INTEGER);
-}
 
 function degrees(limit: number): fc.Arbitrary<number> {
   return fc.oneof(

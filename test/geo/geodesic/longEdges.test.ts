@@ -8,8 +8,8 @@ import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/nearestEdge.t
 import { type Path, unwrapLine } from '../../../src/geo/path.ts';
 import { type LatLng, writeSurfacePoint } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
-import { nearestBySampling } from '../nearestBySampling.ts';
-import { wrapLng } from '../shapes.ts';
+import { nearestBySampling, nearestOfAll } from '../nearestBySampling.ts';
+import { turnedLng } from '../shapes.ts';
 
 // Tracks whose edges are thousands of kilometres long, to and fro: every box and every capsule of them is the Earth.
 
@@ -35,7 +35,7 @@ const zigzags = (edges: number) =>
     .map(({ from, to, step: [north = 0, east = 0] }) =>
       Array.from({ length: edges + 1 }, (_, n) => ({
         lat: clampLat((n % 2 === 0 ? from.lat : to.lat) + n * north),
-        lng: lngOf(from.lng + (n % 2 === 0 ? 0 : to.east) + n * east),
+        lng: turnedLng(from.lng + (n % 2 === 0 ? 0 : to.east) + n * east),
       })),
     );
 
@@ -60,24 +60,8 @@ function placeBeside({ lngs, lats }: Path, [where, y, x, exponent]: readonly num
   const size = 10 ** exponent!;
   return {
     lat: clampLat(lats[edge]! + t * (lats[edge + 1]! - lats[edge]!) + size * y!),
-    lng: lngOf(lngs[edge]! + t * (lngs[edge + 1]! - lngs[edge]!) + size * x!),
+    lng: turnedLng(lngs[edge]! + t * (lngs[edge + 1]! - lngs[edge]!) + size * x!),
   };
-}
-
-const lngOf = (lng: number) => wrapLng(lng - 360 * Math.round(lng / 360));
-
-/** The nearest of all edges, each in an index of its own. */
-function nearestOfAll({ lngs, lats }: Path, lat: number, lng: number): number {
-  let leastM = Number.POSITIVE_INFINITY;
-  for (let i = 1; i < lngs.length; i++) {
-    const edge = buildEdgeIndex({
-      lngs: lngs.slice(i - 1, i + 1),
-      lats: lats.slice(i - 1, i + 1),
-      points: [],
-    });
-    leastM = Math.min(leastM, nearestEdgeM(edge, lat, lng));
-  }
-  return leastM;
 }
 
 describe('long edges', () => {
@@ -189,7 +173,7 @@ describe('the box of a search', () => {
       ['slanting', (n) => ({ lat: n % 2 === 0 ? -60 : 60, lng: (n % 2 === 0 ? -100 : 50) + n * 0.01 })],
       [
         'over 180°',
-        (n) => ({ lat: n % 2 === 0 ? -60 : 60, lng: lngOf((n % 2 === 0 ? 130 : 200) + n * 0.01) }),
+        (n) => ({ lat: n % 2 === 0 ? -60 : 60, lng: turnedLng((n % 2 === 0 ? 130 : 200) + n * 0.01) }),
       ],
     ];
     for (const [name, at] of directions) {
