@@ -26,7 +26,5 @@ export const neighbours: BenchCase = {
 /** FLEET_BENCH_ATTACKS selects attacks by words of their names, separated by commas. */
 function chosen(): readonly Attack[] {
   const words = (process.env['FLEET_BENCH_ATTACKS'] ?? '').split(',').filter(Boolean);
-  return words.length === 0
-    ? ATTACKS
-    : ATTACKS.filter(({ name }) => words.some((word) => name.includes(word)));
+  return ATTACKS.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 }

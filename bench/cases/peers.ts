@@ -66,11 +66,9 @@ async function measure(
   redisUrl: string,
 ): Promise<Part> {
   await using load = openHttpLoad();
-  await using postgis = await openServer<PeerQuestion>('peerServer', {
-    kind: 'postgis',
-    databaseUrl: postgisUrl,
-  });
-  await using redis = await openServer<PeerQuestion>('peerServer', { kind: 'redis', redisUrl });
+  const openPeer = (peer: PeerQuestion) => openServer('peerServer', peer);
+  await using postgis = await openPeer({ kind: 'postgis', databaseUrl: postgisUrl });
+  await using redis = await openPeer({ kind: 'redis', redisUrl });
   const asked = nearestPaths(PATHS);
   const nearest = asked.map((path) => `/nearest${path.slice(path.indexOf('?'))}`);
   const contains = containsQueries(PATHS).map((query) => `/contains/1${query}`);

@@ -86,7 +86,6 @@ const SCRIPTS = new Set(
   `${FRAME} FunctionCall EvaluateScript RunMicrotasks TimerFire EventDispatch MinorGC MajorGC`.split(' '),
 );
 
-/** A screen shows sixty frames a second. */
 const FRAME_US = 1e6 / 60;
 
 export interface ScriptTimes {

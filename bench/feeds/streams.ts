@@ -55,10 +55,8 @@ export async function measureStreams(context: CaseContext): Promise<FeedPart> {
       return new Latencies((await load.ask(asked)).latencies);
     };
     const fleet = { devices: DEVICES, seconds };
-    const take = async () => {
-      const question = { kind: 'ingest', ingest: ownIngest, firstDevice: FIRST_FOLLOWED, ...fleet } as const;
-      return (await readers.ask(question)).pointsPerSecond;
-    };
+    const own = { kind: 'ingest', ingest: ownIngest, firstDevice: FIRST_FOLLOWED, ...fleet } as const;
+    const take = async () => (await readers.ask(own)).pointsPerSecond;
 
     if (!smoke) await nearest();
     say('point in to stream');

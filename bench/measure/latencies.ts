@@ -45,7 +45,6 @@ export class Latencies {
     return LARGEST_MS;
   }
 
-  /** The three that the table shows. */
   percentiles(): { p50Ms: number; p975Ms: number; p99Ms: number } {
     const [p50Ms, p975Ms, p99Ms] = [this.percentile(0.5), this.percentile(0.975), this.percentile(0.99)];
     return { p50Ms, p975Ms, p99Ms };

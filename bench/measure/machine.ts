@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
-/** The machine and the version that were measured. */
 export interface Machine {
   readonly cpu: string;
   readonly cores: number;

@@ -2,7 +2,6 @@ import type { Profiler, Runtime } from 'node:inspector';
 import { Session } from 'node:inspector/promises';
 import { fileURLToPath } from 'node:url';
 
-/** The processor time of some work by function. */
 export interface Profile {
   /** What one call is: `a call of nearest k=1`, `the start`. */
   readonly of: string;

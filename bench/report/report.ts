@@ -95,8 +95,7 @@ export function formatTable(head: readonly string[], rows: readonly (readonly st
   return [line(head), line(rule), ...rows.map(line)].join('\n');
 }
 
-// Numbers of measurements as text, with three significant digits.
-
+/** With three significant digits. */
 export function formatNumber(value: number): string {
   return value >= 100 ? formatCount(value) : value.toPrecision(3);
 }

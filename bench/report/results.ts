@@ -7,7 +7,6 @@ import { COLUMNS, formatCount, formatMetrics, formatNumber, formatTable } from '
 const RESULTS = new URL('../RESULTS.md', import.meta.url);
 const GROWTH = new URL('../growth.svg', import.meta.url);
 const PERFORMANCE = new URL('../../docs/performance.md', import.meta.url);
-/** Around the table that is generated. */
 const MARKS = ['<!-- results: npm run bench -- --results -->\n\n', '\n\n<!-- end of results -->'] as const;
 /** Rows of a case that are shown beside its floors. The record has the others, and the cases without a floor. */
 const ROWS_MAX = 2;
@@ -23,7 +22,6 @@ export async function writeResults(): Promise<void> {
   for (const { url, text } of await formatResults()) await writeFile(url, text);
 }
 
-/** What these files should contain. */
 export async function formatResults(): Promise<{ url: URL; text: string }[]> {
   const newest = newestCases(await readRecords(RECORDS));
   return [

@@ -52,7 +52,6 @@ export function placesAroundPolygon(count: number): Float64Array {
   });
 }
 
-/** Queries evenly in and around the polygon: about half of the places are inside. */
 export function containsQueries(count: number): string[] {
   const random = seededRandom(7);
   const near = (degrees: number) => (degrees + 1.25 * POLYGON_RADIUS_DEG * (2 * random() - 1)).toFixed(6);

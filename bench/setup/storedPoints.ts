@@ -1,4 +1,5 @@
 import type { LatLng } from '../../src/geo/wgs84.ts';
+import { DAY_MS } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 
@@ -12,7 +13,6 @@ export interface StoredPoints {
   readonly radiusDeg: number;
 }
 
-const DAY_MS = 86_400_000;
 const WEEK_MS = 7 * DAY_MS;
 
 /** Ordered by time, then by device, as they would have come. Each device stands for ten hours of a day. */

@@ -57,9 +57,10 @@ async function stream(response: ServerResponse, count: number): Promise<void> {
 /** A vehicle in Europe that drives around a place of its own. */
 function message(index: number, round: number): string {
   const angle = index + round * 0.5;
+  const imei = simulatedImei(index);
   const device = {
-    id: simulatedImei(index),
-    imei: simulatedImei(index),
+    id: imei,
+    imei,
     name: `Vehicle ${index}`,
     plate: `GA ${index} KL`,
     device_model: null,
