@@ -119,7 +119,6 @@ function followPart(
   return part;
 }
 
-/** The vertices after one edge, up to the first vertex of another. */
 function verticesBetween(ring: Ring, worldCopies: Int32Array, afterEdge: number, toEdge: number): LatLng[] {
   const n = ring.points.length;
   const count = ((toEdge - afterEdge - 1 + n) % n) + 1;

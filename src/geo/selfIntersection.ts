@@ -49,22 +49,15 @@ function repeatOnce(ring: Ring): Edges {
 export function isSimpleChain(xs: readonly number[], ys: readonly number[], closed: boolean): boolean {
   if (hasSpike(xs, ys, closed)) return false;
   const vertexCount = closed ? xs.length - 1 : xs.length;
-  const order = sweepOrder(xs, ys, vertexCount);
+  const order = Uint32Array.from({ length: vertexCount }, (_, i) => i);
+  order.sort((a, b) => xs[a]! - xs[b]! || ys[a]! - ys[b]!);
   for (let k = 1; k < vertexCount; k++) {
     const a = order[k - 1]!;
     const b = order[k]!;
     if (xs[a] === xs[b] && ys[a] === ys[b]) return false;
   }
   const sweep = new Sweep(xs, ys, closed);
-  for (const vertex of order) {
-    if (!sweep.pass(vertex)) return false;
-  }
-  return true;
-}
-
-function sweepOrder(xs: readonly number[], ys: readonly number[], vertexCount: number): Uint32Array {
-  const order = Uint32Array.from({ length: vertexCount }, (_, i) => i);
-  return order.sort((a, b) => xs[a]! - xs[b]! || ys[a]! - ys[b]!);
+  return order.every((vertex) => sweep.pass(vertex));
 }
 
 /** True where an edge runs back over the one before it. */

@@ -17,7 +17,9 @@ export function clipOverlapM2(a: Edges, b: Edges): number | null {
   let areaM2 = 0;
   for (const shift of shiftsBetween(extentOf(a), extentOf(b))) {
     const ringB = pairsOf(b, shift);
-    const grid = gridOf(ringA, ringB);
+    const [west, south] = ringA[0] as Pair;
+    // From the one that is narrower for its length, so a tiny polygon beside a country keeps its shape.
+    const grid = { west, south, step: AREA_SHARE * Math.min(meanWidth(ringA), meanWidth(ringB)) };
     const common = isNear(ringA, ringB, grid.step)
       ? intersectionOn(grid, ringA, ringB)
       : intersection(ringA, ringB);
@@ -69,15 +71,6 @@ interface Grid {
 
 /** The largest share of its area that a polygon may lose or gain on the grid: far below the accuracy of overlaps. */
 const AREA_SHARE = 1e-6;
-
-/**
- * The grid for two closed rings. Its step comes from the one that is narrower for its length, so a tiny polygon beside a
- * country keeps its shape.
- */
-function gridOf(a: readonly Pair[], b: readonly Pair[]): Grid {
-  const [west, south] = a[0] as Pair;
-  return { west, south, step: AREA_SHARE * Math.min(meanWidth(a), meanWidth(b)) };
-}
 
 /** The ring in steps of the grid, without the vertices that coincide there. */
 function snapped(ring: readonly Pair[], { west, south, step }: Grid): Pair[] {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type AreaGeometry, compileShape, type Shape, toVertices } from '../../../src/areas/area.ts';
-import { buildEdgeIndex, type EdgeIndex, VERTEX_STRIDE } from '../../../src/geo/edgeIndex.ts';
+import { buildEdgeIndex, type EdgeIndex } from '../../../src/geo/edgeIndex.ts';
 import { ReachBox } from '../../../src/geo/edgeProjection.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../../../src/geo/nearestEdge.ts';
 import { type Path, unwrapLine } from '../../../src/geo/path.ts';
-import { type LatLng, writeSurfacePoint } from '../../../src/geo/wgs84.ts';
+import type { LatLng } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import { nearestBySampling, nearestOfAll } from '../nearestBySampling.ts';
 import { turnedLng } from '../shapes.ts';
@@ -146,26 +146,6 @@ describe('long edges', () => {
 });
 
 describe('the box of a search', () => {
-  test('clips an edge to a part that holds all of it within the distance', () => {
-    const lengths = between(-2, 6.9).map((exponent) => 10 ** exponent);
-    fc.assert(
-      fc.property(longTracks(1), beside, lengths, (points, place, reachM) => {
-        const path = unwrapLine(points);
-        const { vertices } = buildEdgeIndex(path);
-        const { lat, lng } = placeBeside(path, place);
-        const box = new ReachBox();
-        box.reset(lat, lng, reachM);
-        const part = new Float64Array(2);
-        const isNear = box.clip(vertices, 0, part);
-        for (const t of [...Array.from({ length: 41 }, (_, k) => k / 40), place[0]!]) {
-          if (chordM(vertices, t, lat, lng) > reachM) continue;
-          assert.ok(isNear && part[0]! <= t && t <= part[1]!, `${t} is not in ${part}`);
-        }
-      }),
-      { seed: 31, numRuns: runs(1_500) },
-    );
-  });
-
   test('leaves out most runs of edges to and fro, whatever their direction', () => {
     const directions: readonly (readonly [string, (n: number) => LatLng])[] = [
       ['along meridians', (n) => ({ lat: n % 2 === 0 ? -80 : 80, lng: -170 + n * 0.1 })],
@@ -211,13 +191,3 @@ function isIn(boxes: Shape['boxes'], lat: number, lng: number): boolean {
 
 const runsOfFour = (edges: EdgeIndex) =>
   Array.from({ length: edges.levels[1]! - edges.levels[0]! }, (_, k) => edges.levels[0]! + k);
-
-/** Straight through space, from a fraction of an edge. */
-function chordM(vertices: Float64Array, t: number, lat: number, lng: number): number {
-  const ends = new Float64Array(6);
-  const [lngA, latA] = [vertices[0]!, vertices[1]!];
-  const [lngB, latB] = [vertices[VERTEX_STRIDE]!, vertices[VERTEX_STRIDE + 1]!];
-  writeSurfacePoint(latA + t * (latB - latA), lngA + t * (lngB - lngA), ends, 0);
-  writeSurfacePoint(lat, lng, ends, 3);
-  return Math.hypot(ends[0]! - ends[3]!, ends[1]! - ends[4]!, ends[2]! - ends[5]!);
-}
