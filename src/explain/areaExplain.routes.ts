@@ -107,7 +107,7 @@ function explain(ports: AreaExplainPorts, call: Call): Answer {
     trimmedToDays: fromMs < retainedFromMs ? caller.historyDays : null,
     withSteps: steps === 'true',
   };
-  const body = new ExplainBody(() => open(explanations, request), turns, caller.accountId);
+  const body = explainBody(() => open(explanations, request), turns, caller.accountId);
   return { status: 200, body };
 }
 
@@ -148,38 +148,30 @@ const PARTS_PER_STEP = 64;
 const READ_LIMITS_MS = { piece: 15_000, whole: 60_000 };
 
 /** An explanation as JSON that is made while it is read. What fails before it begins has a status of its own. */
-class ExplainBody implements StreamedBody {
-  readonly bytes = null;
-  readonly stallLimitMs = READ_LIMITS_MS.piece;
-  readonly #source: () => ReturnType<typeof open>;
-  readonly #turns: WorkTurns<string | number>;
-  readonly #accountId: number;
-  readonly #json = new TextPieces();
-  #opened: Awaited<ReturnType<typeof open>> | null = null;
-  #untilMs = 0;
-
-  constructor(source: () => ReturnType<typeof open>, turns: WorkTurns<string | number>, accountId: number) {
-    this.#source = source;
-    this.#turns = turns;
-    this.#accountId = accountId;
-  }
-
-  async open(): Promise<void> {
-    this.#opened = await this.#source();
-    this.#untilMs = performance.now() + READ_LIMITS_MS.whole;
-  }
-
-  async next(take: (piece: Buffer) => void): Promise<boolean> {
-    if (this.#opened === null) return false;
-    if (performance.now() > this.#untilMs) throw new CutAnswer('the reader takes too long');
-    const isLast = await this.#turns.run(this.#accountId, addPiece(this.#opened.parts, this.#json));
-    while (!this.#json.isEmpty) take(this.#json.shift());
-    return !isLast;
-  }
-
-  close(): void {
-    this.#opened?.close();
-  }
+function explainBody(
+  source: () => ReturnType<typeof open>,
+  turns: WorkTurns<string | number>,
+  accountId: number,
+): StreamedBody {
+  const json = new TextPieces();
+  let opened: Awaited<ReturnType<typeof open>> | null = null;
+  let untilMs = 0;
+  return {
+    bytes: null,
+    stallLimitMs: READ_LIMITS_MS.piece,
+    open: async () => {
+      opened = await source();
+      untilMs = performance.now() + READ_LIMITS_MS.whole;
+    },
+    next: async (take) => {
+      if (opened === null) return false;
+      if (performance.now() > untilMs) throw new CutAnswer('the reader takes too long');
+      const isLast = await turns.run(accountId, addPiece(opened.parts, json));
+      while (!json.isEmpty) take(json.shift());
+      return !isLast;
+    },
+    close: () => opened?.close(),
+  };
 }
 
 /** Adds parts until they make a piece; true after the last part. */

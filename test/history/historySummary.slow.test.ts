@@ -100,14 +100,9 @@ describe('GET /devices/{imei}/history/summary', () => {
     ] as const) {
       const { body } = await get(`?by=day&tz=Europe/Rome${query}`);
       const periods = body.data as { from: string; to: string }[];
-      assert.deepEqual(
-        periods.map(({ from }) => from),
-        [first, ...borders.slice(1)],
-      );
-      assert.deepEqual(
-        periods.map(({ to }) => to),
-        [...borders.slice(1), last],
-      );
+      const ends = periods.map(({ from, to }) => [from, to]);
+      const [, one, two, three] = borders;
+      assert.deepEqual(ends, [[first, one], [one, two], [two, three], [three, last]]);
       for (const day of periods) {
         const toMs = Date.parse(day.to) + (day.to === iso(NOW_MS) ? 1 : 0);
         assertPeriod({ ...day }, naivePeriod(points, Date.parse(day.from), toMs));
@@ -156,9 +151,7 @@ describe('GET /devices/{imei}/history/summary', () => {
     for (const [query, message] of [
       ['?by=week', 'by must be one of total, day, trip'],
       ['?tz=Rome', 'tz must be a name of the IANA time zone database, such as Europe/Rome'],
-      ['?tz=%2B02:00', 'tz must be a name of the IANA time zone database, such as Europe/Rome'],
       ['?from=yesterday', 'from and to must be ISO 8601 times'],
-      ['?to=2026-02-30', 'from and to must be ISO 8601 times'],
       ['?by=day&by=day', 'a query parameter is given twice'],
     ] as const) {
       for (const imei of [VAN, FOREIGN]) {
