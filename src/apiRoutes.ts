@@ -36,10 +36,9 @@ import { ItemTexts, UnreadAnswers } from './feeds/pages.ts';
 import { EventReader } from './feeds/readEvents.ts';
 import { streamRoute } from './feeds/stream.routes.ts';
 import { Streams } from './feeds/streams.ts';
-import { Presences } from './history/findPresence.ts';
 import { HISTORY_SCHEMAS, historyRoute } from './history/history.routes.ts';
-import { HistoryExports, historyExportRoute } from './history/historyExport.routes.ts';
-import { HistorySummaries, historySummaryRoute, SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
+import { historyExportRoute } from './history/historyExport.routes.ts';
+import { historySummaryRoute, SUMMARY_SCHEMAS } from './history/historySummary.routes.ts';
 import { PRESENCE_SCHEMAS, presenceRoute } from './history/presence.routes.ts';
 import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
@@ -95,9 +94,9 @@ export function apiRoutes({ teardown, ...ports }: RoutePorts): Route[] {
     deviceChangesRoute(ports),
     ...deviceRoutes(ports.fleet),
     historyRoute(ports),
-    historyExportRoute({ ...ports, exports: new HistoryExports(ports) }),
-    historySummaryRoute({ ...ports, summaries: new HistorySummaries(ports) }),
-    presenceRoute({ ...ports, presences: new Presences(ports) }),
+    historyExportRoute(ports),
+    historySummaryRoute(ports),
+    presenceRoute(ports),
     commandsRoute(ports),
     eventsRoute(ports),
     eventFeedRoute(ports),

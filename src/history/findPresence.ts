@@ -1,7 +1,5 @@
 import type { Device } from '../devices/device.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { OutOfTime } from '../lib/time.ts';
 import { Abandoned, ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
@@ -17,14 +15,10 @@ import {
 import { type Place, PRESENCE_GAP_MS, type Presence, PresenceTally } from './presence.ts';
 import type { HistoryReader } from './readHistoryCall.ts';
 
-/** Includes the wait for earlier ones of the same account. */
-export const PRESENCE_LIMIT_MS = 25_000;
 /** Processor time of one call: a hundred times what the figures of the largest fleets need. */
 export const PRESENCE_WORK_MS = 8_000;
 /** Points that are read for one answer at most. */
 export const PRESENCE_POINTS_MAX = 20_000_000;
-/** Those of one account wait for each other. */
-const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
 /** Devices whose boxes are read at a time: with a box for each of 31 days that takes a few milliseconds. */
 const DEVICES_PER_READ = 1_000;
 /** The list of found devices is cut when it has grown by this number. */
@@ -34,7 +28,7 @@ const READS_AT_A_TIME = 2;
 /** Before every IMEI. */
 const BEFORE_ALL = '0';
 
-interface PresencePorts {
+export interface PresencePorts {
   readonly reads: (accountId: number) => Sql;
   readonly fleet: Fleet;
   /** By account. */
@@ -52,53 +46,35 @@ interface FoundPresence {
   readonly total: number;
 }
 
-/** Finds which devices were at a place in a time. Everything runs in pieces, a few calls of each account at a time. */
-export class Presences {
-  readonly #ports: PresencePorts;
-  readonly #running = new FairSemaphore<number>(RUNNING);
-  readonly #workMs: number;
-
-  constructor(ports: PresencePorts, workMs = PRESENCE_WORK_MS) {
-    this.#ports = ports;
-    this.#workMs = workMs;
-  }
-
-  /** The earliest `limit` devices. Rejects with Overloaded, OutOfTime or DamagedPoints. */
-  async find(
-    { accountId, worldIds }: HistoryReader,
-    place: Place,
-    window: TimeWindow,
-    limit: number,
-    hasLeft: () => boolean,
-  ): Promise<FoundPresence | 'too_many_points' | 'too_much_work' | 'left'> {
-    const untilMs = performance.now() + PRESENCE_LIMIT_MS;
-    const isOver = () => {
-      if (performance.now() > untilMs) throw new OutOfTime('the presence takes too long');
-      return hasLeft();
-    };
-    const budget = new ProcessorBudget(this.#workMs, isOver);
-    const { reads, fleet, turns } = this.#ports;
-    try {
-      return await this.#running.run(accountId, async () => {
-        const run = <T>(steps: Steps<T>): Promise<T> => turns.run(accountId, budget.spend(steps));
-        const search = new PresenceSearch({ sql: reads(accountId), worldIds, place, limit, run, isOver });
-        let next = selectSpans(reads(accountId), fleet, worldIds, BEFORE_ALL, place, window);
-        for (;;) {
-          const selected = await next;
-          if (selected === null) return { devices: search.earliest(), total: search.total };
-          // The next spans are selected while the points of these are read. An error is thrown when they are awaited.
-          next = selectSpans(reads(accountId), fleet, worldIds, selected.lastImei, place, window);
-          next.catch(() => undefined);
-          await Promise.all(shared(selected.spans).map((spans) => search.tally(spans, selected.byId)));
-          if (search.points > PRESENCE_POINTS_MAX) return 'too_many_points';
-          if (isOver()) return 'left';
-        }
-      });
-    } catch (error) {
-      if (error instanceof Abandoned) return 'left';
-      if (error instanceof TooMuchWork) return 'too_much_work';
-      throw error;
+/** Which devices were at a place in a time, the earliest `limit`. Rejects with OutOfTime or DamagedPoints. */
+export async function findPresence(
+  { reads, fleet, turns }: PresencePorts,
+  { accountId, worldIds }: HistoryReader,
+  place: Place,
+  window: TimeWindow,
+  limit: number,
+  isOver: () => boolean,
+): Promise<FoundPresence | 'too_many_points' | 'too_much_work' | 'left'> {
+  const budget = new ProcessorBudget(PRESENCE_WORK_MS, isOver);
+  const sql = reads(accountId);
+  const run = <T>(steps: Steps<T>): Promise<T> => turns.run(accountId, budget.spend(steps));
+  const search = new PresenceSearch({ sql, worldIds, place, limit, run, isOver });
+  try {
+    let next = selectSpans(sql, fleet, worldIds, BEFORE_ALL, place, window);
+    for (;;) {
+      const selected = await next;
+      if (selected === null) return { devices: search.earliest(), total: search.total };
+      // The next spans are selected while the points of these are read. An error is thrown when they are awaited.
+      next = selectSpans(sql, fleet, worldIds, selected.lastImei, place, window);
+      next.catch(() => undefined);
+      await Promise.all(shared(selected.spans).map((spans) => search.tally(spans, selected.byId)));
+      if (search.points > PRESENCE_POINTS_MAX) return 'too_many_points';
+      if (isOver()) return 'left';
     }
+  } catch (error) {
+    if (error instanceof Abandoned) return 'left';
+    if (error instanceof TooMuchWork) return 'too_much_work';
+    throw error;
   }
 }
 

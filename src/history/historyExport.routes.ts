@@ -28,35 +28,39 @@ const STALL_LIMIT_MS = MINUTE_MS;
 
 interface HistoryExportPorts {
   readonly fleet: Fleet;
-  readonly exports: HistoryExports;
+  readonly reads: (accountId: number) => Sql;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
 }
 
 /** All points of a device in a time, as a file that is made while it is read. */
 export function historyExportRoute(ports: HistoryExportPorts): Route {
+  const limits = { running: EXPORTS, runningPerKey: EXPORTS_PER_ACCOUNT, waiting: 0, waitingPerKey: 0 };
+  const running = new FairSemaphore<number>(limits);
   return {
     method: 'GET',
     path: '/devices/:imei/history/export',
     scopes: scopeMask('read_history'),
     versions: ['v3'],
     describe: EXPORT_HISTORY,
-    handle: (call) => exported(ports, call),
+    handle: (call) => exported(ports, running, call),
   };
 }
 
-function exported({ fleet, exports }: HistoryExportPorts, call: Call): Answer {
+function exported(ports: HistoryExportPorts, running: FairSemaphore<number>, call: Call): Answer {
   const { caller } = call;
   const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
   const { imei, window } = asked.value;
   const format = readChoice(call.query, EXPORT_FORMAT) ?? 'ndjson';
   if (format === 'invalid') return parameterError(EXPORT_FORMAT);
-  const device = fleet.device(caller.worldIds, imei);
+  const device = ports.fleet.device(caller.worldIds, imei);
   if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const { id, name } = device.fields;
   const type = EXPORT_TYPES[format];
   return {
     status: 200,
-    body: exports.bodyOf(caller, id, window, () => encoderOf(format, { imei, name })),
+    body: exportBody(ports, running, caller, id, window, () => encoderOf(format, { imei, name })),
     headers: {
       'Content-Type': format === 'csv' ? `${type}; charset=utf-8; header=present` : type,
       'Content-Disposition': `attachment; filename="${imei}.${format}"`,
@@ -65,72 +69,57 @@ function exported({ fleet, exports }: HistoryExportPorts, call: Call): Answer {
   };
 }
 
-/** The exports that are read from this pod. They hold no connection between two pages, however slow their readers are. */
-export class HistoryExports {
-  readonly #reads: (accountId: number) => Sql;
-  readonly #turns: WorkTurns<string | number>;
-  readonly #open = new FairSemaphore<number>({
-    ...{ running: EXPORTS, runningPerKey: EXPORTS_PER_ACCOUNT },
-    ...{ waiting: 0, waitingPerKey: 0 },
-  });
-
-  /** `turns`: by account. */
-  constructor(ports: {
-    readonly reads: (accountId: number) => Sql;
-    readonly turns: WorkTurns<string | number>;
-  }) {
-    this.#reads = ports.reads;
-    this.#turns = ports.turns;
-  }
-
-  /** The file of an export. Begins when its first page is there, so what fails before has a status of its own. */
-  bodyOf(
-    { accountId, worldIds }: HistoryReader,
-    deviceId: number,
-    window: TimeWindow,
-    newEncoder: () => HistoryEncoder,
-  ): StreamedBody {
-    const open = this.#open;
-    const pages = pointPages(this.#reads(accountId), worldIds, deviceId, window);
-    let encoder: HistoryEncoder | null = null;
-    let page: PointColumns | null = null;
-    let isFirst = true;
-    const readPage = async (): Promise<void> => {
-      const { value, done } = await pages.next();
-      page = done === true ? null : value;
-    };
-    return {
-      bytes: null,
-      stallLimitMs: STALL_LIMIT_MS,
-      open: async () => {
-        if (open.countOf(accountId) >= EXPORTS_PER_ACCOUNT)
-          throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
-        await open.acquire(accountId);
-        try {
-          await readPage();
-          encoder = newEncoder();
-        } catch (error) {
-          open.release(accountId);
-          throw error instanceof DeviceGone ? new NotBegun(errorAnswer('DEVICE_NOT_FOUND')) : error;
-        }
-      },
-      next: async (take) => {
-        if (encoder === null) return false;
-        if (!isFirst) {
-          await readPage().catch((error) => {
-            throw error instanceof DeviceGone ? new CutAnswer() : error;
-          });
-        }
-        isFirst = false;
-        const steps = page === null ? encoder.finish(take) : encoder.encode(page, take);
-        await this.#turns.run(accountId, steps);
-        return page !== null;
-      },
-      close: () => {
-        if (encoder !== null) open.release(accountId);
-      },
-    };
-  }
+/**
+ * The file of an export. Begins when its first page is there, so what fails before has a status of its own. It holds no
+ * connection between two pages, however slow its reader is.
+ */
+function exportBody(
+  { reads, turns }: HistoryExportPorts,
+  running: FairSemaphore<number>,
+  { accountId, worldIds }: HistoryReader,
+  deviceId: number,
+  window: TimeWindow,
+  newEncoder: () => HistoryEncoder,
+): StreamedBody {
+  const pages = pointPages(reads(accountId), worldIds, deviceId, window);
+  let encoder: HistoryEncoder | null = null;
+  let page: PointColumns | null = null;
+  let isFirst = true;
+  const readPage = async (): Promise<void> => {
+    const { value, done } = await pages.next();
+    page = done === true ? null : value;
+  };
+  return {
+    bytes: null,
+    stallLimitMs: STALL_LIMIT_MS,
+    open: async () => {
+      if (running.countOf(accountId) >= EXPORTS_PER_ACCOUNT)
+        throw new NotBegun(errorAnswer('TOO_MANY_REQUESTS', TOO_MANY_EXPORTS));
+      await running.acquire(accountId);
+      try {
+        await readPage();
+        encoder = newEncoder();
+      } catch (error) {
+        running.release(accountId);
+        throw error instanceof DeviceGone ? new NotBegun(errorAnswer('DEVICE_NOT_FOUND')) : error;
+      }
+    },
+    next: async (take) => {
+      if (encoder === null) return false;
+      if (!isFirst) {
+        await readPage().catch((error) => {
+          throw error instanceof DeviceGone ? new CutAnswer() : error;
+        });
+      }
+      isFirst = false;
+      const steps = page === null ? encoder.finish(take) : encoder.encode(page, take);
+      await turns.run(accountId, steps);
+      return page !== null;
+    },
+    close: () => {
+      if (encoder !== null) running.release(accountId);
+    },
+  };
 }
 
 const { ndjson, ...OTHER_TYPES } = EXPORT_TYPES;

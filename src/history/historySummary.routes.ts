@@ -78,11 +78,14 @@ const GRACE_MS = 5_000;
 
 interface HistorySummaryPorts {
   readonly fleet: Fleet;
-  readonly summaries: HistorySummaries;
+  readonly reads: (accountId: number) => Sql;
+  /** By account. */
+  readonly turns: WorkTurns<string | number>;
 }
 
 /** What a device did in a time: as a whole, by day or by trip. */
 export function historySummaryRoute(ports: HistorySummaryPorts): Route {
+  const running = new FairSemaphore<number>(RUNNING);
   return {
     method: 'GET',
     path: '/devices/:imei/history/summary',
@@ -90,11 +93,15 @@ export function historySummaryRoute(ports: HistorySummaryPorts): Route {
     versions: BOTH_VERSIONS,
     deadlineMs: SUMMARY_LIMIT_MS + GRACE_MS,
     describe: GET_HISTORY_SUMMARY,
-    handle: (call) => summary(ports, call),
+    handle: (call) => summary(ports, running, call),
   };
 }
 
-async function summary({ fleet, summaries }: HistorySummaryPorts, call: Call): Promise<Answer> {
+async function summary(
+  ports: HistorySummaryPorts,
+  running: FairSemaphore<number>,
+  call: Call,
+): Promise<Answer> {
   const { caller, query } = call;
   const asked = readHistoryCall(call);
   if (!asked.ok) return asked.error;
@@ -105,56 +112,41 @@ async function summary({ fleet, summaries }: HistorySummaryPorts, call: Call): P
   const tz = isBlank(zone) ? UTC : zone;
   const days = tz === UTC ? LocalDays.UTC : LocalDays.of(tz);
   if (days === null) return parameterError(TIME_ZONE);
-  const device = fleet.device(caller.worldIds, imei);
+  const device = ports.fleet.device(caller.worldIds, imei);
   if (device === undefined) return errorAnswer('DEVICE_NOT_FOUND');
   const request = { by, days, ...window.sent };
-  const periods = await summaries.summarize(caller, device.fields.id, request, window);
+  const untilMs = performance.now() + SUMMARY_LIMIT_MS;
+  const periods = await running.run(caller.accountId, () =>
+    summarize(ports, caller, device.fields.id, request, window, untilMs),
+  );
   if (periods === 'gone') return errorAnswer('DEVICE_NOT_FOUND');
   if (periods === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_POINTS);
   if (periods === 'too_many_trips') return errorAnswer('BAD_REQUEST', TOO_MANY_TRIPS);
   return dataAnswer(periods.map(periodView), summaryMeta({ ...request, tz }));
 }
 
-interface SummaryPorts {
-  readonly reads: (accountId: number) => Sql;
-  /** By account. */
-  readonly turns: WorkTurns<string | number>;
-}
-
-/** Summarizes the histories of all accounts: a few of each account at a time, in work turns, page by page. */
-export class HistorySummaries {
-  readonly #ports: SummaryPorts;
-  readonly #running = new FairSemaphore<number>(RUNNING);
-
-  constructor(ports: SummaryPorts) {
-    this.#ports = ports;
+/** The periods of a device in a window of its history, page by page in work turns. Rejects with OutOfTime. */
+async function summarize(
+  { reads, turns }: HistorySummaryPorts,
+  { accountId, worldIds }: HistoryReader,
+  deviceId: number,
+  request: SummaryRequest,
+  window: TimeWindow,
+  untilMs: number,
+): Promise<readonly Period[] | 'gone' | 'too_many_points' | 'too_many_trips'> {
+  const summary = new Summary(request);
+  try {
+    for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, MOTION)) {
+      await turns.run(accountId, summary.take(page));
+      if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
+      if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';
+      if (performance.now() > untilMs) throw new OutOfTime('the summary takes too long');
+    }
+  } catch (error) {
+    if (error instanceof DeviceGone) return 'gone';
+    throw error;
   }
-
-  /** The periods of a device in a window of its history. Rejects with Overloaded or OutOfTime. */
-  summarize(
-    { accountId, worldIds }: HistoryReader,
-    deviceId: number,
-    request: SummaryRequest,
-    window: TimeWindow,
-  ): Promise<readonly Period[] | 'gone' | 'too_many_points' | 'too_many_trips'> {
-    const { reads, turns } = this.#ports;
-    const untilMs = performance.now() + SUMMARY_LIMIT_MS;
-    return this.#running.run(accountId, async () => {
-      const summary = new Summary(request);
-      try {
-        for await (const page of pointPages(reads(accountId), worldIds, deviceId, window, MOTION)) {
-          await turns.run(accountId, summary.take(page));
-          if (summary.points > SUMMARY_POINTS_MAX) return 'too_many_points';
-          if (request.by === 'trip' && summary.periods > SUMMARY_TRIPS_MAX) return 'too_many_trips';
-          if (performance.now() > untilMs) throw new OutOfTime('the summary takes too long');
-        }
-      } catch (error) {
-        if (error instanceof DeviceGone) return 'gone';
-        throw error;
-      }
-      return summary.finish();
-    });
-  }
+  return summary.finish();
 }
 
 type PeriodView = ReturnType<typeof periodView>;

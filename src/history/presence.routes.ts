@@ -23,13 +23,14 @@ import {
   WINDOW_MESSAGE,
 } from '../http/parameters.ts';
 import type { Call, Route } from '../http/route.ts';
+import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import { DAY_MS, formatDuration, formatIso, HOUR_MS } from '../lib/time.ts';
+import { DAY_MS, formatDuration, formatIso, HOUR_MS, OutOfTime } from '../lib/time.ts';
 import {
-  PRESENCE_LIMIT_MS,
+  findPresence,
   PRESENCE_POINTS_MAX,
   PRESENCE_WORK_MS,
-  type Presences,
+  type PresencePorts,
   type PresentDevice,
 } from './findPresence.ts';
 import type { Place } from './presence.ts';
@@ -86,13 +87,18 @@ const TOO_MUCH_PRESENCE_WORK = `the call takes more than ${formatDuration(PRESEN
 /** For the pages that are on their way when the search gives up. */
 const GRACE_MS = 5_000;
 
-interface PresenceRoutePorts {
+/** Includes the wait for earlier ones of the same account. */
+const PRESENCE_LIMIT_MS = 25_000;
+/** Those of one account wait for each other. */
+const RUNNING = { running: 64, runningPerKey: 2, waiting: 2_000, waitingPerKey: 50 };
+
+interface PresenceRoutePorts extends PresencePorts {
   readonly areas: AreaCatalog;
-  readonly presences: Presences;
 }
 
 /** Which devices were at a place in a time, by their stored points. */
 export function presenceRoute(ports: PresenceRoutePorts): Route {
+  const running = new FairSemaphore<number>(RUNNING);
   return {
     method: 'GET',
     path: '/presence',
@@ -100,11 +106,15 @@ export function presenceRoute(ports: PresenceRoutePorts): Route {
     versions: ['v3'],
     deadlineMs: PRESENCE_LIMIT_MS + GRACE_MS,
     describe: FIND_PRESENCE,
-    handle: (call) => presence(ports, call),
+    handle: (call) => presence(ports, running, call),
   };
 }
 
-async function presence({ areas, presences }: PresenceRoutePorts, call: Call): Promise<Answer> {
+async function presence(
+  ports: PresenceRoutePorts,
+  running: FairSemaphore<number>,
+  call: Call,
+): Promise<Answer> {
   const { caller, query, nowMs } = call;
   const asked = readPlace(query);
   if (!asked.ok) return asked.error;
@@ -115,10 +125,18 @@ async function presence({ areas, presences }: PresenceRoutePorts, call: Call): P
   if (toMs - fromMs > PRESENCE_SPAN_MAX_MS) return errorAnswer('BAD_REQUEST', SPAN_MESSAGE);
   const limit = readLimit(query, PRESENCE_LIMIT);
   const place =
-    'areaId' in asked.value ? placeOfArea(areas.area(caller.worldIds, asked.value.areaId)) : asked.value;
+    'areaId' in asked.value
+      ? placeOfArea(ports.areas.area(caller.worldIds, asked.value.areaId))
+      : asked.value;
   if (place === null) return errorAnswer('NOT_FOUND');
-  const hasLeft = () => call.hasLeft?.() ?? false;
-  const found = await presences.find(caller, place, { fromMs, toMs }, limit, hasLeft);
+  const untilMs = performance.now() + PRESENCE_LIMIT_MS;
+  const isOver = () => {
+    if (performance.now() > untilMs) throw new OutOfTime('the presence takes too long');
+    return call.hasLeft?.() ?? false;
+  };
+  const found = await running.run(caller.accountId, () =>
+    findPresence(ports, caller, place, { fromMs, toMs }, limit, isOver),
+  );
   if (found === 'too_many_points') return errorAnswer('BAD_REQUEST', TOO_MANY_PRESENCE_POINTS);
   if (found === 'too_much_work') return errorAnswer('BAD_REQUEST', TOO_MUCH_PRESENCE_WORK);
   if (found === 'left') return dataAnswer([]);

@@ -102,7 +102,12 @@ describe('GET /devices/{imei}/history/summary', () => {
       const periods = body.data as { from: string; to: string }[];
       const ends = periods.map(({ from, to }) => [from, to]);
       const [, one, two, three] = borders;
-      assert.deepEqual(ends, [[first, one], [one, two], [two, three], [three, last]]);
+      assert.deepEqual(ends, [
+        [first, one],
+        [one, two],
+        [two, three],
+        [three, last],
+      ]);
       for (const day of periods) {
         const toMs = Date.parse(day.to) + (day.to === iso(NOW_MS) ? 1 : 0);
         assertPeriod({ ...day }, naivePeriod(points, Date.parse(day.from), toMs));
