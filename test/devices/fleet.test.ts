@@ -49,12 +49,6 @@ class NaiveFleet {
   }
 }
 
-const near = (fleet: Fleet, worldId: number) => {
-  const found = fleet.near([worldId], 41.9, 12.5, 50, 1);
-  assert.ok(found !== null);
-  return found;
-};
-
 const plain = (device: { fields: DeviceFields; position: LatestPosition | null }) => ({
   fields: device.fields,
   position: device.position,
@@ -157,21 +151,5 @@ describe('a fleet of several worlds', () => {
       assert.deepEqual([device?.fields.name, device?.position?.recordedAtMs], ['newest', 20]);
       assert.deepEqual([fleet.page([2], 0, 1), fleet.page([3], 0, 1)], [[], []]);
     }
-  });
-
-  test('a device that changes its world keeps its position and is gone from the old world', () => {
-    const fleet = new Fleet();
-    for (let id = 1; id <= 10; id++) {
-      fleet.putDevice(fields(id, 1));
-      fleet.move(id, position(id, 0));
-    }
-    for (let id = 1; id <= 5; id++) fleet.putDevice(fields(id, 2, 1));
-    assert.equal(near(fleet, 1).length, 5);
-    assert.equal(near(fleet, 2).length, 5);
-    // Slots that became free are taken again: nobody is found under a number of somebody else.
-    for (let id = 1; id <= 5; id++) fleet.putDevice(fields(id, 1, 2));
-    assert.equal(new Set(near(fleet, 1).map(({ device }) => device.fields.id)).size, 10);
-    assert.deepEqual(near(fleet, 2), []);
-    assert.equal(fleet.positionedCount, 10);
   });
 });

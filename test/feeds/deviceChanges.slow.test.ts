@@ -1,34 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
+import { imeiOf } from '../support/devices.ts';
 import { DeviceReader, openAnswer } from '../support/feeds/feedReader.ts';
-import { type Pod, startPod } from '../support/pod.ts';
-import { type Admin, adminOf } from '../support/postgres/admin.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
+import { OWNER, ownerPod } from '../support/ownerPod.ts';
+import { startPod } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const OWNER = 'owner@example.com';
-const imeiOf = (n: number) => String(350_000_000_000_000 + n);
-
-let url: string;
-let pod: Pod;
-let admin: Admin;
-let key: string;
 let clockMs = Date.now();
 
-before(async () => {
-  ({ url } = await createDatabase());
-  admin = adminOf(url);
-  await admin.account(OWNER, { organization: 'Haulage' });
+const devices = Array.from({ length: 12 }, (_, n) => ({ imei: imeiOf(n), name: `Van ${n}` }));
+const owner = ownerPod({ scopes: 'read_devices', devices }, async ({ admin }) => {
+  await admin.run('account:update', '--email', OWNER, '--organization', 'Haulage');
   await admin.account('member@example.com', { organization: 'Haulage' });
   await admin.account('other@example.com');
-  ({ key } = await admin.key(OWNER, { scopes: 'read_devices' }));
-  await admin.importDevices(
-    OWNER,
-    Array.from({ length: 12 }, (_, n) => ({ imei: imeiOf(n), name: `Van ${n}` })),
-  );
-  pod = await startPod(url);
 });
-after(() => pod.stop());
+const { pod, admin } = owner;
+let key: string;
+before(() => {
+  ({ key } = owner);
+});
 
 const point = (n: number, more: object = {}) => {
   clockMs += 1;
@@ -119,7 +109,7 @@ describe('GET /devices/changes', () => {
     await reader.follow(pod);
     await pod.points([point(22)]);
     await admin.importDevices(OWNER, [{ imei: imeiOf(21), organization: false }]);
-    const second = await startPod(url);
+    const second = await startPod(owner.url);
     try {
       const items = await reader.follow(second);
       assert.deepEqual(items.map(({ imei, removed }) => [imei, removed]).sort(), [

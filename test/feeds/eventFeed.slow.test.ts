@@ -1,38 +1,27 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { before, describe, test } from 'node:test';
+import type { Sql } from '../../src/postgres/sql.ts';
 import { EventReader } from '../support/feeds/feedReader.ts';
 import { insertEvent } from '../support/feeds/lateWriter.ts';
-import { type Pod, startPod } from '../support/pod.ts';
-import { type Admin, adminOf } from '../support/postgres/admin.ts';
+import { OWNER, ownerPod } from '../support/ownerPod.ts';
+import { startPod } from '../support/pod.ts';
 import { holdTransaction } from '../support/postgres/holdTransaction.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
 
-const OWNER = 'owner@example.com';
 const IMEI = '350000000000001';
 
-let url: string;
-let sql: Sql;
-let pod: Pod;
-let admin: Admin;
-let key: string;
 let clockMs = Date.now() - 3_600_000;
 
-before(async () => {
-  ({ url } = await createDatabase());
-  sql = openSql(url, { maxConnections: 8, name: 'test' });
-  admin = adminOf(url);
-  await admin.account(OWNER, { organization: 'Haulage' });
+const owner = ownerPod({ scopes: 'read_events', devices: [{ imei: IMEI }] }, async ({ admin }) => {
+  await admin.run('account:update', '--email', OWNER, '--organization', 'Haulage');
   await admin.account('other@example.com');
-  ({ key } = await admin.key(OWNER, { scopes: 'read_events' }));
-  await admin.device(OWNER, IMEI);
   await admin.device(OWNER, '350000000000002', '--organization');
-  pod = await startPod(url);
   await toggle();
 });
-after(async () => {
-  await pod.stop();
-  await sql.end();
+const { pod, admin } = owner;
+let key: string;
+let sql: Sql;
+before(() => {
+  ({ key, sql } = owner);
 });
 
 let isOn = false;
@@ -129,7 +118,7 @@ describe('GET /events/feed', () => {
   });
 
   test('waits for an event of its worlds, on another pod too', async (t) => {
-    const second = await startPod(url);
+    const second = await startPod(owner.url);
     t.after(() => second.stop());
     const reader = new EventReader(key);
     await reader.follow(second);

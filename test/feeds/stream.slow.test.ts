@@ -1,32 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
+import { imeiOf } from '../support/devices.ts';
 import { StreamClient } from '../support/feeds/feedReader.ts';
-import { bareRequest, type Pod, startPod } from '../support/pod.ts';
-import { type Admin, adminOf } from '../support/postgres/admin.ts';
-import { createDatabase } from '../support/postgres/postgres.ts';
+import { OWNER, ownerPod } from '../support/ownerPod.ts';
+import { bareRequest, startPod } from '../support/pod.ts';
 import { waitFor } from '../support/waitFor.ts';
 
-const OWNER = 'owner@example.com';
-const imeiOf = (n: number) => String(350_000_000_000_000 + n);
-
-let url: string;
-let pod: Pod;
-let admin: Admin;
-let key: string;
 let clockMs = Date.now() - 3_600_000;
 
-before(async () => {
-  ({ url } = await createDatabase());
-  admin = adminOf(url);
-  await admin.account(OWNER);
-  ({ key } = await admin.key(OWNER));
-  await admin.importDevices(
-    OWNER,
-    Array.from({ length: 6 }, (_, n) => ({ imei: imeiOf(n) })),
-  );
-  pod = await startPod(url);
-});
-after(() => pod.stop());
+const owner = ownerPod({ devices: Array.from({ length: 6 }, (_, n) => ({ imei: imeiOf(n) })) });
+const { pod, admin } = owner;
 
 let isOn = false;
 
@@ -37,7 +20,13 @@ async function toggle(n: number): Promise<void> {
   await pod.points([{ imei: imeiOf(n), recorded_at: clockMs, latitude: 41, longitude: 12, ignition: isOn }]);
 }
 
-async function opened(t: TestContext, query = '', headers = {}, by = key, on = pod): Promise<StreamClient> {
+async function opened(
+  t: TestContext,
+  query = '',
+  headers = {},
+  by = owner.key,
+  on = pod,
+): Promise<StreamClient> {
   const client = await StreamClient.open(on, by, query, headers);
   t.after(() => client.close());
   return client;
@@ -56,7 +45,7 @@ describe('GET /stream', () => {
     await toggle(0);
     await toggle(0);
     await waitFor(() => client.of('fleet_event').length === 1);
-    const { body } = await pod.get('/api/v3/events?limit=1', key);
+    const { body } = await pod.get('/api/v3/events?limit=1', owner.key);
     const { recorded_at: _, ...event } = client.of('fleet_event')[0]?.data ?? {};
     assert.deepEqual(event, body.data[0]);
     const last = client.of('device').at(-1);
@@ -84,11 +73,11 @@ describe('GET /stream', () => {
     first.close();
     const all = first.of('fleet_event').map(({ data }) => data.id);
     await toggle(2);
-    const second = await startPod(url);
+    const second = await startPod(owner.url);
     t.after(() => second.stop());
     for (const [n, message] of first.messages.entries()) {
       const before = first.messages.slice(0, n + 1).filter(({ event }) => event === 'fleet_event');
-      const resumed = await opened(t, '', { 'Last-Event-ID': message.id }, key, second);
+      const resumed = await opened(t, '', { 'Last-Event-ID': message.id }, owner.key, second);
       const missing = 5 - before.length;
       await waitFor(() => resumed.of('fleet_event').length >= missing);
       const ids = [...before, ...resumed.of('fleet_event')].map(({ data }) => data.id);
@@ -107,7 +96,10 @@ describe('GET /stream', () => {
     await waitFor(() => client.of('fleet_event').length === 1);
     await toggle(3);
     for (const path of ['devices/changes', 'events/feed']) {
-      const { status, body, text } = await pod.get(`/api/v3/${path}?cursor=${client.lastId}&wait=5`, key);
+      const { status, body, text } = await pod.get(
+        `/api/v3/${path}?cursor=${client.lastId}&wait=5`,
+        owner.key,
+      );
       assert.equal(status, 200, text);
       assert.equal(body.data.length, 1);
     }
@@ -139,8 +131,8 @@ describe('GET /stream', () => {
   });
 
   test('a pod that stops ends it and says when to come back', async (t) => {
-    const second = await startPod(url);
-    const client = await opened(t, '', {}, key, second);
+    const second = await startPod(owner.url);
+    const client = await opened(t, '', {}, owner.key, second);
     await waitFor(() => client.of('device').length === 6);
     await second.stop();
     await client.ended;
@@ -148,7 +140,7 @@ describe('GET /stream', () => {
   });
 
   test('HEAD has its headers, and what cannot be read is refused', async () => {
-    const headers = { 'X-API-Key': key };
+    const headers = { 'X-API-Key': owner.key };
     const head = await bareRequest(`${pod.api}/api/v3/stream`, { method: 'HEAD', headers });
     assert.equal(head.headers.get('content-type'), 'text/event-stream; charset=utf-8');
     for (const query of ['cursor=x', 'include=areas', 'snapshot=no']) {

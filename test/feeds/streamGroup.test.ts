@@ -68,6 +68,11 @@ function groupOf(upTo: Snapshot): { group: StreamGroup; asked: unknown[]; turned
       },
     },
   } as unknown as FeedPorts;
-  const group = new StreamGroup(ports, { accountId: 1, worldIds: [1] }, { devices: null, events: at(upTo) });
+  const group = new StreamGroup(
+    ports,
+    '',
+    { accountId: 1, worldIds: [1] },
+    { devices: null, events: at(upTo) },
+  );
   return { group, asked, turned };
 }
