@@ -67,7 +67,9 @@ function copiedDevice(row: CopiedRow): DeviceRow {
   const edited = row.xid();
   const moved = row.xid();
   const xmax = row.int8();
-  const stays = staysOf(row.textOrNull());
+  const stored = row.textOrNull();
+  // Most devices are in no area: their list is not sent.
+  const stays = stored === null ? NO_PACKED_STAYS : packStoredStays(stored);
   const editedXid = wholeXid(edited, xmax);
   const motion = { headingDeg: 0, ignition, revision, xid: wholeXid(moved, xmax) };
   const recordedAtMs = row.timestampMsOrNull();
@@ -87,11 +89,6 @@ function copiedDevice(row: CopiedRow): DeviceRow {
     motion: { ...motion, headingDeg: row.float8OrNull() ?? 0 },
     stays,
   };
-}
-
-/** Most devices are in no area: their list is not sent. */
-function staysOf(stored: string | null): PackedStays {
-  return stored === null ? NO_PACKED_STAYS : packStoredStays(stored);
 }
 
 const TWO_32 = 2 ** 32;

@@ -219,7 +219,9 @@ export class Fleet {
   /** The devices of one or two worlds behind an IMEI, in the order of IMEIs, as `changed` shows them. */
   listed(worldIds: readonly number[], afterImei: string, limit: number): ShownDevice[] {
     // No IMEI lies between this one and itself with a character more.
-    const offset = this.#rank(worldIds, `${afterImei}\0`);
+    const behind = `${afterImei}\0`;
+    let offset = 0;
+    for (const worldId of worldIds) offset += this.#worlds.get(worldId)?.devices.rank(behind) ?? 0;
     return this.page(worldIds, offset, limit).map((device) => {
       const { slot, fields } = device as MutableDevice;
       const { changes } = this.#world(fields.worldId);
@@ -326,12 +328,6 @@ export class Fleet {
       this.#worlds.set(worldId, world);
     }
     return world;
-  }
-
-  #rank(worldIds: readonly number[], imei: string): number {
-    let rank = 0;
-    for (const worldId of worldIds) rank += this.#worlds.get(worldId)?.devices.rank(imei) ?? 0;
-    return rank;
   }
 
   #addToWorld(device: MutableDevice, editedXid: number, motion: Motion): void {

@@ -147,16 +147,11 @@ export class DeviceFeed {
     server: Server,
     isFollowed = false,
   ): Promise<SharedPage | 'expired' | 'unread'> {
-    const key = `changes of ${request.caller.accountId}`;
-    const make = (isFollowed: boolean) =>
-      this.#ports.turns.run(key, this.#pageSteps(request, server, isFollowed));
-    let made = await make(isFollowed);
-    if (made === 'cut') {
-      await this.#follow();
-      made = await make(true);
-    }
-    invariant(made !== 'cut', 'what was followed is not followed again');
-    return made;
+    const steps = this.#pageSteps(request, server, isFollowed);
+    const made = await this.#ports.turns.run(`changes of ${request.caller.accountId}`, steps);
+    if (made !== 'cut') return made;
+    await this.#follow();
+    return this.#pageInTurns(request, server, true);
   }
 
   /** Memory is read in the first step, so nothing is held for a call until it is its turn. */

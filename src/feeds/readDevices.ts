@@ -100,19 +100,15 @@ function nextChanges(
   // Only where more transactions run than a cursor has room for.
   if (!followed.contains(seen)) return { items: [], read, begun: read, hasMore: false, isCut: false };
   const upTo = open?.upTo ?? followed;
-  const isHeld = (xid: number): boolean => upTo.sees(xid) || view.own.has(xid);
-  const found = fleet.changed(worldIds, {
-    fromXid: seen.xmin,
-    after: open?.after ?? null,
-    limit,
-    isWanted: (moved, edited) => !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited),
-  });
+  const found = changedSince(view, worldIds, seen, upTo, open?.after ?? null, limit);
   const later = new LaterXids(upTo, read.also);
   const page = found.slice(0, limit);
   // What is left out is of later transactions, and so it belongs to the next round anyway.
   const sent = page.filter((item) => later.take(item));
   const isCut = sent.length < page.length;
-  const items = sentOnce(sent.filter((item) => item.device !== null || !isBack(fleet, worldIds, item.imei)));
+  // A removed device may have moved to the other world, or was created again.
+  const isGone = (imei: string): boolean => fleet.device(worldIds, imei) === undefined;
+  const items = sentOnce(sent.filter((item) => item.device !== null || isGone(item.imei)));
   const also = later.all;
   const begun = { ...read, open: { upTo, after: open?.after ?? START }, also };
   const last = page.at(-1);
@@ -155,10 +151,22 @@ class LaterXids {
 
 /** Whether memory holds something that the reader has not seen. */
 export function hasChanges(view: FleetView, worldIds: readonly number[], { seen }: DevicesRead): boolean {
-  const isHeld = (xid: number): boolean => view.followed.sees(xid) || view.own.has(xid);
-  const isWanted = (moved: number, edited: number) =>
+  return changedSince(view, worldIds, seen, view.followed, null, 0).length > 0;
+}
+
+/** Changes that memory holds up to `upTo` and a reader who has `seen` does not have. */
+function changedSince(
+  { fleet, own }: FleetView,
+  worldIds: readonly number[],
+  seen: Snapshot,
+  upTo: Snapshot,
+  after: LogPosition | null,
+  limit: number,
+): Changed[] {
+  const isHeld = (xid: number): boolean => upTo.sees(xid) || own.has(xid);
+  const isWanted = (moved: number, edited: number): boolean =>
     !(seen.sees(moved) && seen.sees(edited)) && isHeld(moved) && isHeld(edited);
-  return view.fleet.changed(worldIds, { fromXid: seen.xmin, after: null, limit: 0, isWanted }).length > 0;
+  return fleet.changed(worldIds, { fromXid: seen.xmin, after, limit, isWanted });
 }
 
 /** Without what is removed twice: from one of the worlds, and then from the other. */
@@ -170,9 +178,4 @@ function sentOnce(items: Changed[]): Changed[] {
     removed.add(item.imei);
     return isNew;
   });
-}
-
-/** Whether a removed device is in one of the worlds: it has moved to the other, or was created again. */
-function isBack(fleet: Fleet, worldIds: readonly number[], imei: string): boolean {
-  return fleet.device(worldIds, imei) !== undefined;
 }

@@ -33,6 +33,7 @@ export class StreamGroup {
   readonly #ports: FeedPorts;
   /** Cursors are meaningful there only. */
   readonly #server: Server;
+  readonly name: string;
   readonly caller: Pick<KeyState, 'accountId' | 'worldIds'>;
   /** Those that have been sent everything up to the cursor of the group. */
   readonly members = new Set<StreamReader>();
@@ -49,10 +50,12 @@ export class StreamGroup {
 
   constructor(
     ports: FeedPorts,
+    name: string,
     { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
     cursor: StreamCursor,
   ) {
     this.#ports = ports;
+    this.name = name;
     this.#server = ports.follower.applied.server;
     this.caller = { accountId, worldIds };
     this.cursor = cursor;

@@ -141,19 +141,20 @@ export class Streams {
 
   /** A new group begins with everything sent up to what memory holds. */
   #groupOf(caller: KeyState, cursor: StreamCursor): StreamGroup {
-    const name = nameOf(caller, cursor);
+    const { accountId, worldIds } = caller;
+    const { devices, events } = cursor;
+    const name = `${accountId} ${worldIds.join()} ${devices !== null} ${events !== null}`;
     const present = this.#groups.get(name);
     if (present !== undefined && !present.isOver) return present;
     const { followed } = this.#ports.follower.applied;
-    const group = new StreamGroup(this.#ports, caller, cursorUpTo(cursor, followed));
+    const group = new StreamGroup(this.#ports, name, caller, cursorUpTo(cursor, followed));
     this.#groups.set(name, group);
     this.#groupsByWorld.add(group);
     return group;
   }
 
   #drop(group: StreamGroup): void {
-    const name = nameOf(group.caller, group.cursor);
-    if (this.#groups.get(name) === group) this.#groups.delete(name);
+    if (this.#groups.get(group.name) === group) this.#groups.delete(group.name);
     this.#groupsByWorld.remove(group);
   }
 
@@ -299,13 +300,6 @@ export class Streams {
     group.joiners.delete(reader);
     if (!reader.isClosed) group.members.add(reader);
   }
-}
-
-function nameOf(
-  { accountId, worldIds }: Pick<KeyState, 'accountId' | 'worldIds'>,
-  { devices, events }: StreamCursor,
-): string {
-  return `${accountId} ${worldIds.join()} ${devices !== null} ${events !== null}`;
 }
 
 /** Whether everything that was sent is within this snapshot. */
