@@ -1,3 +1,4 @@
+import type { KeyState } from '../access/keyring.memory.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { DevicesRead, EventsRead } from './cursors.ts';
 
@@ -10,19 +11,11 @@ export interface StreamCursor {
 /** Beyond it a reader is left behind until it has taken what was written. With one piece more this stays under 1 MB. */
 const PENDING_MAX_BYTES = 512 * 1024;
 
-/** For whom a stream is opened, and where it begins. */
-interface StreamOwner {
-  readonly keyId: number;
-  readonly accountId: number;
-  /** A stream of a session ends with it. */
-  readonly endsAtMs: number | undefined;
-  readonly cursor: StreamCursor;
-}
-
 /** One open stream. */
 export class StreamReader {
   readonly keyId: number;
   readonly accountId: number;
+  /** A stream of a session ends with it. */
   readonly #endsAtMs: number;
   readonly #sink: StreamSink;
   cursor: StreamCursor;
@@ -33,9 +26,14 @@ export class StreamReader {
   /** How often it was visited since then. */
   visitsSinceEnd = 0;
 
-  constructor({ keyId, accountId, endsAtMs, cursor }: StreamOwner, sink: StreamSink, nowMs: number) {
+  constructor(
+    { id, accountId, endsAtMs }: Pick<KeyState, 'id' | 'accountId' | 'endsAtMs'>,
+    cursor: StreamCursor,
+    sink: StreamSink,
+    nowMs: number,
+  ) {
     this.#endsAtMs = endsAtMs ?? Number.POSITIVE_INFINITY;
-    this.keyId = keyId;
+    this.keyId = id;
     this.accountId = accountId;
     this.cursor = cursor;
     this.#sink = sink;

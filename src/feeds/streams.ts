@@ -125,8 +125,8 @@ export class Streams {
   #attach(caller: KeyState, cursor: StreamCursor, server: Server, sink: StreamSink): { close(): void } {
     const { follower, clock } = this.#ports;
     const group = this.#groupOf(caller, cursor);
-    const { id: keyId, accountId, endsAtMs } = caller;
-    const reader = new StreamReader({ keyId, accountId, endsAtMs, cursor }, sink, clock());
+    const reader = new StreamReader(caller, cursor, sink, clock());
+    const { keyId, accountId } = reader;
     this.#readers.set(reader, group);
     group.readerCount++;
     this.#heartbeats.run();
@@ -153,20 +153,16 @@ export class Streams {
     return group;
   }
 
-  #drop(group: StreamGroup): void {
-    if (this.#groups.get(group.name) === group) this.#groups.delete(group.name);
-    this.#groupsByWorld.remove(group);
-  }
-
   #leave(reader: StreamReader, group: StreamGroup): void {
     if (!this.#readers.delete(reader)) return;
     reader.isClosed = true;
     this.#counts.change(reader.keyId, reader.accountId, -1);
     group.members.delete(reader);
     group.joiners.delete(reader);
-    group.readerCount--;
-    if (group.readerCount === 0) this.#drop(group);
     this.#heartbeats.forget(reader);
+    if (--group.readerCount > 0) return;
+    if (this.#groups.get(group.name) === group) this.#groups.delete(group.name);
+    this.#groupsByWorld.remove(group);
   }
 
   /** Sends a reader that is behind what it lacks, no faster than it reads; then it joins the others. */

@@ -1,21 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { heaviest, StreamReader } from '../../src/feeds/streamReader.ts';
+import type { StreamSink } from '../../src/http/answer.ts';
 
 const MB = 1024 * 1024;
 const [ATTACKER, VICTIM] = [1, 2];
 
 /** A stream of an account, with so much written that its reader has not taken. */
 function readerWith(accountId: number, pendingBytes: number): StreamReader {
-  const sink = {
-    pendingBytes,
-    write: () => undefined,
-    onDrained: () => undefined,
-    end: () => undefined,
-    destroy: () => undefined,
-  };
-  const cursor = { devices: null, events: null };
-  return new StreamReader({ keyId: accountId, accountId, endsAtMs: undefined, cursor }, sink, 0);
+  const sink = { pendingBytes } as StreamSink;
+  return new StreamReader({ id: accountId, accountId }, { devices: null, events: null }, sink, 0);
 }
 
 const pendingOf = (readers: readonly StreamReader[]): number =>
