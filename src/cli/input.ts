@@ -2,7 +2,7 @@ import { open } from 'node:fs/promises';
 import { systemClock } from '../lib/clock.ts';
 import { hasCode } from '../lib/hasCode.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
-import type { CommandContext } from './command.ts';
+import { type CommandContext, operand } from './command.ts';
 import { parsePassword } from './optionParsers.ts';
 
 /** One physical line of a text, without its end. `text` is null when the line is too long to be read. */
@@ -42,8 +42,17 @@ export async function* readLines(source: AsyncIterable<Uint8Array>): AsyncGenera
   if (rest !== '' || skipping) yield [take(rest)];
 }
 
+/** The operand of commands that read a file: see openFile. */
+export const FILE = operand('FILE', 'the file; - reads stdin', (text) =>
+  text === '' ? fail('is empty') : ok(text),
+);
+
 /** The bytes of a file that an operator names; the error is a sentence. */
-export async function openFile(path: string): Promise<Result<AsyncIterable<Uint8Array>, string>> {
+export async function openFile(
+  path: string,
+  stdin: AsyncIterable<Uint8Array>,
+): Promise<Result<AsyncIterable<Uint8Array>, string>> {
+  if (path === '-') return ok(stdin);
   try {
     const file = await open(path);
     if (!(await file.stat()).isDirectory()) return ok(file.createReadStream());

@@ -20,11 +20,10 @@ import {
   defineCommand,
   type FleetCommand,
   flag,
-  operand,
   required,
   unknownAccount,
 } from '../command.ts';
-import { openFile } from '../input.ts';
+import { FILE, openFile } from '../input.ts';
 import { parseEmail, parseId } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
 
@@ -70,7 +69,7 @@ const sync = defineCommand({
     email: required('E', 'the address of the account', parseEmail),
     prune: flag('delete the areas with an external_id that the file lacks'),
     dryRun: flag('change nothing, and print what would be done'),
-    file: operand('FILE', 'the file; - reads stdin', (text) => (text === '' ? fail('is empty') : ok(text))),
+    file: FILE,
   },
   notes: [
     `The file may have any size. ${IMPORT_LIMITS.features} features are written in one transaction.`,
@@ -82,7 +81,7 @@ const sync = defineCommand({
   ],
   run: (context, { email, file, prune, dryRun }) =>
     context.withSession(async (session) => {
-      const source = file === '-' ? ok(context.stdin) : await openFile(file);
+      const source = await openFile(file, context.stdin);
       if (!source.ok) return source;
       const account = await session.sql.begin((tx) => selectAccount(tx, email, 'share'));
       if (account === undefined) return unknownAccount(email);

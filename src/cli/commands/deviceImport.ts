@@ -13,11 +13,10 @@ import {
   type CommandContext,
   type CommandOutcome,
   defineCommand,
-  operand,
   required,
   unknownAccount,
 } from '../command.ts';
-import { openFile, readLines, type TextLine } from '../input.ts';
+import { FILE, openFile, readLines, type TextLine } from '../input.ts';
 import { parseEmail, parseGroups, parseImei, parseName } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';
 
@@ -30,7 +29,7 @@ export const deviceImport = defineCommand({
   summary: 'Creates and updates devices from a CSV or NDJSON file.',
   options: {
     email: required('E', 'the address of the account', parseEmail),
-    file: operand('FILE', 'the file; - reads stdin', (text) => (text === '' ? fail('is empty') : ok(text))),
+    file: FILE,
   },
   notes: [
     'The file is CSV with a header line, or NDJSON (one object on each line).',
@@ -44,7 +43,7 @@ export const deviceImport = defineCommand({
   ],
   run: (context, { email, file }) =>
     context.withSession(async (session) => {
-      const source = file === '-' ? ok(context.stdin) : await openFile(file);
+      const source = await openFile(file, context.stdin);
       if (!source.ok) return source;
       return importFile(context, paced(session), email, source.value);
     }),

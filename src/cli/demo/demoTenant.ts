@@ -10,7 +10,7 @@ import { selectAccount, updateAccount } from '../../tenants/accounts.sql.ts';
 import { hashPassword } from '../../tenants/credentials.ts';
 import { unknownAccount } from '../command.ts';
 import { type Session, withSession } from '../session.ts';
-import { registerSimulation } from '../simulate/simulate.ts';
+import { ensureAccount } from '../simulate/simulate.ts';
 import { simulatedImei } from '../simulate/simulatedFleet.ts';
 
 export const DEMO_EMAIL = 'demo@example.com';
@@ -38,8 +38,7 @@ export async function registerDemo(
   say: (line: string) => void,
 ): Promise<Result<DemoTenant, string>> {
   return withSession(config, say, async (session) => {
-    const account = await registerSimulation(session, DEMO_EMAIL, 0);
-    if (!account.ok) return account;
+    await ensureAccount(session, DEMO_EMAIL);
     const imeis = Array.from({ length: vehicles }, (_, index) => simulatedImei(index));
     const lines = imeis.map((imei, index) => ({
       line: index + 1,

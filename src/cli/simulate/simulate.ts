@@ -79,7 +79,7 @@ function parsePositive(text: string, max: number): Result<number, string> {
 }
 
 /** Makes the account, unless it is there, and those of the first `count` made-up devices that are missing. */
-export async function registerSimulation(
+async function registerSimulation(
   session: Session,
   email: string,
   count: number,
@@ -98,7 +98,8 @@ export async function registerSimulation(
   return ok(imeis);
 }
 
-async function ensureAccount(session: Session, email: string): Promise<void> {
+/** Makes the account that owns simulated vehicles, unless it is there. */
+export async function ensureAccount(session: Session, email: string): Promise<void> {
   await writeWorlds(session, async ({ tx, changed }) => {
     await lockForNewTenants(tx);
     if ((await selectAccount(tx, email, 'share')) !== undefined) return;
