@@ -18,6 +18,7 @@ import {
   OFFSET_MESSAGE,
   offsetOf,
   parameterError,
+  type Query,
   readChoice,
   readLimit,
   TO,
@@ -28,7 +29,7 @@ import { BOTH_VERSIONS, type Call, type ReadPorts, type Route } from '../http/ro
 import type { EventCuts } from './eventPartitions.sql.ts';
 import { EXAMPLE_EVENTS, eventView } from './eventView.ts';
 import { DIRECTIONS, EVENT_TYPE_FILTERS, type EventTypeFilter, parseEventTypeFilter } from './fleetEvent.ts';
-import { type AreaEvent, selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';
+import { type AreaEvent, type EventFilter, selectAreaEvents, selectFleetEvents } from './fleetEvents.sql.ts';
 
 /** Reads of an account's events, on its share of the connections. */
 export interface EventPorts extends ReadPorts {
@@ -84,17 +85,9 @@ export function eventsRoute(ports: EventPorts): Route {
 async function events({ reads, eventCuts }: EventPorts, { caller, query, version }: Call): Promise<Answer> {
   const type = eventTypeOf(query['type']);
   if (type === 'invalid') return parameterError(EVENT_TYPE);
-  const imei = query['device'];
-  const error = imei === undefined ? null : imeiError(imei);
-  if (error !== null) return error;
-  const window = windowOf(query);
-  if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
-  const filter = {
-    type: type?.type ?? null,
-    direction: type?.direction ?? null,
-    imei: imei ?? null,
-    ...window,
-  };
+  const narrowed = deviceAndWindow(query);
+  if ('status' in narrowed) return narrowed;
+  const filter = { type: type?.type ?? null, direction: type?.direction ?? null, ...narrowed };
   const sql = reads(caller.accountId);
   return listPageAnswer(
     { limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) },
@@ -156,15 +149,22 @@ async function areaEvents({ reads, areas, eventCuts }: AreaEventPorts, call: Cal
   if (id === null) return malformedId();
   const direction = readChoice(query, AREA_EVENT);
   if (direction === 'invalid') return parameterError(AREA_EVENT);
+  const narrowed = deviceAndWindow(query);
+  if ('status' in narrowed) return narrowed;
+  if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
+  const filter = { direction, ...narrowed };
+  const sql = reads(caller.accountId);
+  return listPageAnswer({ limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) }, (page) =>
+    selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
+  );
+}
+
+/** What both lists are narrowed by, or the answer to a value that is not valid. */
+function deviceAndWindow(query: Query): Answer | Pick<EventFilter, 'imei' | 'fromMs' | 'toMs'> {
   const imei = query['device'];
   const error = imei === undefined ? null : imeiError(imei);
   if (error !== null) return error;
   const window = windowOf(query);
   if (window === 'invalid') return errorAnswer('BAD_REQUEST', WINDOW_MESSAGE);
-  if (areas.area(caller.worldIds, id) === undefined) return errorAnswer('NOT_FOUND');
-  const filter = { direction, imei: imei ?? null, ...window };
-  const sql = reads(caller.accountId);
-  return listPageAnswer({ limit: readLimit(query, LIST_LIMIT), offset: offsetOf(query) }, (page) =>
-    selectAreaEvents(sql, caller.worldIds, id, filter, page, eventCuts),
-  );
+  return { imei: imei ?? null, ...window };
 }

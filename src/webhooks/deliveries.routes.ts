@@ -6,12 +6,10 @@ import { choice, envelope, integer, list, page, ref, shapeOf, text, time } from 
 import {
   choiceParameter,
   FROM,
-  idOf,
   LIST_LIMIT,
   type ListPage,
   LONG_LIST_OFFSET,
   listPageAnswer,
-  malformedId,
   OFFSET_MESSAGE,
   offsetOf,
   parameterError,
@@ -38,7 +36,7 @@ import {
   requestPing,
   type Wake,
 } from './replayDeliveries.ts';
-import { ONE_WEBHOOK } from './webhooks.routes.ts';
+import { byId, ONE_WEBHOOK } from './webhooks.routes.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 
 export const DELIVERY_STATUS = choiceParameter('status', DELIVERY_STATUSES, 'Only deliveries in this state.');
@@ -72,13 +70,28 @@ export function webhookDeliveryRoutes(ports: WebhookDeliveryPorts): Route[] {
   const route = routeFactory({ scopes: scopeMask('manage_webhooks'), versions: ['webhooks'] });
   return [
     {
-      ...route('POST', '/:id/replay', REPLAY_DELIVERIES, (call) => replayAll(ports, call)),
+      ...route(
+        'POST',
+        '/:id/replay',
+        REPLAY_DELIVERIES,
+        byId((call, id) => replayAll(ports, call, id)),
+      ),
       deadlineMs: REPLAY_DEADLINE_MS,
     },
     route('GET', '/metrics/summary', SUMMARIZE_DELIVERIES, (call) => summary(ports, call)),
     route('GET', '/dead-letter/list', LIST_DEAD_LETTERS, (call) => deadLetter(ports, call)),
-    route('GET', '/:id/deliveries', LIST_DELIVERIES, (call) => history(ports, call)),
-    route('POST', '/:id/test', TEST_WEBHOOK, (call) => test(ports, call)),
+    route(
+      'GET',
+      '/:id/deliveries',
+      LIST_DELIVERIES,
+      byId((call, id) => history(ports, call, id)),
+    ),
+    route(
+      'POST',
+      '/:id/test',
+      TEST_WEBHOOK,
+      byId((call, id) => test(ports, call, id)),
+    ),
     route('POST', '/deliveries/:deliveryId/replay', REPLAY_DELIVERY, (call) => replay(ports, call)),
   ];
 }
@@ -146,9 +159,11 @@ const LIST_DELIVERIES: Operation = {
   errors: [...ONE_WEBHOOK, ['BAD_REQUEST', DELIVERY_STATUS.errorMessage], ...LONG_LIST],
 };
 
-async function history({ reads }: WebhookDeliveryPorts, { caller, params, query }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function history(
+  { reads }: WebhookDeliveryPorts,
+  { caller, query }: Call,
+  id: number,
+): Promise<Answer> {
   const status = readChoice(query, DELIVERY_STATUS);
   if (status === 'invalid') return parameterError(DELIVERY_STATUS);
   const window = windowOf(query);
@@ -171,9 +186,7 @@ const TEST_WEBHOOK: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function test(ports: WebhookDeliveryPorts, { caller, params, nowMs }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function test(ports: WebhookDeliveryPorts, { caller, nowMs }: Call, id: number): Promise<Answer> {
   const { sql } = ports.writes(caller.accountId);
   const delivery = await requestPing(sql, ports.wake, caller.accountId, id, nowMs);
   return delivery === undefined ? errorAnswer('NOT_FOUND') : queuedAnswer(delivery);
@@ -251,9 +264,7 @@ const REPLAY_DELIVERIES: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function replayAll(ports: WebhookDeliveryPorts, { caller, params, body }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function replayAll(ports: WebhookDeliveryPorts, { caller, body }: Call, id: number): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const request = parseReplayRequest(json.value);

@@ -226,34 +226,18 @@ function fleetEventData(type: EventType, direction?: 'entry' | 'exit'): Schema {
   return shapeOf<Readonly<Record<string, unknown>>>({ ...own, ...stay, ...BEYOND });
 }
 
-const PING: Schema = shapeOf<{ message: string; webhook_id: number }>({ message: text(), webhook_id: ID });
-
-const WEBHOOK_PAUSED: Schema = shapeOf<{
-  message: string;
-  webhook_id: number;
-  reason: PauseReason;
-  paused_at: string;
-}>({
-  message: text(),
-  webhook_id: { ...ID, description: 'The endpoint that was paused.' },
-  reason: choice(PAUSE_REASONS),
-  paused_at: time(),
-});
-
-function dataOf(type: WebhookType): Schema {
-  switch (type) {
-    case 'geofence_enter':
-      return fleetEventData('geofence', 'entry');
-    case 'geofence_exit':
-      return fleetEventData('geofence', 'exit');
-    case 'webhook_paused':
-      return WEBHOOK_PAUSED;
-    case 'ping':
-      return PING;
-    default:
-      return fleetEventData(type);
-  }
-}
+/** `data` by type, where it is not that of the fleet event of the same name. */
+const DATA: Partial<Record<WebhookType, Schema>> = {
+  geofence_enter: fleetEventData('geofence', 'entry'),
+  geofence_exit: fleetEventData('geofence', 'exit'),
+  webhook_paused: shapeOf<{ message: string; webhook_id: number; reason: PauseReason; paused_at: string }>({
+    message: text(),
+    webhook_id: { ...ID, description: 'The endpoint that was paused.' },
+    reason: choice(PAUSE_REASONS),
+    paused_at: time(),
+  }),
+  ping: shapeOf<{ message: string; webhook_id: number }>({ message: text(), webhook_id: ID }),
+};
 
 /** "geofence_enter" → "GeofenceEnterDelivery". */
 function nameOf(type: WebhookType): string {
@@ -262,6 +246,11 @@ function nameOf(type: WebhookType): string {
 
 /** The body of a delivery, by type of event. */
 export const DELIVERY_BODY_SCHEMAS: Readonly<Record<string, Schema>> = {
-  ...Object.fromEntries(WEBHOOK_TYPES.map((type) => [nameOf(type), delivered(type, dataOf(type))])),
+  ...Object.fromEntries(
+    WEBHOOK_TYPES.map((type) => [
+      nameOf(type),
+      delivered(type, DATA[type] ?? fleetEventData(type as EventType)),
+    ]),
+  ),
   DeliveryBody: { oneOf: WEBHOOK_TYPES.map((type) => ref(nameOf(type))) },
 };

@@ -70,12 +70,42 @@ export function webhookRoutes(ports: WebhookPorts): Route[] {
   return [
     route('POST', '/', CREATE_WEBHOOK, (call) => create(ports, call)),
     route('GET', '/', LIST_WEBHOOKS, (call) => list(ports, call)),
-    route('GET', '/:id', GET_WEBHOOK, (call) => detail(ports, call)),
-    route('PUT', '/:id', UPDATE_WEBHOOK, (call) => update(ports, call)),
-    route('DELETE', '/:id', DELETE_WEBHOOK, (call) => remove(ports, call)),
-    route('POST', '/:id/rotate-secret', ROTATE_SECRET, (call) => rotate(ports, call)),
-    route('GET', '/:id/left-out', COUNT_LEFT_OUT, (call) => leftOut(ports, call)),
-    route('POST', '/:id/resume', RESUME_WEBHOOK, (call) => resume(ports, call)),
+    route(
+      'GET',
+      '/:id',
+      GET_WEBHOOK,
+      byId((call, id) => detail(ports, call, id)),
+    ),
+    route(
+      'PUT',
+      '/:id',
+      UPDATE_WEBHOOK,
+      byId((call, id) => update(ports, call, id)),
+    ),
+    route(
+      'DELETE',
+      '/:id',
+      DELETE_WEBHOOK,
+      byId((call, id) => remove(ports, call, id)),
+    ),
+    route(
+      'POST',
+      '/:id/rotate-secret',
+      ROTATE_SECRET,
+      byId((call, id) => rotate(ports, call, id)),
+    ),
+    route(
+      'GET',
+      '/:id/left-out',
+      COUNT_LEFT_OUT,
+      byId((call, id) => leftOut(ports, call, id)),
+    ),
+    route(
+      'POST',
+      '/:id/resume',
+      RESUME_WEBHOOK,
+      byId((call, id) => resume(ports, call, id)),
+    ),
   ];
 }
 
@@ -158,9 +188,7 @@ const GET_WEBHOOK: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function detail({ reads }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function detail({ reads }: WebhookPorts, { caller }: Call, id: number): Promise<Answer> {
   return found(await selectWebhook(reads(caller.accountId), caller.accountId, id));
 }
 
@@ -183,9 +211,7 @@ const UPDATE_WEBHOOK: Operation = {
   errors: [...ONE_WEBHOOK, ...URL_ERRORS],
 };
 
-async function update(ports: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function update(ports: WebhookPorts, { caller, body }: Call, id: number): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const change = parseEndpointUpdate(json.value, ports.allowNets);
@@ -201,9 +227,7 @@ const DELETE_WEBHOOK: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function remove(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function remove(ports: WebhookPorts, { caller }: Call, id: number): Promise<Answer> {
   const isRemoved = await removeWebhook(ports.writes(caller.accountId), caller, id);
   return isRemoved ? { status: 204, body: null } : errorAnswer('NOT_FOUND');
 }
@@ -222,9 +246,7 @@ const ROTATE_SECRET: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function rotate(ports: WebhookPorts, { caller, params }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function rotate(ports: WebhookPorts, { caller }: Call, id: number): Promise<Answer> {
   const rotated = await rotateWebhookSecret(ports.writes(caller.accountId), ports.secretsKey, caller, id);
   return rotated === undefined ? errorAnswer('NOT_FOUND') : secretAnswer(rotated);
 }
@@ -250,9 +272,7 @@ const COUNT_LEFT_OUT: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function leftOut({ reads }: WebhookPorts, { caller, params }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function leftOut({ reads }: WebhookPorts, { caller }: Call, id: number): Promise<Answer> {
   const sql = reads(caller.accountId);
   if ((await selectWebhook(sql, caller.accountId, id)) === undefined) return errorAnswer('NOT_FOUND');
   return dataAnswer(await countLeftOut(sql, caller.accountId, id));
@@ -293,14 +313,20 @@ const RESUME_WEBHOOK: Operation = {
   errors: ONE_WEBHOOK,
 };
 
-async function resume({ writes }: WebhookPorts, { caller, params, body }: Call): Promise<Answer> {
-  const id = idOf(params);
-  if (id === null) return malformedId();
+async function resume({ writes }: WebhookPorts, { caller, body }: Call, id: number): Promise<Answer> {
   const json = jsonBody(body);
   if (!json.ok) return json.error;
   const request = parseResumeRequest(json.value);
   if (!request.ok) return validationAnswer(request.error);
   return found(await resumeWebhook(writes(caller.accountId), caller, id, request.value.fromMs));
+}
+
+/** A handler of a route about one endpoint, from one that takes its id. */
+export function byId(handle: (call: Call, id: number) => Promise<Answer>) {
+  return (call: Call): Answer | Promise<Answer> => {
+    const id = idOf(call.params);
+    return id === null ? malformedId() : handle(call, id);
+  };
 }
 
 function found(webhook: Webhook | undefined): Answer {

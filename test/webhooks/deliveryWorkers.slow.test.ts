@@ -129,30 +129,6 @@ describe('the delivery workers of a pod', () => {
     await stopped;
   });
 
-  test('who is woken while it looks for what is due looks once more: it may have looked too early', async (t) => {
-    const database = await startDeliveryDatabase(t);
-    const looks: (() => void)[] = [];
-    const workers = new DeliveryWorkers({
-      ...database.ports(() => assert.fail('nothing is due')),
-      slots: new DeliverySlots(SLOT_LIMITS),
-      schedule: {
-        add: async () => undefined,
-        addAll: async () => undefined,
-        take: () => new Promise((resolve) => looks.push(() => resolve([]))),
-      },
-      log: { info: () => undefined, warn: () => undefined },
-      onOutboxFilled: () => undefined,
-      onSweep: () => undefined,
-    });
-    for (let n = 0; n < 3; n++) workers.poke();
-    assert.equal(looks.length, 1);
-    looks[0]?.();
-    await waitFor(() => looks.length === 2);
-    looks[1]?.();
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.equal(looks.length, 2);
-  });
-
   test('a turn that fails is tried again, and the others go on', async (t) => {
     const database = await startDeliveryDatabase(t);
     const [bad, good] = [await database.endpoint(), await database.endpoint()];

@@ -8,8 +8,8 @@ import {
   countBacklogs,
   type Pause,
   pauseWebhooks,
+  type QuotaOwner,
   selectQuotaOwners,
-  type WaitingQuota,
 } from './pauses.sql.ts';
 
 /** When a pod has made this many deliveries of an endpoint, it counts what waits for the account. */
@@ -70,7 +70,7 @@ export class BacklogWatch {
     this.#crowded = new Set();
     for (const owner of await selectQuotaOwners(sql, webhookIds)) {
       const startedAtMs = performance.now();
-      const pauses = pausesOf(owner.quota, await countBacklogs(sql, owner));
+      const pauses = pausesOf(owner, await countBacklogs(sql, owner));
       if (pauses.length > 0) logPauses(log, await pauseWebhooks(sql, owner, pauses));
       const restMs = REST_FACTOR * (performance.now() - startedAtMs);
       await sleep(restMs, undefined, { signal: stopped }).catch(() => undefined); // stopped
@@ -89,7 +89,10 @@ export function logPauses(log: Pick<BacklogPorts['log'], 'warn'>, pauses: readon
  * Which endpoints of an account are to be paused. When the account has too many waiting, these are the endpoints with more
  * than the hundredth part of its quota: an account has at most a hundred endpoints, so the others cannot exceed it together.
  */
-export function pausesOf(quota: WaitingQuota, backlogs: readonly Backlog[]): Pause[] {
+export function pausesOf(
+  quota: Pick<QuotaOwner, 'perAccount' | 'perEndpoint'>,
+  backlogs: readonly Backlog[],
+): Pause[] {
   const all = backlogs.reduce((sum, { waiting }) => sum + waiting, 0);
   const share = quota.perAccount / ENDPOINT_LIMITS.perOwner;
   return backlogs.flatMap(

@@ -124,17 +124,12 @@ export async function endLeftOut(tx: Tx, webhookId: number): Promise<void> {
     update webhook_left_out set to_at = clock_timestamp() where webhook_id = ${webhookId} and to_at is null`;
 }
 
-/** How many deliveries of an account may wait for an attempt. */
-export interface WaitingQuota {
-  readonly perAccount: number;
-  readonly perEndpoint: number;
-}
-
-/** An account with its quota, and the world whose version rises when one of its endpoints is paused. */
+/** An account, the world whose version rises when one of its endpoints is paused, and how many deliveries may wait. */
 export interface QuotaOwner {
   readonly accountId: number;
   readonly worldId: number;
-  readonly quota: WaitingQuota;
+  readonly perAccount: number;
+  readonly perEndpoint: number;
 }
 
 /** The accounts of these endpoints, each once. */
@@ -147,7 +142,8 @@ export async function selectQuotaOwners(sql: Sql, webhookIds: readonly number[])
   return rows.map((row) => ({
     accountId: row.id,
     worldId: row.world_id,
-    quota: { perAccount: row.per_account, perEndpoint: row.per_endpoint },
+    perAccount: row.per_account,
+    perEndpoint: row.per_endpoint,
   }));
 }
 
@@ -165,7 +161,7 @@ export interface Backlog {
  * What waits for each endpoint of an account. Reads an index entry for each waiting delivery, of one endpoint at most one
  * more than its quota: about a third of a second for a million.
  */
-export function countBacklogs(sql: Sql, { accountId, quota }: QuotaOwner): Promise<Backlog[]> {
+export function countBacklogs(sql: Sql, { accountId, perEndpoint }: QuotaOwner): Promise<Backlog[]> {
   return sql<Backlog[]>`
     with outbox as (
       select e.webhook_id, sum((o.size - o.done) / cardinality(o.webhook_ids)) as events
@@ -175,7 +171,7 @@ export function countBacklogs(sql: Sql, { accountId, quota }: QuotaOwner): Promi
     select w.id, w.paused_at is not null as is_paused, coalesce(outbox.events, 0)::float8 as to_be_made, (
       select count(*)::int from (
         select from webhook_delivery d
-        where d.webhook_id = w.id and d.next_attempt_at is not null limit ${quota.perEndpoint + 1}) counted
+        where d.webhook_id = w.id and d.next_attempt_at is not null limit ${perEndpoint + 1}) counted
     ) as waiting
     from webhook w left join outbox on outbox.webhook_id = w.id
     where w.account_id = ${accountId}`;
