@@ -8,10 +8,11 @@ import {
   type ConnectionOwner,
   ReceiverConnections,
 } from '../../src/webhooks/delivery/receiverConnections.ts';
-import type { Resolve } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { sendWebhook, type WebhookRequest } from '../../src/webhooks/delivery/sendWebhook.ts';
 import { waitFor } from '../support/waitFor.ts';
 import {
+  answering,
+  outcomeOf,
   RECEIVER_NAME,
   receiverCertificate,
   startTlsReceiver,
@@ -48,26 +49,21 @@ async function startBoth(
   const nets = parseCidrs('127.0.0.0/8');
   assert.ok(nets.ok);
   const allowNets = nets.value;
-  const send = async (change: Partial<WebhookRequest> = {}): Promise<string> => {
-    const result = await sendWebhook(pool, {
-      owner: ENDPOINT,
-      url: `https://${RECEIVER_NAME}:${receiver.port}/`,
-      headers: { 'X-Service-Delivery-Attempt': '1' },
-      body: '{}',
-      allowNets,
-      resolve: answering('127.0.0.1'),
-      ca: CERTIFICATE.certificatePem,
-      ...change,
-    });
-    if (result.kind === 'answered') return String(result.statusCode);
-    return result.kind === 'failed' ? result.error : result.kind;
-  };
+  const send = (change: Partial<WebhookRequest> = {}): Promise<string> =>
+    outcomeOf(
+      sendWebhook(pool, {
+        owner: ENDPOINT,
+        url: `https://${RECEIVER_NAME}:${receiver.port}/`,
+        headers: { 'X-Service-Delivery-Attempt': '1' },
+        body: '{}',
+        allowNets,
+        resolve: answering('127.0.0.1'),
+        ca: CERTIFICATE.certificatePem,
+        ...change,
+      }),
+    );
   return { ...receiver, pool, send };
 }
-
-const answering =
-  (...addresses: string[]): Resolve =>
-  async () => ({ kind: 'addresses', addresses });
 
 const ok = (socket: TLSSocket) => void socket.write(OK);
 

@@ -15,6 +15,8 @@ import {
   type WebhookRequest,
 } from '../../src/webhooks/delivery/sendWebhook.ts';
 import {
+  answering,
+  outcomeOf,
   RECEIVER_NAME,
   receiverCertificate,
   startListener,
@@ -38,10 +40,6 @@ function nets(text: string): CidrSet {
   return set.value;
 }
 
-const answering =
-  (...addresses: string[]): Resolve =>
-  async () => ({ kind: 'addresses', addresses });
-
 /** One attempt of an endpoint of its own to the receiver's name, which resolves to the loopback. */
 function send(port: number, change: Partial<WebhookRequest> = {}): Promise<SendResult> {
   return sendWebhook(connections, {
@@ -54,13 +52,6 @@ function send(port: number, change: Partial<WebhookRequest> = {}): Promise<SendR
     ca: CERTIFICATE.certificatePem,
     ...change,
   });
-}
-
-/** What the attempt came to, without its duration. */
-async function outcome(sending: Promise<SendResult>): Promise<string> {
-  const result = await sending;
-  if (result.kind === 'answered') return String(result.statusCode);
-  return result.kind === 'failed' ? result.error : result.kind;
 }
 
 const receiver = (t: TestContext, answer: (socket: TLSSocket) => void, host?: string) =>
@@ -90,7 +81,7 @@ describe('a webhook that is sent', () => {
   test('reports the status it was answered with, whichever it is', async (t) => {
     for (const status of statuses) {
       const { port } = await receiver(t, (socket) => socket.end(`HTTP/1.1 ${status} X\r\n\r\n`));
-      assert.equal(await outcome(send(port)), String(status));
+      assert.equal(await outcomeOf(send(port)), String(status));
     }
   });
 
@@ -101,7 +92,7 @@ describe('a webhook that is sent', () => {
         `HTTP/1.1 307 X\r\nLocation: https://127.0.0.1:${inside.port}/\r\nContent-Length: 0\r\n\r\n`,
       ),
     );
-    assert.equal(await outcome(send(port)), '307');
+    assert.equal(await outcomeOf(send(port)), '307');
     assert.equal(requests.length, 1);
     await assertUntouched(inside);
   });
@@ -174,7 +165,7 @@ describe('a receiver that misbehaves', () => {
       const { port } = await receiver(t, answer);
       // Only the attempts that are meant to wait get a short deadline.
       const deadlineMs = expected === 'timeout' ? SHORT_MS : 10_000;
-      assert.equal(await outcome(send(port, { deadlineMs })), expected);
+      assert.equal(await outcomeOf(send(port, { deadlineMs })), expected);
     });
   }
 
@@ -182,7 +173,7 @@ describe('a receiver that misbehaves', () => {
     const { port } = await receiver(t, (socket) =>
       socket.write('HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
     );
-    assert.equal(await outcome(send(port)), 'connection_reset');
+    assert.equal(await outcomeOf(send(port)), 'connection_reset');
   });
 
   test('that answers 2xx with a gigabyte is cut off without harm', async (t) => {
@@ -199,30 +190,30 @@ describe('a receiver that misbehaves', () => {
       socket.on('drain', pour);
       pour();
     });
-    assert.equal(await outcome(send(port)), '200');
+    assert.equal(await outcomeOf(send(port)), '200');
     await closed.promise;
     assert.ok(written < 64 * 1024 * 1024, `${written} bytes left the receiver`);
   });
 
   test('that never shakes hands runs into the deadline', async (t) => {
     const { port } = await startListener(t);
-    assert.equal(await outcome(send(port, { deadlineMs: SHORT_MS })), 'timeout');
+    assert.equal(await outcomeOf(send(port, { deadlineMs: SHORT_MS })), 'timeout');
   });
 
   test('is not sent after the time by which it had to be, though its connection is ready', async (t) => {
     const { port, requests } = await receiver(t, (socket) => socket.end(OK));
-    assert.equal(await outcome(send(port, { sendUntilMs: performance.now() - 1 })), 'unsent');
-    assert.equal(await outcome(send(port)), '200');
+    assert.equal(await outcomeOf(send(port, { sendUntilMs: performance.now() - 1 })), 'unsent');
+    assert.equal(await outcomeOf(send(port)), '200');
     assert.equal(requests.length, 1);
   });
 
   test('that speaks no TLS is a failure of TLS', async (t) => {
     const { port } = await startListener(t, (socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'));
-    assert.equal(await outcome(send(port)), 'tls_failed');
+    assert.equal(await outcomeOf(send(port)), 'tls_failed');
   });
 
   test('that is not there refuses the connection', async () => {
-    assert.equal(await outcome(send(1)), 'connection_refused');
+    assert.equal(await outcomeOf(send(1)), 'connection_refused');
   });
 });
 
@@ -246,18 +237,18 @@ describe('the certificate', async () => {
     test(`${what} is refused before a byte of the request is sent`, async (t) => {
       const { port, requests } = await startTlsReceiver(t, certificate, (socket) => socket.end(OK));
       const ca = isTrusted ? certificate.certificatePem : CERTIFICATE.certificatePem;
-      assert.equal(await outcome(send(port, { ca })), 'certificate_invalid');
+      assert.equal(await outcomeOf(send(port, { ca })), 'certificate_invalid');
       assert.equal(requests.length, 0);
     });
   }
 
   test('is checked by address when the URL names one', async (t) => {
     const { port } = await receiver(t, (socket) => socket.end(OK));
-    assert.equal(await outcome(send(port, { url: `https://127.0.0.1:${port}/` })), '200');
+    assert.equal(await outcomeOf(send(port, { url: `https://127.0.0.1:${port}/` })), '200');
     const other = await startTlsReceiver(t, await receiverCertificate([RECEIVER_NAME]), (socket) =>
       socket.end(OK),
     );
-    assert.notEqual(await outcome(send(other.port, { url: `https://127.0.0.1:${other.port}/` })), '200');
+    assert.notEqual(await outcomeOf(send(other.port, { url: `https://127.0.0.1:${other.port}/` })), '200');
   });
 
   test('is checked even where the environment switches that off for the process', async (t) => {
@@ -268,7 +259,7 @@ describe('the certificate', async () => {
       if (before === undefined) delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
       else process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = before;
     });
-    assert.equal(await outcome(send(port)), 'certificate_invalid');
+    assert.equal(await outcomeOf(send(port)), 'certificate_invalid');
   });
 });
 
@@ -311,7 +302,7 @@ describe('the addresses of a receiver', () => {
       asked.push(hostname);
       return { kind: 'addresses', addresses: [answers[asked.length - 1] ?? '127.0.0.2'] };
     };
-    assert.equal(await outcome(send(port, { resolve, allowNets: nets('127.0.0.1') })), '200');
+    assert.equal(await outcomeOf(send(port, { resolve, allowNets: nets('127.0.0.1') })), '200');
     assert.deepEqual(asked, [RECEIVER_NAME]);
     assert.equal(requests.length, 1);
     await assertUntouched(inside, '127.0.0.2');
@@ -320,23 +311,23 @@ describe('the addresses of a receiver', () => {
   test('are tried one after the other', async (t) => {
     const { port } = await receiver(t, (socket) => socket.end(OK));
     const resolve = answering('127.0.0.9', '::1', '127.0.0.1');
-    assert.equal(await outcome(send(port, { resolve })), '200');
+    assert.equal(await outcomeOf(send(port, { resolve })), '200');
   });
 
   test('of a localhost name are the loopback, as far as it is exempt', async (t) => {
     const { port } = await receiver(t, (socket) => socket.end(OK));
     const resolve: Resolve = () => assert.fail('DNS is not asked');
     const url = `https://localhost:${port}/`;
-    assert.equal(await outcome(send(port, { url, resolve, allowNets: nets('127.0.0.0/8') })), '200');
-    assert.equal(await outcome(send(port, { url, resolve, allowNets: nets('10.0.0.0/8') })), 'unsafe');
+    assert.equal(await outcomeOf(send(port, { url, resolve, allowNets: nets('127.0.0.0/8') })), '200');
+    assert.equal(await outcomeOf(send(port, { url, resolve, allowNets: nets('10.0.0.0/8') })), 'unsafe');
   });
 
   test('may be of IPv6', async (t) => {
     const six = await startTlsReceiver(t, CERTIFICATE, (socket) => socket.end(OK), '::1').catch(() => null);
     if (six === null) return t.skip('this machine has no IPv6 loopback');
-    assert.equal(await outcome(send(six.port, { url: `https://[::1]:${six.port}/` })), '200');
+    assert.equal(await outcomeOf(send(six.port, { url: `https://[::1]:${six.port}/` })), '200');
     assert.match(six.requests[0] ?? '', new RegExp(`\r\nHost: \\[::1\\]:${six.port}\r\n`));
-    assert.equal(await outcome(send(six.port, { resolve: answering('::1') })), '200');
+    assert.equal(await outcomeOf(send(six.port, { resolve: answering('::1') })), '200');
   });
 
   const failures: [string, string, Resolve][] = [
@@ -347,7 +338,7 @@ describe('the addresses of a receiver', () => {
   ];
   for (const [when, expected, resolve] of failures) {
     test(`are an ordinary failure when ${when}`, async () => {
-      assert.equal(await outcome(send(443, { resolve, deadlineMs: SHORT_MS })), expected);
+      assert.equal(await outcomeOf(send(443, { resolve, deadlineMs: SHORT_MS })), expected);
     });
   }
 });
@@ -355,7 +346,7 @@ describe('the addresses of a receiver', () => {
 describe('sendWebhook', () => {
   test('answers with a value even for a header that HTTP cannot carry', async (t) => {
     const { port } = await receiver(t, (socket) => socket.end(OK));
-    assert.equal(await outcome(send(port, { headers: { 'X-Bad': 'a\nb' } })), 'invalid_request');
+    assert.equal(await outcomeOf(send(port, { headers: { 'X-Bad': 'a\nb' } })), 'invalid_request');
   });
 
   test('sends nothing to a URL that is no longer safe', async () => {

@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { type SelfSignedCertificate, selfSignedCertificate } from '../../../src/cli/commands/webhook.ts';
 import { DAY_MS } from '../../../src/lib/time.ts';
+import type { Resolve, SendResult } from '../../../src/webhooks/delivery/sendWebhook.ts';
 
 export const RECEIVER_NAME = 'hook.example.com';
 
@@ -83,4 +84,16 @@ function isComplete(text: string): boolean {
   const length = /content-length: (\d+)/i.exec(text.slice(0, head))?.[1];
   assert.ok(length !== undefined, 'a delivery says how long it is');
   return text.length - head - 4 === Number(length);
+}
+
+/** A resolver that answers these addresses. */
+export const answering =
+  (...addresses: string[]): Resolve =>
+  async () => ({ kind: 'addresses', addresses });
+
+/** What an attempt came to, without its duration. */
+export async function outcomeOf(sending: Promise<SendResult>): Promise<string> {
+  const result = await sending;
+  if (result.kind === 'answered') return String(result.statusCode);
+  return result.kind === 'failed' ? result.error : result.kind;
 }
