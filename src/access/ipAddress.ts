@@ -1,13 +1,13 @@
-import { isIPv4, isIPv6 } from 'node:net';
+import { BlockList, isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { fail, ok, type Result } from '../lib/result.ts';
 
 /**
  * An IP address with one spelling: `text` of equal addresses is equal (RFC 5952 for IPv6), so it serves as a key.
- * `bits` is 0 to 2^32-1; `groups` are the eight 16-bit numbers of an IPv6 address.
+ * `groups` are the eight 16-bit numbers of an IPv6 address.
  */
 export type IpAddress =
-  | { readonly family: 4; readonly text: string; readonly bits: number }
+  | { readonly family: 4; readonly text: string }
   | { readonly family: 6; readonly text: string; readonly groups: readonly number[] };
 
 const MAX_PORT_CHARS = 5;
@@ -18,11 +18,11 @@ const MAX_PORT_CHARS = 5;
  * octal, hex. The system decides what is valid; ipaddr.js alone would also take octal and zone ids.
  */
 export function parseIpAddress(text: string): IpAddress | null {
-  if (isIPv4(text)) return fromDotted(text);
+  if (isIPv4(text)) return { family: 4, text };
   if (!isIPv6(text) || text.includes('%')) return null;
   const address = ipaddr.IPv6.parse(withHexTail(text));
   return address.isIPv4MappedAddress()
-    ? fromDotted(address.toIPv4Address().toString())
+    ? { family: 4, text: address.toIPv4Address().toString() }
     : { family: 6, text: address.toRFC5952String(), groups: address.parts };
 }
 
@@ -44,34 +44,13 @@ function isPort(text: string): boolean {
   return text.length <= MAX_PORT_CHARS && /^[0-9]+$/.test(text) && Number(text) <= 65_535;
 }
 
-function fromDotted(text: string): IpAddress {
-  return { family: 4, text, bits: bitsOf(text) };
-}
-
-/** The bits of a valid dotted address. Every call of the API is counted by one, so this allocates nothing. */
-function bitsOf(dotted: string): number {
-  let bits = 0;
-  let octet = 0;
-  for (let i = 0; i < dotted.length; i++) {
-    const code = dotted.charCodeAt(i);
-    if (code === DOT) {
-      bits = bits * 256 + octet;
-      octet = 0;
-    } else octet = octet * 10 + code - ZERO;
-  }
-  return bits * 256 + octet;
-}
-
-const DOT = 46;
-const ZERO = 48;
-
 /** A dotted tail as two groups: ipaddr.js reads ::1.2.3.4 as the mapped ::ffff:1.2.3.4, which is another address. */
 function withHexTail(text: string): string {
   const tailAt = text.lastIndexOf(':') + 1;
   const tail = text.slice(tailAt);
   if (!tail.includes('.')) return text;
-  const bits = bitsOf(tail);
-  return `${text.slice(0, tailAt)}${(bits >>> 16).toString(16)}:${(bits & 0xffff).toString(16)}`;
+  const [a = 0, b = 0, c = 0, d = 0] = tail.split('.').map(Number);
+  return `${text.slice(0, tailAt)}${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
 }
 
 /** An address block: every address whose first `prefixLength` bits are those of `address`. */
@@ -80,39 +59,24 @@ export interface Network {
   readonly prefixLength: number;
 }
 
-/** Address blocks of both families, asked on every request: `has` allocates nothing. */
+/** Address blocks of both families. */
 export class CidrSet {
-  readonly #v4Networks: Int32Array;
-  readonly #v4Masks: Int32Array;
-  readonly #v6: readonly { readonly groups: readonly number[]; readonly prefixLength: number }[];
+  /** Apart, since a BlockList finds IPv4 addresses in IPv6 blocks that hold the mapped ones. */
+  readonly #v4 = new BlockList();
+  readonly #v6 = new BlockList();
+  readonly isEmpty: boolean;
 
   /** Bits beyond a prefix are ignored: 10.1.2.3/8 is 10.0.0.0/8. */
   constructor(networks: readonly Network[]) {
-    const v4 = networks.flatMap(({ address, prefixLength }) =>
-      address.family === 4 ? [{ bits: address.bits, mask: v4Mask(prefixLength) }] : [],
-    );
-    this.#v4Masks = Int32Array.from(v4, ({ mask }) => mask);
-    this.#v4Networks = Int32Array.from(v4, ({ bits, mask }) => bits & mask);
-    this.#v6 = networks.flatMap(({ address, prefixLength }) =>
-      address.family === 6 ? [{ groups: address.groups, prefixLength }] : [],
-    );
+    this.isEmpty = networks.length === 0;
+    for (const { address, prefixLength } of networks) {
+      if (address.family === 4) this.#v4.addSubnet(address.text, prefixLength, 'ipv4');
+      else this.#v6.addSubnet(address.text, prefixLength, 'ipv6');
+    }
   }
 
-  get isEmpty(): boolean {
-    return this.#v4Masks.length === 0 && this.#v6.length === 0;
-  }
-
-  has(address: IpAddress): boolean {
-    if (address.family === 4) {
-      for (let i = 0; i < this.#v4Masks.length; i++) {
-        if ((address.bits & (this.#v4Masks[i] as number)) === this.#v4Networks[i]) return true;
-      }
-      return false;
-    }
-    for (const network of this.#v6) {
-      if (sharesPrefix(address.groups, network.groups, network.prefixLength)) return true;
-    }
-    return false;
+  has({ family, text }: IpAddress): boolean {
+    return family === 4 ? this.#v4.check(text, 'ipv4') : this.#v6.check(text, 'ipv6');
   }
 }
 
@@ -141,18 +105,6 @@ export function parseNetwork(text: string): Network | null {
   const isMapped = address.family === 4 && addressText.includes(':');
   const prefixLength = Number(lengthText) - (isMapped ? 96 : 0);
   return prefixLength >= 0 && prefixLength <= length ? { address, prefixLength } : null;
-}
-
-function v4Mask(prefixLength: number): number {
-  // A shift by 32 shifts by nothing.
-  return prefixLength === 0 ? 0 : (-1 << (32 - prefixLength)) | 0;
-}
-
-function sharesPrefix(a: readonly number[], b: readonly number[], prefixLength: number): boolean {
-  const whole = prefixLength >> 4;
-  for (let i = 0; i < whole; i++) if (a[i] !== b[i]) return false;
-  const rest = prefixLength & 15;
-  return rest === 0 || ((a[whole] as number) ^ (b[whole] as number)) >> (16 - rest) === 0;
 }
 
 /** `bad_entry` names an entry by its index; `too_many` says how many there were. */
@@ -197,7 +149,7 @@ export interface ClientAddress {
 const MAX_HOPS = 16;
 
 /** Used for callers whose address is unknown because the connection is gone. All of them count as one caller. */
-const NOWHERE: IpAddress = { family: 4, text: '0.0.0.0', bits: 0 };
+const NOWHERE: IpAddress = { family: 4, text: '0.0.0.0' };
 
 /**
  * The caller behind the trusted proxies. Each proxy appends the address it was called from to X-Forwarded-For, so
