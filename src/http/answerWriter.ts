@@ -26,11 +26,6 @@ export interface WriterPorts {
   readonly fail: (error: unknown, request: IncomingMessage) => Answer;
 }
 
-interface Waiting {
-  readonly exchange: Exchange;
-  readonly answer: Answer;
-}
-
 /** Every v1 answer says until when v1 is there, in the words of the API document; every v3 answer that v3 is a beta. */
 const VERSION_HEADERS: Readonly<Record<ApiVersion, readonly string[]>> = {
   v1: ['Deprecation', 'true', 'Sunset', '2027-03-08'],
@@ -47,18 +42,14 @@ const VERSION_HEADERS: Readonly<Record<ApiVersion, readonly string[]>> = {
 export class AnswerWriter {
   readonly #ports: WriterPorts;
   readonly #standing: Readonly<Record<ApiVersion, StandingHeaders>>;
-  #waiting: Waiting[] = [];
+  #waiting: { readonly exchange: Exchange; readonly answer: Answer }[] = [];
 
   constructor(ports: WriterPorts) {
     this.#ports = ports;
     const security = securityHeaders();
     const standing = (version: ApiVersion) => new StandingHeaders([...security, ...VERSION_HEADERS[version]]);
-    this.#standing = {
-      v1: standing('v1'),
-      v2: standing('v2'),
-      v3: standing('v3'),
-      webhooks: standing('webhooks'),
-    };
+    const webhooks = standing('webhooks');
+    this.#standing = { v1: standing('v1'), v2: standing('v2'), v3: standing('v3'), webhooks };
   }
 
   put(exchange: Exchange, answer: Answer): void {
@@ -297,14 +288,8 @@ function sinkOf(response: ServerResponse): StreamSink {
     get pendingBytes() {
       return response.writableLength;
     },
-    onDrained: (listener) => {
-      if (response.destroyed) listener();
-      else onDrained(response, listener);
-    },
-    end: (last) => {
-      if (last === '') response.end();
-      else response.end(last);
-    },
+    onDrained: (listener) => (response.destroyed ? listener() : onDrained(response, listener)),
+    end: (last) => void (last === '' ? response.end() : response.end(last)),
     destroy: () => void response.destroy(),
   };
 }

@@ -4,6 +4,7 @@ import {
   type RequestListener,
   type Server,
   type ServerResponse,
+  STATUS_CODES,
 } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import { MINUTE_MS } from '../lib/time.ts';
@@ -147,12 +148,12 @@ function answerUnreadable(error: UnreadableRequest, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const [status, code, message] = unreadableAnswerOf(error.code);
-  const body = errorAnswer(code, message).body ?? '';
+  const [status, code, message] = UNREADABLE[error.code ?? ''] ?? NOT_HTTP;
+  const { body } = errorAnswer(code, message);
   const [, target = ''] = error.rawPacket?.toString('latin1', 0, TARGET_BYTES).split(' ') ?? [];
   const beta = V3.test(target) ? 'X-API-Status: beta\r\n' : '';
   socket.end(
-    `HTTP/1.1 ${status}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\n${beta}Content-Type: application/json; charset=utf-8\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
   // A client that does not hang up would keep the memory of its request, such as the beginning of a large body.
@@ -167,19 +168,10 @@ interface UnreadableRequest extends NodeJS.ErrnoException {
 /** Enough for a method and the beginning of the target. */
 const TARGET_BYTES = 32;
 
-function unreadableAnswerOf(
-  code: string | undefined,
-): readonly [status: string, code: ErrorCode, message: string] {
-  switch (code) {
-    case 'HPE_HEADER_OVERFLOW':
-      return [
-        '431 Request Header Fields Too Large',
-        'HEADERS_TOO_LARGE',
-        'the request headers are too large',
-      ];
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return ['408 Request Timeout', 'BAD_REQUEST', 'the request was not complete in time'];
-    default:
-      return ['400 Bad Request', 'BAD_REQUEST', 'the request is not valid HTTP'];
-  }
-}
+const NOT_HTTP = [400, 'BAD_REQUEST', 'the request is not valid HTTP'] as const;
+
+/** The answers by the code of Node's error. */
+const UNREADABLE: Readonly<Record<string, readonly [status: number, code: ErrorCode, message: string]>> = {
+  HPE_HEADER_OVERFLOW: [431, 'HEADERS_TOO_LARGE', 'the request headers are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'BAD_REQUEST', 'the request was not complete in time'],
+};

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Answer } from '../../src/http/answer.ts';
 import { close } from '../../src/http/server.ts';
 import { apiSide, IMEI, KEYS, keyOf, serveSide } from '../support/http/apiSide.ts';
 import { bareExchange, bareRequest, exchange } from '../support/http/http.ts';
+import { waitFor } from '../support/waitFor.ts';
 
 const side = apiSide();
 
@@ -130,3 +132,57 @@ test('others are answered when callers hang up while their answers are made', as
   await Promise.all(Array.from({ length: 20 }, () => exchange(side.url, [request], { hangUp: true })));
   assert.equal((await ask('/devices')).status, 200);
 });
+
+test('a route that takes long can see that its caller has hung up', async () => {
+  const began = Promise.withResolvers<() => boolean>();
+  const answer = Promise.withResolvers<Answer>();
+  const { url, server, logged } = await serveSide(undefined, {
+    asked: ({ hasLeft }) => {
+      began.resolve(hasLeft ?? (() => false));
+      return answer.promise;
+    },
+  });
+  const caller = new AbortController();
+  const headers = { 'X-API-Key': keyOf('now') };
+  const asked = fetch(`${url}/api/v3/asked`, { headers, signal: caller.signal });
+  const hasLeft = await began.promise;
+  assert.equal(hasLeft(), false);
+  caller.abort();
+  await assert.rejects(asked, { name: 'AbortError' });
+  await waitFor(hasLeft);
+  answer.resolve({ status: 200, body: '{}' });
+  await answer.promise;
+  assert.deepEqual(logged, []);
+  server.close();
+});
+
+test('503 is the answer to everything but the probes while the service starts, whatever key is shown', async () => {
+  const { url, server, logged } = await serveSide(undefined, { isLoaded: false });
+  for (const path of ['/', '/unknown', '/api/v2', '/api/v2/devices', '/api/v3/devices', '/api/v30']) {
+    for (const key of ['now', 'scopeless', 'fault'] as const) {
+      const reply = await bareRequest(url, path, { headers: { 'X-API-Key': keyOf(key) } });
+      assert.deepEqual([reply.status, JSON.parse(reply.text).error.code], [503, 'SERVICE_UNAVAILABLE'], path);
+      assert.equal(reply.headers['retry-after'], undefined);
+      assert.equal(reply.headers['x-api-status'], path.startsWith('/api/v3/') ? 'beta' : undefined);
+    }
+  }
+  assert.equal((await bareRequest(url, '/healthz', {})).status, 200);
+  assert.equal((await bareRequest(url, '/readyz', {})).status, 503);
+  assert.deepEqual(logged, []);
+  server.close();
+});
+
+for (const [target, status, code, message] of [
+  ['/throws', 500, 'INTERNAL_ERROR', /of this service/],
+  ['/rejects', 500, 'INTERNAL_ERROR', /of this service/],
+  ['/away', 503, 'SERVICE_UNAVAILABLE', /could not be asked/],
+] as const) {
+  test(`${target} is answered with ${status} ${code}, without its reason, and logged once`, async () => {
+    side.logged.length = 0;
+    const reply = await ask(target);
+    assert.deepEqual([reply.status, JSON.parse(reply.text).error.code], [status, code]);
+    assert.doesNotMatch(reply.text, /secret|too slow|Error:/);
+    assert.equal(side.logged.length, 1);
+    assert.match(side.logged[0] as string, message);
+  });
+}

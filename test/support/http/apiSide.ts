@@ -164,9 +164,15 @@ export interface Side {
   readonly closed: string[];
 }
 
+interface SideOptions {
+  readonly isLoaded?: boolean;
+  /** Answers `/asked`. */
+  readonly asked?: Route['handle'];
+}
+
 export async function serveSide(
   { fleet, areas }: SideMemory = smallMemory(),
-  isLoaded = true,
+  { isLoaded = true, asked = () => ({ status: 200, body: '{}' }) }: SideOptions = {},
 ): Promise<Side> {
   const turns = new WorkTurns<string | number>(1);
   const atOnce = new AtOnce(turns);
@@ -183,6 +189,7 @@ export async function serveSide(
         nearest,
         ...deviceRoutes(fleet),
         ...areaReadRoutes({ areas, turns, atOnce }),
+        broken('/asked', asked),
         broken('/throws', () => {
           throw new Error('secret detail');
         }),
