@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Express } from 'express';
 import type { Logger } from 'pino';
 import { Authorizer, KeyUse, TRUST_MEMORY_MS } from './access/authorizer.ts';
-import { IngestTokens, SenderAuthorizer } from './access/senderAuthorizer.ts';
+import { SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { apiRoutes, createReaders, describeApi, type Readers } from './apiRoutes.ts';
 import { CHANGE_CHANNEL } from './changelog/changes.sql.ts';
 import { selectNowMs } from './changelog/database.sql.ts';
@@ -158,7 +158,7 @@ function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
   return createHttpServer(
     ingestApp({
       ingest,
-      senders: new SenderAuthorizer(new IngestTokens(pod.ingestTokens), clock),
+      senders: new SenderAuthorizer(pod.ingestTokens, clock),
       bodies: new IngestBodies(turns, {
         known: new FairSemaphore(BODY_SLOTS),
         forms: new FairSemaphore(BODY_SLOTS),

@@ -22,7 +22,8 @@ export type SenderDecision = 'granted' | 'denied' | 'limited';
  * senders behind the same proxy or router.
  */
 export class SenderAuthorizer {
-  readonly #tokens: IngestTokens;
+  /** Of the tokens that may be shown: several while one takes the place of another. */
+  readonly #digests: readonly Buffer[];
   readonly #clock: Clock;
   readonly #wrong = new RateLimiterMemory({
     points: WRONG_TOKENS.perWindow,
@@ -33,8 +34,8 @@ export class SenderAuthorizer {
   /** When a token was last accepted from a network, by both; the longest ago first. */
   readonly #known = new Map<string, number>();
 
-  constructor(tokens: IngestTokens, clock: Clock) {
-    this.#tokens = tokens;
+  constructor(tokens: readonly string[], clock: Clock) {
+    this.#digests = tokens.map(digestOf);
     this.#clock = clock;
   }
 
@@ -42,12 +43,25 @@ export class SenderAuthorizer {
   async authorize(network: string, given: string | undefined): Promise<SenderDecision> {
     const isShutOut = this.#counted.has(network) && (await this.#isShutOut(network));
     if (given === undefined) return isShutOut ? 'limited' : 'denied';
-    const token = this.#tokens.indexOf(given);
+    const token = this.#indexOf(given);
     const pair = `${token} ${network}`;
     if (isShutOut) return token >= 0 && this.#isKnown(pair) ? 'granted' : 'limited';
     if (token < 0) return this.#count(network);
     this.#remember(pair);
     return 'granted';
+  }
+
+  /**
+   * The index of the token that was given, or -1. Its digest is compared with those of all tokens, so the time taken
+   * shows neither the content nor the length of a token, nor which one it was.
+   */
+  #indexOf(given: string): number {
+    const digest = digestOf(given);
+    let found = -1;
+    this.#digests.forEach((expected, at) => {
+      if (timingSafeEqual(digest, expected)) found = at;
+    });
+    return found;
   }
 
   async #isShutOut(network: string): Promise<boolean> {
@@ -86,28 +100,6 @@ export class SenderAuthorizer {
     this.#known.set(pair, nowMs);
     const [oldest] = this.#known.keys();
     if (this.#known.size > REMEMBERED_MAX && oldest !== undefined) this.#known.delete(oldest);
-  }
-}
-
-/** The tokens that senders of points may show; several while one takes the place of another. */
-export class IngestTokens {
-  readonly #digests: readonly Buffer[];
-
-  constructor(tokens: readonly string[]) {
-    this.#digests = tokens.map(digestOf);
-  }
-
-  /**
-   * The index of the token that was given, or -1. Its digest is compared with those of all tokens, so the time taken
-   * shows neither the content nor the length of a token, nor which one it was.
-   */
-  indexOf(given: string): number {
-    const digest = digestOf(given);
-    let found = -1;
-    this.#digests.forEach((expected, at) => {
-      if (timingSafeEqual(digest, expected)) found = at;
-    });
-    return found;
   }
 }
 

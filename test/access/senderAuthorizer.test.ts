@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { IngestTokens, SenderAuthorizer, WRONG_TOKENS } from '../../src/access/senderAuthorizer.ts';
+import { SenderAuthorizer, WRONG_TOKENS } from '../../src/access/senderAuthorizer.ts';
 
 const TOKEN = 'the-token-of-today';
 const OTHER = 'the-token-of-tomorrow';
@@ -11,7 +11,7 @@ const { perWindow, windowSeconds } = WRONG_TOKENS;
 function underClock(t: { after(end: () => void): void }) {
   mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_700_000_000_000 });
   t.after(() => mock.timers.reset());
-  return new SenderAuthorizer(new IngestTokens([TOKEN, OTHER]), Date.now);
+  return new SenderAuthorizer([TOKEN, OTHER], Date.now);
 }
 
 const guess = async (authorizer: SenderAuthorizer, times: number, network = HERE): Promise<string[]> => {

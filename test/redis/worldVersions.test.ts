@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { HOUR_MS, MINUTE_MS } from '../../src/lib/time.ts';
-import { localWorldVersions } from '../../src/redis/worldVersions.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, HASTY_MS, startPod, type TestPod } from './pod.ts';
 
@@ -94,10 +93,4 @@ describe('a version in Redis', { skip }, () => {
     await eventually('the connection is back', () => port.isUsable);
     assert.equal(await versions.publish(1, 5), true);
   });
-});
-
-test('in a single process there is nobody else to notify', async () => {
-  assert.equal(await localWorldVersions.publish(1, 5), true);
-  assert.equal(await localWorldVersions.confirm(1, 5), true);
-  assert.equal(await localWorldVersions.restore(1, 5, '?1.3'), true);
 });

@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../../src/access/ipAddress.ts';
-import { IngestTokens, SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
+import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import type { Ingest } from '../../../src/ingest/ingest.ts';
@@ -51,7 +51,7 @@ export async function ingestListener(
   const server = createHttpServer(
     ingestApp({
       ingest: { store } as unknown as Ingest,
-      senders: new SenderAuthorizer(new IngestTokens(TOKENS), Date.now),
+      senders: new SenderAuthorizer(TOKENS, Date.now),
       bodies: new IngestBodies(new WorkTurns(3), { known: semaphore, forms }),
       trustedProxies: proxies.value,
       longestHistoryDays: 730,
