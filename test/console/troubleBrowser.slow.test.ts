@@ -27,10 +27,10 @@ describe('what the console says when not all is well', { skip: withoutBrowser() 
     await page.getByLabel('Chosen: Van 12').waitFor();
     await show('Devices');
     await page.getByText('2 of 2 devices').waitFor();
-    await opened.send(BUS, PLACE, Date.now() - 10 * MINUTE_MS + 8_000);
+    await opened.send(BUS, PLACE, Date.now() - 10 * MINUTE_MS + 11_000);
     const row = page.getByRole('row', { name: 'Bus 3' });
     await row.getByText('moving').waitFor();
-    await page.clock.fastForward(10_000);
+    await page.clock.fastForward(13_000);
     await row.getByText('offline').waitFor();
     await page.getByRole('row', { name: 'Van 12' }).getByText('moving').waitFor();
     assert.deepEqual(complaints, []);

@@ -1,7 +1,6 @@
 import { chmod, chown, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { Agent, type RequestOptions, request } from 'node:https';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -10,7 +9,7 @@ import { invariant } from '../../src/lib/invariant.ts';
 import { findUnprivilegedAccount } from '../../src/postgres/embedded/dataFolder.ts';
 import { spawnWatched } from '../../src/postgres/embedded/watchdog.ts';
 import { checkDescribed } from '../support/http/describedAnswer.ts';
-import { findFreePort } from '../support/ports.ts';
+import { accepts, findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { receiverCertificate } from '../support/webhooks/tlsReceiver.ts';
 import { guideBlock } from './guide.ts';
@@ -161,12 +160,4 @@ async function send(
   });
   outgoing.end(bytes);
   return answered;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true));
-    socket.once('connect', () => socket.destroy());
-    socket.once('error', () => resolve(false));
-  });
 }

@@ -10,7 +10,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { deliveryHeaders } from '../../src/webhooks/delivery/signature.ts';
-import { findFreePort } from '../support/ports.ts';
+import { accepts, findFreePort } from '../support/ports.ts';
 import { waitFor } from '../support/waitFor.ts';
 import { trustedCertificate } from '../support/webhooks/receiver.ts';
 import { webhookSetup } from '../support/webhooks/webhookSetup.ts';
@@ -104,14 +104,6 @@ async function start(t: TestContext, language: Language, secret: string): Promis
     return accepts(port);
   });
   return { port, handled };
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => resolve(true));
-    socket.once('connect', () => socket.destroy());
-    socket.once('error', () => resolve(false));
-  });
 }
 
 const EVENT_ID = 'evt_00112233445566778899aabbccddeeff';

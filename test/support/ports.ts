@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 
 /**
  * Below the range from which Linux and macOS choose ports by themselves: a connection of another test never takes one
@@ -27,5 +27,14 @@ function listenOnce(port: number): Promise<void> {
     const server = createServer();
     server.once('error', reject);
     server.listen(port, '127.0.0.1', () => server.close(() => resolve()));
+  });
+}
+
+/** Whether somebody accepts connections on a port of 127.0.0.1. */
+export function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1', () => resolve(true));
+    socket.once('connect', () => socket.destroy());
+    socket.once('error', () => resolve(false));
   });
 }
