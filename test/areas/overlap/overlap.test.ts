@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { type AreaGeometry, compileShape } from '../../../src/areas/area.ts';
 import type { Outline } from '../../../src/areas/overlap/overlap.ts';
@@ -8,7 +6,7 @@ import { clipOverlapM2, ringOverlapM2 } from '../../../src/areas/overlap/polygon
 import { sliceOverlapM2 } from '../../../src/areas/overlap/sliceOverlap.ts';
 import { meridianRadiusM, parallelRadiusM } from '../../../src/geo/wgs84.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
-import { readData, skipWithoutData } from '../../support/ingest/recordings.ts';
+import { lazioRings, missingRealData, readReference } from '../../geo/shapes.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { IS_TORTURE } from '../../support/torture.ts';
 import { circle, common, outline, type Pair, polygon, star, track } from './outlines.ts';
@@ -45,8 +43,7 @@ function geometryOf(sent: Sent): AreaGeometry {
 
 describe('the overlap of two areas', () => {
   test('is what PostGIS computes, within 0.1 %, for every pair of kinds of shapes from the equator to 78°', () => {
-    const file = join(import.meta.dirname, '..', '..', 'data', 'overlaps-postgis.json');
-    const { cases } = JSON.parse(readFileSync(file, 'utf8')) as Figures;
+    const { cases } = readReference<Figures>('overlaps-postgis.json');
     assert.equal(cases.length, 60);
     for (const [n, { a, b, commonM2, areaOfA, areaOfB }] of cases.entries()) {
       const [outlineA, outlineB] = [outline(geometryOf(a)), outline(geometryOf(b))];
@@ -159,18 +156,13 @@ describe('the overlap of two areas', () => {
   });
 
   test('municipalities that share a border have nothing else in common, within 0.01 % of either', {
-    skip: skipWithoutData,
-  }, async () => {
-    const { features } = JSON.parse(await readData('lazio-municipalities.geojson'));
-    const rings: Pair[][] = features.flatMap(
-      ({ geometry }: { geometry: { type: string; coordinates: [] } }) =>
-        (geometry.type === 'Polygon' ? [geometry.coordinates] : geometry.coordinates).map(
-          (parts: [number, number][][]) =>
-            (parts[0] as [number, number][]).slice(0, -1).map(([lng, lat]): Pair => [lat, lng]),
-        ),
-    );
+    skip: missingRealData('lazio-municipalities.geojson'),
+  }, () => {
+    const rings = [...lazioRings().values()].flat();
     assert.ok(rings.length >= 378);
-    const outlines = rings.map((ring) => outline(polygon(...ring)));
+    const outlines = rings.map((points) =>
+      outline(polygon(...points.map(({ lat, lng }): Pair => [lat, lng]))),
+    );
     let neighbours = 0;
     for (let i = 0; i < outlines.length; i++) {
       // Some neighbours of each are enough for a quick run; all of them under torture.

@@ -170,15 +170,11 @@ describe('cutRing and rejoinRings', () => {
           }
           const sum = parts.reduce((total, part) => total + ringMeasures(unwrapRing(part)).areaM2, 0);
           assertClose(sum, ringMeasures(ring).areaM2, 1e-9);
-          const [whole, indexes] = [
-            buildRingIndex(ring),
-            parts.map((part) => buildRingIndex(unwrapRing(part))),
-          ];
+          const whole = buildRingIndex(ring);
+          const indexes = parts.map((part) => buildRingIndex(unwrapRing(part)));
           for (const [north, east] of offsets) {
-            const [lat, lng] = [
-              Math.max(-90, Math.min(90, points[0]!.lat + north)),
-              wrapLng(points[0]!.lng + east),
-            ];
+            const lat = Math.max(-90, Math.min(90, points[0]!.lat + north));
+            const lng = wrapLng(points[0]!.lng + east);
             const found = indexes.some((index) => ringSide(index, lat, lng) !== 'out');
             assert.equal(found, ringSide(whole, lat, lng) !== 'out');
           }

@@ -170,14 +170,14 @@ describe('ringSide', () => {
         fc.array(offsets),
         (points, by, away, queries) => {
           const plain = buildRingIndex(unwrapRing(points));
-          const variants = [rotated(points, by), points.toReversed(), rotated(points, by).reverse()].map(
-            (p) => [p, 0] as const,
-          );
-          const moved = [
+          const turned = rotated(points, by);
+          for (const [variant, degrees] of [
+            [turned, 0],
+            [points.toReversed(), 0],
+            [turned.toReversed(), 0],
             [points, away],
-            [rotated(points, by).reverse(), away],
-          ] as const;
-          for (const [variant, degrees] of [...variants, ...moved]) {
+            [turned.toReversed(), away],
+          ] as const) {
             const index = buildRingIndex(unwrapRing(shifted(variant, degrees)));
             for (const [lat, lng] of queries) {
               const [place] = shifted([{ lat, lng }], degrees);
