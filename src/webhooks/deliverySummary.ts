@@ -33,10 +33,6 @@ export class SummaryCache {
   of(sql: Sql, accountId: number): Promise<DeliverySummary> {
     const cached = this.#cached.get(accountId);
     if (cached !== undefined && this.#nowMs() < cached.untilMs) return cached.summary;
-    return this.#read(sql, accountId);
-  }
-
-  #read(sql: Sql, accountId: number): Promise<DeliverySummary> {
     const summary = this.#count(sql, accountId, SUMMARY_WINDOW_HOURS).then(summarize);
     const entry: CachedSummary = { summary, untilMs: Number.POSITIVE_INFINITY };
     this.#cached.delete(accountId);

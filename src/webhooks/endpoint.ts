@@ -16,7 +16,7 @@ import { isJsonObject, isMissing } from '../lib/parseJson.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
 import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
-import { URL_MAX_CHARS, urlErrorMessage, validateWebhookUrl } from './delivery/urlSafety.ts';
+import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';
 import {
   ALL_TYPES,
   isSubscription,
@@ -141,7 +141,7 @@ function readFields(
     const { url } = body;
     const validated =
       typeof url === 'string' ? validateWebhookUrl(url, allowNets) : fail('not_a_url' as const);
-    if (!validated.ok) return fail({ kind: 'url_invalid', message: urlErrorMessage(validated.error) });
+    if (!validated.ok) return fail({ kind: 'url_invalid', message: URL_ERROR_MESSAGES[validated.error] });
     sent['url'] = validated.value;
   }
   const errors: FieldError[] = required.filter(({ field }) => isMissing(body[field]));

@@ -17,7 +17,7 @@ import {
 import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
-import { urlErrorMessage } from './delivery/urlSafety.ts';
+import { URL_ERROR_MESSAGES } from './delivery/urlSafety.ts';
 import { DELIVERY_CALLBACK } from './deliveryView.ts';
 import {
   ENDPOINT_ERRORS,
@@ -45,8 +45,8 @@ import { selectWebhook, selectWebhooks } from './webhooks.sql.ts';
 export const ONE_WEBHOOK: readonly DescribedError[] = [['BAD_REQUEST', ID_MESSAGE], 'NOT_FOUND'];
 
 const URL_ERRORS: readonly DescribedError[] = [
-  ['WEBHOOK_URL_INVALID', urlErrorMessage('not_https')],
-  ['WEBHOOK_URL_INVALID', urlErrorMessage('address_not_public')],
+  ['WEBHOOK_URL_INVALID', URL_ERROR_MESSAGES.not_https],
+  ['WEBHOOK_URL_INVALID', URL_ERROR_MESSAGES.address_not_public],
 ];
 
 const WEBHOOK_BODY: Pick<RequestBodyDescription, 'fieldError' | 'errorExamples'> = {

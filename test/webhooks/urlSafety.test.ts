@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { CidrSet, parseCidrs } from '../../src/access/ipAddress.ts';
 import { ReceiverConnections } from '../../src/webhooks/delivery/receiverConnections.ts';
 import { findTargets, type Resolve, sendWebhook } from '../../src/webhooks/delivery/sendWebhook.ts';
-import { urlErrorMessage, validateWebhookUrl } from '../../src/webhooks/delivery/urlSafety.ts';
+import { URL_ERROR_MESSAGES, validateWebhookUrl } from '../../src/webhooks/delivery/urlSafety.ts';
 import { runs } from '../support/torture.ts';
 import { ALLOWED_NETS, ALLOWED_URL_ROWS, URL_ROWS, type UrlRow } from '../support/webhooks/webhookUrls.ts';
 
@@ -55,7 +55,7 @@ test('whatever is taken parses to https, a host without user info, and itself wh
       for (const url of [text, `https://${text}`]) {
         const validated = validateWebhookUrl(url, NOBODY);
         if (!validated.ok) {
-          assert.ok(urlErrorMessage(validated.error).startsWith('url must'));
+          assert.ok(URL_ERROR_MESSAGES[validated.error].startsWith('url must'));
           continue;
         }
         const parsed = new URL(validated.value);

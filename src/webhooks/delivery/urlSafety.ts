@@ -49,11 +49,7 @@ export function validateWebhookUrl(text: string, allowNets: CidrSet): Result<str
 }
 
 /** One sentence for the owner. */
-export function urlErrorMessage(error: UrlError): string {
-  return MESSAGES[error];
-}
-
-const MESSAGES: Readonly<Record<UrlError, string>> = {
+export const URL_ERROR_MESSAGES: Readonly<Record<UrlError, string>> = {
   not_a_url: 'url must be a valid URL',
   too_long: `url must have at most ${URL_MAX_CHARS} characters`,
   blank_or_control: 'url must not have blanks around it, control characters or backslashes',
