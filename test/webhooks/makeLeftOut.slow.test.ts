@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { insertFleetEvents, type NewFleetEvent } from '../../src/events/fleetEvents.sql.ts';
-import { insertDeliveries } from '../../src/webhooks/deliveries.sql.ts';
+import { insertDeliveries, type NewDelivery } from '../../src/webhooks/deliveries.sql.ts';
 import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
 import { countLeftOut } from '../../src/webhooks/pauses/leftOut.sql.ts';
 import { type LeftOutPorts, makeLeftOut } from '../../src/webhooks/pauses/makeLeftOut.ts';
@@ -131,12 +131,7 @@ describe('what was left out while an endpoint was paused', () => {
     await setup.pause(id);
     const events = await setup.events(3);
     await setup.resume(id);
-    const draft = {
-      webhookId: id,
-      eventId: fleetEventWebhookId(await setup.scope(), events[1] ?? 0),
-      eventType: 'rfid' as const,
-      body: '{}',
-    };
+    const draft = await draftOf(setup, id, events[1] ?? 0);
     await setup.sql.begin((tx) => insertDeliveries(tx, [draft], 'new_events'));
     const later = await setup.events(1);
     await setup.sql`update fleet_event set recorded_at = clock_timestamp() where id = ${later[0] ?? 0}`;
@@ -149,12 +144,7 @@ describe('what was left out while an endpoint was paused', () => {
     const id = await setup.endpoint();
     await setup.pause(id);
     const events = await setup.events(2);
-    const draft = {
-      webhookId: id,
-      eventId: fleetEventWebhookId(await setup.scope(), events[0] ?? 0),
-      eventType: 'rfid' as const,
-      body: '{}',
-    };
+    const draft = await draftOf(setup, id, events[0] ?? 0);
     await setup.resume(id);
     await setup.sql.begin((tx) => insertDeliveries(tx, [draft], 'new_events'));
     await meetLossyServer(setup.sql);
@@ -218,6 +208,11 @@ describe('what was left out while an endpoint was paused', () => {
     assert.ok((await setup.queued(id)).includes(events[0] ?? 0));
   });
 });
+
+/** A delivery of this event to this endpoint. */
+async function draftOf({ scope }: Setup, webhookId: number, event: number): Promise<NewDelivery> {
+  return { webhookId, eventId: fleetEventWebhookId(await scope(), event), eventType: 'rfid', body: '{}' };
+}
 
 async function otherWorld({ sql, account }: Pick<DeliveryDatabase, 'sql' | 'account'>): Promise<number> {
   const id = await account('b@x');
