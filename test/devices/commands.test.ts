@@ -8,10 +8,8 @@ const VAN = '350000000000001';
 const BUS = '350000000000002';
 const WITH_MANY = '350000000000003';
 const TYPES = [
-  ...[
-    ...['position_request', 'engine_stop', 'engine_resume', 'output_control', 'reboot'],
-    ...['configuration', 'custom'],
-  ],
+  ...['position_request', 'engine_stop', 'engine_resume', 'output_control', 'reboot'],
+  ...['configuration', 'custom'],
 ];
 /** All queued at the same instant. */
 const MANY = 105;

@@ -1,5 +1,5 @@
 import { invariant } from '../../lib/invariant.ts';
-import { roomFor, XidColumn } from './slotColumns.ts';
+import { grown, roomFor, XidColumn } from './slotColumns.ts';
 
 /** Entries of one segment. */
 const SEGMENT_SLOTS = 512;
@@ -242,11 +242,6 @@ function lastNotAbove(values: readonly number[], value: number): number {
     else high = middle - 1;
   }
   return low;
-}
-
-function grown<T extends Int32Array | Uint16Array>(room: T, from: T): T {
-  room.set(from);
-  return room;
 }
 
 /** Slots that changed at about the same time, in any order, with the bounds of what is in it. */

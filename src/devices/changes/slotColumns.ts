@@ -27,9 +27,7 @@ export class XidColumn {
   }
 
   grow(room: number): void {
-    const offsets = new Uint32Array(room);
-    offsets.set(this.#offsets);
-    this.#offsets = offsets;
+    this.#offsets = grown(new Uint32Array(room), this.#offsets);
   }
 
   #raiseBase(baseXid: number): void {
@@ -74,15 +72,9 @@ export class MotionTable {
     const { length } = this.#headings;
     if (slot < length) return;
     const room = roomFor(slot, length);
-    const headings = new Float64Array(room);
-    const revisions = new Uint32Array(room);
-    const ignitions = new Uint8Array(room);
-    headings.set(this.#headings);
-    revisions.set(this.#revisions);
-    ignitions.set(this.#ignitions);
-    this.#headings = headings;
-    this.#revisions = revisions;
-    this.#ignitions = ignitions;
+    this.#headings = grown(new Float64Array(room), this.#headings);
+    this.#revisions = grown(new Uint32Array(room), this.#revisions);
+    this.#ignitions = grown(new Uint8Array(room), this.#ignitions);
   }
 }
 
@@ -91,4 +83,10 @@ const IGNITIONS = [null, false, true] as const;
 /** How many slots to have room for. It grows by a quarter: copying stays cheap, and little room is unused. */
 export function roomFor(slot: number, present: number): number {
   return Math.max(slot + 1, 16, Math.ceil(present * 1.25));
+}
+
+/** A larger column with what the present one holds. */
+export function grown<Column extends { set(from: Column): void }>(larger: Column, present: Column): Column {
+  larger.set(present);
+  return larger;
 }
