@@ -1,21 +1,12 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import type { Removal } from './changes/worldChanges.ts';
+import type { DeviceFields } from './device.ts';
 import { wholeXid } from './deviceRows.sql.ts';
 
-/** The fields of a device that an administrator sets. */
-export interface DeviceDraft {
-  readonly imei: string;
-  readonly worldId: number;
-  readonly name: string | null;
-  readonly plate: string | null;
-  readonly model: string | null;
-  readonly groups: readonly string[];
-}
-
-export interface StoredDevice extends DeviceDraft {
-  readonly id: number;
-}
+export type StoredDevice = Omit<DeviceFields, 'editedAtMs'>;
+/** What an administrator sets. */
+export type DeviceDraft = Omit<StoredDevice, 'id'>;
 
 /** The devices with these IMEIs, of any owner, locked for changes until the transaction ends. */
 export async function selectDevicesForUpdate(tx: Tx, imeis: readonly string[]): Promise<StoredDevice[]> {
