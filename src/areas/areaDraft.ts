@@ -214,7 +214,7 @@ function readExternalId(value: unknown): Sent<string | null> {
   return value === null || isExternalId(value) ? ok(value) : fail(AREA_ERRORS.externalIdInvalid);
 }
 
-/** NaN, which no range has, for what is no number. */
+/** NaN, which no range has, for other types. */
 function readNumber(value: unknown): number | undefined {
   if (isMissing(value)) return undefined;
   return typeof value === 'number' ? value : Number.NaN;

@@ -56,7 +56,7 @@ interface Explained {
   readonly points: number;
 }
 
-/** Why there is no explanation. `area_gone`, `device_gone`: it was deleted after the request was checked. */
+/** Why nothing is explained. `area_gone`, `device_gone`: it was deleted after the request was checked. */
 export type Unexplained = 'area_gone' | 'device_gone' | 'too_many_points' | 'too_much_work';
 
 /** Explains what areas reported of devices, one at a time for each account, in work turns. Nothing is written. */

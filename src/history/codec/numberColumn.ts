@@ -125,7 +125,7 @@ function integersOf(values: Float64Array, count: number, exponent: number): Floa
   return integers;
 }
 
-/** How many of the values are looked at to find what is cheapest. */
+/** How many values are sampled to find the cheapest form. */
 const SAMPLES = 1_000;
 
 /** How often to take differences so that they take the fewest bits. */
@@ -188,7 +188,7 @@ function takePredicted(
   }
 }
 
-/** The cycle in integers of this exponent. Null: it is no whole number of them. */
+/** The cycle in integers of this exponent. Null: it has a fraction in them. */
 function scaleOf(exponent: number, { cycle }: Prediction): { cycle: number | null } | null {
   if (cycle === null) return { cycle };
   const power = POWERS[Math.abs(exponent)] as number;

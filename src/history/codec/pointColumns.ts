@@ -9,7 +9,7 @@ interface ColumnForm {
   readonly nullable: boolean;
   /** The column whose values are subtracted: what is left is smaller. */
   readonly above: ColumnName | null;
-  /** What the way between the points tells of it. */
+  /** What of the way to the neighbouring points predicts it. */
   readonly along: 'speedsKmh' | 'headings' | null;
 }
 

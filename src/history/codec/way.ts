@@ -1,8 +1,8 @@
 /**
- * What the speed and the heading of points are likely to be, by the way between them: devices report both, and the way
- * tells nearly the same. It is computed again when points are read, and must then be the same to the last bit, on every
- * machine: so with nothing but operators and square roots, which IEEE 754 rounds correctly. `Math.sin` and its kind may differ
- * between versions of an engine.
+ * The speed and heading that points are likely to have, computed from the distance and direction to their neighbours:
+ * devices report nearly the same. The prediction is computed again when points are read, and must then be the same to
+ * the last bit on every machine: so with nothing but operators and square roots, which IEEE 754 rounds correctly.
+ * `Math.sin` and its kind may differ between versions of an engine.
  */
 
 /** Along which way a value is predicted: that to the point, that from it, or both. */
