@@ -21,8 +21,7 @@ import { BodyBudget } from './http/requestBody.ts';
 import type { Route } from './http/route.ts';
 import { close, createHttpServer, listen } from './http/server.ts';
 import { Ingest } from './ingest/ingest.ts';
-import { BODY_SLOTS, IngestBodies } from './ingest/ingestBodies.ts';
-import { ingestApp } from './ingest/positions.routes.ts';
+import { BODY_SLOTS, IngestBodies, ingestListener } from './ingest/positions.routes.ts';
 import { type Clock, systemClock } from './lib/clock.ts';
 import { FairSemaphore } from './lib/fairSemaphore.ts';
 import { DAY_MS } from './lib/time.ts';
@@ -156,7 +155,7 @@ function closeAll(servers: Readonly<Record<string, Server>>, idleMs: number): Pr
 function createIngestServer(pod: Pod, ingest: Ingest | null): Server {
   const { clock, turns, metrics, log } = pod;
   return createHttpServer(
-    ingestApp({
+    ingestListener({
       ingest,
       senders: new SenderAuthorizer(pod.ingestTokens, clock),
       bodies: new IngestBodies(turns, {

@@ -8,11 +8,11 @@ import type { ApiVersion } from './route.ts';
 /** Called for every finished answer: route pattern, method, status, seconds from the request's headers on. */
 export type Observe = (route: string, method: string, status: number, seconds: number) => void;
 
-/** A request to the API, as far as its answer depends on it. */
+/** A request to the API, or to the listener for positions, as far as its answer depends on it. */
 export interface Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly version: ApiVersion;
+  readonly version: ApiVersion | 'positions';
   /** Under which the answer is observed. */
   readonly pattern: string;
   readonly startedAtMs: number;
@@ -27,11 +27,12 @@ export interface WriterPorts {
 }
 
 /** Every v1 answer says until when v1 is there, in the words of the API document; every v3 answer that v3 is a beta. */
-const VERSION_HEADERS: Readonly<Record<ApiVersion, readonly string[]>> = {
+const VERSION_HEADERS: Readonly<Record<Exchange['version'], readonly string[]>> = {
   v1: ['Deprecation', 'true', 'Sunset', '2027-03-08'],
   v2: [],
   v3: ['X-API-Status', 'beta'],
   webhooks: [],
+  positions: [],
 };
 
 /**
@@ -41,15 +42,21 @@ const VERSION_HEADERS: Readonly<Record<ApiVersion, readonly string[]>> = {
  */
 export class AnswerWriter {
   readonly #ports: WriterPorts;
-  readonly #standing: Readonly<Record<ApiVersion, StandingHeaders>>;
+  readonly #standing: Readonly<Record<Exchange['version'], StandingHeaders>>;
   #waiting: { readonly exchange: Exchange; readonly answer: Answer }[] = [];
 
   constructor(ports: WriterPorts) {
     this.#ports = ports;
     const security = securityHeaders();
-    const standing = (version: ApiVersion) => new StandingHeaders([...security, ...VERSION_HEADERS[version]]);
-    const webhooks = standing('webhooks');
-    this.#standing = { v1: standing('v1'), v2: standing('v2'), v3: standing('v3'), webhooks };
+    const standing = (version: Exchange['version']) =>
+      new StandingHeaders([...security, ...VERSION_HEADERS[version]]);
+    this.#standing = {
+      v1: standing('v1'),
+      v2: standing('v2'),
+      v3: standing('v3'),
+      webhooks: standing('webhooks'),
+      positions: standing('positions'),
+    };
   }
 
   put(exchange: Exchange, answer: Answer): void {

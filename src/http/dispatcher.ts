@@ -42,40 +42,64 @@ export interface ApiPorts extends AuthorizePorts, BodyPorts, ErrorPorts {
 /** The limit for an answer while Postgres neither answers nor fails. */
 const ANSWER_DEADLINE_MS = 15_000;
 
-/**
- * The public listener. Every call of the API passes one path: caller, version header, path, method, permission, query,
- * body, route. All the rest is answered by Express: probes, and pages for people. What fails on the way is answered by
- * unexpectedErrorAnswer.
- */
-export function apiListener(ports: ApiPorts): RequestListener {
-  const table = new RouteTable(ports.routes);
-  const fail = (error: unknown, request: IncomingMessage) => unexpectedErrorAnswer(error, request, ports);
-  const writer = new AnswerWriter({ observe: ports.observe, fail });
-  const pages = expressApp(ports.observe, (app) => addPages(app, ports), fail);
+/** What a listener answers itself, in front of Express. */
+interface Dispatched<Found> {
+  readonly probes: Pick<Probes, 'loaded'>;
+  readonly observe: Observe;
+  /** Null: Express answers. */
+  find(request: IncomingMessage): Found | null;
+  exchange(request: IncomingMessage, response: ServerResponse, found: Found): Exchange;
+  answer(found: Found, exchange: Exchange): Answer | Promise<Answer>;
+  /** The answer to what failed on the way. */
+  fail(error: unknown, request: IncomingMessage): Answer;
+}
+
+/** Answers what it finds without the chain of Express, and leaves all the rest to `pages`. */
+export function dispatcher<Found>(calls: Dispatched<Found>, pages: Express): RequestListener {
+  const writer = new AnswerWriter(calls);
   /** Memory is filled once. */
   let isLoaded = false;
   return (request, response) => {
-    const found = table.find(request.url as string);
-    if (found === null || (found.path === null && PAGE.test(request.url as string))) {
+    const found = calls.find(request);
+    if (found === null) {
       pages(request, response);
       return;
     }
-    const exchange = newExchange(request, response, found);
+    const exchange = calls.exchange(request, response, found);
     let answer: Answer | Promise<Answer>;
     try {
-      isLoaded ||= ports.probes.loaded();
-      answer = isLoaded ? answerCall(ports, found, exchange) : STARTING;
+      isLoaded ||= calls.probes.loaded();
+      answer = isLoaded ? calls.answer(found, exchange) : STARTING;
     } catch (error) {
-      answer = fail(error, request);
+      answer = calls.fail(error, request);
     }
     if (answer instanceof Promise) {
       void answer
-        .catch((error: unknown) => fail(error, request))
+        .catch((error: unknown) => calls.fail(error, request))
         .then((answer) => writer.put(exchange, answer));
     } else {
       writer.put(exchange, answer);
     }
   };
+}
+
+/**
+ * The public listener. Every call of the API passes one path: caller, version header, path, method, permission, query,
+ * body, route. All the rest is answered by Express: probes, and pages for people.
+ */
+export function apiListener(ports: ApiPorts): RequestListener {
+  const { probes, observe } = ports;
+  const table = new RouteTable(ports.routes);
+  const fail = (error: unknown, request: IncomingMessage) => unexpectedErrorAnswer(error, request, ports);
+  const find = ({ url }: IncomingMessage) => {
+    const found = table.find(url as string);
+    return found === null || (found.path === null && PAGE.test(url as string)) ? null : found;
+  };
+  const answer = (found: FoundPath, exchange: Exchange) => answerCall(ports, found, exchange);
+  return dispatcher<FoundPath>(
+    { probes, observe, find, exchange: newExchange, answer, fail },
+    expressApp(observe, (app) => addPages(app, ports), fail),
+  );
 }
 
 /** The description of the API and its page lie below the prefix of v3. */

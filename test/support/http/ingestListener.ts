@@ -7,8 +7,11 @@ import { SenderAuthorizer } from '../../../src/access/senderAuthorizer.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import type { Ingest } from '../../../src/ingest/ingest.ts';
-import { BODY_SLOTS, IngestBodies } from '../../../src/ingest/ingestBodies.ts';
-import { ingestApp } from '../../../src/ingest/positions.routes.ts';
+import {
+  BODY_SLOTS,
+  IngestBodies,
+  ingestListener as listenerOf,
+} from '../../../src/ingest/positions.routes.ts';
 import { FairSemaphore } from '../../../src/lib/fairSemaphore.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 
@@ -49,7 +52,7 @@ export async function ingestListener(
   const proxies = parseCidrs('127.0.0.1');
   if (!proxies.ok) throw new Error('the network of this machine is none');
   const server = createHttpServer(
-    ingestApp({
+    listenerOf({
       ingest: { store } as unknown as Ingest,
       senders: new SenderAuthorizer(TOKENS, Date.now),
       bodies: new IngestBodies(new WorkTurns(3), { known: semaphore, forms }),
