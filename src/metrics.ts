@@ -1,6 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { FixOutcome } from './ingest/fix.ts';
-import type { RefusedStays } from './ingest/geofences/evaluateGeofences.ts';
+import type { FixOutcome, RefusedStays } from './ingest/fix.ts';
 
 /** What the pod measures of itself. Gauges are read when they are scraped, so keeping them costs nothing. */
 export interface Metrics {

@@ -2,7 +2,7 @@ import type { Stay } from '../devices/stays/stays.ts';
 import { distanceM } from '../geo/wgs84.ts';
 import type { PointColumns } from '../history/codec/pointColumns.ts';
 import type { ARRIVAL } from '../history/points.sql.ts';
-import { stepStay } from '../ingest/geofences/geofences.ts';
+import { stepStay } from '../ingest/geofences.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import { crosses, mayCross } from './areaCrossing.ts';

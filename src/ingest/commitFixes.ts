@@ -10,16 +10,22 @@ import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { Stay } from '../devices/stays/stays.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/invariant.ts';
+import { HOUR_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
-import { type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
-import { type BatchEvaluation, evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
-import type { BatchPoint, FixOutcome } from './fix.ts';
-import type { RefusedStays } from './geofences/evaluateGeofences.ts';
-import type { KnownInside } from './geofences/geofences.ts';
-import { beyondRate, owedBy } from './pointRate.ts';
+import { type BatchEvaluation, type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
+import { evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
 import {
+  type BatchPoint,
+  type FixOutcome,
+  POINTS_PER_SECOND,
+  type RateExceeded,
+  type RefusedStays,
+} from './fix.ts';
+import type { KnownInside } from './heavyParts.ts';
+import {
+  findStored,
   insertLatePositions,
   insertNewPositions,
   type LockedState,
@@ -176,6 +182,78 @@ function devicesAwaitingMemory(
 }
 
 /**
+ * The time that a point takes at the highest rate. A device owes as much for each that it stores, less the time that has
+ * passed since, and may owe an hour.
+ */
+const POINT_MS = 1_000 / POINTS_PER_SECOND;
+
+/** How many points a device may store that owes so much. */
+const roomOf = (owedMs: number): number => Math.max(0, Math.floor((HOUR_MS - owedMs) / POINT_MS));
+
+/**
+ * The points of locked devices that are too many for their rate, with when to send them again. Points are counted in the
+ * order in which they were sent. One that is stored already, or that repeats another, stores nothing and does not count.
+ */
+async function beyondRate<Point extends BatchPoint>(
+  tx: Tx,
+  points: readonly Point[],
+  locked: ReadonlyMap<number, LockedState>,
+  nowMs: number,
+  onDamaged: OnDamaged,
+): Promise<ReadonlyMap<Point, RateExceeded>> {
+  const beyond = new Map<Point, RateExceeded>();
+  let mostOwedMs = 0;
+  for (const { owedMs } of locked.values()) if (owedMs > mostOwedMs) mostOwedMs = owedMs;
+  if (roomOf(mostOwedMs) >= points.length) return beyond;
+  const crowded = [...Map.groupBy(points, ({ deviceId }) => deviceId)].filter(
+    ([deviceId, sent]) => sent.length > roomOf(locked.get(deviceId)?.owedMs ?? 0),
+  );
+  const late = crowded.flatMap(([deviceId, sent]) => {
+    const newestMs = locked.get(deviceId)?.state.recordedAtMs ?? Number.NEGATIVE_INFINITY;
+    return sent.filter(({ fix }) => fix.recordedAtMs <= newestMs);
+  });
+  const keys = late.map(({ deviceId, fix }) => ({ deviceId, recordedAtMs: fix.recordedAtMs }));
+  const isStored = await findStored(tx, keys, nowMs, onDamaged);
+  const stored = new Set(late.filter((_, n) => isStored[n]));
+  for (const [deviceId, sent] of crowded) {
+    const owedMs = locked.get(deviceId)?.owedMs ?? 0;
+    const decided = new Map<number, RateExceeded | null>();
+    let ordinal = 0;
+    for (const point of sent) {
+      if (stored.has(point)) continue;
+      const { recordedAtMs } = point.fix;
+      // What repeats a point is stored no more than the point itself.
+      let exceeded = decided.get(recordedAtMs);
+      if (exceeded === undefined) {
+        ordinal++;
+        const retryAtMs = Math.ceil(nowMs + owedMs + ordinal * POINT_MS - HOUR_MS);
+        exceeded = ordinal > roomOf(owedMs) ? { retryAtMs } : null;
+        decided.set(recordedAtMs, exceeded);
+      }
+      if (exceeded !== null) beyond.set(point, exceeded);
+    }
+  }
+  return beyond;
+}
+
+/** What the devices of these points owe for them, and for those before. Points of one device that follow each other cost little. */
+function owedBy(stored: Iterable<BatchPoint>, locked: ReadonlyMap<number, LockedState>): Map<number, number> {
+  const owedMs = new Map<number, number>();
+  let device = Number.NaN;
+  let owed = 0;
+  for (const { deviceId } of stored) {
+    if (deviceId !== device) {
+      if (owed > 0) owedMs.set(device, owed);
+      device = deviceId;
+      owed = owedMs.get(deviceId) ?? (locked.get(deviceId) as LockedState).owedMs;
+    }
+    owed += POINT_MS;
+  }
+  if (owed > 0) owedMs.set(device, owed);
+  return owedMs;
+}
+
+/**
  * Stores late points, sorted by device and time, and returns for each whether it is new. A missing speed is derived
  * from the point before it, which is stored or in the same batch.
  */
@@ -236,36 +314,22 @@ function positionUpdatesOf(
   locked: ReadonlyMap<number, LockedState>,
   nowMs: number,
 ): PositionUpdate[] {
-  const stateBefore = (deviceId: number): LockedState => {
-    const before = locked.get(deviceId);
-    invariant(before, 'a device that was evaluated was locked');
-    return before;
+  const updates: PositionUpdate[] = [];
+  const add = (deviceId: number, state: DeviceState, before: LockedState, movedAtMs: number): void => {
+    const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, heading, ignition } = state;
+    invariant(recordedAtMs !== null, 'a device that moved has a time');
+    const changed = stays.get(deviceId);
+    updates.push({
+      deviceId,
+      position: { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs },
+      motion: { headingDeg: heading, ignition, revision: before.revision + 1, xid: 0 },
+      stays: changed === undefined ? null : packStays(changed),
+    });
   };
-  const updates = [...moved].map(([deviceId, state]) =>
-    positionUpdateOf(deviceId, state, stays.get(deviceId) ?? null, stateBefore(deviceId).revision + 1, nowMs),
-  );
+  for (const [deviceId, state] of moved) add(deviceId, state, locked.get(deviceId) as LockedState, nowMs);
   for (const [deviceId, state] of amended) {
-    const { state: before, revision, movedAtMs } = stateBefore(deviceId);
-    if (state.ignition !== before.ignition) {
-      updates.push(positionUpdateOf(deviceId, state, null, revision + 1, movedAtMs));
-    }
+    const before = locked.get(deviceId) as LockedState;
+    if (state.ignition !== before.state.ignition) add(deviceId, state, before, before.movedAtMs);
   }
   return updates;
-}
-
-function positionUpdateOf(
-  deviceId: number,
-  state: DeviceState,
-  stays: readonly Stay[] | null,
-  revision: number,
-  movedAtMs: number,
-): PositionUpdate {
-  const { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, heading, ignition } = state;
-  invariant(recordedAtMs !== null, 'a device that moved has a time');
-  return {
-    deviceId,
-    position: { recordedAtMs, lat, lng, altitudeM, speedKmh, odometerKm, movedAtMs },
-    motion: { headingDeg: heading, ignition, revision, xid: 0 },
-    stays: stays === null ? null : packStays(stays),
-  };
 }

@@ -3,7 +3,9 @@ import type { DeviceEvent } from '../events/fleetEvent.ts';
 import { distanceM } from '../geo/wgs84.ts';
 import { invariant } from '../lib/invariant.ts';
 import { MINUTE_MS } from '../lib/time.ts';
-import type { Fix } from './fix.ts';
+import type { Steps } from '../lib/workTurns.ts';
+import type { BatchPoint, DeviceEventAt, Fix, InOrderPoint } from './fix.ts';
+import { FUTURE_TOLERANCE_MS } from './formats/parsePoint.ts';
 
 /**
  * What is kept of a device between two of its points: the newest evaluated point, and since when the device stands
@@ -90,7 +92,7 @@ export function stepDevice(before: DeviceState, fix: Fix): DeviceStep {
     ignition: fix.ignition ?? before.ignition,
     alarms: fix.alarms,
     rfid: fix.rfid,
-    repeats: fix.sentAtMs === null ? null : { ...firstRepeats(fix), sentAtMs: fix.sentAtMs },
+    repeats: fix.sentAtMs === null ? null : firstRepeats(fix.sentAtMs, fix),
     slowSinceMs,
     parkedAtMs: isParked ? slowSinceMs : null,
   };
@@ -98,14 +100,32 @@ export function stepDevice(before: DeviceState, fix: Fix): DeviceStep {
 }
 
 /**
- * A message that carries the newest point again → the state with what it lacked (see addRepeat), and the events of
- * that, at the position of the point. That the times are equal is an invariant. Nothing else of the state changes;
- * where nothing changes at all, the given object is returned.
+ * A message that carries the newest point of a device again, as heartbeats do without a fix → the state with what it
+ * lacked, and the events of that, at the position of the point. That the times are equal is an invariant. The state lacks:
+ *
+ *   alarm            when neither the point nor an earlier repeat carried it: whatever the order in which they come
+ *   ignition, tag    that differs from the last one, if the message was sent later than all before it; or, where its
+ *                    time of sending is not known, if none with this point has said so yet
+ *
+ * So a message that comes again finds nothing that it could add, whatever came in between. Where nothing changes, the
+ * given object is returned.
  */
 export function stepRepeat(before: DeviceState, repeat: Fix): DeviceStep {
   invariant(repeat.recordedAtMs === before.recordedAtMs, 'only the newest point is repeated');
-  const state = addRepeat(before, repeat);
-  return { state, events: state === before ? NO_EVENTS : eventsBetween(before, state) };
+  const alarms = withNew(before.alarms, repeat.alarms);
+  const seen = before.repeats ?? firstRepeats(repeat.recordedAtMs, before);
+  const repeats = withRepeat(seen, repeat);
+  if (alarms === before.alarms && repeats === seen) return { state: before, events: NO_EVENTS };
+  const { sentAtMs, ignition, rfid } = repeat;
+  const isNews = (isFirst: boolean) => (sentAtMs === null ? isFirst : sentAtMs > seen.sentAtMs);
+  const state: DeviceState = {
+    ...before,
+    alarms,
+    ignition: ignition !== null && isNews(repeats.ignitions !== seen.ignitions) ? ignition : before.ignition,
+    rfid: rfid !== null && isNews(repeats.rfids !== seen.rfids) ? rfid : before.rfid,
+    repeats: repeats === seen ? before.repeats : repeats,
+  };
+  return { state, events: eventsBetween(before, state) };
 }
 
 const NO_EVENTS: readonly DeviceEvent[] = [];
@@ -131,12 +151,7 @@ function eventsBetween(before: DeviceState, after: DeviceState): readonly Device
   return events;
 }
 
-/** A position and its time; recordedAtMs is null before the first one. */
-interface TimedPosition {
-  readonly recordedAtMs: number | null;
-  readonly lat: number;
-  readonly lng: number;
-}
+type TimedPosition = Pick<DeviceState, 'recordedAtMs' | 'lat' | 'lng'>;
 
 const LONGEST_GAP_MS = 10 * MINUTE_MS;
 const KMH_PER_M_MS = 3_600;
@@ -167,22 +182,14 @@ interface Repeats {
   readonly rfids: readonly string[];
 }
 
-/** What a repeat may add to, of a device's state: see DeviceState. */
-interface Reported {
-  readonly recordedAtMs: number | null;
-  readonly ignition: boolean | null;
-  readonly alarms: readonly string[];
-  readonly rfid: string | null;
-}
-
-/**
- * Alarms of one point and its repeats, and tags of its repeats; more make no events, since they could not be remembered.
- */
+/** Alarms of one point and its repeats, and tags of its repeats; more make no events, since they could not be remembered. */
 export const REMEMBERED_MAX = 100;
 
 /** What is known before the first repeat. Without an ignition of its own a point has the value known before it. */
-function firstRepeats({ recordedAtMs, ignition, rfid }: Reported): Repeats {
-  invariant(recordedAtMs !== null, 'only a point is repeated');
+function firstRepeats(
+  recordedAtMs: number,
+  { ignition, rfid }: Pick<DeviceState, 'ignition' | 'rfid'>,
+): Repeats {
   return {
     sentAtMs: recordedAtMs,
     ignitions: ignition === null ? [] : [ignition],
@@ -190,63 +197,22 @@ function firstRepeats({ recordedAtMs, ignition, rfid }: Reported): Repeats {
   };
 }
 
-/**
- * A message that carries the newest point of a device again, as heartbeats do without a fix → what the device's
- * state is to be. The state lacks:
- *
- *   alarm            when neither the point nor an earlier repeat carried it: whatever the order in which they come
- *   ignition, tag    that differs from the last one, if the message was sent later than all before it; or, where its
- *                    time of sending is not known, if none with this point has said so yet
- *
- * So a message that comes again finds nothing that it could add, whatever came in between. Returns the very `track`
- * when nothing changes.
- */
-function addRepeat<Track extends Reported & { readonly repeats: Repeats | null }>(
-  track: Track,
-  repeat: Fix,
-): Track {
-  const alarms = withAlarms(track.alarms, repeat.alarms);
-  const seen = track.repeats ?? firstRepeats(track);
-  const repeats = withRepeat(seen, repeat);
-  const ignition = isNews(repeat, repeat.ignition, seen.ignitions, repeats.ignitions, seen)
-    ? repeat.ignition
-    : track.ignition;
-  const rfid = isNews(repeat, repeat.rfid, seen.rfids, repeats.rfids, seen) ? repeat.rfid : track.rfid;
-  if (alarms === track.alarms && repeats === seen) return track;
-  return { ...track, alarms, ignition, rfid, repeats: repeats === seen ? track.repeats : repeats };
-}
-
-/** Sent later than all before it, or said for the first time and remembered from now on. */
-function isNews<T>(
-  { sentAtMs }: Fix,
-  value: T | null,
-  before: readonly T[],
-  after: readonly T[],
-  seen: Repeats,
-): boolean {
-  if (value === null) return false;
-  return sentAtMs === null ? before !== after : sentAtMs > seen.sentAtMs;
-}
-
 function withRepeat(seen: Repeats, { sentAtMs, ignition, rfid }: Fix): Repeats {
   if (sentAtMs !== null) {
     const says = ignition !== null || rfid !== null;
     return says && sentAtMs > seen.sentAtMs ? { ...seen, sentAtMs } : seen;
   }
-  const ignitions = withValue(seen.ignitions, ignition);
-  const rfids = withValue(seen.rfids, rfid);
+  const ignitions = withNew(seen.ignitions, ignition === null ? [] : [ignition]);
+  const rfids = withNew(seen.rfids, rfid === null ? [] : [rfid]);
   return ignitions === seen.ignitions && rfids === seen.rfids ? seen : { ...seen, ignitions, rfids };
 }
 
-function withValue<T>(values: readonly T[], value: T | null): readonly T[] {
-  const isFull = values.length >= REMEMBERED_MAX;
-  return value === null || isFull || values.includes(value) ? values : [...values, value];
-}
-
-function withAlarms(alarms: readonly string[], more: readonly string[]): readonly string[] {
-  const added = more.filter((alarm) => !alarms.includes(alarm));
-  const room = Math.max(0, REMEMBERED_MAX - alarms.length);
-  return added.length === 0 || room === 0 ? alarms : [...alarms, ...added.slice(0, room)];
+/** The very `values` when there is nothing to add, or no room. */
+function withNew<T>(values: readonly T[], more: readonly T[]): readonly T[] {
+  const added = more
+    .filter((value) => !values.includes(value))
+    .slice(0, Math.max(0, REMEMBERED_MAX - values.length));
+  return added.length === 0 ? values : [...values, ...added];
 }
 
 /** As compact JSON: [sentAtMs, ignitions, rfids]; null for none. */
@@ -263,4 +229,107 @@ export function decodeRepeats(stored: string | null): Repeats | null {
   invariant(Number.isSafeInteger(sentAtMs), 'repeats have a time of sending');
   invariant(Array.isArray(ignitions) && Array.isArray(rfids), 'repeats are stored as two lists');
   return { sentAtMs: sentAtMs as number, ignitions, rfids };
+}
+
+/**
+ * What a batch does, before anything is stored. Every point of the batch is in exactly one of the first four lists:
+ * - `inOrder`: newer than everything evaluated for its device. Sorted by device, then time; devices are in the order of
+ *   their first points in the batch.
+ * - `late`: not newer than the newest evaluated point. Only the database knows whether it is stored already.
+ * - `repeats`: same device and time as an earlier point of the batch.
+ * - `deferred`: not evaluated, because there are too many events. Of a device these are its newest points.
+ *
+ * The rest is what the points changed:
+ * - `moved`: the new state of every device with a point in order.
+ * - `amended`: the new state of every other device to whose newest point a repeat has added something.
+ * - `events`: in the order of production.
+ */
+export interface BatchEvaluation<Point extends BatchPoint = BatchPoint> {
+  readonly inOrder: readonly InOrderPoint<Point>[];
+  readonly late: readonly Point[];
+  readonly repeats: readonly Point[];
+  readonly deferred: readonly Point[];
+  readonly moved: ReadonlyMap<number, DeviceState>;
+  readonly amended: ReadonlyMap<number, DeviceState>;
+  readonly events: readonly DeviceEventAt<Point>[];
+}
+
+/** Some two hundred microseconds of work. */
+const POINTS_PER_STEP = 250;
+
+/**
+ * Evaluates a batch against the states that its devices had before it. Of points with equal device and time the first
+ * counts. What a repeat of the newest point adds has the time at which the repeat was sent, unless that is further
+ * ahead of `nowMs` than a point may be. Evaluation ends with the point whose events reach `eventsMax`.
+ */
+export function* evaluateBatch<Point extends BatchPoint>(
+  points: readonly Point[],
+  before: ReadonlyMap<number, { readonly state: DeviceState }>,
+  nowMs: number,
+  eventsMax = Number.POSITIVE_INFINITY,
+): Steps<BatchEvaluation<Point>> {
+  const inOrder: InOrderPoint<Point>[] = [];
+  const late: Point[] = [];
+  const repeats: Point[] = [];
+  const deferred: Point[] = [];
+  const moved = new Map<number, DeviceState>();
+  const amended = new Map<number, DeviceState>();
+  const events: DeviceEventAt<Point>[] = [];
+  let previous: Point | undefined;
+  let untilPause = POINTS_PER_STEP;
+  for (const n of inTimeOrder(points)) {
+    if (--untilPause === 0) {
+      untilPause = POINTS_PER_STEP;
+      yield;
+    }
+    const point = points[n] as Point;
+    const { deviceId, fix } = point;
+    if (events.length >= eventsMax) {
+      deferred.push(point);
+      continue;
+    }
+    const isRepeat =
+      previous !== undefined &&
+      previous.deviceId === deviceId &&
+      previous.fix.recordedAtMs === fix.recordedAtMs;
+    previous = point;
+    const state = moved.get(deviceId) ?? amended.get(deviceId) ?? before.get(deviceId)?.state;
+    invariant(state !== undefined, `device ${deviceId} has a state`);
+    if (state.recordedAtMs === null || fix.recordedAtMs > state.recordedAtMs) {
+      const step = stepDevice(state, fix);
+      moved.set(deviceId, step.state);
+      amended.delete(deviceId);
+      inOrder.push({ point, speedKmh: step.state.speedKmh, eventCount: step.events.length });
+      for (const event of step.events) events.push({ point, occurredAtMs: fix.recordedAtMs, event });
+      continue;
+    }
+    (isRepeat ? repeats : late).push(point);
+    if (fix.recordedAtMs < state.recordedAtMs) continue;
+    const step = stepRepeat(state, fix);
+    if (step.state !== state) (moved.has(deviceId) ? moved : amended).set(deviceId, step.state);
+    const occurredAtMs = repeatedAtMs(fix, nowMs);
+    for (const event of step.events) events.push({ point, occurredAtMs, event });
+  }
+  return { inOrder, late, repeats, deferred, moved, amended, events };
+}
+
+function repeatedAtMs({ recordedAtMs, sentAtMs }: Fix, nowMs: number): number {
+  return sentAtMs !== null && sentAtMs <= nowMs + FUTURE_TOLERANCE_MS ? sentAtMs : recordedAtMs;
+}
+
+/** Indexes by device, in the order of their first points in the batch, then by time, then by index. */
+function inTimeOrder(points: readonly BatchPoint[]): Uint32Array {
+  const firstOf = new Map<number, number>();
+  const first = Uint32Array.from(points, ({ deviceId }, n) => {
+    const known = firstOf.get(deviceId);
+    if (known !== undefined) return known;
+    firstOf.set(deviceId, n);
+    return n;
+  });
+  const order = Uint32Array.from(points, (_, n) => n);
+  return order.sort((a, b) => {
+    const x = points[a] as BatchPoint;
+    const y = points[b] as BatchPoint;
+    return first[a]! - first[b]! || x.fix.recordedAtMs - y.fix.recordedAtMs || a - b;
+  });
 }

@@ -1,3 +1,4 @@
+import type { StayLimit } from '../devices/stays/stayCounts.ts';
 import type { DeviceEvent } from '../events/fleetEvent.ts';
 
 /** One GPS fix as a device reported it, after parsing: every value is possible, the coordinates are never (0, 0). */
@@ -46,7 +47,17 @@ export interface DeviceEventAt<Point extends BatchPoint = BatchPoint> {
 /** What became of one point of a batch. */
 export type FixOutcome = 'accepted' | 'late' | 'duplicate' | 'unknown_device' | 'too_complex' | RateExceeded;
 
+/** Points that a device may store in a second, on average over an hour: those of an hour may come at once. */
+export const POINTS_PER_SECOND = 10;
+
 /** Of a point that is not stored, because its device has stored too many: when there is room for it. */
 export interface RateExceeded {
   readonly retryAtMs: number;
+}
+
+/** Points of one device at which stays did not begin: the times of the first and the last, and how many by limit. */
+export interface RefusedStays {
+  readonly firstMs: number;
+  readonly lastMs: number;
+  readonly points: Readonly<Record<StayLimit, number>>;
 }

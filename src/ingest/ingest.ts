@@ -7,11 +7,15 @@ import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
-import type { Fix, FixOutcome } from './fix.ts';
+import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
-import type { RefusedStays } from './geofences/evaluateGeofences.ts';
-import type { KnownInside } from './geofences/geofences.ts';
-import { type FoundPart, HEAVY_LIMITS, type HeavyLimits, HeavyParts } from './geofences/heavyParts.ts';
+import {
+  type FoundPart,
+  HEAVY_LIMITS,
+  type HeavyLimits,
+  HeavyParts,
+  type KnownInside,
+} from './heavyParts.ts';
 import { selectUnlocked } from './points.sql.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 

@@ -11,7 +11,7 @@ import { MINUTE_MS } from '../lib/time.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
-import type { RefusedStays } from './geofences/evaluateGeofences.ts';
+import type { RefusedStays } from './fix.ts';
 
 /** What the next fix of a device is evaluated against, and the world that owns the device now. */
 export interface LockedState {
@@ -22,7 +22,7 @@ export interface LockedState {
   readonly revision: number;
   /** When the device moved last, by the server's clock. */
   readonly movedAtMs: number;
-  /** For the points that it has stored lately (see pointRate.ts), by the clock of Postgres. */
+  /** For the points that it has stored lately (see commitFixes.ts), by the clock of Postgres. */
   readonly owedMs: number;
 }
 

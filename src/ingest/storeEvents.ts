@@ -17,9 +17,8 @@ import {
   selectReceivers,
 } from '../webhooks/delivery/outbox.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';
-import type { IngestMemory } from './evaluateFixes.ts';
+import type { GeofenceEventAt, IngestMemory } from './evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from './fix.ts';
-import type { GeofenceEventAt } from './geofences/evaluateGeofences.ts';
 import type { LockedState } from './points.sql.ts';
 
 /** An event of either kind, with what it is sorted by. */

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stays/stayCounts.ts';
 import type { Stay } from '../../src/devices/stays/stays.ts';
+import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/evaluateFixes.ts';
 import type { InOrderPoint } from '../../src/ingest/fix.ts';
-import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/geofences/evaluateGeofences.ts';
-import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences/geofences.ts';
+import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 

@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type DeviceState, NO_STATE, stepDevice, stepRepeat } from '../../src/ingest/deviceEvents.ts';
-import { evaluateBatch } from '../../src/ingest/evaluateFixes.ts';
+import {
+  type DeviceState,
+  evaluateBatch,
+  NO_STATE,
+  stepDevice,
+  stepRepeat,
+} from '../../src/ingest/deviceEvents.ts';
 import type { BatchPoint, Fix } from '../../src/ingest/fix.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

@@ -2,19 +2,15 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
-import type { InOrderPoint } from '../../src/ingest/fix.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,
   type GeofenceEvaluation,
   type GeofenceLimits,
-} from '../../src/ingest/geofences/evaluateGeofences.ts';
-import {
-  KnownInside,
-  type PointFacts,
-  type WatchedArea,
-  type WatchedAreas,
-} from '../../src/ingest/geofences/geofences.ts';
+} from '../../src/ingest/evaluateFixes.ts';
+import type { InOrderPoint } from '../../src/ingest/fix.ts';
+import type { PointFacts, WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';
+import { KnownInside } from '../../src/ingest/heavyParts.ts';
 import { inOneGo, Pace } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { spin } from '../support/spin.ts';

@@ -3,8 +3,8 @@ import { describe, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { NO_STAYS } from '../../src/devices/stays/stays.ts';
 import { NO_STATE } from '../../src/ingest/deviceEvents.ts';
+import type { GeofenceEventAt } from '../../src/ingest/evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from '../../src/ingest/fix.ts';
-import type { GeofenceEventAt } from '../../src/ingest/geofences/evaluateGeofences.ts';
 import { fixEvents } from '../../src/ingest/storeEvents.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 

@@ -10,9 +10,9 @@ import {
 } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { decodeStays, encodeStays } from '../../src/devices/stays/stays.ts';
-import { watchedAreas } from '../../src/ingest/geofences/evaluateGeofences.ts';
-import { stepGeofences } from '../../src/ingest/geofences/geofences.ts';
+import { watchedAreas } from '../../src/ingest/evaluateFixes.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
+import { stepGeofences } from '../support/ingest/stepGeofences.ts';
 import { runs } from '../support/torture.ts';
 import { type NaiveArea, type NaiveEvent, NaiveReplay, ORGANIZATIONS } from './naiveReplay.ts';
 

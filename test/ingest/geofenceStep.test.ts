@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Stay } from '../../src/devices/stays/stays.ts';
-import { stepStay } from '../../src/ingest/geofences/geofences.ts';
+import { stepStay } from '../../src/ingest/geofences.ts';
 
 const PENDING: Stay = { areaId: 7, insideSinceMs: 1_000, confirmedAtMs: null };
 const CONFIRMED: Stay = { areaId: 7, insideSinceMs: 1_000, confirmedAtMs: 5_000 };

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
-import {
-  eventWorldId,
-  stepGeofences,
-  type WatchedArea,
-  type WatchedAreas,
-} from '../../src/ingest/geofences/geofences.ts';
+import { eventWorldId, type WatchedArea, type WatchedAreas } from '../../src/ingest/geofences.ts';
+import { stepGeofences } from '../support/ingest/stepGeofences.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);
 const at = (second: number) => ({ lat: 41.9, lng: 12.5, recordedAtMs: START_MS + second * 1_000 });

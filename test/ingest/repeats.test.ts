@@ -6,12 +6,12 @@ import {
   type DeviceState,
   decodeRepeats,
   encodeRepeats,
+  evaluateBatch,
   NO_STATE,
   REMEMBERED_MAX,
   stepDevice,
   stepRepeat,
 } from '../../src/ingest/deviceEvents.ts';
-import { evaluateBatch } from '../../src/ingest/evaluateFixes.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';

@@ -2,7 +2,7 @@ import type { Shape } from '../../areas/area.ts';
 import type { Stay } from '../../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import type { PointColumns } from '../../history/codec/pointColumns.ts';
-import { stepStay } from '../../ingest/geofences/geofences.ts';
+import { stepStay } from '../../ingest/geofences.ts';
 import { Pace, type Steps } from '../../lib/workTurns.ts';
 
 /** Points column by column. `lates`: 1 late, NaN not recorded. */

@@ -2,8 +2,7 @@ import { isImei } from '../../devices/imei.ts';
 import { isLatLng } from '../../geo/wgs84.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { formatIso, MINUTE_MS, parseIsoMs } from '../../lib/time.ts';
-import type { Fix, RateExceeded } from '../fix.ts';
-import { POINTS_PER_SECOND } from '../pointRate.ts';
+import { type Fix, POINTS_PER_SECOND, type RateExceeded } from '../fix.ts';
 
 export interface ParsedPoint {
   readonly fix: Fix;

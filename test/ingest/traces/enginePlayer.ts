@@ -4,14 +4,9 @@ import { type Area, AreaCatalog } from '../../../src/areas/areaCatalog.memory.ts
 import { completeDraft, mergeDraft, parseDraft } from '../../../src/areas/areaDraft.ts';
 import { decodeStays, encodeStays } from '../../../src/devices/stays/stays.ts';
 import { geofenceEventData } from '../../../src/events/fleetEvent.ts';
-import { type DeviceState, NO_STATE } from '../../../src/ingest/deviceEvents.ts';
-import { evaluateBatch } from '../../../src/ingest/evaluateFixes.ts';
+import { type DeviceState, evaluateBatch, NO_STATE } from '../../../src/ingest/deviceEvents.ts';
+import { evaluateGeofences, type GeofenceEventAt, watchedAreas } from '../../../src/ingest/evaluateFixes.ts';
 import type { BatchPoint } from '../../../src/ingest/fix.ts';
-import {
-  evaluateGeofences,
-  type GeofenceEventAt,
-  watchedAreas,
-} from '../../../src/ingest/geofences/evaluateGeofences.ts';
 import { formatIso } from '../../../src/lib/time.ts';
 import { inOneGo } from '../../../src/lib/workTurns.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';

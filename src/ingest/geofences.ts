@@ -1,9 +1,9 @@
-import type { AreaDefinition, Shape } from '../../areas/area.ts';
-import { StayBudget, type StayLimit, StayRoom } from '../../devices/stays/stayCounts.ts';
-import { indexOfArea, NO_STAYS, type Stay } from '../../devices/stays/stays.ts';
-import type { GeofenceEvent } from '../../events/fleetEvent.ts';
-import { inOneGo, Pace, type Steps } from '../../lib/workTurns.ts';
-import type { Fix } from '../fix.ts';
+import type { AreaDefinition, Shape } from '../areas/area.ts';
+import type { StayLimit, StayRoom } from '../devices/stays/stayCounts.ts';
+import { indexOfArea, NO_STAYS, type Stay } from '../devices/stays/stays.ts';
+import type { GeofenceEvent } from '../events/fleetEvent.ts';
+import type { Pace, Steps } from '../lib/workTurns.ts';
+import type { Fix } from './fix.ts';
 
 /** What the engine asks of an area. */
 export interface WatchedArea {
@@ -49,28 +49,18 @@ export interface GeofenceRun {
 
 export type PointFacts = Pick<Fix, 'lat' | 'lng' | 'recordedAtMs'>;
 
-/**
- * One point of a device, newer than all before it, against all areas that watch the device. Evaluated are the areas
- * around the point and those with an open stay, wherever they are: a device may jump out of an area and far away. A
- * stay whose area is gone from sight vanishes without an exit.
- */
-export function stepGeofences(stays: readonly Stay[], fix: PointFacts, watch: WatchedAreas): GeofenceStep {
-  const run: GeofenceRun = { pace: new Pace(), contains: askShape, isSpent: () => false };
-  const near = watch.near(fix.lat, fix.lng);
-  const room = new StayRoom(new StayBudget(), stays.length);
-  const step = inOneGo(geofenceSteps(stays, fix, watch, near, room, run));
-  return step ?? { stays, events: NO_EVENTS, refusedBy: null };
-}
-
 /** Whether a point is inside, by the shape of its area. */
 export function askShape({ shape }: WatchedArea, { lat, lng }: PointFacts): boolean {
   return shape.contains(lat, lng);
 }
 
 /**
- * The same for the areas found `near` the point, with pauses: there may be thousands. Stays begin while there is room for
- * them, in the order of their areas and after those that end at this point. One that finds no room begins with the next
- * point inside that does. Null: it took too long; then the point has changed the room in part.
+ * One point of a device, newer than all before it, against the areas `near` it and those with an open stay, wherever they
+ * are: a device may jump out of an area and far away. A stay whose area is gone from sight vanishes without an exit.
+ *
+ * Stays begin while there is room for them, in the order of their areas and after those that end at this point. One that
+ * finds no room begins with the next point inside that does. There may be thousands of areas, so it pauses. Null: it took
+ * too long; then the point has changed the room in part.
  */
 export function* geofenceSteps(
   stays: readonly Stay[],
@@ -229,35 +219,4 @@ function hasStay(stays: readonly Stay[], areaId: number): boolean {
 
 function byArea(a: { readonly areaId: number }, b: { readonly areaId: number }): number {
   return a.areaId - b.areaId;
-}
-
-type Position = Pick<Fix, 'lat' | 'lng'>;
-
-/**
- * Which areas contain positions, found before their points are evaluated. It depends on nothing but the position and the
- * form that an area has, so it can be found while nothing is locked. An area that was changed since then has another form,
- * and is asked again.
- */
-export class KnownInside {
-  readonly #byPosition = new Map<Position, Map<WatchedArea['shape'], boolean>>();
-
-  contains(area: WatchedArea, position: Position): boolean {
-    const known = this.#byPosition.get(position)?.get(area.shape);
-    return known ?? area.shape.contains(position.lat, position.lng);
-  }
-
-  /** Finds out for one position. Returns how many areas were asked; null when `isSpent` after a pause: nothing is known then. */
-  *find(position: Position, watch: WatchedAreas, pace: Pace, isSpent: () => boolean): Steps<number | null> {
-    const { lat, lng } = position;
-    const near = watch.near(lat, lng);
-    const known = new Map<WatchedArea['shape'], boolean>();
-    for (const { shape } of near) {
-      known.set(shape, shape.contains(lat, lng));
-      if (!pace.isDue()) continue;
-      yield* pace.pause();
-      if (isSpent()) return null;
-    }
-    this.#byPosition.set(position, known);
-    return near.length;
-  }
 }
