@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
-import type { BatchPoint, FixOutcome } from '../../src/ingest/fix.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestBench, type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
@@ -150,27 +149,5 @@ describe('a transaction of points', () => {
         { tag: 'after', elsewhere: true },
       ],
     );
-  });
-
-  test('leaves out the devices that another one has locked, so the two never block each other', async (t) => {
-    const bench = await ingestBench(t, { devices: 8 });
-    const [side, ids] = await prepare(bench);
-    const batch = (n: number) =>
-      bench.imeis.map((imei, d) => ({ deviceId: ids[d] as number, fix: fixOf(imei, NOW_MS + n) }));
-    const commitAll = async (points: readonly BatchPoint[]): Promise<FixOutcome[]> => {
-      const { outcomes, lockedElsewhere } = await commitPoints(side, points, NOW_MS);
-      const rest = points.filter((_, n) => outcomes[n] === null);
-      assert.ok(rest.every(({ deviceId }) => lockedElsewhere.has(deviceId)));
-      const done = outcomes.filter((outcome) => outcome !== null);
-      return rest.length === 0 ? done : [...done, ...(await commitAll(rest))];
-    };
-    const commits = Array.from({ length: 24 }, (_, n) =>
-      commitAll(n % 2 === 0 ? batch(n) : batch(n).toReversed()),
-    );
-    const outcomes = (await Promise.all(commits)).flat();
-    assert.equal(outcomes.length, 192);
-    assert.ok(outcomes.every((outcome) => outcome === 'accepted' || outcome === 'late'));
-    const [row] = await side.sql<{ points: number }[]>`select count(*)::int as points from position`;
-    assert.equal(row?.points, 192);
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
+import type { Stay } from '../../src/devices/stays/stays.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,
@@ -72,57 +72,6 @@ const eventsOf = ({ events }: GeofenceEvaluation) =>
   ]);
 
 describe('the points of a batch', () => {
-  test('are evaluated against the stays before it, then against those that the batch itself has made', () => {
-    const watched = watch(area(1, 0, 5), area(2, 4, 9, 60));
-    const before = new Map([[7, [stay(1, -100)]]]);
-    const points = [point(7, 0, 5), point(7, 59, 9), point(7, 60, 9), point(7, 61, 20)];
-    const evaluation = evaluate(points, before, () => watched);
-    assert.deepEqual(eventsOf(evaluation), [
-      [7, 59, 'exit', 1],
-      [7, 60, 'entry', 2],
-      [7, 61, 'exit', 2],
-    ]);
-    assert.deepEqual([...evaluation.stays], [[7, NO_STAYS]]);
-  });
-
-  test('of one device change nothing for another; each device has the areas that watch it', () => {
-    const watches = new Map([
-      [1, watch(area(1, 0, 5))],
-      [2, watch(area(2, 0, 5))],
-      [3, watch()],
-    ]);
-    const points = [1, 2, 3].map((deviceId) => point(deviceId, 0, 1));
-    const evaluation = evaluate(points, new Map(), (id) => watches.get(id) as WatchedAreas);
-    assert.deepEqual(eventsOf(evaluation), [
-      [1, 0, 'entry', 1],
-      [2, 0, 'entry', 2],
-    ]);
-    assert.deepEqual(
-      [...evaluation.stays],
-      [
-        [1, [stay(1, 0)]],
-        [2, [stay(2, 0)]],
-      ],
-    );
-  });
-
-  test('return no stays for devices whose stays did not change', () => {
-    const before = new Map([
-      [1, [stay(1, -10)]],
-      [2, [stay(1, -10, null)]],
-      [3, NO_STAYS],
-    ]);
-    const watched = watch(area(1, 0, 5, 60));
-    const evaluation = evaluate([point(1, 0, 1), point(2, 0, 1), point(3, 0, 9)], before, () => watched);
-    assert.deepEqual([eventsOf(evaluation), [...evaluation.stays]], [[], []]);
-  });
-
-  test('drop the stays of areas that are gone, without an event', () => {
-    const before = new Map([[1, [stay(1, -10), stay(2, -10)]]]);
-    const evaluation = evaluate([point(1, 0, 1)], before, () => watch(area(2, 0, 5)));
-    assert.deepEqual([eventsOf(evaluation), [...evaluation.stays]], [[], [[1, [stay(2, -10)]]]]);
-  });
-
   test('may be cut into batches anywhere: stays and events are the same', () => {
     const watched = watch(area(1, 0, 3), area(2, 2, 5), area(3, 3, 3, 20), area(4, 0, 9, 45));
     const drawn = fc.record({

@@ -98,33 +98,6 @@ describe('the events of a batch, as they are stored', () => {
     );
   });
 
-  test('carry the message, the data and the area', () => {
-    const position = HERE;
-    const data = { position, areaId: 7, areaName: 'Area 7', enteredAt: '2026-03-14T12:00:00.000Z' };
-    assert.deepEqual(events([], [visit(1, 5, 'entry', 7), visit(1, 8, 'exit', 7)]), [
-      {
-        worldId: 97,
-        deviceId: 1,
-        imei: imeiOf(1),
-        type: 'geofence',
-        message: 'Van 12 entered Area 7',
-        data: { ...data, event: 'entry', dwellSeconds: 5 },
-        occurredAtMs: at(5),
-        area: { id: 7, direction: 'entry' },
-      },
-      {
-        worldId: 97,
-        deviceId: 1,
-        imei: imeiOf(1),
-        type: 'geofence',
-        message: 'Van 12 left Area 7',
-        data: { ...data, event: 'exit', dwellSeconds: 5, staySeconds: 8 },
-        occurredAtMs: at(8),
-        area: { id: 7, direction: 'exit' },
-      },
-    ]);
-  });
-
   test('belong to the world of the locked device; those of an area to the world that the engine names', () => {
     assert.deepEqual(
       events([tag(1, 1, 'a'), tag(3, 1, 'b')], [visit(3, 1, 'entry', 7)]).map(({ worldId }) => worldId),

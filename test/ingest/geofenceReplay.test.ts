@@ -9,10 +9,18 @@ import {
   toVertices,
 } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
-import { decodeStays, encodeStays } from '../../src/devices/stays/stays.ts';
+import { StayBudget, StayRoom } from '../../src/devices/stays/stayCounts.ts';
+import { decodeStays, encodeStays, type Stay } from '../../src/devices/stays/stays.ts';
 import { watchedAreas } from '../../src/ingest/evaluateFixes.ts';
+import {
+  askShape,
+  type GeofenceStep,
+  geofenceSteps,
+  type PointFacts,
+  type WatchedAreas,
+} from '../../src/ingest/geofences.ts';
+import { inOneGo, Pace } from '../../src/lib/workTurns.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
-import { stepGeofences } from '../support/ingest/stepGeofences.ts';
 import { runs } from '../support/torture.ts';
 import { type NaiveArea, type NaiveEvent, NaiveReplay, ORGANIZATIONS } from './naiveReplay.ts';
 
@@ -202,6 +210,15 @@ class ReplayPair {
     if (organization === null) this.#naive.organizationOf.delete(worldId);
     else this.#naive.organizationOf.set(worldId, organization);
   }
+}
+
+/** A point against all areas that watch its device, without limits. */
+function stepGeofences(stays: readonly Stay[], fix: PointFacts, watch: WatchedAreas): GeofenceStep {
+  const run = { pace: new Pace(), contains: askShape, isSpent: () => false };
+  const room = new StayRoom(new StayBudget(), stays.length);
+  const step = inOneGo(geofenceSteps(stays, fix, watch, watch.near(fix.lat, fix.lng), room, run));
+  if (step === null) throw new Error('the step took too long');
+  return step;
 }
 
 const facts = ({ direction, areaId, enteredAtMs, dwellSeconds, worldId }: NaiveEvent) => ({

@@ -84,13 +84,6 @@ describe('group commit', () => {
     assert.deepEqual(await historyOf(side, imei), [`${NOW_MS} 0`]);
   });
 
-  test('a request without points opens no transaction', async (t) => {
-    const { sides } = await ingestBench(t);
-    const [side] = sides as [IngestSide];
-    assert.deepEqual(await side.ingest.store([]), []);
-    assert.deepEqual(side.outcomes, []);
-  });
-
   test('a request that the database rejects does not fail the others of its transaction', async (t) => {
     const { imeis, sides } = await ingestBench(t, { devices: 60 });
     const [side] = sides as [IngestSide];

@@ -62,10 +62,6 @@ describe('late points', () => {
     assert.deepEqual([await speedsOf(a), await speedsOf(b)], [[5, 8, 6], [9]]);
   });
 
-  test('may be none', async () => {
-    assert.deepEqual(await store(), []);
-  });
-
   test('keep the speed that they report, zero too', async () => {
     const id = newDevice();
     await store(pointOf(id, 0), pointOf(id, 60, { speedKmh: 0 }), pointOf(id, 120, { speedKmh: 33 }));

@@ -85,8 +85,6 @@ describe('whole bodies', () => {
     expected: object | BatchError,
   ][] = [
     ['one object', text(0), 'json', ONE],
-    ['one object in bytes', Buffer.from(text(0)), 'json', ONE],
-    ['one line', text(0), 'ndjson', ONE],
     ['one line and its end', `${text(0)}\n`, 'ndjson', ONE],
     ['a byte order mark', Buffer.from(`\ufeff${text(0)}`), 'json', ONE],
     ['a byte order mark before lines', `\ufeff${text(0)}\n`, 'ndjson', ONE],
@@ -100,14 +98,7 @@ describe('whole bodies', () => {
       { ...NONE, fixes: [`1 ${imei(1)}`], rejected: ['0 INVALID_BODY'] },
     ],
     ['nothing', '', 'json', 'INVALID_BODY'],
-    ['a number', '5', 'json', 'INVALID_BODY'],
-    ['null', 'null', 'json', 'INVALID_BODY'],
-    ['text', '"[]"', 'json', 'INVALID_BODY'],
-    ['garbage', 'imei=5', 'json', 'INVALID_BODY'],
     ['bytes that are no text', Buffer.from([0xff, 0xfe, 0x00]), 'json', 'INVALID_BODY'],
-    ['an array cut short', `[${text(0)},`, 'json', 'INVALID_BODY'],
-    ['a comma too many', `[${text(0)},]`, 'json', 'INVALID_BODY'],
-    ['more behind the array', `[${text(0)}] 5`, 'json', 'INVALID_BODY'],
     ['an element that is no JSON', `[${text(0)},{imei:5}]`, 'json', 'INVALID_BODY'],
     ['lines as json', `${text(0)}\n${text(1)}`, 'json', 'INVALID_BODY'],
     ['garbage as lines', 'imei=5\nlat=7', 'ndjson', 'INVALID_BODY'],
@@ -152,9 +143,6 @@ describe('size', () => {
   for (const [format, body] of bodies(MAX_POINTS + 1)) {
     test(`${format}: one more is too many`, () => assert.equal(summary(run(body, format)), 'TOO_MANY'));
   }
-  test('bad points count too', () => {
-    assert.equal(summary(run(`[${'1,'.repeat(MAX_POINTS)}1]`, 'json')), 'TOO_MANY');
-  });
   test('what comes behind a failure is not read', () => {
     const reader = new BatchReader('json', NOW, 0);
     for (const _ of reader.read(Buffer.from('[1,x,'))) assert.ok(true);
@@ -202,13 +190,6 @@ describe('an element larger than any point', () => {
     assert.deepEqual(summary(run(long(100_000), 'json')), expected);
     assert.deepEqual(summary(run(long(100_000), 'ndjson')), expected);
     assert.equal(summary(run(long(100_000).slice(0, -1), 'json')), 'INVALID_BODY');
-  });
-  test('says so', () => {
-    const { result } = run(long(100_000), 'json');
-    assert.match(
-      (result.ok && result.value.rejected[0]?.message) || '',
-      /16 KB or has more than 1000 values/,
-    );
   });
 });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { JsonElements, NdjsonLines } from '../../../src/ingest/formats/batchReader.ts';
+import { JsonElements } from '../../../src/ingest/formats/batchReader.ts';
 import { runs } from '../../support/torture.ts';
 
 /** The values that the elements give, or null when the text is refused. It comes in pieces of so many bytes. */
@@ -9,17 +9,13 @@ function read(text: string, pieceBytes = 1_000): unknown[] | null {
   const values: unknown[] = [];
   const elements = new JsonElements((element) => values.push(JSON.parse(element as string)));
   try {
-    push(elements, text, pieceBytes);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += pieceBytes) elements.push(bytes.subarray(at, at + pieceBytes));
     return elements.isWhole && !elements.isBroken ? values : null;
   } catch (error) {
     assert.ok(error instanceof SyntaxError);
     return null;
   }
-}
-
-function push(cutter: { push(bytes: Buffer): void }, text: string, pieceBytes: number): void {
-  const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; at += pieceBytes) cutter.push(bytes.subarray(at, at + pieceBytes));
 }
 
 /** The same by one JSON.parse of everything. */
@@ -36,49 +32,26 @@ function readAtOnce(text: string): unknown[] | null {
 describe('texts are read or refused as one JSON.parse does', () => {
   const texts = [
     '',
-    ' ',
-    '[]',
     ' [ ] ',
     '[ ]x',
-    '[] []',
-    '[[]]',
     '[[],[]]',
-    '[1]',
-    '[1,2]',
     '\t[ 1 ,\r\n 2 ]\n',
-    '[,]',
     '[1,]',
     '[,1]',
-    '[1,,2]',
     '[1 2]',
     '[1',
-    '[1,',
-    '[',
-    ']',
     '[1]]',
     '[1],[2]',
-    '[{]}',
     '[{]},{}]',
-    '[}',
-    '[1}',
     '{"a":[1,{"b":"]"}]}',
     '{} {}',
-    '{}]',
-    '{',
     '[{"a":"],["},{"b":"}\\"],"}]',
-    '["\\\\"]',
     '["\\\\\\"",1]',
-    '["\\"]',
-    '["',
     '["a","b]',
     '["a\nb"]',
     '[null,true,false,-1.5e3,"é🚚"]',
-    '[nul]',
-    'null',
-    '5',
     '"[]"',
     '\u00a0[]',
-    '[\u00a01]',
   ];
   for (const text of texts) {
     test(JSON.stringify(text), () => {
@@ -110,26 +83,4 @@ describe('texts are read or refused as one JSON.parse does', () => {
     );
     assert.ok(rejected > 125, `only ${rejected} refused`);
   });
-});
-
-test('lines are the text between line feeds, without the blank ones', () => {
-  const cases: [text: string, lines: string[]][] = [
-    ['', []],
-    ['\n \r\n\t\n', []],
-    ['a', ['a']],
-    ['a\nb', ['a', 'b']],
-    ['a\n\n\nb\n', ['a', 'b']],
-    ['a\r\nb\r\n', ['a\r', 'b\r']],
-    ['\n a b \n', ['a b ']],
-    ['a\rb', ['a\rb']],
-  ];
-  for (const [text, lines] of cases) {
-    for (const pieceBytes of [1_000, 1, 2]) {
-      const taken: unknown[] = [];
-      const cutter = new NdjsonLines((line) => taken.push(line));
-      push(cutter, text, pieceBytes);
-      cutter.end();
-      assert.deepEqual(taken, lines, JSON.stringify(text));
-    }
-  }
 });

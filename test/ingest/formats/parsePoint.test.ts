@@ -5,6 +5,7 @@ import { isImei } from '../../../src/devices/imei.ts';
 import type { Fix } from '../../../src/ingest/fix.ts';
 import { parsePoint, type RejectionCode } from '../../../src/ingest/formats/parsePoint.ts';
 import { anyCharacter } from '../../support/http/anyCharacter.ts';
+import { fixOf } from '../../support/ingest/fixOf.ts';
 import { runs } from '../../support/torture.ts';
 
 const SEED = { seed: 20_260_314 };
@@ -42,46 +43,27 @@ function parsed(changes: object): { fix: Fix; ignored: readonly string[] } {
 }
 
 test('a full point becomes a fix', () => {
-  assert.deepEqual(parsed({}), {
-    fix: {
-      imei: '352093081234501',
-      recordedAtMs: NOW - 30_000,
-      sentAtMs: null,
-      lat: 41.9028,
-      lng: 12.4964,
-      altitudeM: 37.5,
-      speedKmh: 48.2,
-      heading: 271,
-      satellites: 11,
-      odometerKm: 120_345.678,
-      ignition: true,
-      alarms: ['tampering', 'lowBattery'],
-      rfid: '04A1B2C3',
-    },
-    ignored: [],
-  });
+  const values = {
+    lat: 41.9028,
+    lng: 12.4964,
+    altitudeM: 37.5,
+    speedKmh: 48.2,
+    heading: 271,
+    satellites: 11,
+  };
+  const more = {
+    odometerKm: 120_345.678,
+    ignition: true,
+    alarms: ['tampering', 'lowBattery'],
+    rfid: '04A1B2C3',
+  };
+  assert.deepEqual(parsed({}), { fix: fixOf(POINT.imei, NOW - 30_000, { ...values, ...more }), ignored: [] });
 });
 
 test('what is missing is 0 or unknown, and null is missing', () => {
   const bare = parsePoint(POINT, NOW, OLDEST);
-  assert.deepEqual(bare.ok && bare.value, {
-    fix: {
-      imei: '352093081234501',
-      recordedAtMs: NOW - 30_000,
-      sentAtMs: null,
-      lat: 41.9028,
-      lng: 12.4964,
-      altitudeM: 0,
-      speedKmh: null,
-      heading: 0,
-      satellites: 0,
-      odometerKm: null,
-      ignition: null,
-      alarms: [],
-      rfid: null,
-    },
-    ignored: [],
-  });
+  const fix = fixOf(POINT.imei, NOW - 30_000, { lat: 41.9028, lng: 12.4964, speedKmh: null });
+  assert.deepEqual(bare.ok && bare.value, { fix, ignored: [] });
   const nulls = { altitude_m: null, speed_kmh: null, heading: null, satellites: null };
   const moreNulls = { odometer_km: null, ignition: null, alarm: null, rfid: null };
   assert.deepEqual(parsePoint({ ...POINT, ...nulls, ...moreNulls }, NOW, OLDEST), bare);
@@ -92,44 +74,30 @@ describe('a point is rejected with the code of its first error', () => {
     ['no value', undefined, 'INVALID_BODY'],
     ['null', null, 'INVALID_BODY'],
     ['text', JSON.stringify(POINT), 'INVALID_BODY'],
-    ['a number', 5, 'INVALID_BODY'],
     ['an array', [POINT], 'INVALID_BODY'],
     ['an empty object', {}, 'INVALID_IMEI'],
     ['imei null', { ...POINT, imei: null }, 'INVALID_IMEI'],
     ['imei a number', { ...POINT, imei: 352093081234501 }, 'INVALID_IMEI'],
     ['imei of 13 digits', { ...POINT, imei: '3520930812345' }, 'INVALID_IMEI'],
-    ['imei of 18 digits', { ...POINT, imei: '352093081234501234' }, 'INVALID_IMEI'],
     ['imei with a blank', { ...POINT, imei: '352093081234501 ' }, 'INVALID_IMEI'],
-    ['imei with a line end', { ...POINT, imei: '352093081234501\n' }, 'INVALID_IMEI'],
     ['imei with a letter', { ...POINT, imei: '35209308123450a' }, 'INVALID_IMEI'],
     ['imei in other digits', { ...POINT, imei: '٣٥٢٠٩٣٠٨١٢٣٤٥٠١' }, 'INVALID_IMEI'],
-    ['imei in a list', { ...POINT, imei: ['352093081234501'] }, 'INVALID_IMEI'],
     ['latitude missing', { ...POINT, latitude: undefined }, 'INVALID_COORDINATES'],
     ['longitude null', { ...POINT, longitude: null }, 'INVALID_COORDINATES'],
     ['latitude text', { ...POINT, latitude: '41.9' }, 'INVALID_COORDINATES'],
-    ['latitude NaN', { ...POINT, latitude: Number.NaN }, 'INVALID_COORDINATES'],
     ['longitude infinite', { ...POINT, longitude: Number.POSITIVE_INFINITY }, 'INVALID_COORDINATES'],
     ['latitude past the pole', { ...POINT, latitude: 90.0000001 }, 'INVALID_COORDINATES'],
-    ['latitude past the south pole', { ...POINT, latitude: -91 }, 'INVALID_COORDINATES'],
     ['longitude past 180', { ...POINT, longitude: 180.0000001 }, 'INVALID_COORDINATES'],
-    ['longitude of 360', { ...POINT, longitude: -360 }, 'INVALID_COORDINATES'],
     ['the null island', { ...POINT, latitude: 0, longitude: 0 }, 'INVALID_COORDINATES'],
-    ['the null island from below', { ...POINT, latitude: -0, longitude: -0 }, 'INVALID_COORDINATES'],
     ['time missing', { ...POINT, recorded_at: undefined }, 'INVALID_TIMESTAMP'],
-    ['time null', { ...POINT, recorded_at: null }, 'INVALID_TIMESTAMP'],
-    ['time empty', { ...POINT, recorded_at: '' }, 'INVALID_TIMESTAMP'],
     ['time not a date', { ...POINT, recorded_at: 'yesterday' }, 'INVALID_TIMESTAMP'],
     ['time that never was', { ...POINT, recorded_at: '2026-02-30T00:00:00Z' }, 'INVALID_TIMESTAMP'],
     ['time digits in a string', { ...POINT, recorded_at: String(NOW) }, 'INVALID_TIMESTAMP'],
     ['time NaN', { ...POINT, recorded_at: Number.NaN }, 'INVALID_TIMESTAMP'],
-    ['time infinite', { ...POINT, recorded_at: Number.POSITIVE_INFINITY }, 'INVALID_TIMESTAMP'],
     ['time a Date', { ...POINT, recorded_at: new Date(NOW) }, 'INVALID_TIMESTAMP'],
     ['more than 10 min ahead', { ...POINT, recorded_at: NOW + 10 * MINUTE + 1 }, 'FUTURE_TIMESTAMP'],
-    ['far ahead', { ...POINT, recorded_at: 1e300 }, 'FUTURE_TIMESTAMP'],
-    ['a year ahead', { ...POINT, recorded_at: '2027-03-14T12:00:00Z' }, 'FUTURE_TIMESTAMP'],
     ['just too old', { ...POINT, recorded_at: OLDEST - 1 }, 'TOO_OLD'],
     ['seconds for milliseconds', { ...POINT, recorded_at: NOW / 1_000 }, 'TOO_OLD'],
-    ['before 1970', { ...POINT, recorded_at: -1 }, 'TOO_OLD'],
     ['several errors: the imei first', { imei: 'x', latitude: 'x', recorded_at: 'x' }, 'INVALID_IMEI'],
     ['then the coordinates', { ...POINT, latitude: 'x', recorded_at: 'x' }, 'INVALID_COORDINATES'],
   ];
@@ -143,25 +111,19 @@ describe('at the edge a point is accepted', () => {
     ['imei of 14 digits', { imei: '35209308123450' }, { imei: '35209308123450' }],
     ['imei of 17 digits', { imei: '35209308123450123' }, { imei: '35209308123450123' }],
     ['the north pole and the antimeridian', { latitude: 90, longitude: -180 }, { lat: 90, lng: -180 }],
-    ['the equator away from Greenwich', { latitude: 0, longitude: 12.5 }, { lat: 0, lng: 12.5 }],
     ['Greenwich away from the equator', { latitude: 51.5, longitude: -0 }, { lat: 51.5, lng: 0 }],
     ['10 min ahead', { recorded_at: NOW + 10 * MINUTE }, { recordedAtMs: NOW + 10 * MINUTE }],
     ['as old as any plan keeps', { recorded_at: OLDEST }, { recordedAtMs: OLDEST }],
     ['a part of a millisecond', { recorded_at: NOW - 0.4 }, { recordedAtMs: NOW - 1 }],
     ['an offset', { recorded_at: '2026-03-14T13:00:00+01:00' }, { recordedAtMs: NOW }],
-    ['speed 0', { speed_kmh: 0 }, { speedKmh: 0 }],
     ['speed -0', { speed_kmh: -0 }, { speedKmh: 0 }],
-    ['heading 0', { heading: 0 }, { heading: 0 }],
     ['heading 360', { heading: 360 }, { heading: 360 }],
     ['below the sea', { altitude_m: -430.5 }, { altitudeM: -430.5 }],
     ['ignition off', { ignition: false }, { ignition: false }],
-    ['odometer 0', { odometer_km: 0 }, { odometerKm: 0 }],
     ['alarm empty', { alarm: '' }, { alarms: [] }],
-    ['alarm of commas', { alarm: ' , ,' }, { alarms: [] }],
     ['alarm twice', { alarm: 'sos,, sos ,tow,sos' }, { alarms: ['sos', 'tow'] }],
     ['alarm like a property', { alarm: '__proto__,constructor' }, { alarms: ['__proto__', 'constructor'] }],
     ['rfid blank', { rfid: '  ' }, { rfid: null }],
-    ['rfid with blanks around', { rfid: ' 04A1 ' }, { rfid: '04A1' }],
     ['rfid of 200 characters', { rfid: 'x'.repeat(200) }, { rfid: 'x'.repeat(200) }],
     ['rfid in another script', { rfid: 'شاحنة\u200f 7\u00a0é' }, { rfid: 'شاحنة\u200f 7\u00a0é' }],
     ['rfid outside the basic plane', { rfid: 'tag 🚚' }, { rfid: 'tag 🚚' }],
@@ -186,31 +148,8 @@ describe('an impossible optional value is as good as none and is named', () => {
     satellites: [-1, 7.5, '8', Number.NaN, 1e9, true],
     odometer_km: [-0.001, '12', Number.POSITIVE_INFINITY, 1e12, []],
     ignition: [0, 1, 'true', 'on', {}],
-    alarm: [
-      5,
-      true,
-      ['sos'],
-      {},
-      'x'.repeat(201),
-      'a\u0000b',
-      'sos,\ud800',
-      'a\u0007',
-      'so\u009bs',
-      'sos,\u202esos',
-    ],
-    rfid: [
-      5,
-      {},
-      ['x'],
-      'x'.repeat(201),
-      '\udc00tag',
-      'tag\u0000',
-      'two\nlines',
-      '\u007f!',
-      '\u0080',
-      '04\u2066A1',
-      '\u202a04',
-    ],
+    alarm: [5, ['sos'], 'x'.repeat(201), 'a\u0000b', 'sos,\ud800', 'so\u009bs', 'sos,\u202esos'],
+    rfid: [{}, 'x'.repeat(201), '\udc00tag', 'tag\u0000', 'two\nlines', '\u007f!', '\u0080', '04\u2066A1'],
   };
   const nameInFix: Record<string, keyof Fix> = {
     altitude_m: 'altitudeM',
@@ -233,13 +172,6 @@ describe('an impossible optional value is as good as none and is named', () => {
       });
     }
   }
-
-  test('all of them at once leave the position', () => {
-    const wrong = Object.fromEntries(Object.entries(values).map(([field, [value]]) => [field, value]));
-    const { fix, ignored } = parsed(wrong);
-    assert.deepEqual([...ignored].sort(), Object.keys(values).sort());
-    assert.deepEqual([fix.lat, fix.lng], [41.9028, 12.4964]);
-  });
 });
 
 test('whatever comes in, the answer is a sound fix or a documented code', () => {

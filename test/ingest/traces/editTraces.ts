@@ -12,10 +12,6 @@ export const EDIT_TRACES: readonly Trace[] = [
     steps: [create(depot()), drive([0, INSIDE]), moveAway, drive([10, INSIDE], [20, INSIDE])],
     events: [entry(0, 'depot'), exit(10, 'depot', { sinceSeconds: 0 })],
   }),
-  trace('an area that moves along with the device is not left', RULES.changed, {
-    steps: [create(depot()), drive([0, INSIDE]), moveAway, drive([10, OUTSIDE], [20, INSIDE])],
-    events: [entry(0, 'depot'), exit(20, 'depot', { sinceSeconds: 0 })],
-  }),
   trace('an area that moves away and back between two points was never left', RULES.changed, {
     steps: [
       create(depot()),
@@ -34,17 +30,6 @@ export const EDIT_TRACES: readonly Trace[] = [
       drive([10, OUTSIDE], [20, OUTSIDE]),
     ],
     events: [entry(10, 'depot')],
-  }),
-  trace('an area that moves away from a pending stay resets it', RULES.changed, {
-    steps: [
-      create60,
-      drive([0, INSIDE]),
-      moveAway,
-      drive([30, INSIDE]),
-      patch('depot', { center: latLng(INSIDE) }),
-      drive([60, INSIDE], [119, INSIDE], [120, INSIDE]),
-    ],
-    events: [entry(120, 'depot', minute(60))],
   }),
   trace('another shape around a device changes nothing for it', RULES.changed, {
     steps: [
@@ -91,15 +76,6 @@ export const EDIT_TRACES: readonly Trace[] = [
     ],
     events: [entry(110, 'depot', minute(0)), exit(120, 'depot', minute(0))],
   }),
-  trace('a threshold that falls too late completes nothing', RULES.dwellChanged, {
-    steps: [
-      create(depot({ dwell_seconds: 300 })),
-      drive([0, INSIDE], [100, INSIDE]),
-      patch('depot', { dwell_seconds: 0 }),
-      drive([110, OUTSIDE]),
-    ],
-    events: [],
-  }),
   trace('a threshold that rises after the entry takes nothing back and repeats nothing', RULES.nameThen, {
     steps: [
       create(depot()),
@@ -113,10 +89,6 @@ export const EDIT_TRACES: readonly Trace[] = [
   trace('a deleted area is not left', RULES.deleted, {
     steps: [create(depot()), drive([0, INSIDE]), remove('depot'), drive([10, INSIDE], [20, OUTSIDE])],
     events: [entry(0, 'depot')],
-  }),
-  trace('an area deleted during a pending stay is not entered', RULES.deleted, {
-    steps: [create60, drive([0, INSIDE]), remove('depot'), drive([60, INSIDE], [70, OUTSIDE])],
-    events: [],
   }),
   trace('the areas around a deleted one go on', RULES.deleted, {
     steps: [
@@ -135,27 +107,9 @@ export const EDIT_TRACES: readonly Trace[] = [
       exit(20, 'last', { sinceSeconds: 0 }),
     ],
   }),
-  trace('an area made again is a new one and starts from zero', RULES.newArea, {
-    steps: [
-      create60,
-      drive([0, INSIDE], [60, INSIDE]),
-      remove('depot'),
-      create(depot({ name: 'depot again', dwell_seconds: 60 })),
-      drive([70, INSIDE], [129, INSIDE], [130, INSIDE], [140, OUTSIDE]),
-    ],
-    events: [
-      entry(60, 'depot', minute(0)),
-      entry(130, 'depot again', minute(70)),
-      exit(140, 'depot again', minute(70)),
-    ],
-  }),
   trace('a new area around a parked device is entered at its next point', RULES.newArea, {
     steps: [drive([0, INSIDE], [60, INSIDE]), create(depot()), drive([70, INSIDE], [80, INSIDE])],
     events: [entry(70, 'depot')],
-  }),
-  trace('the stay in a new area counts from the next point', RULES.newArea, {
-    steps: [drive([0, INSIDE], [60, INSIDE]), create60, drive([70, INSIDE], [129, INSIDE], [130, INSIDE])],
-    events: [entry(130, 'depot', minute(70))],
   }),
   trace('a new area around a device that drives off before its next point is not entered', RULES.newArea, {
     steps: [drive([0, INSIDE]), create(circle('new', INSIDE, 500)), drive([10, OUTSIDE])],

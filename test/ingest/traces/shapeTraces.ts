@@ -21,24 +21,6 @@ export const SHAPE_TRACES: readonly Trace[] = [
     ],
     events: visit('stop'),
   }),
-  trace('the notch of a polygon is outside', RULES.atOnce, {
-    steps: [
-      create(
-        polygon('horseshoe', [
-          [41.9, 12.5],
-          [41.9, 12.53],
-          [41.93, 12.53],
-          [41.93, 12.52],
-          [41.91, 12.52],
-          [41.91, 12.51],
-          [41.93, 12.51],
-          [41.93, 12.5],
-        ]),
-      ),
-      drive([0, [41.92, 12.515]], [10, [41.92, 12.525]], [20, [41.92, 12.515]]),
-    ],
-    events: visit('horseshoe'),
-  }),
   trace('edges and corners of a polygon are inside', RULES.boundary, {
     steps: [
       create(
@@ -142,20 +124,6 @@ export const SHAPE_TRACES: readonly Trace[] = [
       drive([0, [60, 0]], [10, [60, 179.5]], [15, [60, -179.5]], [20, [60, -178.9]]),
     ],
     events: visit('crossing'),
-  }),
-  trace('the world beside an area over the antimeridian is outside', RULES.shortWay, {
-    steps: [
-      create(
-        polygon('fiji', [
-          [-19, 177],
-          [-19, -178],
-          [-16, -178],
-          [-16, 177],
-        ]),
-      ),
-      drive([0, [-17, 0.001]], [10, [-17, 90]], [20, [-17, -90]]),
-    ],
-    events: [],
   }),
   trace('a circle around the pole has all longitudes', RULES.geodesic, {
     steps: [

@@ -14,11 +14,6 @@ const visit = (area: string, ...readBy: string[]) => [
 
 /** Who watches whom, and who reads what: anna and ben in one organization, carl in none. */
 export const TENANCY_TRACES: readonly Trace[] = [
-  trace('a private area and a private device are their account’s affair', RULES.readers, {
-    accounts,
-    steps: [create(depot()), there],
-    events: visit('depot', 'anna'),
-  }),
   trace('the area of a stranger sees nothing', RULES.watches, {
     accounts,
     steps: [create(depot(), 'carl'), there],
