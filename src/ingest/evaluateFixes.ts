@@ -20,11 +20,6 @@ export interface IngestMemory {
   readonly subscriptions: Subscriptions;
 }
 
-export interface EvaluatePorts {
-  readonly memory: IngestMemory;
-  readonly turns: WorkTurns<string | number>;
-}
-
 /** Work is counted in areas evaluated. An event costs this much more: it is stored, and waits in memory until then. */
 export const EVENT_WORK = 25;
 /** Work of one transaction: half a million areas evaluated, or 20 000 events, and some hundred megabytes at most. */
@@ -58,7 +53,7 @@ export interface EvaluatedFixes<Point extends BatchPoint> {
  * transaction is exclusive to one device and it is `known` where its points lie, the last points of that device.
  */
 export async function evaluateFixes<Point extends BatchPoint>(
-  { memory, turns }: EvaluatePorts,
+  { memory, turns }: { readonly memory: IngestMemory; readonly turns: WorkTurns<string | number> },
   points: readonly Point[],
   locked: ReadonlyMap<number, LockedState>,
   nowMs: number,
@@ -109,7 +104,7 @@ function isDeferred({ fix }: BatchPoint, deferred: DeferredPoints | undefined): 
 
 /** The areas that watch each device, looked up once for each world of the batch. */
 function watchOf(
-  { areas, tenancy }: EvaluatePorts['memory'],
+  { areas, tenancy }: IngestMemory,
   locked: ReadonlyMap<number, LockedState>,
 ): (deviceId: number) => WatchedAreas {
   const byWorld = new Map<number, WatchedAreas>();

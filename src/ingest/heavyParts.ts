@@ -21,11 +21,6 @@ export const HEAVY_LIMITS: HeavyLimits = { pointWorkMs: 10_000, sharedWaitMs: 10
 /** Of each world one after the other. Each holds some megabytes. */
 const RUNNING = { running: 16, runningPerKey: 1, waiting: Number.MAX_SAFE_INTEGER };
 
-export interface HeavyPorts {
-  readonly memory: IngestMemory;
-  readonly turns: WorkTurns<string | number>;
-}
-
 /** A part of which some points can be committed. */
 export interface FoundPart {
   readonly part: Part;
@@ -42,7 +37,8 @@ export interface FoundPart {
  * transaction of their own. Of each world one part after the other, so that a world with many leaves room to others.
  */
 export class HeavyParts {
-  readonly #ports: HeavyPorts;
+  readonly #memory: IngestMemory;
+  readonly #turns: WorkTurns<string | number>;
   readonly #limits: HeavyLimits;
   readonly #onFound: (found: FoundPart) => void;
   readonly #onRefused: (part: Part) => void;
@@ -51,12 +47,13 @@ export class HeavyParts {
 
   /** `onRefused` takes a part whose last points were refused: `outcomes` say so. */
   constructor(
-    ports: HeavyPorts,
+    { memory, turns }: { readonly memory: IngestMemory; readonly turns: WorkTurns<string | number> },
     limits: HeavyLimits,
     onFound: (found: FoundPart) => void,
     onRefused: (part: Part) => void,
   ) {
-    this.#ports = ports;
+    this.#memory = memory;
+    this.#turns = turns;
     this.#limits = limits;
     this.#onFound = onFound;
     this.#onRefused = onRefused;
@@ -89,13 +86,13 @@ export class HeavyParts {
   }
 
   async #find(part: Part, hasEnded: () => boolean): Promise<Pick<FoundPart, 'known' | 'indexes'>> {
-    const { fleet, areas, tenancy } = this.#ports.memory;
+    const { fleet, areas, tenancy } = this.#memory;
     const known = new KnownInside();
     const device = fleet.anyDevice(part.imei);
     if (device === undefined) return { known, indexes: part.indexes };
     const watch = watchedAreas(areas, tenancy, device.fields.worldId);
     const steps = this.#findSteps(part, device, watch, known, hasEnded);
-    return { known, indexes: await this.#ports.turns.run(`points of world ${part.worldId}`, steps) };
+    return { known, indexes: await this.#turns.run(`points of world ${part.worldId}`, steps) };
   }
 
   /** Returns the points that can be committed. */

@@ -26,18 +26,18 @@ export interface LockedState {
   readonly owedMs: number;
 }
 
-export interface LockedStates {
-  readonly locked: ReadonlyMap<number, LockedState>;
-  /** Devices that another transaction has locked. A device that is in neither does not exist. */
-  readonly lockedElsewhere: ReadonlySet<number>;
-}
-
 /**
  * Locks the states of these devices until the transaction ends, and returns them. The lock serializes the fixes of one
  * device across pods. It never waits: a device that another transaction has locked is `lockedElsewhere`, so no device
- * delays another, even if a pod stalls with a lock.
+ * delays another, even if a pod stalls with a lock. A device that is in neither does not exist.
  */
-export async function lockDeviceStates(tx: Tx, deviceIds: readonly number[]): Promise<LockedStates> {
+export async function lockDeviceStates(
+  tx: Tx,
+  deviceIds: readonly number[],
+): Promise<{
+  readonly locked: ReadonlyMap<number, LockedState>;
+  readonly lockedElsewhere: ReadonlySet<number>;
+}> {
   const locked = new Map<number, LockedState>();
   for (const slice of rowSlices(deviceIds)) {
     for (const [id, state] of await lockSlice(tx, slice)) locked.set(id, state);

@@ -1,9 +1,7 @@
 import type { Fleet } from '../devices/fleet.memory.ts';
 import {
-  type DeviceEvent,
   deviceEventData,
   deviceEventMessage,
-  type GeofenceEvent,
   geofenceEventData,
   geofenceEventMessage,
 } from '../events/fleetEvent.ts';
@@ -18,14 +16,8 @@ import {
 } from '../webhooks/delivery/outbox.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';
 import type { GeofenceEventAt, IngestMemory } from './evaluateFixes.ts';
-import type { BatchPoint, DeviceEventAt } from './fix.ts';
+import type { DeviceEventAt } from './fix.ts';
 import type { LockedState } from './points.sql.ts';
-
-/** An event of either kind, with what it is sorted by. */
-type AnyEvent = { readonly point: BatchPoint; readonly occurredAtMs: number } & (
-  | { readonly deviceEvent: DeviceEvent }
-  | { readonly geofenceEvent: GeofenceEvent }
-);
 
 /**
  * The events of a batch as they are stored, in the order of production: by device, then time; for one point the events
@@ -38,47 +30,26 @@ export function* fixEvents(
   geofenceEvents: readonly GeofenceEventAt[],
   locked: ReadonlyMap<number, Pick<LockedState, 'worldId'>>,
 ): Generator<NewFleetEvent, void, undefined> {
-  const events: AnyEvent[] = [
-    ...deviceEvents.map(({ point, occurredAtMs, event }) => ({ point, occurredAtMs, deviceEvent: event })),
-    ...geofenceEvents.map(({ point, event }) => ({
-      point,
-      occurredAtMs: event.occurredAtMs,
-      geofenceEvent: event,
-    })),
+  const events = [
+    ...deviceEvents,
+    ...geofenceEvents.map(({ point, event }) => ({ point, occurredAtMs: event.occurredAtMs, event })),
   ];
   // Both lists are in the order of the points already, and sorting keeps the order of equals.
   events.sort((a, b) => a.point.deviceId - b.point.deviceId || a.occurredAtMs - b.occurredAtMs);
-  for (const each of events) {
-    const { point, occurredAtMs } = each;
+  for (const { point, occurredAtMs, event } of events) {
     const { deviceId } = point;
     const { imei } = point.fix;
     const fields = fleet.anyDevice(imei)?.fields;
     const label = fields?.name ?? fields?.plate ?? imei;
-    if ('deviceEvent' in each) {
-      const { worldId } = locked.get(deviceId) as Pick<LockedState, 'worldId'>;
-      const { deviceEvent: event } = each;
-      const message = deviceEventMessage(event, label);
-      yield {
-        worldId,
-        deviceId,
-        imei,
-        type: event.type,
-        message,
-        data: deviceEventData(event),
-        occurredAtMs,
-      };
+    const common = { deviceId, imei, occurredAtMs };
+    if ('areaId' in event) {
+      const { worldId, areaId: id, direction } = event;
+      const [message, data] = [geofenceEventMessage(event, label), geofenceEventData(event)];
+      yield { ...common, worldId, type: 'geofence', message, data, area: { id, direction } };
     } else {
-      const { geofenceEvent: event } = each;
-      yield {
-        worldId: event.worldId,
-        deviceId,
-        imei,
-        type: 'geofence',
-        message: geofenceEventMessage(event, label),
-        data: geofenceEventData(event),
-        occurredAtMs,
-        area: { id: event.areaId, direction: event.direction },
-      };
+      const { worldId } = locked.get(deviceId) as Pick<LockedState, 'worldId'>;
+      const [message, data] = [deviceEventMessage(event, label), deviceEventData(event)];
+      yield { ...common, worldId, type: event.type, message, data };
     }
   }
 }

@@ -32,8 +32,8 @@ const STEP_BYTES = 4_096;
 export class BatchReader {
   readonly #nowMs: number;
   readonly #oldestMs: number;
-  readonly #json: JsonElements | null;
-  readonly #lines: NdjsonLines | null;
+  readonly #isJson: boolean;
+  readonly #cutter: JsonElements | NdjsonLines;
   readonly #fixes: { index: number; fix: Fix }[] = [];
   readonly #rejected: ({ index: number } & Rejection)[] = [];
   readonly #ignored: { index: number; field: string }[] = [];
@@ -47,8 +47,8 @@ export class BatchReader {
     this.#nowMs = nowMs;
     this.#oldestMs = oldestMs;
     const take = (element: Element) => this.#take(element);
-    this.#json = format === 'json' ? new JsonElements(take) : null;
-    this.#lines = format === 'json' ? null : new NdjsonLines(take);
+    this.#isJson = format === 'json';
+    this.#cutter = this.#isJson ? new JsonElements(take) : new NdjsonLines(take);
   }
 
   /** Nothing that still comes can change the outcome. */
@@ -59,24 +59,19 @@ export class BatchReader {
   /** Reads the next piece of the body. */
   *read(piece: Buffer): Steps<void> {
     for (let at = this.#skipByteOrderMark(piece); at < piece.length && !this.hasFailed; at += STEP_BYTES) {
-      const bytes = piece.subarray(at, at + STEP_BYTES);
-      this.#json?.push(bytes);
-      this.#lines?.push(bytes);
-      if (this.#json?.isBroken === true) this.#error ??= 'INVALID_BODY';
+      this.#cutter.push(piece.subarray(at, at + STEP_BYTES));
+      if (this.#cutter.isBroken) this.#error ??= 'INVALID_BODY';
       yield;
     }
   }
 
   /** The batch, when the body has come to its end. */
   finish(): Result<Batch, BatchError> {
-    this.#lines?.end();
-    if (this.#json?.isWhole === false || this.#isSomethingElse()) this.#error ??= 'INVALID_BODY';
+    const isWhole = this.#cutter.end();
+    const isSomethingElse = this.#unparseable > 0 && this.#unparseable === this.#count;
+    if (!isWhole || isSomethingElse) this.#error ??= 'INVALID_BODY';
     if (this.#error !== null) return fail(this.#error);
     return ok({ fixes: this.#fixes, rejected: this.#rejected, ignored: this.#ignored });
-  }
-
-  #isSomethingElse(): boolean {
-    return this.#unparseable > 0 && this.#unparseable === this.#count;
   }
 
   #take(element: Element): void {
@@ -99,7 +94,7 @@ export class BatchReader {
     const value = parseJsonText(text);
     if (value === undefined) {
       this.#unparseable++;
-      if (this.#json !== null) this.#error = 'INVALID_BODY';
+      if (this.#isJson) this.#error = 'INVALID_BODY';
       return fail(REJECTIONS.INVALID_BODY);
     }
     return parsePoint(value, this.#nowMs, this.#oldestMs);
@@ -125,7 +120,8 @@ const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 const LINE_FEED = 0x0a;
 
 /** Cuts an NDJSON body, in UTF-8, as it comes: into its lines that are not blank, without the blanks before them. */
-export class NdjsonLines {
+class NdjsonLines {
+  readonly isBroken = false;
   readonly #take: (element: Element) => void;
   readonly #partial = new PartialElement();
 
@@ -150,8 +146,9 @@ export class NdjsonLines {
   }
 
   /** The last line may lack its line feed. */
-  end(): void {
+  end(): true {
     if (!this.#partial.isEmpty) this.#take(this.#partial.end(Buffer.alloc(0), 0, 0));
+    return true;
   }
 }
 
@@ -159,7 +156,7 @@ export class NdjsonLines {
  * Cuts a JSON body, in UTF-8, as it comes: into the elements of a top-level array, or the one object that is the body.
  * Each is to be given to JSON.parse.
  *
- * The body is valid JSON exactly when it `isWhole` at its end and JSON.parse takes every element: only commas outside
+ * The body is valid JSON exactly when it was whole at its `end` and JSON.parse takes every element: only commas outside
  * strings and brackets cut, and what stands around the cuts is checked here. So a batch can be read in small steps,
  * and nothing of it must be kept but its points.
  */
@@ -181,8 +178,8 @@ export class JsonElements {
     return this.#state === 'broken';
   }
 
-  /** The text so far is a whole body. */
-  get isWhole(): boolean {
+  /** Whether the text was a whole body. */
+  end(): boolean {
     return this.#state === 'behind';
   }
 

@@ -74,25 +74,6 @@ function decimal(text: string | undefined): number | string | undefined {
   return text !== undefined && DECIMAL.test(text) ? Number(text) : text;
 }
 
-/** The parts that are read of what Traccar Client 9 sends. */
-interface AppBody {
-  location?: unknown;
-  device_id?: unknown;
-}
-interface AppLocation {
-  timestamp?: unknown;
-  coords?: unknown;
-  alarm?: unknown;
-  extras?: unknown;
-}
-interface AppCoords {
-  latitude?: unknown;
-  longitude?: unknown;
-  altitude?: unknown;
-  speed?: unknown;
-  heading?: unknown;
-}
-
 const KMH_PER_M_S = 3.6;
 
 /**
@@ -106,22 +87,21 @@ export function parseOsmandJson(
   nowMs: number,
   oldestMs: number,
 ): Result<ParsedPoint, Rejection> {
-  const { location: locationPart, device_id }: AppBody = objectOrEmpty(body);
-  if (typeof locationPart !== 'object' || locationPart === null || Array.isArray(locationPart)) {
+  const { location, device_id: imei } = objectOrEmpty(body);
+  if (typeof location !== 'object' || location === null || Array.isArray(location)) {
     return fail(REJECTIONS.INVALID_BODY);
   }
-  const location: AppLocation = locationPart;
-  const coords: AppCoords = objectOrEmpty(location.coords);
-  const extras: { alarm?: unknown } = objectOrEmpty(location.extras);
+  const { timestamp, coords, extras, alarm } = objectOrEmpty(location);
+  const { latitude, longitude, altitude, speed, heading } = objectOrEmpty(coords);
   const point = {
-    imei: device_id,
-    recorded_at: location.timestamp ?? nowMs,
-    latitude: coords.latitude,
-    longitude: coords.longitude,
-    altitude_m: coords.altitude,
-    speed_kmh: typeof coords.speed === 'number' ? coords.speed * KMH_PER_M_S : coords.speed,
-    heading: coords.heading,
-    alarm: extras.alarm ?? location.alarm,
+    imei,
+    recorded_at: timestamp ?? nowMs,
+    latitude,
+    longitude,
+    altitude_m: altitude,
+    speed_kmh: typeof speed === 'number' ? speed * KMH_PER_M_S : speed,
+    heading,
+    alarm: objectOrEmpty(extras)['alarm'] ?? alarm,
   };
   return parsePoint(point, nowMs, oldestMs);
 }

@@ -10,22 +10,6 @@ export interface ParsedPoint {
   readonly ignored: readonly string[];
 }
 
-/** The point of POST /positions; the other wire formats are translated into it. */
-interface WirePoint {
-  imei?: unknown;
-  recorded_at?: unknown;
-  latitude?: unknown;
-  longitude?: unknown;
-  altitude_m?: unknown;
-  speed_kmh?: unknown;
-  heading?: unknown;
-  satellites?: unknown;
-  odometer_km?: unknown;
-  ignition?: unknown;
-  alarm?: unknown;
-  rfid?: unknown;
-}
-
 // No sensor measures values beyond these, and every column and message has room for the others.
 const MAX_ALTITUDE_M = 100_000;
 const MAX_SPEED_KMH = 10_000;
@@ -45,19 +29,19 @@ const MAX_TEXT_LENGTH = 200;
  */
 export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Result<ParsedPoint, Rejection> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return REJECTED.INVALID_BODY;
-  const point: WirePoint = value;
-  const { imei, latitude, longitude } = point;
+  const { imei, recorded_at, latitude, longitude, ignition, alarm, rfid } = value as WireObject;
+  const { altitude_m, speed_kmh, heading, satellites, odometer_km } = value as WireObject;
   if (typeof imei !== 'string' || !isImei(imei)) return REJECTED.INVALID_IMEI;
   if (typeof latitude !== 'number' || typeof longitude !== 'number' || !isLatLng(latitude, longitude)) {
     return REJECTED.INVALID_COORDINATES;
   }
   if (latitude === 0 && longitude === 0) return REJECTED.INVALID_COORDINATES;
-  const recordedAtMs = parseInstantMs(point.recorded_at);
+  const recordedAtMs = parseInstantMs(recorded_at);
   if (recordedAtMs === null) return REJECTED.INVALID_TIMESTAMP;
   const latestMs = nowMs + FUTURE_TOLERANCE_MS;
   if (recordedAtMs > latestMs) return REJECTED.FUTURE_TIMESTAMP;
   if (recordedAtMs < oldestMs) {
-    const inSecondsMs = typeof point.recorded_at === 'number' ? point.recorded_at * 1_000 : Number.NaN;
+    const inSecondsMs = typeof recorded_at === 'number' ? recorded_at * 1_000 : Number.NaN;
     return inSecondsMs >= oldestMs && inSecondsMs <= latestMs ? REJECTED.SECONDS : REJECTED.TOO_OLD;
   }
 
@@ -68,14 +52,14 @@ export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Res
     sentAtMs: null,
     lat: latitude + 0, // -0 becomes 0
     lng: longitude + 0,
-    altitudeM: numberWithin(point.altitude_m, -MAX_ALTITUDE_M, MAX_ALTITUDE_M, 'altitude_m', ignored) ?? 0,
-    speedKmh: numberWithin(point.speed_kmh, 0, MAX_SPEED_KMH, 'speed_kmh', ignored),
-    heading: numberWithin(point.heading, 0, 360, 'heading', ignored) ?? 0,
-    satellites: parseSatellites(point.satellites, ignored),
-    odometerKm: numberWithin(point.odometer_km, 0, MAX_ODOMETER_KM, 'odometer_km', ignored),
-    ignition: parseIgnition(point.ignition, ignored),
-    alarms: parseAlarms(point.alarm, ignored),
-    rfid: parseText(point.rfid, 'rfid', ignored),
+    altitudeM: numberWithin(altitude_m, -MAX_ALTITUDE_M, MAX_ALTITUDE_M, 'altitude_m', ignored) ?? 0,
+    speedKmh: numberWithin(speed_kmh, 0, MAX_SPEED_KMH, 'speed_kmh', ignored),
+    heading: numberWithin(heading, 0, 360, 'heading', ignored) ?? 0,
+    satellites: parseSatellites(satellites, ignored),
+    odometerKm: numberWithin(odometer_km, 0, MAX_ODOMETER_KM, 'odometer_km', ignored),
+    ignition: parseIgnition(ignition, ignored),
+    alarms: parseAlarms(alarm, ignored),
+    rfid: parseText(rfid, 'rfid', ignored),
   };
   return ok({ fix, ignored });
 }
@@ -150,9 +134,12 @@ function isPrintable(text: string): boolean {
 /** One knot is one nautical mile (1852 m) an hour. */
 export const KMH_PER_KNOT = 1.852;
 
+/** An object of a body, of which nothing is known. */
+export type WireObject = Readonly<Record<string, unknown>>;
+
 /** `value` as an object, empty when it is something else. */
-export function objectOrEmpty(value: unknown): object {
-  return typeof value === 'object' && value !== null ? value : {};
+export function objectOrEmpty(value: unknown): WireObject {
+  return typeof value === 'object' && value !== null ? (value as WireObject) : {};
 }
 
 /** Why one point is not stored. `code` is on the wire and fixed, `message` is for a person. */

@@ -11,7 +11,7 @@ function read(text: string, pieceBytes = 1_000): unknown[] | null {
   try {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length; at += pieceBytes) elements.push(bytes.subarray(at, at + pieceBytes));
-    return elements.isWhole && !elements.isBroken ? values : null;
+    return elements.end() && !elements.isBroken ? values : null;
   } catch (error) {
     assert.ok(error instanceof SyntaxError);
     return null;
