@@ -9,7 +9,6 @@ import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { type BatchEvaluation, evaluateBatch } from './deviceEvents.ts';
 import type { BatchPoint, InOrderPoint, RefusedStays } from './fix.ts';
 import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
-import type { KnownInside } from './heavyParts.ts';
 import type { LockedState } from './points.sql.ts';
 
 /** What points are evaluated against, and what they change. */
@@ -57,7 +56,7 @@ export async function evaluateFixes<Point extends BatchPoint>(
   points: readonly Point[],
   locked: ReadonlyMap<number, LockedState>,
   nowMs: number,
-  known: KnownInside | null,
+  known: Pick<GeofenceRun, 'contains'> | null,
   budget: StayBudget,
 ): Promise<EvaluatedFixes<Point>> {
   const key = known === null ? 'points' : 'points of one device';
@@ -89,7 +88,7 @@ export async function evaluateFixes<Point extends BatchPoint>(
 
 const NONE: ReadonlySet<number> = new Set();
 
-function limitsOf(known: KnownInside | null): GeofenceLimits {
+function limitsOf(known: Pick<GeofenceRun, 'contains'> | null): GeofenceLimits {
   const { overdueMs, ...times } = known === null ? SHARED_TIMES : EXCLUSIVE_TIMES;
   const untilMs = performance.now() + overdueMs;
   const isOverdue = () => performance.now() > untilMs;
