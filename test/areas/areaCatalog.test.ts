@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type AreaGeometry, type AreaType, toVertices } from '../../src/areas/area.ts';
+import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { AREA_TYPES } from '../../src/areas/areaFields.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
@@ -66,7 +66,16 @@ const id = fc.integer({ min: 1, max: 12 });
 const worldId = fc.constantFrom(1, 2, 3);
 
 const anyStep = fc.oneof(
-  { weight: 5, arbitrary: fc.record({ kind: fc.constant('put' as const), id, worldId, geometry }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('put' as const),
+      id,
+      worldId,
+      geometry,
+      withCode: fc.boolean(),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), id }) },
   {
     weight: 5,
@@ -105,13 +114,56 @@ function assertNear(
   return near.length;
 }
 
-const POINTS = Float64Array.from([0, 0, 0, 1, 1, 0]);
-const GEOMETRIES: { readonly [Type in AreaType]: AreaGeometry } = {
-  circle: CIRCLE,
-  point: { ...CIRCLE, type: 'point' } as AreaGeometry,
-  polygon: { type: 'polygon', points: POINTS },
-  polyline: { type: 'polyline', points: POINTS, bufferM: 50 },
-};
+/** Lists, counts and finds by id and external id what a plain list would. */
+function assertLists(catalog: AreaCatalog, model: ReadonlyMap<number, Area>): void {
+  assert.equal(catalog.size, model.size);
+  for (const worldIds of [[1], [2, 3], [3, 1]]) {
+    const seen = [...model.values()].filter((one) => worldIds.includes(one.worldId));
+    for (const type of [null, ...AREA_TYPES]) {
+      const all = seen
+        .filter((one) => type === null || one.definition.geometry.type === type)
+        .toSorted((a, b) => a.id - b.id);
+      assert.equal(catalog.count(worldIds, type), all.length);
+      assert.deepEqual(catalog.page(worldIds, type, 0, 50), all);
+      assert.deepEqual(catalog.page(worldIds, type, 2, 3), all.slice(2, 5));
+    }
+    for (let id = 1; id <= 12; id++) {
+      const found = seen.find((one) => one.id === id);
+      assert.equal(catalog.area(worldIds, id), found);
+      assert.equal(catalog.revisionOf(id), model.get(id)?.revision);
+      const coded = found?.definition.externalId === null ? undefined : found;
+      assert.equal(catalog.byExternalId(worldIds, 1, `code ${id}`), coded);
+    }
+  }
+}
+
+test('after any changes the catalog lists what there is, and finds every area around a position by its boxes', () => {
+  let found = 0;
+  fc.assert(
+    fc.property(fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
+      const catalog = new AreaCatalog();
+      const model = new Map<number, Area>();
+      for (const step of steps) {
+        if (step.kind === 'remove') {
+          catalog.remove(step.id);
+          model.delete(step.id);
+        } else if (step.kind === 'put') {
+          // As in Postgres, no two areas of an account have one code at a time.
+          const externalId = step.withCode ? `code ${step.id}` : null;
+          const area = areaInMemory(step.id, step.geometry, { worldId: step.worldId, externalId });
+          catalog.put(area);
+          model.set(step.id, area);
+        } else {
+          found += assertNear(catalog, model, step.worldIds, step.at);
+        }
+      }
+      for (const { lat, lng } of PLACES) found += assertNear(catalog, model, [1, 2, 3], { lat, lng });
+      assertLists(catalog, model);
+    }),
+    { seed: 5, numRuns: runs(50) },
+  );
+  assert.ok(found > 750, `only ${found} areas were found: the property says little`);
+});
 
 describe('the catalog finds an area', () => {
   test('by its external id, but only of the given account and in the given worlds', () => {
@@ -155,84 +207,7 @@ describe('the catalog finds an area', () => {
   });
 });
 
-describe('after any puts and removals', () => {
-  const sketch = fc.record({
-    id,
-    worldId,
-    type: fc.constantFrom(...AREA_TYPES),
-    // As in Postgres, no two areas of an account have one code at a time.
-    withCode: fc.boolean(),
-  });
-
-  test('the catalog returns what a plain list would', () => {
-    fc.assert(
-      fc.property(fc.array(fc.tuple(sketch, fc.boolean()), { maxLength: 60 }), (steps) => {
-        const catalog = new AreaCatalog();
-        const model = new Map<number, Area>();
-        for (const [{ id, worldId, type, withCode }, isPut] of steps) {
-          const next = areaInMemory(id, GEOMETRIES[type], {
-            worldId,
-            externalId: withCode ? `code ${id}` : null,
-          });
-          if (isPut) {
-            catalog.put(next);
-            model.set(id, next);
-          } else {
-            catalog.remove(id);
-            model.delete(id);
-          }
-        }
-        assert.equal(catalog.size, model.size);
-        for (const worldIds of [[1], [2, 3], [3, 1]]) {
-          const seen = [...model.values()].filter((one) => worldIds.includes(one.worldId));
-          for (const type of [null, ...AREA_TYPES]) {
-            const all = seen
-              .filter((one) => type === null || one.definition.geometry.type === type)
-              .toSorted((a, b) => a.id - b.id);
-            assert.equal(catalog.count(worldIds, type), all.length);
-            assert.deepEqual(catalog.page(worldIds, type, 0, 50), all);
-            assert.deepEqual(catalog.page(worldIds, type, 2, 3), all.slice(2, 5));
-          }
-          for (let id = 1; id <= 12; id++) {
-            const found = seen.find((one) => one.id === id);
-            assert.equal(catalog.area(worldIds, id), found);
-            assert.equal(catalog.revisionOf(id), model.get(id)?.revision);
-            const coded = found?.definition.externalId === null ? undefined : found;
-            assert.equal(catalog.byExternalId(worldIds, 1, `code ${id}`), coded);
-          }
-        }
-      }),
-      { seed: 4, numRuns: runs(38) },
-    );
-  });
-});
-
 describe('the area index', () => {
-  test('finds every area that contains a position, and only areas with a box around it, after any changes', () => {
-    let found = 0;
-    fc.assert(
-      fc.property(fc.array(anyStep, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
-        const index = new AreaCatalog();
-        const model = new Map<number, Area>();
-        for (const step of steps) {
-          if (step.kind === 'remove') {
-            index.remove(step.id);
-            model.delete(step.id);
-          } else if (step.kind === 'put') {
-            const area = areaInMemory(step.id, step.geometry, { worldId: step.worldId });
-            index.put(area);
-            model.set(step.id, area);
-          } else {
-            found += assertNear(index, model, step.worldIds, step.at);
-          }
-        }
-        for (const { lat, lng } of PLACES) found += assertNear(index, model, [1, 2, 3], { lat, lng });
-      }),
-      { seed: 5, numRuns: runs(50) },
-    );
-    assert.ok(found > 750, `only ${found} areas were found: the property says little`);
-  });
-
   test('returns an area once, even if both of its boxes hold the position', () => {
     const index = new AreaCatalog();
     const box = { minX: -180, minY: -1, maxX: 180, maxY: 1 };
