@@ -6,19 +6,20 @@ import { readdir, readFile } from 'node:fs/promises';
 import { describe, type TestContext, test } from 'node:test';
 import { ImportOverload, ImportPlanner, ImportTooLarge } from '../../../src/areas/import/importPlanner.ts';
 import { Overloaded } from '../../../src/lib/fairSemaphore.ts';
+import { ok } from '../../../src/lib/result.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { waitFor } from '../../support/waitFor.ts';
 import { newTurns } from '../../support/workTurns.ts';
-import { lineString } from '../reads/geojson.ts';
+import { collection, lineString, POINT, polygon, RING } from '../reads/geojson.ts';
+import { coded, feature, plan } from './importing.ts';
 
 const bytesOf = (body: unknown): Uint8Array =>
   new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
-const POINT = {
-  type: 'Feature',
-  properties: { name: 'A' },
-  geometry: { type: 'Point', coordinates: [12.5, 41.9] },
-};
-const FINE = bytesOf({ type: 'FeatureCollection', features: [POINT] });
+const PLACE = feature(POINT);
+/** So many places in one body. */
+const places = (count: number) => bytesOf(collection(...Array(count).fill(PLACE)));
+const FINE = places(1);
+
 function newPlanner(t: TestContext): ImportPlanner {
   const planner = new ImportPlanner(newTurns(), 0);
   t.after(() => planner.close());
@@ -26,12 +27,7 @@ function newPlanner(t: TestContext): ImportPlanner {
 }
 
 async function assertPlans(planner: ImportPlanner): Promise<void> {
-  const plan = await planner.plan(1, [FINE]);
-  assert.ok(plan.ok);
-  assert.deepEqual(
-    plan.value.items.map(({ index }) => index),
-    [0],
-  );
+  assert.deepEqual(await planner.plan(1, [FINE]), ok(plan(collection(PLACE))));
 }
 
 describe('a small import body is read without a process', () => {
@@ -47,7 +43,7 @@ describe('a small import body is read without a process', () => {
     return planner;
   };
   const padded = (bytes: number): Uint8Array => {
-    const text = JSON.stringify({ padding: '', type: 'FeatureCollection', features: [POINT] });
+    const text = JSON.stringify({ padding: '', ...collection(PLACE) });
     return bytesOf(text.replace('"padding":""', `"padding":"${'x'.repeat(bytes - text.length)}"`));
   };
 
@@ -64,10 +60,8 @@ describe('a small import body is read without a process', () => {
     const turns = new WorkTurns<number | string>(0); // one step in a turn
     const planner = newSmall(t, turns);
     const order: number[] = [];
-    const body = (count: number) =>
-      bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) });
-    const plans = Array.from({ length: 100 }, () => planner.plan(1, [body(50)]));
-    const other = planner.plan(2, [body(1)]).then(() => order.push(2));
+    const plans = Array.from({ length: 100 }, () => planner.plan(1, [places(50)]));
+    const other = planner.plan(2, [FINE]).then(() => order.push(2));
     await Promise.all([...plans.map((plan) => plan.then(() => order.push(1))), other]);
     assert.equal(order[0], 2);
     assert.equal(order.length, 101);
@@ -75,36 +69,10 @@ describe('a small import body is read without a process', () => {
 });
 
 describe('an import body is read in a process of its own', () => {
-  test('into a plan whose areas are as complete as in this one', async (t) => {
-    const plan = await newPlanner(t).plan(1, [
-      bytesOf({
-        dry_run: true,
-        geojson: {
-          type: 'FeatureCollection',
-          features: [
-            POINT,
-            { ...POINT, properties: { name: 'B', external_id: 'b' } },
-            {
-              ...POINT,
-              geometry: lineString([1, 2], [3, 4]),
-            },
-            null,
-          ],
-        },
-      }),
-    ]);
-    assert.ok(plan.ok);
-    const [place, coded, track] = plan.value.items;
-    assert.equal(plan.value.dryRun, true);
-    assert.ok(place?.externalId === null && coded?.externalId === 'b' && track?.externalId === null);
-    assert.deepEqual(place.area.definition.geometry, {
-      type: 'point',
-      center: { lat: 41.9, lng: 12.5 },
-      radiusM: 50,
-    });
-    assert.ok('points' in track.area.definition.geometry);
-    assert.deepEqual(track.area.definition.geometry.points, Float64Array.from([2, 1, 4, 3]));
-    assert.deepEqual(plan.value.errors, [{ index: 3, code: 'errGeoJsonInvalid' }]);
+  test('into the same plan as in this one', async (t) => {
+    const features = [PLACE, coded('b'), feature(lineString([1, 2], [3, 4])), feature(polygon(RING)), null];
+    const body = { dry_run: true, geojson: collection(...features) };
+    assert.deepEqual(await newPlanner(t).plan(1, [bytesOf(body)]), ok(plan(body)));
   });
 
   const rejected: readonly (readonly [title: string, body: Uint8Array, code: string])[] = [
@@ -118,11 +86,8 @@ describe('an import body is read in a process of its own', () => {
     for (const [title, body, code] of rejected) {
       const plan = await planner.plan(1, [body]);
       assert.ok(!plan.ok && plan.error !== 'too_many_values', title);
-      assert.deepEqual(
-        plan.error.map((error) => error.code),
-        [code],
-        title,
-      );
+      const codes = plan.error.map((error) => error.code);
+      assert.deepEqual(codes, [code], title);
     }
   });
 
@@ -139,15 +104,10 @@ describe('an import body is read in a process of its own', () => {
 
   test('many at once, each with its own plan, in any order of sizes', async (t) => {
     const planner = newPlanner(t);
-    const plans = await Promise.all(
-      [3, 0, 150, 1, 40, 2, 0, 5].map((count) =>
-        planner.plan(1, [bytesOf({ type: 'FeatureCollection', features: Array(count).fill(POINT) })]),
-      ),
-    );
-    assert.deepEqual(
-      plans.map((plan) => plan.ok && plan.value.items.length),
-      [3, 0, 150, 1, 40, 2, 0, 5],
-    );
+    const counts = [3, 0, 150, 1, 40, 2, 0, 5];
+    const plans = await Promise.all(counts.map((count) => planner.plan(1, [places(count)])));
+    const planned = plans.map((plan) => plan.ok && plan.value.items.length);
+    assert.deepEqual(planned, counts);
   });
 });
 
@@ -162,16 +122,13 @@ describe('the planner keeps its bounds', () => {
 
   test('an account whose bodies wait holds up another by one of them', async (t) => {
     const planner = newPlanner(t);
-    const order: string[] = [];
-    const plan = async (accountId: number) => {
+    const order: number[] = [];
+    const take = async (accountId: number) => {
       await planner.plan(accountId, [FINE]);
-      order.push(`account ${accountId}`);
+      order.push(accountId);
     };
-    await Promise.all([1, 1, 1, 1, 1, 2, 3, 2].map(plan));
-    assert.deepEqual(
-      order.slice(0, 5),
-      [1, 2, 3, 1, 2].map((id) => `account ${id}`),
-    );
+    await Promise.all([1, 1, 1, 1, 1, 2, 3, 2].map(take));
+    assert.deepEqual(order.slice(0, 5), [1, 2, 3, 1, 2]);
   });
 
   test('closing ends what waits, closing again does nothing', async () => {
