@@ -1,4 +1,5 @@
-import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto';
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
+import { promisify } from 'node:util';
 import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isPlainText } from '../lib/nameText.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
@@ -55,19 +56,15 @@ const MAX_MEMORY_BYTES = 64 * 1024 * 1024;
  * A stored password that no password matches. A login with an unknown e-mail address is checked against it, so that it
  * takes as long as one with a known address.
  */
-export const NOBODYS_PASSWORD = [
-  'scrypt',
-  COST.N,
-  COST.r,
-  COST.p,
-  Buffer.alloc(SALT_BYTES).toString('base64url'),
-  Buffer.alloc(HASH_BYTES).toString('base64url'),
-].join('$');
+export const NOBODYS_PASSWORD = stored(Buffer.alloc(SALT_BYTES), Buffer.alloc(HASH_BYTES));
 
 /** A stored password: `scrypt$N$r$p$salt$hash`, salt and hash in base64url. Runs outside the event loop. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const hash = await derive(password, salt, COST);
+  return stored(salt, await derive(password, salt, COST));
+}
+
+function stored(salt: Buffer, hash: Buffer): string {
   return ['scrypt', COST.N, COST.r, COST.p, salt.toString('base64url'), hash.toString('base64url')].join('$');
 }
 
@@ -83,16 +80,7 @@ export async function verifyPassword(password: string, stored: string): Promise<
 
 /** Passwords are compared as Unicode says they are the same (NFKC), whatever keyboard typed them. */
 function derive(password: string, salt: Buffer, cost: typeof COST): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    scrypt(
-      password.normalize('NFKC'),
-      salt,
-      HASH_BYTES,
-      { ...cost, maxmem: MAX_MEMORY_BYTES },
-      (error, key) => {
-        if (error) reject(error);
-        else resolve(key);
-      },
-    );
-  });
+  return scryptLater(password.normalize('NFKC'), salt, HASH_BYTES, { ...cost, maxmem: MAX_MEMORY_BYTES });
 }
+
+const scryptLater = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt);
