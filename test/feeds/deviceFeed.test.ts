@@ -79,6 +79,31 @@ describe('calls that wait at the same place', () => {
     await Promise.all([next, ...again]);
     memory.close();
   });
+
+  test('whoever hangs up leaves the page to the others, and holds no place', async () => {
+    const memory = new MemoryFeed(5);
+    const cursor = await memory.cursor(ATTACKER);
+    const leave: (() => void)[] = [];
+    const whenLeft = (listener: () => void) => void leave.push(listener);
+    const query = { cursor, limit: 10, waitMs: 25_000, whenLeft };
+    const all = Array.from({ length: 20 }, () =>
+      Promise.resolve(memory.feed.next(callerOf(ATTACKER), query)),
+    );
+    assert.equal(
+      pageOf(madePage(await memory.wait(ATTACKER, cursor)).bytes).data.length,
+      0,
+      'the key is full',
+    );
+    for (const hangUp of leave.slice(1)) hangUp();
+    const late = memory.wait(ATTACKER, cursor);
+    memory.edit([1]);
+    await memory.settle();
+    const lengths = (await Promise.all([...all, late])).map(
+      (answer) => pageOf(madePage(answer).bytes).data.length,
+    );
+    assert.deepEqual(lengths, [1, ...Array.from({ length: 19 }, () => 0), 1]);
+    memory.close();
+  });
 });
 
 describe('answers that nobody reads', () => {

@@ -51,6 +51,59 @@ test('of one key twenty calls wait; of one account two thousand, and others go o
   polls.close();
 });
 
+test('a call that hangs up makes room for another, and ends once', async () => {
+  const { polls, over, join, joined } = opened();
+  const group = new TestGroup(VICTIM);
+  for (let n = 0; n < POLLS_PER_KEY; n++) join(group, 1);
+  assert.equal(join(group, 1), 'none');
+  const [first] = joined as [LongPoll];
+  polls.leave(first);
+  polls.leave(first);
+  assert.equal(polls.size, POLLS_PER_KEY - 1);
+  assert.equal(join(group, 1), 'in');
+  polls.close();
+  await first.outcome.promise;
+  await Promise.all(joined.map(({ outcome }) => outcome.promise));
+  assert.equal(over.length, POLLS_PER_KEY + 1);
+  assert.equal(polls.size, 0);
+});
+
+test('with a thousand groups of one account in its world, another account is served in the second step', async () => {
+  const { polls, turns, watch, announce, join } = opened();
+  const order: number[] = [];
+  const add = (accountId: number, keyId: number) => {
+    const group = new TestGroup(accountId);
+    group.onServe = () => order.push(accountId);
+    join(group, keyId);
+  };
+  for (let n = 0; n < 1_000; n++) add(ATTACKER, n % 50);
+  add(VICTIM, 900);
+  watch.touch('devices', WORLD);
+  announce();
+  assert.equal(order.length, 0);
+  const count = await settle(turns);
+  assert.ok(order.indexOf(VICTIM) <= 1, `the victim came at ${order.indexOf(VICTIM)}`);
+  assert.equal(order.length, 1_001);
+  assert.ok(count >= 1_000, 'each was served in a step of its own');
+  polls.close();
+});
+
+test('answers of an account go out a few in a turn', async () => {
+  const { polls, turns, join, joined } = opened();
+  for (let n = 0; n < 100; n++) join(new TestGroup(ATTACKER), n);
+  let answered = 0;
+  const perTurn: number[] = [];
+  const done = polls.answer(joined, () => void answered++);
+  for (let before = 0; answered < 100; before = answered) {
+    await new Promise((resolve) => setImmediate(resolve));
+    perTurn.push(answered - before);
+  }
+  await done;
+  assert.ok(Math.max(...perTurn) <= 8, perTurn.join());
+  assert.equal(turns.size, 0);
+  assert.equal(polls.size, 0);
+});
+
 test('those whose time is over end in turns, and those of a dropped key are told nothing new before', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] });
   t.after(() => mock.timers.reset());
