@@ -42,29 +42,13 @@ export interface SendOptions {
 }
 
 /** The area routes as one key sees them. */
-export interface AreaApi {
-  readonly pod: PodAddress;
-  readonly key: string;
-  /** Below /api/v3/areas. */
-  send(method: string, path: string, options?: SendOptions): Promise<Reply>;
-  get(path?: string): Promise<Reply>;
-  post(body: unknown, headers?: Readonly<Record<string, string>>): Promise<Reply>;
-  /** `code` is encoded as a client would. */
-  put(code: string, body: unknown): Promise<Reply>;
-  patch(id: number, body: unknown): Promise<Reply>;
-  remove(id: number): Promise<Reply>;
-  import(body: unknown, query?: string): Promise<Reply>;
-  contains(id: number, lat: number, lng: number): Promise<Reply>;
-  /** The id of a new area; throws unless the answer is 201. */
-  make(body: unknown): Promise<number>;
-  /** All ids, page after page. */
-  ids(): Promise<number[]>;
-}
+export type AreaApi = ReturnType<typeof areaApi>;
 
 /** `key` may be one that is not there yet. */
-export function areaApi(pod: PodAddress, key: string | (() => string)): AreaApi {
+export function areaApi(pod: PodAddress, key: string | (() => string)) {
   const keyNow = (): string => (typeof key === 'string' ? key : key());
-  const send: AreaApi['send'] = (method, path, { body, headers = {} } = {}) => {
+  /** Below /api/v3/areas. */
+  const send = (method: string, path: string, { body, headers = {} }: SendOptions = {}): Promise<Reply> => {
     const isRaw = typeof body === 'string' || body instanceof Uint8Array;
     return request(`${pod.api}/api/v3/areas${path}`, {
       method,
@@ -76,7 +60,8 @@ export function areaApi(pod: PodAddress, key: string | (() => string)): AreaApi 
       ...(body === undefined ? {} : { body: isRaw ? (body as string) : JSON.stringify(body) }),
     });
   };
-  const post: AreaApi['post'] = (body, headers = {}) => send('POST', '', { body, headers });
+  const post = (body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+    send('POST', '', { body, headers });
   return {
     pod,
     get key() {
@@ -85,16 +70,21 @@ export function areaApi(pod: PodAddress, key: string | (() => string)): AreaApi 
     send,
     post,
     get: (path = '') => send('GET', path),
-    put: (code, body) => send('PUT', `/by-external-id/${encodeURIComponent(code)}`, { body }),
-    patch: (id, body) => send('PATCH', `/${id}`, { body }),
-    remove: (id) => send('DELETE', `/${id}`),
-    import: (body, query = '') => send('POST', `/import${query}`, { body }),
-    contains: (id, lat, lng) => send('GET', `/${id}/contains?lat=${plain(lat)}&lng=${plain(lng)}`),
-    make: async (body) => {
+    /** `code` is encoded as a client would. */
+    put: (code: string, body: unknown) =>
+      send('PUT', `/by-external-id/${encodeURIComponent(code)}`, { body }),
+    patch: (id: number, body: unknown) => send('PATCH', `/${id}`, { body }),
+    remove: (id: number) => send('DELETE', `/${id}`),
+    import: (body: unknown, query = '') => send('POST', `/import${query}`, { body }),
+    contains: (id: number, lat: number, lng: number) =>
+      send('GET', `/${id}/contains?lat=${plain(lat)}&lng=${plain(lng)}`),
+    /** The id of a new area; throws unless the answer is 201. */
+    make: async (body: unknown) => {
       const reply = await post(body);
       if (reply.status !== 201) throw new Error(`POST /areas answered ${reply.status}: ${reply.text}`);
       return reply.body.data.id as number;
     },
+    /** All ids, page after page. */
     ids: async () => {
       const ids: number[] = [];
       for (;;) {
