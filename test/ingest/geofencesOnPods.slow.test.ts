@@ -13,7 +13,6 @@ import { NO_LIMITS, type Pod, startPod } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
-import { seededRandom } from '../support/seededRandom.ts';
 import { runs } from '../support/torture.ts';
 import { expectedEvents } from './traces/expectedEvents.ts';
 import { TRACES } from './traces/traces.ts';
@@ -191,49 +190,6 @@ describe('a pod that was away for longer than the feed is kept', () => {
     assert.deepEqual(
       data.map(({ event }: { event: string }) => event),
       ['entry'],
-    );
-  });
-});
-
-describe('a restart in the middle of a stay', () => {
-  test('neither loses nor repeats anything, whatever the stay has come to', async (t) => {
-    const { url } = await createDatabase(t);
-    const admin = adminOf(url);
-    await admin.account('owner@example.com');
-    const { key } = await admin.key('owner@example.com');
-    await admin.device('owner@example.com', IMEI);
-    const random = seededRandom(1);
-    const startMs = Date.now() - DAY_MS;
-    let pod = await startPod(url, { t });
-    await areaApi(pod, key).make({ ...DEPOT, dwell_seconds: 60 });
-    // Inside from 10 to 120, confirmed at 70; out at 130; again inside from 140 to 190, too short.
-    const trip = Array.from({ length: 21 }, (_, n) => n * 10);
-    const isInside = (second: number): boolean => second >= 10 && second < 200 && second !== 130;
-    for (const second of trip) {
-      await pod.points([
-        {
-          imei: IMEI,
-          recorded_at: startMs + second * 1_000,
-          latitude: isInside(second) ? HERE.lat : ELSEWHERE.lat,
-          longitude: HERE.lng,
-        },
-      ]);
-      if (random() < 0.4) {
-        await pod.stop();
-        pod = await startPod(url, { t });
-      }
-    }
-    const { data } = (await pod.get('/api/v3/events?type=geofence', key)).body;
-    assert.deepEqual(
-      data.map((event: { data: Record<string, unknown>; occurred_at: string }) => [
-        event.data['event'],
-        (Date.parse(event.occurred_at) - startMs) / 1_000,
-        (Date.parse(String(event.data['enteredAt'])) - startMs) / 1_000,
-      ]),
-      [
-        ['exit', 130, 10],
-        ['entry', 70, 10],
-      ],
     );
   });
 });

@@ -97,20 +97,6 @@ function anyDrive(random: () => number): RoadPoint[] {
 
 describe('points routed to three pods at random', () => {
   for (const seed of SEEDS) {
-    test(`one after the other for each device, with repeats and late ones: exactly the events of a replay (seed ${seed})`, async (t) => {
-      const random = seededRandom(seed);
-      const road = await openRoad(t, random);
-      const drives = Array.from({ length: DEVICES }, () => anyDrive(random));
-      await Promise.all(drives.map((drive, n) => sendInTurn(road, imeiOf(n), drive, random)));
-      let reported = 0;
-      for (const [n, drive] of drives.entries()) {
-        const events = await road.events(imeiOf(n));
-        assert.deepEqual(events, replayRoad(road.areas, drive));
-        reported += events.length;
-      }
-      assert.ok(reported > 50, `only ${reported} events`);
-    });
-
     test(`all at the same time: the events of those that were not late, in the order of time (seed ${seed})`, async (t) => {
       const random = seededRandom(seed + 1_000);
       const road = await openRoad(t, random);
@@ -132,32 +118,6 @@ describe('points routed to three pods at random', () => {
     });
   }
 });
-
-/** Batch after batch, in any order inside; some points again, some that are older than what was sent before. */
-async function sendInTurn(
-  road: Road,
-  imei: string,
-  drive: readonly RoadPoint[],
-  random: () => number,
-): Promise<void> {
-  for (let sent = 0; sent < drive.length; ) {
-    const batch = drive.slice(sent, sent + 1 + Math.floor(random() * 3));
-    const before = drive.slice(0, sent);
-    const again = random() < 0.3 ? before.slice(-2) : [];
-    const newest = before.at(-1);
-    const behind =
-      newest !== undefined && random() < 0.3
-        ? [{ recorded_at: newest.recorded_at - 500, ...placeAt(Math.floor(random() * PLACES)) }]
-        : [];
-    sent += batch.length;
-    const points = [...batch, ...again, ...behind].map((point) => ({ imei, ...point }));
-    const summary = await road.send(points.sort(() => random() - 0.5));
-    assert.deepEqual(
-      [summary.accepted, summary.late, summary.duplicates],
-      [batch.length + behind.length, behind.length, again.length],
-    );
-  }
-}
 
 /** Every point in a call of its own, several under way at once, some twice. Returns those that were not late. */
 async function sendAtOnce(

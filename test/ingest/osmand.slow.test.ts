@@ -4,7 +4,7 @@ import { type RawReply, type RawRequest, rawRequest } from '../support/http/http
 import { ingestService, STORED } from '../support/ingest/ingestService.ts';
 import { INGEST_TOKEN } from '../support/pod.ts';
 
-// What phones and trackers send is a table in test/ingest/formats (parseOsmand, parseOsmandJson, osmandParams).
+// What phones and trackers send is a table in test/ingest/formats.
 
 /** Whole seconds, because phones send no fractions. */
 const NOW_MS = Math.floor(Date.now() / 1000) * 1000 - 60_000;

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
 import { type RawReply, type RawRequest, rawRequest } from '../support/http/http.ts';
 import { ingestService, STORED, wirePoint } from '../support/ingest/ingestService.ts';
 import { bareRequest, INGEST_TOKEN } from '../support/pod.ts';
 
-// Which bodies are batches, and which points are taken, are tables in test/engine/parse; bodies of every size and
-// encoding are read in ingestBodies.test.ts.
+// Which points are taken is a table in test/ingest/formats; bodies of every size and encoding are read in
+// ingestBodies.slow.test.ts.
 
 const NOW_MS = Date.now();
 const MB = 1024 * 1024;
@@ -38,8 +37,6 @@ describe('POST /positions takes', () => {
       { 'Content-Type': 'Application/X-NDJSON; charset=utf-8' },
     ],
     ['JSON that does not say so', line, { 'Content-Type': 'text/plain' }],
-    ['gzip', (imei) => gzipSync(line(imei)), { 'Content-Encoding': 'gzip' }],
-    ['chunks', line, { 'Transfer-Encoding': 'chunked' }],
   ];
   for (const [form, body, headers] of forms) {
     test(form, async () => {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
+import { test } from 'node:test';
 import type { Fix } from '../../src/ingest/fix.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
@@ -13,43 +12,6 @@ const eventsOf = async ({ sql }: IngestSide): Promise<[type: string, occurredAtM
     select type, occurred_at from fleet_event order by id`;
   return rows.map((row) => [row.type, row.occurred_at.getTime()]);
 };
-
-/** Where the device is, since when, and what is stored of it; a repeat must leave all of it. */
-const placeOf = async ({ sql }: IngestSide): Promise<string> => {
-  const [state] = await sql`
-    select recorded_at, latitude, longitude, speed_kmh, odometer_km, slow_since, parked_at, moved_at, stays
-    from device_state`;
-  const feed = await sql<
-    { payload: Buffer }[]
-  >`select payload from change where kind = 'positions' order by xid, id`;
-  const places = feed.flatMap(({ payload }) =>
-    Array.from(decodePositionUpdates(payload, '[]', 0), ({ position }) => position),
-  );
-  const distinct = new Set(places.map((place) => JSON.stringify(place)));
-  return JSON.stringify([state, await sql`select * from position`, [...distinct]]);
-};
-
-describe('a message that repeats the newest point', () => {
-  test('is a duplicate that reports what the state lacked, and moves nothing', async (t) => {
-    const bench = await ingestBench(t);
-    const [side] = bench.sides as [IngestSide];
-    const [imei] = bench.imeis as [string];
-    const repeat = (values: Partial<Fix>) => side.ingest.store([fixOf(imei, NOW_MS, values)]);
-    await side.ingest.store([fixOf(imei, NOW_MS - 9_000), fixOf(imei, NOW_MS, { ignition: true })]);
-    const before = await placeOf(side);
-    const sos = { alarms: ['sos'], ignition: false, sentAtMs: NOW_MS + 30_000, lat: -1, speedKmh: 99 };
-    for (const outcome of [await repeat(sos), await repeat(sos), await repeat({ ignition: true })]) {
-      assert.deepEqual(outcome, ['duplicate']);
-    }
-    assert.deepEqual(await repeat({ rfid: 'a' }), ['duplicate']);
-    assert.deepEqual(await eventsOf(side), [
-      ['ignition_off', NOW_MS + 30_000],
-      ['alarm', NOW_MS + 30_000],
-      ['rfid', NOW_MS],
-    ]);
-    assert.equal(await placeOf(side), before);
-  });
-});
 
 test('whatever comes again through whichever pod, each alarm is reported once, and the order of sending decides the rest', async (t) => {
   const bench = await ingestBench(t, { pods: 2 });
