@@ -79,16 +79,14 @@ export interface CommitPorts {
 }
 
 /**
- * Commits points in one transaction. It locks the devices, evaluates the points against the locked states and against
- * areas at least as new as any acknowledged write, and stores points, states, events, deliveries and the entry of the change log. At
- * the end it fills in the outcome of each point. The partitions of all points exist already. `nowMs` becomes the time
- * at which the devices moved.
+ * Commits points in one transaction: locks the devices, evaluates the points against the locked states and against areas
+ * at least as new as any acknowledged write, and stores points, states, events, deliveries and the entry of the change
+ * log. At the end it fills in the outcome of each point. The partitions of all points exist already. `nowMs` becomes the
+ * time at which the devices moved.
  *
- * It leaves out the points of some devices (see CommittedFixes), so that nobody waits with devices locked: neither for
- * other transactions nor for the log nor for a device with very much work. Only a transaction that is exclusive to one
- * device, for which it is `known` where its points lie, takes on an oversized one, as many of its first points as fit. The
- * caller sends again what was left out.
- * Each point is in one transaction with everything that it causes.
+ * It leaves out the points of some devices (see CommittedFixes), so that nobody waits with devices locked; the caller
+ * sends them again. Only a transaction that is exclusive to one device, for which it is `known` where its points lie,
+ * takes on an oversized one: as many of its first points as fit.
  */
 export async function commitFixes(
   ports: CommitPorts,

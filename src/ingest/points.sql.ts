@@ -11,7 +11,7 @@ import { MINUTE_MS } from '../lib/time.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
-import type { RefusedStays } from './fix.ts';
+import type { Fix, RefusedStays } from './fix.ts';
 
 /** What the next fix of a device is evaluated against, and the world that owns the device now. */
 export interface LockedState {
@@ -126,17 +126,10 @@ export async function selectUnlocked(sql: Sql, deviceIds: readonly number[]): Pr
 }
 
 /** A point as it is stored: parsed, its device known, its speed decided. */
-export interface StoredFix {
+export type StoredFix = Omit<Fix, 'imei' | 'sentAtMs' | 'speedKmh' | 'ignition' | 'alarms' | 'rfid'> & {
   readonly deviceId: number;
-  readonly recordedAtMs: number;
-  readonly lat: number;
-  readonly lng: number;
-  readonly altitudeM: number;
   readonly speedKmh: number;
-  readonly heading: number;
-  readonly satellites: number;
-  readonly odometerKm: number | null;
-}
+};
 
 /** Stores points that are newer than every stored point of their device, so no duplicates are possible. */
 export async function insertNewPositions(tx: Tx, fixes: readonly StoredFix[]): Promise<void> {
