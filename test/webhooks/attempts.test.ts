@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import type { Sql, Tx } from '../../src/postgres/sql.ts';
 import {
   type Attempt,
+  CLAIM,
   type Claim,
   type Claimed,
   claimDeliveries,
@@ -344,4 +345,22 @@ describe('the lease of an endpoint', () => {
       assert.deepEqual(await first, { written: true, next: { attempt: null, dueInMs: null } });
     });
   }
+
+  test('the claim is one text with ten parameters that can be pasted into psql', async (t) => {
+    const database = await startDeliveryDatabase(t);
+    const { sql } = database;
+    const id = await database.endpoint();
+    const [deliveryId = ''] = await database.queue(id);
+    const rows = await sql.begin(async (tx) => {
+      await tx.unsafe(`prepare claim as ${CLAIM}`);
+      const nulls = Array.from({ length: 7 }, () => "'{null}'").join(', ');
+      return tx.unsafe<{ id: string; token: number; attempts: number; is_busy: boolean }[]>(
+        `execute claim ('{${id}}', '{null}', '{true}', ${nulls})`,
+      );
+    });
+    assert.deepEqual(
+      rows.map((row) => [row.id, row.token, row.attempts, row.is_busy]),
+      [[deliveryId, 1, 1, false]],
+    );
+  });
 });

@@ -71,33 +71,14 @@ export interface NextAttempt {
 }
 
 /**
- * The delivery that is sent next to an endpoint, at most one row: `endpoint` has its webhook_id and active, and
- * owner_active of its account. Nothing is sent for a deactivated account, and to an inactive endpoint only tests, not their
- * replays. Either half reads the beginning of an index, however many deliveries wait.
- */
-export const FIRST_SENDABLE = `
-    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
-      where endpoint.owner_active and endpoint.active
-        and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
-      order by d.next_attempt_at limit 1)
-    union all
-    (select latest.id, latest.created_at, latest.next_attempt_at from (
-        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
-        where endpoint.owner_active and not endpoint.active
-          and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
-        order by d.next_attempt_at desc limit 200) latest
-      where latest.event_type = 'ping' and latest.status <> 'requeued'
-      order by latest.next_attempt_at limit 1)`;
-
-/**
  * Leases endpoints, writes how attempts ended, and counts the next attempt of each endpoint: everything that must be
- * true before a request leaves, in one statement that waits for no lock.
+ * true before a request leaves, in one statement that waits for no lock. It can be pasted into psql.
  *
  * - A lease lasts 30 s, an attempt 10 s at most. A lease with 25 s left is not renewed: an attempt may begin 10 s late.
  * - All CTEs see the snapshot in which the statement began, but a lock gives the newest version of a row. So a row that
  *   changed since then may look busy. That is safe, because a busy claim is repeated.
  */
-const CLAIM = `
+export const CLAIM = `
 with asked as materialized (
   -- The claims, one for each endpoint. lease_token is null where a new lease is wanted, ended_id where no attempt ended.
   select * from unnest(
@@ -146,8 +127,22 @@ with asked as materialized (
 
 ), claim as materialized (
   -- The endpoints that are not busy: when their first delivery is due, and that delivery, locked, if it is due now.
+  -- Nothing is sent for a deactivated account, and to an inactive endpoint only tests, not their replays. Either half of
+  -- the union reads the beginning of an index, however many deliveries wait.
   select endpoint.*, first.next_attempt_at as first_at, due.id as due_id, due.created_at as due_created_at
-  from endpoint left join lateral (${FIRST_SENDABLE}
+  from endpoint left join lateral (
+    (select d.id, d.created_at, d.next_attempt_at from webhook_delivery d
+      where endpoint.owner_active and endpoint.active
+        and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+      order by d.next_attempt_at limit 1)
+    union all
+    (select latest.id, latest.created_at, latest.next_attempt_at from (
+        select d.id, d.created_at, d.next_attempt_at, d.event_type, d.status from webhook_delivery d
+        where endpoint.owner_active and not endpoint.active
+          and d.webhook_id = endpoint.webhook_id and d.next_attempt_at is not null
+        order by d.next_attempt_at desc limit 200) latest
+      where latest.event_type = 'ping' and latest.status <> 'requeued'
+      order by latest.next_attempt_at limit 1)
   ) first on true left join lateral (
     select d.id, d.created_at from webhook_delivery d
     where endpoint.may_start and first.next_attempt_at <= clock_timestamp()
@@ -209,6 +204,15 @@ select webhook_id, claim.token, claim.lease_token is null and not claim.may_star
     case when claim.may_start and claim.first_at <= clock_timestamp() then 100 end)::float8 end as due_in_ms
 from claim left join completed using (webhook_id) left join started using (webhook_id)
   full join busy using (webhook_id)`;
+
+/**
+ * The part of CLAIM that finds the delivery which is sent next to an endpoint, at most one row. `endpoint` has its webhook_id
+ * and active, and owner_active of its account.
+ */
+export const FIRST_SENDABLE = CLAIM.slice(
+  CLAIM.indexOf('endpoint left join lateral (') + 'endpoint left join lateral ('.length,
+  CLAIM.indexOf(') first on true'),
+);
 
 interface ClaimRow {
   readonly webhook_id: number;
