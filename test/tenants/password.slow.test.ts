@@ -18,6 +18,12 @@ describe('a hashed password', () => {
     assert.ok(!stored.includes('secret'));
   });
 
+  test('differs each time, and is the same for the two ways to write an accent', async () => {
+    const stored = await hashPassword('caf\u00e9');
+    assert.notEqual(await hashPassword('caf\u00e9'), stored);
+    assert.equal(await verifyPassword('cafe\u0301', stored), true);
+  });
+
   test('is still known when the cost has changed since', async () => {
     const salt = Buffer.alloc(16, 1);
     const hash = scryptSync('secret', salt, 32, { N: 1024, r: 8, p: 1 });
