@@ -1,5 +1,4 @@
-import type { PackedStays } from './stays/packedStays.ts';
-import type { Stay } from './stays/stays.ts';
+import type { PackedStays, Stay } from './stays/packedStays.ts';
 
 /** A device in memory. Only `Fleet.putDevice` replaces its fields, and only `Fleet.move` its position. */
 export interface Device {

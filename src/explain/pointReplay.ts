@@ -1,4 +1,4 @@
-import type { Stay } from '../devices/stays/stays.ts';
+import type { Stay } from '../devices/stays/packedStays.ts';
 import { distanceM } from '../geo/wgs84.ts';
 import type { PointColumns } from '../history/codec/pointColumns.ts';
 import type { ARRIVAL } from '../history/points.sql.ts';

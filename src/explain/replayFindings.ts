@@ -1,4 +1,4 @@
-import type { Stay } from '../devices/stays/stays.ts';
+import type { Stay } from '../devices/stays/packedStays.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import type { WatchPeriod } from './watchPeriods.ts';
 

@@ -5,9 +5,8 @@ import {
   encodePositionUpdates,
   type PositionUpdate,
 } from '../devices/changes/positionUpdates.ts';
-import { packStays } from '../devices/stays/packedStays.ts';
+import { packStays, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayCounts.ts';
-import type { Stay } from '../devices/stays/stays.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/invariant.ts';
 import { HOUR_MS } from '../lib/time.ts';

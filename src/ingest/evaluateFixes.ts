@@ -1,7 +1,7 @@
 import type { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
+import { NO_STAYS, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../devices/stays/stayCounts.ts';
-import { NO_STAYS, type Stay } from '../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../events/fleetEvent.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Tenancy } from '../tenants/tenancy.memory.ts';

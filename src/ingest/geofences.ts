@@ -1,6 +1,6 @@
 import type { AreaDefinition, Shape } from '../areas/area.ts';
+import { indexOfArea, NO_STAYS, type Stay } from '../devices/stays/packedStays.ts';
 import type { StayLimit, StayRoom } from '../devices/stays/stayCounts.ts';
-import { indexOfArea, NO_STAYS, type Stay } from '../devices/stays/stays.ts';
 import type { GeofenceEvent } from '../events/fleetEvent.ts';
 import type { Pace, Steps } from '../lib/workTurns.ts';
 import type { Fix } from './fix.ts';

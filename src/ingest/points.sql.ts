@@ -1,4 +1,4 @@
-import { decodeStays, encodeStays, type Stay } from '../devices/stays/stays.ts';
+import { decodeStays, encodeStays, type Stay } from '../devices/stays/packedStays.ts';
 import {
   findPacked,
   newestPacked,

@@ -11,8 +11,7 @@ import {
 } from '../../src/devices/changes/positionUpdates.ts';
 import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { NO_PACKED_STAYS, packStays } from '../../src/devices/stays/packedStays.ts';
-import type { Stay } from '../../src/devices/stays/stays.ts';
+import { NO_PACKED_STAYS, packStays, type Stay } from '../../src/devices/stays/packedStays.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';

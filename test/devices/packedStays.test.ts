@@ -2,17 +2,20 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
+  decodeStays,
   encodePackedStays,
+  encodeStays,
   joinStays,
   NO_PACKED_STAYS,
+  NO_STAYS,
   type PackedStays,
   packStays,
   packStoredStays,
+  type Stay,
   StayReader,
   StoredStaysReader,
   stayCount,
 } from '../../src/devices/stays/packedStays.ts';
-import { decodeStays, encodeStays, NO_STAYS, type Stay } from '../../src/devices/stays/stays.ts';
 import { InvariantError } from '../../src/lib/invariant.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Stay } from '../../src/devices/stays/packedStays.ts';
 import { DEVICE_STAYS_MAX, StayBudget } from '../../src/devices/stays/stayCounts.ts';
-import type { Stay } from '../../src/devices/stays/stays.ts';
 import { evaluateGeofences, type GeofenceLimits } from '../../src/ingest/evaluateFixes.ts';
 import type { InOrderPoint } from '../../src/ingest/fix.ts';
 import type { WatchedArea, WatchedAreas } from '../../src/ingest/geofences.ts';

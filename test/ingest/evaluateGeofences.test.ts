@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { Stay } from '../../src/devices/stays/stays.ts';
+import type { Stay } from '../../src/devices/stays/packedStays.ts';
 import {
   EVENT_WORK,
   evaluateGeofences,

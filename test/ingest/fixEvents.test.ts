@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
-import { NO_STAYS } from '../../src/devices/stays/stays.ts';
+import { NO_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { NO_STATE } from '../../src/ingest/deviceEvents.ts';
 import type { GeofenceEventAt } from '../../src/ingest/evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from '../../src/ingest/fix.ts';

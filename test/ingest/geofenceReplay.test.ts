@@ -9,8 +9,8 @@ import {
   toVertices,
 } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
+import { decodeStays, encodeStays, type Stay } from '../../src/devices/stays/packedStays.ts';
 import { StayBudget, StayRoom } from '../../src/devices/stays/stayCounts.ts';
-import { decodeStays, encodeStays, type Stay } from '../../src/devices/stays/stays.ts';
 import { watchedAreas } from '../../src/ingest/evaluateFixes.ts';
 import {
   askShape,

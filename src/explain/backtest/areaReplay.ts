@@ -1,5 +1,5 @@
 import type { Shape } from '../../areas/area.ts';
-import type { Stay } from '../../devices/stays/stays.ts';
+import type { Stay } from '../../devices/stays/packedStays.ts';
 import type { GeofenceEvent } from '../../events/fleetEvent.ts';
 import type { PointColumns } from '../../history/codec/pointColumns.ts';
 import { stepStay } from '../../ingest/geofences.ts';
