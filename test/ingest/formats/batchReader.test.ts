@@ -48,34 +48,8 @@ const point = (n: number, more: object = {}) => ({
 });
 const text = (n: number, more?: object) => JSON.stringify(point(n, more));
 
-const MIXED = [
-  text(0),
-  text(1, { latitude: 91 }),
-  '5',
-  text(3, { heading: 400, speed_kmh: -1 }),
-  '{}',
-  text(5),
-];
-const MIXED_SUMMARY = {
-  fixes: [`0 ${imei(0)}`, `3 ${imei(3)}`, `5 ${imei(5)}`],
-  rejected: ['1 INVALID_COORDINATES', '2 INVALID_BODY', '4 INVALID_IMEI'],
-  ignored: ['3 speed_kmh', '3 heading'],
-};
 const NONE = { fixes: [], rejected: [], ignored: [] };
 const ONE = { ...NONE, fixes: [`0 ${imei(0)}`] };
-
-describe('one bad point costs none of its neighbours', () => {
-  test('in an array', () => assert.deepEqual(summary(run(`[${MIXED.join(',')}]`, 'json')), MIXED_SUMMARY));
-  test('in lines', () => assert.deepEqual(summary(run(MIXED.join('\n'), 'ndjson')), MIXED_SUMMARY));
-  test('in lines that are no JSON', () => {
-    const lines = [text(0), '{"imei":', text(2), 'garbage', '', '  ', text(4)];
-    assert.deepEqual(summary(run(lines.join('\r\n'), 'ndjson')), {
-      fixes: [`0 ${imei(0)}`, `2 ${imei(2)}`, `4 ${imei(4)}`],
-      rejected: ['1 INVALID_BODY', '3 INVALID_BODY'],
-      ignored: [],
-    });
-  });
-});
 
 describe('whole bodies', () => {
   const cases: [
