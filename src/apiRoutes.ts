@@ -44,7 +44,7 @@ import { BulkCalls } from './http/bulkCalls.ts';
 import { type ApiDocument, apiDocument } from './http/openapi/document.ts';
 import { ID, text } from './http/openapi/schema.ts';
 import type { ChangePorts, Route } from './http/route.ts';
-import type { Clock } from './lib/clock.ts';
+import type { Clock } from './lib/time.ts';
 import { AtOnce, type WorkTurns } from './lib/workTurns.ts';
 import type { Pod, Teardown } from './pod.ts';
 import { applicationRoutes } from './tenants/application.routes.ts';

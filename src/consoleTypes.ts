@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { apiRoutes, describeApi, type RoutePorts } from './apiRoutes.ts';
-import { invariant } from './lib/invariant.ts';
+import { invariant } from './lib/errors.ts';
 
 // What the page of the console reads, as TypeScript. The page is checked without the service, so it cannot import the
 // types of the service: `npm run types` writes them into a file of its own, from the description of the API.

@@ -14,8 +14,7 @@ import {
 import type { HistoryPacker } from './history/packHistory.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
-import type { Clock } from './lib/clock.ts';
-import { DAY_MS, MINUTE_MS } from './lib/time.ts';
+import { type Clock, DAY_MS, MINUTE_MS } from './lib/time.ts';
 import {
   DELIVERIES,
   dropWeeksBefore,

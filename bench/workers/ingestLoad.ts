@@ -1,4 +1,4 @@
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
 import { type LoadResult, measureLoad } from '../measure/measureLoad.ts';
 import { PointSource, type PointSourceOptions } from '../setup/pointSource.ts';
 import { INGEST_TOKEN } from '../setup/points.ts';

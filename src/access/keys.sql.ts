@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, assignments } from '../postgres/sqlText.ts';
 import { parseAllowlist } from './ipAddress.ts';

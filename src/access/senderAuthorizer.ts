@@ -1,7 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Clock } from '../lib/clock.ts';
-import { DAY_MS, MINUTE_MS } from '../lib/time.ts';
+import { type Clock, DAY_MS, MINUTE_MS } from '../lib/time.ts';
 
 /** Wrong tokens allowed from one network per window. Then every token not recently accepted from it is denied. */
 export const WRONG_TOKENS = { perWindow: 20, windowSeconds: 15 * 60 } as const;

@@ -1,6 +1,6 @@
 import { type Answer, jsonAnswer, type StreamedBody } from '../http/answer.ts';
+import { InvariantError } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { InvariantError } from '../lib/invariant.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
 import type { StoredArea } from './area.ts';
 import { areaView } from './area.ts';

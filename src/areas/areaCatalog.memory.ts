@@ -2,7 +2,7 @@ import RBush from 'rbush';
 import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
 import type { IndexBox } from '../geo/bounds.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { AreaType, Shape, StoredArea } from './area.ts';
 
 /** An area in memory: what is stored, and its compiled shape. */

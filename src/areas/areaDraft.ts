@@ -1,8 +1,7 @@
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import type { FieldError } from '../lib/fieldError.ts';
 import { parseNameText } from '../lib/nameText.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import {
   type AreaDefinition,
   type AreaGeometry,

@@ -11,7 +11,7 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { BODY_INVALID, type FieldCode, type FieldError } from '../lib/fieldError.ts';
+import { BODY_INVALID, type FieldCode, type FieldError } from '../lib/result.ts';
 
 // The fields of an area as they are sent and answered: their limits, what can be wrong with each, how each is described.
 

@@ -14,8 +14,8 @@ import {
   text,
 } from '../http/openapi/schema.ts';
 import { ID_MESSAGE } from '../http/parameters.ts';
-import type { FieldError } from '../lib/fieldError.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
+import type { FieldError } from '../lib/result.ts';
 import type { AreaView, areaName, StoredArea } from './area.ts';
 import { completeDraft, parseDraft } from './areaDraft.ts';
 import { AREA_ERRORS, AREA_FACTS, AREA_WARNINGS, type AreaWarning } from './areaFields.ts';

@@ -1,6 +1,6 @@
 import { numbers } from '../geo/edgeIndex.ts';
 import type { LatLng } from '../geo/wgs84.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';

@@ -27,7 +27,7 @@ import {
   readChoice,
 } from '../http/parameters.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { type AtOnce, Pace, type Steps } from '../lib/workTurns.ts';
 import { type AreaType, areaName, compileShape } from './area.ts';
 import type { Area, AreaCatalog } from './areaCatalog.memory.ts';

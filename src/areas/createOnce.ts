@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
-import type { FieldError } from '../lib/fieldError.ts';
 import { KeyedQueue } from '../lib/keyedQueue.ts';
+import type { FieldError } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDraft, completeDraft } from './areaDraft.ts';
 import { claimAnswer, fitsStoredAnswers, type StoredAnswer, storeAnswer } from './idempotentAnswers.sql.ts';

@@ -1,6 +1,5 @@
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
-import type { FieldError } from '../lib/fieldError.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDefinition, type AreaGeometry, type StoredArea, toVertices } from './area.ts';
 import { type AreaDraft, completeDraft, mergeDraft } from './areaDraft.ts';

@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time.ts';
 import { type LogEnd, type Server, ServerStarts, SNAPSHOT_MAX_BYTES, Snapshot } from './logCursor.ts';
 
 /** How a change came into memory: through the change log, or with a commit of this pod. */

@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';

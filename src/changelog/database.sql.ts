@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { type LogEnd, type Server, type ServerStart, ServerStarts, Snapshot, serverOf } from './logCursor.ts';

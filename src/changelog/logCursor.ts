@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { type VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** A position in the log of changes, which is ordered by transaction, then by id. */

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { isatty } from 'node:tty';
 import { readAdminConfig } from '../config.ts';
-import { systemClock } from '../lib/clock.ts';
+import { systemClock } from '../lib/time.ts';
 import type { CommandContext } from './command.ts';
 import { interruption } from './input.ts';
 import { COMMANDS, runCommand } from './runCommand.ts';

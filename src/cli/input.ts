@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises';
-import { systemClock } from '../lib/clock.ts';
-import { hasCode } from '../lib/hasCode.ts';
+import { hasCode } from '../lib/errors.ts';
 import { fail, ok, type Result } from '../lib/result.ts';
+import { systemClock } from '../lib/time.ts';
 import { type CommandContext, operand } from './command.ts';
 import { parsePassword } from './optionParsers.ts';
 

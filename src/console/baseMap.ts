@@ -5,7 +5,7 @@ import type { GeometryCollection, Topology } from 'topojson-specification';
 import { cutRing } from '../geo/antimeridianCut.ts';
 import { unwrapRing } from '../geo/path.ts';
 import type { LatLng } from '../geo/wgs84.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 
 const LAND = import.meta.resolve('world-atlas/land-110m.json');
 const COUNTRIES = import.meta.resolve('world-atlas/countries-110m.json');

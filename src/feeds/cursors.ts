@@ -9,7 +9,7 @@ import {
 import type { KeyState } from '../access/keyring.memory.ts';
 import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { type LogCursor, type ServerState, Snapshot } from '../changelog/logCursor.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';
 
 /** How far a reader of devices has come. */

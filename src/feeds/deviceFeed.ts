@@ -1,7 +1,7 @@
 import type { KeyState } from '../access/keyring.memory.ts';
 import { isSameServer, type Server } from '../changelog/logCursor.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';

@@ -1,6 +1,6 @@
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Cursors } from './cursors.ts';
 import type { LongPolls } from './longPolls.ts';

@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Path, Ring } from './path.ts';
 import {
   type Edges,

@@ -1,4 +1,4 @@
-import type { FieldError } from '../lib/fieldError.ts';
+import type { FieldError } from '../lib/result.ts';
 
 /** The answer to a request. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {

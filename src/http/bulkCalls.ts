@@ -1,8 +1,7 @@
+import { invariant } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
-import { invariant } from '../lib/invariant.ts';
 import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { formatDuration, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import {

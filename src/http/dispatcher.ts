@@ -2,10 +2,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Express } from 'express';
 import { NOBODY, thenAtOnce } from '../access/authorizer.ts';
 import type { KeyState } from '../access/keyring.memory.ts';
-
-import type { Clock } from '../lib/clock.ts';
-import { invariant } from '../lib/invariant.ts';
-import { DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
+import { invariant } from '../lib/errors.ts';
+import { type Clock, DeadlineExceeded, OutOfTime, withDeadline } from '../lib/time.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
 import { AnswerWriter, type Exchange, type Observe, whenGone } from './answerWriter.ts';
 import {

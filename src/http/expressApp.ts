@@ -7,7 +7,7 @@ import express, {
   type Response,
 } from 'express';
 import helmet from 'helmet';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { type Answer, errorAnswer, methodAnswer } from './answer.ts';
 import type { Observe } from './answerWriter.ts';
 

@@ -8,7 +8,7 @@ import {
 import { packStays, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { HOUR_MS } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';

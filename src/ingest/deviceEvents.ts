@@ -1,7 +1,7 @@
 import { MOVING_FROM_KMH, PARKING_MS } from '../devices/device.ts';
 import type { DeviceEvent } from '../events/fleetEvent.ts';
 import { distanceM } from '../geo/wgs84.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { BatchPoint, DeviceEventAt, Fix, InOrderPoint } from './fix.ts';

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { applyPositionUpdates, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
-import type { Clock } from '../lib/clock.ts';
-import { DeadlineExceeded } from '../lib/time.ts';
+import { type Clock, DeadlineExceeded } from '../lib/time.ts';
 import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';

@@ -6,7 +6,7 @@ import {
   type PointKey,
   type TimedPosition,
 } from '../history/packedPoints.sql.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';

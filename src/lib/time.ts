@@ -182,3 +182,8 @@ function inTwoUnits(amount: number, perUnit: number, unit: string, smallUnit: st
   const whole = `${(amount - rest) / perUnit} ${unit}`;
   return rest === 0 ? whole : `${whole} ${rest} ${smallUnit}`;
 }
+
+/** Where the time comes from: epoch milliseconds. Passed in, so that tests can set it. */
+export type Clock = () => number;
+
+export const systemClock: Clock = () => Date.now();

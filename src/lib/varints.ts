@@ -1,4 +1,4 @@
-import { invariant } from './invariant.ts';
+import { invariant } from './errors.ts';
 
 const LOW_BITS = 0x7f;
 const MORE = 0x80;

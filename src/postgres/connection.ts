@@ -8,7 +8,7 @@ import {
   types,
 } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
 import { compileSql, type Rows, type SqlText } from './sqlText.ts';

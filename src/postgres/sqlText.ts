@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { formatIso } from '../lib/time.ts';
 
 /** A part of a statement: the text between its values, and the values. */

@@ -1,4 +1,4 @@
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import {
   LIMITED,

@@ -1,5 +1,5 @@
 import { deleteSessionsOf } from '../access/sessions.sql.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 

@@ -1,9 +1,8 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isPlainText } from '../lib/nameText.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 
 export interface Login {
   /** Spelled as in accounts. */

@@ -1,9 +1,8 @@
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/ipAddress.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../access/scopes.ts';
-import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { parseNameText } from '../lib/nameText.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 
 /** What an owner decides about a key. */
 export interface KeySettings {

@@ -2,7 +2,7 @@ import { ANYBODY, SESSION_ONLY } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, validationAnswer } from '../http/answer.ts';
 import { jsonBody } from '../http/requestBody.ts';
 import type { Call, ChangePorts, Route } from '../http/route.ts';
-import { invariant } from '../lib/invariant.ts';
+import { invariant } from '../lib/errors.ts';
 import { formatIso } from '../lib/time.ts';
 import { parseLogin } from './credentials.ts';
 import { type LogInPorts, logIn, logOut } from './logIn.ts';

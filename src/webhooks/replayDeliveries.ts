@@ -1,6 +1,5 @@
-import { BODY_INVALID, type FieldError } from '../lib/fieldError.ts';
 import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { fail, ok, type Result } from '../lib/result.ts';
+import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
 import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import {

@@ -5,7 +5,7 @@ import { type AreaGeometry, toVertices } from '../../src/areas/area.ts';
 import { type Area, AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { AREA_TYPES } from '../../src/areas/areaFields.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { InvariantError } from '../../src/lib/invariant.ts';
+import { InvariantError } from '../../src/lib/errors.ts';
 import { wrapLng } from '../geo/shapes.ts';
 import { areaInMemory } from '../support/ingest/polygons.ts';
 import { runs } from '../support/torture.ts';

@@ -9,7 +9,7 @@ import { Follower } from '../../src/coherence/follower.ts';
 import type { Occupant } from '../../src/devices/device.ts';
 import type { Fleet } from '../../src/devices/fleet.memory.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
+import { type Clock, systemClock } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';

@@ -16,7 +16,7 @@ import {
   StoredStaysReader,
   stayCount,
 } from '../../src/devices/stays/packedStays.ts';
-import { InvariantError } from '../../src/lib/invariant.ts';
+import { InvariantError } from '../../src/lib/errors.ts';
 import { runs } from '../support/torture.ts';
 
 const timeMs = fc.oneof(

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
 
 /** A fenced block: the first word behind the fence is its language, the second the name that tests know it by. */
 export interface GuideBlock {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
 import { findUnprivilegedAccount } from '../../src/postgres/embedded/dataFolder.ts';
 import { spawnWatched } from '../../src/postgres/embedded/watchdog.ts';
 import { checkDescribed } from '../support/http/describedAnswer.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
 import { createCluster, runInFolder, urlOf } from '../../src/postgres/embedded/cluster.ts';
 import { findDataFolder } from '../../src/postgres/embedded/dataFolder.ts';
 import { openSql } from '../../src/postgres/sql.ts';

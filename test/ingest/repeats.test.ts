@@ -13,7 +13,7 @@ import {
   stepRepeat,
 } from '../../src/ingest/deviceEvents.ts';
 import type { Fix } from '../../src/ingest/fix.ts';
-import { InvariantError } from '../../src/lib/invariant.ts';
+import { InvariantError } from '../../src/lib/errors.ts';
 import { inOneGo } from '../../src/lib/workTurns.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { runs } from '../support/torture.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { compileShape } from '../../src/areas/area.ts';
 import { completeDraft, parseDraft } from '../../src/areas/areaDraft.ts';
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
 import { adminOf } from '../support/postgres/admin.ts';

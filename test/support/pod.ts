@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test';
 import { type Logger, pino } from 'pino';
 import { type Env, readConfig } from '../../src/config.ts';
-import { type Clock, systemClock } from '../../src/lib/clock.ts';
-import { invariant } from '../../src/lib/invariant.ts';
+import { invariant } from '../../src/lib/errors.ts';
+import { type Clock, systemClock } from '../../src/lib/time.ts';
 import { startService } from '../../src/wiring.ts';
 import { checkDescribed } from './http/describedAnswer.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { InvariantError } from '../../src/lib/invariant.ts';
+import { InvariantError } from '../../src/lib/errors.ts';
 import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { runs } from '../support/torture.ts';
 

@@ -1,5 +1,5 @@
 import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { ok } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Tx } from '../../postgres/sql.ts';

@@ -1,6 +1,5 @@
-import type { FieldCode, FieldError } from '../../lib/fieldError.ts';
 import { isJsonObject, isMissing, parseJson } from '../../lib/parseJson.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
+import { type FieldCode, type FieldError, fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import {
   type AreaDraft,

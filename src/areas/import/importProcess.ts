@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { ok } from '../../lib/result.ts';
 import { inOneGo } from '../../lib/workTurns.ts';
 import { type ImportItem, MAX_IMPORT_VALUES, type PlanReply, planBody } from './importPlan.ts';

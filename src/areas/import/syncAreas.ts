@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type WritePorts, writeWorlds } from '../../changelog/writeWorlds.ts';
-import type { FieldError } from '../../lib/fieldError.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
+import type { FieldError } from '../../lib/result.ts';
 import { isExternalId } from '../areaFields.ts';
 import {
   type AreaSize,

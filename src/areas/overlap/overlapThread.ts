@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { AreaGeometry } from '../area.ts';
 import { type Outline, outlineOf, overlapM2 } from './overlap.ts';

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads';
+import { hasCode } from '../../lib/errors.ts';
 import { FairSemaphore, Overloaded } from '../../lib/fairSemaphore.ts';
-import { hasCode } from '../../lib/hasCode.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { MINUTE_MS, OutOfTime } from '../../lib/time.ts';
 import type { AreaGeometry } from '../area.ts';

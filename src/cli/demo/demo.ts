@@ -1,8 +1,8 @@
 import { destination, pino } from 'pino';
 import type { Config } from '../../config.ts';
-import { systemClock } from '../../lib/clock.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
+import { systemClock } from '../../lib/time.ts';
 import { DataDirInUseError } from '../../postgres/embedded/embedded.ts';
 import { reachableHost } from '../../readyText.ts';
 import { type Service, startService } from '../../wiring.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Config, type Env, readConfig } from '../../config.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { fail, type Result } from '../../lib/result.ts';
 import { isPortFree } from '../../postgres/embedded/server.ts';
 import { listenerUrl, shellWord, tokenPlace } from '../../readyText.ts';

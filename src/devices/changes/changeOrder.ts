@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { grown, roomFor, XidColumn } from './slotColumns.ts';
 
 /** Entries of one segment. */

@@ -1,5 +1,5 @@
 import { distanceM, EQUATORIAL_RADIUS_M, POLAR_RADIUS_M } from '../../geo/wgs84.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { STEPS_PER_M } from './trie.ts';
 
 /** A device found near a position. */

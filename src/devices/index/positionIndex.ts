@@ -1,5 +1,5 @@
 import { isLatLng, writeSurfacePoint } from '../../geo/wgs84.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { NearHit, Precedes } from './nearestHits.ts';
 import type { Rank, RankOf } from './overflowBucket.ts';

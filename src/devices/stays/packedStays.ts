@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 
 /** A device is inside an area, or was at its newest point. Kept with the device's state, from point to point. */
 export interface Stay {

@@ -10,8 +10,7 @@ import { answered, dataBody, type Operation } from '../../http/openapi/operation
 import { envelope, list, ref } from '../../http/openapi/schema.ts';
 import { jsonBody } from '../../http/requestBody.ts';
 import type { Call, Route } from '../../http/route.ts';
-import type { FieldError } from '../../lib/fieldError.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
+import { type FieldError, fail, ok, type Result } from '../../lib/result.ts';
 import { DAY_MS, formatDuration, formatIso } from '../../lib/time.ts';
 import type { WorkTurns } from '../../lib/workTurns.ts';
 import { DwellTally, LISTED_EVENTS_MAX } from './areaReplay.ts';

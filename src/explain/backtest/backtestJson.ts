@@ -14,7 +14,7 @@ import {
   text,
   time,
 } from '../../http/openapi/schema.ts';
-import type { FieldError } from '../../lib/fieldError.ts';
+import type { FieldError } from '../../lib/result.ts';
 import { formatIso } from '../../lib/time.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type DwellTally, LISTED_EVENTS_MAX, type ReplayedEvent } from './areaReplay.ts';

@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { VarintReader, VarintWriter } from '../../lib/varints.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type Prediction, readNumbers, writeNumbers } from './numberColumn.ts';

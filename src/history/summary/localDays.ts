@@ -1,4 +1,4 @@
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { DAY_MS, HOUR_MS } from '../../lib/time.ts';
 
 /** From its first instant to that of the next day. */

@@ -1,5 +1,5 @@
 import { scopeMask } from '../../access/scopes.ts';
-import type { FieldError } from '../../lib/fieldError.ts';
+import type { FieldError } from '../../lib/result.ts';
 import { ERRORS, type ErrorCode, errorAnswer, validationAnswer } from '../answer.ts';
 import { limitMessage, scopeError } from '../authorize.ts';
 import {

@@ -1,5 +1,5 @@
 import { scopeNames } from '../../access/scopes.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { OFFSET_MAX, type Parameter, STRICT } from '../parameters.ts';
 import type { ApiVersion, Route } from '../route.ts';
 import { BETA_HEADER, componentsWith, errorResponses, V3_HEADERS } from './components.ts';

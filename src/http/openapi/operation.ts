@@ -1,4 +1,4 @@
-import type { FieldError } from '../../lib/fieldError.ts';
+import type { FieldError } from '../../lib/result.ts';
 import { dataAnswer, type ErrorCode, type TextAnswer } from '../answer.ts';
 import type { Parameter } from '../parameters.ts';
 import type { Schema } from './schema.ts';

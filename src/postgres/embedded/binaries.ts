@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmod, constants, copyFile, mkdir, readdir, readFile, rename, rm, symlink } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join, relative, sep } from 'node:path';
-import { hasCode } from '../../lib/hasCode.ts';
+import { hasCode } from '../../lib/errors.ts';
 import { type Account, type DataFolder, exists, makePlaces, runsQuietly } from './dataFolder.ts';
 
 /** Paths of the two programs, which the account of the cluster can run. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { access, chmod, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasCode } from '../../lib/hasCode.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { Log } from '../migrate.ts';
 import { isSameFolder } from './folderLock.ts';
 

@@ -1,6 +1,6 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hasCode } from '../../lib/hasCode.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { Log } from '../migrate.ts';
 import { findBinaries } from './binaries.ts';
 import { createCluster, tailOfLog, urlOf } from './cluster.ts';

@@ -2,7 +2,7 @@ import { readFile, readlink, realpath, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hasCode } from '../../lib/hasCode.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { Log } from '../migrate.ts';
 import type { Binaries } from './binaries.ts';
 import { runInFolder, tailOfLog } from './cluster.ts';

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { hasCode } from '../../lib/hasCode.ts';
+import { hasCode } from '../../lib/errors.ts';
 import type { Account } from './dataFolder.ts';
 
 const GRACE_SECONDS = 10;

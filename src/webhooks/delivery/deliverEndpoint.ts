@@ -1,8 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CidrSet } from '../../access/ipAddress.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { DeadlineExceeded } from '../../lib/time.ts';
+import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
 import {

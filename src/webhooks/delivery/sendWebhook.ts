@@ -5,7 +5,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import type { CidrSet, IpAddress } from '../../access/ipAddress.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import type { ConnectionOwner, OwnedOptions, ReceiverConnections } from './receiverConnections.ts';
 import { parseSafeAddress, parseSafeAnswer, validateWebhookUrl } from './urlSafety.ts';
 

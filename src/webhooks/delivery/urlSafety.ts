@@ -1,5 +1,5 @@
 import { type CidrSet, type IpAddress, parseCidrs, parseIpAddress } from '../../access/ipAddress.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 
 /** Why a URL cannot be a webhook URL. */

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fleet } from '../../devices/fleet.memory.ts';
-import { invariant } from '../../lib/invariant.ts';
+import { invariant } from '../../lib/errors.ts';
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { NearHit } from '../../../src/devices/index/nearestHits.ts';
 import { PositionIndex } from '../../../src/devices/index/positionIndex.ts';
 import { distanceM } from '../../../src/geo/wgs84.ts';
-import { InvariantError } from '../../../src/lib/invariant.ts';
+import { InvariantError } from '../../../src/lib/errors.ts';
 import { seededRandom } from '../../support/seededRandom.ts';
 import { runs } from '../../support/torture.ts';
 

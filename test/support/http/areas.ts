@@ -1,5 +1,5 @@
 import { completeDraft, parseDraft, type ValidArea } from '../../../src/areas/areaDraft.ts';
-import { invariant } from '../../../src/lib/invariant.ts';
+import { invariant } from '../../../src/lib/errors.ts';
 import { type OwnerPod, ownerPod } from '../ownerPod.ts';
 import { type PodAddress, type Reply, request } from '../pod.ts';
 

@@ -3,7 +3,7 @@ import { SCOPES, scopeMask } from '../../../src/access/scopes.ts';
 import type { Answer } from '../../../src/http/answer.ts';
 import { readQuery } from '../../../src/http/parameters.ts';
 import type { Route } from '../../../src/http/route.ts';
-import { invariant } from '../../../src/lib/invariant.ts';
+import { invariant } from '../../../src/lib/errors.ts';
 import { ok } from '../../../src/lib/result.ts';
 
 /** Calls routes in this process, as an authorized caller, without a server. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { COMMANDS, runCommand } from '../../../src/cli/runCommand.ts';
 import { withSession } from '../../../src/cli/session.ts';
 import { type Env, readAdminConfig } from '../../../src/config.ts';
-import { invariant } from '../../../src/lib/invariant.ts';
+import { invariant } from '../../../src/lib/errors.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 
 /** Runs `fleet` commands in this process, as an administrator beside the pods would; throws when one fails. */

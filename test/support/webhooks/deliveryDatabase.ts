@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { parseCidrs } from '../../../src/access/ipAddress.ts';
-import { invariant } from '../../../src/lib/invariant.ts';
+import { invariant } from '../../../src/lib/errors.ts';
 import { DELIVERIES, ensureWeeks, weekStartMs } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';

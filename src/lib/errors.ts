@@ -6,3 +6,8 @@ export function invariant(condition: unknown, message: string): asserts conditio
 export class InvariantError extends Error {
   override name = 'InvariantError';
 }
+
+/** True for an error of the system that has one of these codes, such as ENOENT. */
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}

@@ -1,4 +1,0 @@
-/** True for an error of the system that has one of these codes, such as ENOENT. */
-export function hasCode(error: unknown, ...codes: string[]): boolean {
-  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
-}
