@@ -6,7 +6,6 @@ import { errorFields, isUnavailable } from '../postgres/sqlErrors.ts';
 import {
   type LimitName,
   type LimitRequest,
-  type LimitVerdict,
   type RateLimiter,
   type StaleWorld,
   UNVERIFIED,
@@ -92,12 +91,14 @@ export class Authorizer {
     const caller = await withDeadline(reading, VERIFY_DEADLINE_MS, 'reading a session');
     if (caller === undefined) return KEY_REQUIRED;
     // Ids of keys are positive, so the negated id of the account can identify all its sessions.
-    const charged = { ip: null, keyId: -caller.accountId, refundIp: client.network };
-    const first = this.#isFresh() ? await this.#check(caller, charged, false, nowMs) : UNVERIFIED;
+    const { rateLimiter } = this.#ports;
+    const request = (verified: boolean) =>
+      this.#request(caller.worldIds, null, -caller.accountId, client.network, verified);
+    const first = this.#isFresh() ? await rateLimiter.check(request(false), nowMs) : UNVERIFIED;
     if (first.kind === 'limited') return first;
     if (first.kind !== 'pass') {
       await this.#bringUp(first.kind === 'stale' ? first.worlds : []);
-      const verdict = await this.#check(caller, charged, true, nowMs);
+      const verdict = await rateLimiter.check(request(true), nowMs);
       if (verdict.kind === 'limited') return verdict;
     }
     return { kind: 'granted', caller };
@@ -125,8 +126,9 @@ export class Authorizer {
   ): AccessDecision | Promise<AccessDecision> {
     const isFresh = this.#isFresh();
     const denial = denialOf(key, call.client);
-    const charged = { ip, keyId: isFresh && denial === null ? key.id : null, refundIp };
-    return thenAtOnce(this.#check(key, charged, false, call.nowMs), (verdict) => {
+    const keyId = isFresh && denial === null ? key.id : null;
+    const request = this.#request(key.worldIds, ip, keyId, refundIp, false);
+    return thenAtOnce(this.#ports.rateLimiter.check(request, call.nowMs), (verdict) => {
       if (verdict.kind === 'limited') return verdict;
       if (verdict.kind === 'pass' && isFresh) return this.#outcome(call, key, denial);
       return this.#verify(call, verdict.kind === 'stale' ? verdict.worlds : []);
@@ -145,8 +147,9 @@ export class Authorizer {
     const key = this.#ports.keyring.get(call.fingerprint) ?? (await this.#load(call.fingerprint));
     if (key === undefined) return KEY_INVALID;
     const denial = denialOf(key, call.client);
-    const charged = { ip: null, keyId: denial === null ? key.id : null, refundIp: call.client.network };
-    const verdict = await this.#check(key, charged, true, call.nowMs);
+    const keyId = denial === null ? key.id : null;
+    const request = this.#request(key.worldIds, null, keyId, call.client.network, true);
+    const verdict = await this.#ports.rateLimiter.check(request, call.nowMs);
     return verdict.kind === 'limited' ? verdict : this.#outcome(call, key, denial);
   }
 
@@ -175,21 +178,23 @@ export class Authorizer {
     return this.#ports.follower.applied.writesLagMs() <= FRESH_MS;
   }
 
-  #check(
-    { worldIds }: KeyState,
-    { ip, keyId, refundIp }: Pick<LimitRequest, 'ip' | 'keyId' | 'refundIp'>,
+  #request(
+    worldIds: readonly number[],
+    ip: string | null,
+    keyId: number | null,
+    refundIp: string | null,
     verified: boolean,
-    nowMs: number,
-  ): LimitVerdict | Promise<LimitVerdict> {
-    const { fleet, rateLimiter } = this.#ports;
-    const versions = worldIds.map((worldId) => fleet.worldVersion(worldId));
-    return rateLimiter.check({ ip, keyId, refundIp, worldIds, versions, verified }, nowMs);
+  ): LimitRequest {
+    const versions = worldIds.map((worldId) => this.#ports.fleet.worldVersion(worldId));
+    return { ip, keyId, refundIp, worldIds, versions, verified };
   }
 
   /** Counts a call whose caller is not known yet, so no version is asked for. Null when it is within the limit. */
   #countAddress({ network }: ClientAddress, nowMs: number): Limited | null | Promise<Limited | null> {
-    const verdict = this.#check(NOBODY, { ip: network, keyId: null, refundIp: null }, true, nowMs);
-    return thenAtOnce(verdict, (verdict) => (verdict.kind === 'limited' ? verdict : null));
+    const request = this.#request([], network, null, null, true);
+    return thenAtOnce(this.#ports.rateLimiter.check(request, nowMs), (verdict) =>
+      verdict.kind === 'limited' ? verdict : null,
+    );
   }
 
   /** Reads a key once for all calls that wait for it; again when a change may have overtaken the read. */
