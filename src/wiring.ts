@@ -130,11 +130,12 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
 /** Loads memory, then follows the change log, sends deliveries and keeps house until the teardown. */
 async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
   const { connections, coordination, follower, eventCuts, clock, log, teardown } = pod;
-  const { eventRetentionDays } = pod.config;
+  const { eventRetentionDays, roles } = pod.config;
   const sql = connections.service;
   await eventCuts.refresh(sql);
   await ensureWeeks(sql, DELIVERIES, deliveryWeeks(await selectNowMs(sql)));
   await coordination.ready();
+  await connections.open({ reads: roles.has('api'), ingest: roles.has('ingest') });
   await follower.start();
   deliveries.start();
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.

@@ -34,6 +34,8 @@ export interface SqlOptions {
   readonly name: string;
   /** How long one statement may run, if that is less than usual. */
   readonly statementLimitMs?: number;
+  /** Connections are kept however long they are idle: opening one takes tens of milliseconds where Postgres is busy. */
+  readonly keepsIdle?: boolean;
   /** Further settings of each session, as options of Postgres' command line. */
   readonly settings?: string;
   /** What the pod knows of the server. */
@@ -55,6 +57,7 @@ export function openPool(url: string, options: SqlOptions): Pool {
   const pool = new Pool({
     connectionString: url,
     max: options.maxConnections,
+    min: options.keepsIdle === true ? options.maxConnections : 0,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     application_name: options.name,

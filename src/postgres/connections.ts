@@ -1,4 +1,4 @@
-import { Client } from 'pg';
+import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
 import { openPool, type ServerKnowledge, type SqlOptions, sessionName } from './connection.ts';
@@ -49,18 +49,26 @@ export interface Connections {
   readonly service: Sql;
   /** Tries whether writes are taken. */
   readonly probes: Sql;
+  /** Opens all connections that callers and senders wait for: opening one takes 50 ms and more where Postgres is busy. */
+  open(tasks: { readonly reads: boolean; readonly ingest: boolean }): Promise<void>;
   end(): Promise<void>;
 }
 
-/** Opens nothing before the first statement; what was idle for ten seconds is closed again. */
+/** Opens nothing before the first statement, or `open`. Those of reads and ingest stay open; others close when they are idle. */
 export function openConnections(url: string, server: ServerKnowledge): Connections {
-  const open = (task: 'follower' | 'access' | 'ingest' | 'delivery' | 'service' | 'probes', settings = '') =>
+  const open = (task: 'follower' | 'access' | 'delivery' | 'service' | 'probes', settings = '') =>
     openSql(url, { maxConnections: CONNECTIONS[task], name: sessionName(task), settings, server });
+  const ingest = openPool(url, {
+    maxConnections: CONNECTIONS.ingest,
+    name: sessionName('ingest'),
+    keepsIdle: true,
+    server,
+  });
   const fairly = { waitingPerKey: WAITING_PER_KEY, waiting: WAITING, server };
   const all = {
     follower: open('follower', FOLLOWER_SETTINGS),
     access: open('access'),
-    ingest: open('ingest'),
+    ingest: sqlOn(ingest, (work) => work()),
     delivery: open('delivery'),
     service: open('service'),
     probes: open('probes'),
@@ -69,6 +77,7 @@ export function openConnections(url: string, server: ServerKnowledge): Connectio
       maxConnections: CONNECTIONS.reads,
       perKey: 2,
       name: sessionName('reads'),
+      keepsIdle: true,
       statementLimitMs: READ_LIMIT_MS,
       settings: READ_SETTINGS,
     }),
@@ -88,7 +97,19 @@ export function openConnections(url: string, server: ServerKnowledge): Connectio
   const end = async (): Promise<void> => {
     await Promise.all(Object.values(all).map((pool) => pool.end()));
   };
-  return { ...all, end };
+  const openThem: Connections['open'] = async (tasks) => {
+    if (tasks.ingest) await openAll(ingest);
+    if (tasks.reads) await all.reads.open();
+  };
+  return { ...all, open: openThem, end };
+}
+
+/** Rejects when Postgres cannot be reached. */
+async function openAll(pool: Pool): Promise<void> {
+  const clients = Array.from({ length: pool.options.max }, () => pool.connect());
+  for (const opened of await Promise.allSettled(clients))
+    if (opened.status === 'fulfilled') opened.value.release();
+  await Promise.all(clients);
 }
 
 /** How long a statement or transaction waits for a connection. The caller has its answer by then. */
@@ -108,7 +129,7 @@ interface ShareOptions extends SqlOptions {
  * beside it: that would wait for the connection of the transaction.
  */
 export class SqlShares<Key> {
-  readonly #pool: ReturnType<typeof openPool>;
+  readonly #pool: Pool;
   readonly #slots: FairSemaphore<Key>;
 
   constructor(url: string, options: ShareOptions) {
@@ -125,6 +146,10 @@ export class SqlShares<Key> {
   /** A client on the share of `key`. Its statements reject with Overloaded when too many of them wait. */
   of(key: Key): Sql {
     return sqlOn(this.#pool, (work) => this.#limited(key, work));
+  }
+
+  open(): Promise<void> {
+    return openAll(this.#pool);
   }
 
   /** Waits for what runs, then closes every connection. */

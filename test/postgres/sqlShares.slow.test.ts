@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
-import { SqlShares } from '../../src/postgres/connections.ts';
+import { ServerKnowledge } from '../../src/postgres/connection.ts';
+import { openConnections, SqlShares } from '../../src/postgres/connections.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { sqlState } from '../../src/postgres/sqlErrors.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
@@ -84,4 +85,20 @@ describe('connections that are shared', () => {
     assert.equal((await asked`select 1`).length, 1);
     await shares.end();
   });
+});
+
+test('connections that callers and senders wait for are opened before they come', async () => {
+  const all = openConnections(url, new ServerKnowledge());
+  await all.open({ reads: true, ingest: true });
+  const opened = await sql<{ name: string; count: number }[]>`
+    select application_name as name, count(*)::int as count from pg_stat_activity
+    where datname = current_database() and application_name like 'fleet %' group by 1 order by 1`;
+  assert.deepEqual(
+    opened.map(({ name, count }) => [name, count]),
+    [
+      ['fleet ingest', 6],
+      ['fleet reads', 6],
+    ],
+  );
+  await all.end();
 });
