@@ -1,4 +1,5 @@
 import type { VarintReader, VarintWriter } from '../../lib/varints.ts';
+import type { Steps } from '../../lib/workTurns.ts';
 import { BitCost, readFrame, readResiduals, writeFrame, writeResiduals } from './residuals.ts';
 import { WAY_PARTS, type WayPart } from './way.ts';
 
@@ -29,22 +30,24 @@ export interface Prediction {
   readonly cycle: number | null;
 }
 
-/** Writes the first `count` values. */
-export function writeNumbers(
+/** Writes the first `count` values, in steps. With 10 000 values a step takes 0.3 ms, one that predicts up to 1.5 ms. */
+export function* writeNumbers(
   writer: VarintWriter,
   values: Float64Array,
   count: number,
   prediction: Prediction | null,
-): void {
+): Steps<void> {
   const exponent = exponentOf(values, count);
+  yield;
   const integers = exponent === null ? null : integersOf(values, count, exponent);
+  yield;
   if (exponent === null || integers === null) {
     writer.byte(RAW);
     writeFrame(writer, planesOf(values, count));
     return;
   }
   const { order, bits } = cheapestOrder(integers);
-  const predicted = prediction === null ? null : cheapestPart(integers, exponent, prediction);
+  const predicted = prediction === null ? null : yield* cheapestPart(integers, exponent, prediction);
   if (prediction !== null && predicted !== null && predicted.bits < bits) {
     writer.byte((exponent - EXPONENT_MIN) * EXPECTATIONS + ORDERS + WAY_PARTS.indexOf(predicted.part));
     takePredicted(integers, exponent, prediction, predicted.part);
@@ -52,6 +55,7 @@ export function writeNumbers(
     writer.byte((exponent - EXPONENT_MIN) * EXPECTATIONS + order);
     for (let taken = 0; taken < order; taken++) takeDifferences(integers, taken);
   }
+  yield;
   writeResiduals(writer, integers, count);
 }
 
@@ -151,7 +155,11 @@ interface Predicted {
 }
 
 /** Null: what is predicted cannot be compared with these integers. */
-function cheapestPart(integers: Float64Array, exponent: number, prediction: Prediction): Predicted | null {
+function* cheapestPart(
+  integers: Float64Array,
+  exponent: number,
+  prediction: Prediction,
+): Steps<Predicted | null> {
   const scale = scaleOf(exponent, prediction);
   if (
     scale === null ||
@@ -159,7 +167,9 @@ function cheapestPart(integers: Float64Array, exponent: number, prediction: Pred
   )
     return null;
   const step = Math.max(1, Math.floor(integers.length / SAMPLES));
-  const tried = WAY_PARTS.map((part): Predicted => {
+  let best: Predicted | null = null;
+  for (const part of WAY_PARTS) {
+    yield;
     const expected = prediction.along(part);
     const cost = new BitCost();
     for (let n = 0; n < integers.length; n += step) {
@@ -167,9 +177,10 @@ function cheapestPart(integers: Float64Array, exponent: number, prediction: Pred
       const residual = (integers[n] as number) - expectedInteger(expected[n] as number, before, exponent);
       cost.add(shortest(residual, scale.cycle));
     }
-    return { part, bits: cost.bits };
-  });
-  return tried.reduce((best, each) => (each.bits < best.bits ? each : best));
+    const { bits } = cost;
+    if (best === null || bits < best.bits) best = { part, bits };
+  }
+  return best;
 }
 
 /** Replaces integers by what they are above those that are predicted along a part of the way. */

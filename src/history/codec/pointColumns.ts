@@ -83,7 +83,7 @@ export function upTo(timesMs: Float64Array, ms: number): number {
   return low;
 }
 
-/** The columns as bytes. A step is one column. */
+/** The columns as bytes, in steps of a part of a column. */
 export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
   const { count } = points;
   const writer = new VarintWriter(2 ** 16);
@@ -97,7 +97,7 @@ export function* writeColumns(points: PointColumns): Steps<Uint8Array> {
     let values = points[name].subarray(0, count);
     if (above !== null) values = values.map((value, n) => value - (points[above][n] as number));
     if (nullable) values = writeNulls(column, values);
-    if (values.length > 0) writeNumbers(column, values, values.length, predictionOf(along, way));
+    if (values.length > 0) yield* writeNumbers(column, values, values.length, predictionOf(along, way));
     writer.number(column.length);
     writer.append(column.bytes());
     yield;

@@ -275,6 +275,15 @@ describe('packed points', () => {
     );
   });
 
+  test('are written in steps of a part of a column, so that others have their turns in between', () => {
+    const points = emptyColumns(PACKED_POINTS_MAX);
+    for (let n = 0; n < points.count; n++) points.recordedAtMs[n] = 1_000 * n;
+    const steps = writeColumns(points);
+    let count = 1;
+    while (steps.next().done !== true) count++;
+    assert.ok(count >= 4 * COLUMN_NAMES.length, `${count} steps`);
+  });
+
   test('are refused, never misread, when a bit of them changed', async () => {
     const points = emptyColumns(500);
     for (let n = 0; n < 500; n++) {
