@@ -1,4 +1,4 @@
-import { WorldWatch } from '../changelog/worldWatch.memory.ts';
+import { WorldWatch } from '../changelog/appliedTransactions.memory.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import type { ChangeQuery } from './changes/changeOrder.ts';
 import { type Changed, mergeChanges, type Removal, type ShownDevice } from './changes/worldChanges.ts';

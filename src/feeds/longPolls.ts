@@ -1,6 +1,10 @@
 import type { Keyring, KeyState } from '../access/keyring.memory.ts';
-import type { AppliedBy, AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
-import type { Novelty, WorldWatch } from '../changelog/worldWatch.memory.ts';
+import type {
+  AppliedBy,
+  AppliedTransactions,
+  Novelty,
+  WorldWatch,
+} from '../changelog/appliedTransactions.memory.ts';
 import type { Clock } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { FeedPage, UnreadAnswers } from './pages.ts';

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AppliedTransactions } from '../../../src/changelog/appliedTransactions.memory.ts';
-import { WorldWatch } from '../../../src/changelog/worldWatch.memory.ts';
+import { AppliedTransactions, WorldWatch } from '../../../src/changelog/appliedTransactions.memory.ts';
 import { LongPolls } from '../../../src/feeds/longPolls.ts';
 import { UnreadAnswers } from '../../../src/feeds/pages.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
