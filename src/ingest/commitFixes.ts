@@ -36,7 +36,7 @@ import {
   updateRefused,
   updateRepeated,
 } from './points.sql.ts';
-import { fixEvents, storeEvents } from './storeEvents.ts';
+import { type StoredEvents, storeEvents } from './storeEvents.ts';
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {
@@ -44,7 +44,7 @@ export interface CommitPoint extends BatchPoint {
   outcome: FixOutcome | null;
 }
 
-export interface CommittedFixes {
+export interface CommittedFixes extends StoredEvents {
   /** Devices left out because another transaction has locked them. */
   readonly lockedElsewhere: ReadonlySet<number>;
   /**
@@ -57,13 +57,8 @@ export interface CommittedFixes {
   readonly positionUpdates: readonly PositionUpdate[];
   /** The transaction, when there are position updates. */
   readonly xid: number | null;
-  readonly eventCount: number;
   /** Points at which stays did not begin. */
   readonly refusedStays: readonly RefusedStays[];
-  /** How many deliveries were made at once, by webhook endpoint. */
-  readonly queuedFor: ReadonlyMap<number, number>;
-  /** True when the outbox has events whose deliveries are not made yet. */
-  readonly isOutboxFilled: boolean;
 }
 
 export interface CommitPorts {
@@ -129,8 +124,10 @@ export async function commitFixes(
     }
     await updateRepeated(tx, amended);
     await updateRefused(tx, geofences.refused);
-    const events = fixEvents(memory.fleet, evaluation.events, geofences.events, locked);
-    const { count: eventCount, queuedFor, isOutboxFilled } = await storeEvents(tx, ports, events, nowMs);
+    const hasEvents = evaluation.events.length > 0 || geofences.events.length > 0;
+    const events = hasEvents
+      ? await storeEvents(tx, ports, evaluation.events, geofences.events, locked, nowMs)
+      : NO_EVENTS;
     const updates = positionUpdatesOf(evaluation, geofences.stays, locked, nowMs);
     const xid =
       updates.length === 0
@@ -155,14 +152,13 @@ export async function commitFixes(
       oversized,
       positionUpdates,
       xid,
-      eventCount,
       refusedStays: [...geofences.refused.values()],
-      queuedFor,
-      isOutboxFilled,
+      ...events,
     };
   });
 }
 
+const NO_EVENTS: StoredEvents = { eventCount: 0, queuedFor: new Map(), isOutboxFilled: false };
 const NONE: ReadonlySet<number> = new Set();
 
 /** The devices watched from a world (see Tenancy) that has changes which memory does not know yet. */

@@ -61,7 +61,7 @@ const SLICE_EVENTS = 250;
 const AT_ONCE_MAX = 500;
 
 export interface StoredEvents {
-  readonly count: number;
+  readonly eventCount: number;
   /** How many deliveries were made at once, by webhook endpoint. */
   readonly queuedFor: ReadonlyMap<number, number>;
   /** True when deliveries wait in the outbox to be made. */
@@ -69,22 +69,25 @@ export interface StoredEvents {
 }
 
 /**
- * Stores events with what their receivers get of them, in the transaction of their points and in the order given. A
- * point may be inside thousands of areas, so others get a turn between two slices.
+ * Stores events with what their receivers get of them, in the transaction of their points. A point may be inside
+ * thousands of areas, so others get a turn between two slices.
  */
 export async function storeEvents(
   tx: Tx,
   ports: OutboxPorts,
-  events: Iterator<NewFleetEvent, void>,
+  deviceEvents: readonly DeviceEventAt[],
+  geofenceEvents: readonly GeofenceEventAt[],
+  locked: ReadonlyMap<number, Pick<LockedState, 'worldId'>>,
   nowMs: number,
 ): Promise<StoredEvents> {
+  const events = fixEvents(ports.memory.fleet, deviceEvents, geofenceEvents, locked);
   const queuedFor = new Map<number, number>();
-  let count = 0;
+  let eventCount = 0;
   let atOnce = AT_ONCE_MAX;
   let isOutboxFilled = false;
   for (;;) {
     const slice = take(events, SLICE_EVENTS);
-    if (slice.length === 0) return { count, queuedFor, isOutboxFilled };
+    if (slice.length === 0) return { eventCount, queuedFor, isOutboxFilled };
     const ids = await insertFleetEvents(tx, slice);
     const queued = await queueDeliveries(tx, ports, slice, ids, nowMs, atOnce);
     for (const [webhookId, made] of queued.made) {
@@ -92,7 +95,7 @@ export async function storeEvents(
       atOnce -= made;
     }
     isOutboxFilled ||= queued.isOutboxFilled;
-    count += slice.length;
+    eventCount += slice.length;
   }
 }
 
