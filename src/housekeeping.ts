@@ -14,15 +14,8 @@ import {
 import type { HistoryPacker } from './history/packHistory.ts';
 import { prunePast, trimPastShapes } from './history/past.sql.ts';
 import { boxRows } from './history/rowBoxes.sql.ts';
-import { type Clock, DAY_MS, MINUTE_MS } from './lib/time.ts';
-import {
-  DELIVERIES,
-  dropWeeksBefore,
-  ensureWeeks,
-  PACKED_POINTS,
-  POSITIONS,
-  weekStartMs,
-} from './postgres/partitions.ts';
+import { type Clock, DAY_MS, MINUTE_MS, weekStartMs } from './lib/time.ts';
+import { DELIVERIES, dropWeeksBefore, ensureWeeks, PACKED_POINTS, POSITIONS } from './postgres/partitions.ts';
 import type { Sql } from './postgres/sql.ts';
 import { errorFields } from './postgres/sqlErrors.ts';
 import { pruneLogins } from './tenants/logins.sql.ts';

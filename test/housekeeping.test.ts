@@ -3,8 +3,8 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { EventCuts } from '../src/events/eventPartitions.sql.ts';
 import { tidy } from '../src/housekeeping.ts';
-import { DAY_MS } from '../src/lib/time.ts';
-import { DELIVERIES, ensureWeeks, POSITIONS, weekStartMs } from '../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../src/lib/time.ts';
+import { DELIVERIES, ensureWeeks, POSITIONS } from '../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../src/postgres/sql.ts';
 import { createDatabase } from './support/postgres/postgres.ts';
 

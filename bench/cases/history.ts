@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, Part, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';

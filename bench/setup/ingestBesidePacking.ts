@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { CaseContext, Part, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { openBenchSql } from './cluster.ts';

@@ -1,9 +1,9 @@
 import { selectHistory } from '../../src/history/newestPoints.sql.ts';
 import { HistoryPacker } from '../../src/history/packHistory.ts';
 import { pointPages } from '../../src/history/points.sql.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
-import { ensureWeeks, POSITIONS, truncateWeek, weekStartMs } from '../../src/postgres/partitions.ts';
+import { ensureWeeks, POSITIONS, truncateWeek } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { arrayLiteral } from '../../src/postgres/sqlText.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';

@@ -1,6 +1,6 @@
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 
 export interface StoredPoints {

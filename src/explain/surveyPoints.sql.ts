@@ -10,7 +10,7 @@ import {
   unpackNewest,
   unpackRow,
 } from '../history/packedPoints.sql.ts';
-import { weekStartMs } from '../postgres/partitions.ts';
+import { weekStartMs } from '../lib/time.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 

@@ -1,4 +1,4 @@
-import { weekStartMs } from '../postgres/partitions.ts';
+import { weekStartMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import { emptyColumns, type PointColumns } from './codec/pointColumns.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { selectNowMs } from '../changelog/database.sql.ts';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
-import { DAY_MS, HOUR_MS } from '../lib/time.ts';
+import { DAY_MS, HOUR_MS, weekStartMs } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import {
   ensureWeeks,
@@ -9,7 +9,6 @@ import {
   POSITIONS,
   selectEmptiedWeeks,
   truncateWeek,
-  weekStartMs,
 } from '../postgres/partitions.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { PACKED_POINTS_MAX, type PackedBlob, packColumns } from './codec/packedBlob.ts';

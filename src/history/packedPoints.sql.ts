@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
-import { DAY_MS } from '../lib/time.ts';
-import { weekStartMs } from '../postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../lib/time.ts';
 import type { Query } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../postgres/sqlText.ts';
 import { checkTimes, openColumns, type PackedBlob, unpackColumns } from './codec/packedBlob.ts';

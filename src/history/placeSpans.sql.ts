@@ -1,5 +1,5 @@
 import type { IndexBox } from '../geo/bounds.ts';
-import { weekStartMs } from '../postgres/partitions.ts';
+import { weekStartMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';

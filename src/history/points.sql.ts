@@ -1,6 +1,5 @@
-import { DAY_MS } from '../lib/time.ts';
+import { WEEK_MS, weekStartMs } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
-import { weekStartMs } from '../postgres/partitions.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
 import {
@@ -209,7 +208,6 @@ export function positionColumns([first, ...others]: readonly ColumnName[]): {
   };
 }
 
-const WEEK_MS = 7 * DAY_MS;
 /** After weeks without a point the next statement covers this many times as many weeks. */
 const EMPTY_GROWTH = 8;
 /** Ranges of one statement. */

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { applyPositionUpdates, putDevices } from '../devices/changes/positionUpdates.ts';
 import { selectDevicesByImei } from '../devices/deviceRows.sql.ts';
-import { type Clock, DeadlineExceeded } from '../lib/time.ts';
+import { type Clock, DeadlineExceeded, weekStartMs } from '../lib/time.ts';
 import { inTurns } from '../lib/workTurns.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../postgres/partitions.ts';
+import { ensureWeeks, POSITIONS } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
 import type { Fix, FixOutcome, RefusedStays } from './fix.ts';

@@ -163,6 +163,15 @@ export function withDeadline<T>(
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
+export const WEEK_MS = 7 * DAY_MS;
+
+/** The Monday, 00:00 UTC, of the week of `ms`. */
+export function weekStartMs(ms: number): number {
+  return Math.floor((ms - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
+}
+
+/** 1970-01-05, the first Monday of the epoch. */
+const FIRST_MONDAY_MS = 4 * DAY_MS;
 
 /**
  * A length of time as people write it, by its two largest units: "4 min 30 s", "36 h", "3 days 2 h". Under a minute it is

@@ -1,18 +1,10 @@
-import { DAY_MS } from '../lib/time.ts';
+import { WEEK_MS, weekStartMs } from '../lib/time.ts';
 import type { Sql } from './sql.ts';
 import { isUnavailable } from './sqlErrors.ts';
 import { identifier } from './sqlText.ts';
 
-const WEEK_MS = 7 * DAY_MS;
-/** 1970-01-05, the first Monday of the epoch. */
-const FIRST_MONDAY_MS = 4 * DAY_MS;
 /** The id of the advisory lock under which pods create and drop partitions. */
 export const PARTITION_LOCK = 7_301_002;
-
-/** The Monday, 00:00 UTC, of the week of `ms`. */
-export function weekStartMs(ms: number): number {
-  return Math.floor((ms - FIRST_MONDAY_MS) / WEEK_MS) * WEEK_MS + FIRST_MONDAY_MS;
-}
 
 /** A table with a partition for each week, and the column that it is partitioned by. */
 interface WeeklyTable {

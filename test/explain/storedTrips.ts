@@ -1,4 +1,5 @@
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 
 /** Where the stored points lie: now inside the area of the tests, now outside. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
 import { EXPORT_FORMATS } from '../../src/history/exportFormats.ts';
-import { DAY_MS } from '../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import { packPoints } from '../support/history/packPoints.ts';
 import { callApi } from '../support/http/application.ts';

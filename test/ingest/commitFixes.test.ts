@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { decodePositionUpdates } from '../../src/devices/changes/positionUpdates.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { weekStartMs } from '../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestBench, type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { dropWeeksBefore, ensureWeeks, POSITIONS, weekStartMs } from '../../src/postgres/partitions.ts';
+import { weekStartMs } from '../../src/lib/time.ts';
+import { dropWeeksBefore, ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
+import { weekStartMs } from '../../src/lib/time.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { request } from '../support/pod.ts';
 import { adminOf } from '../support/postgres/admin.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
+import { weekStartMs } from '../../src/lib/time.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import { denial, webhookOwner } from '../support/webhooks/webhookOwner.ts';
 
 const WEEK_MS = 7 * 86_400_000;

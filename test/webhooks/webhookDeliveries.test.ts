@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { DAY_MS } from '../../src/lib/time.ts';
-import { DELIVERIES, ensureWeeks, weekStartMs } from '../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
+import { DELIVERIES, ensureWeeks } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
 import type { Reply } from '../support/pod.ts';
 import { denial, webhookOwner } from '../support/webhooks/webhookOwner.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { takePackingLease } from '../../../src/history/packing.sql.ts';
-import { DAY_MS } from '../../../src/lib/time.ts';
-import { ensureWeeks, POSITIONS, weekStartMs } from '../../../src/postgres/partitions.ts';
+import { DAY_MS, weekStartMs } from '../../../src/lib/time.ts';
+import { ensureWeeks, POSITIONS } from '../../../src/postgres/partitions.ts';
 import { fleetDatabase } from '../runFleet.ts';
 
 const FIRST_MS = Math.floor(Date.now() / DAY_MS) * DAY_MS - 9 * DAY_MS;
