@@ -7,7 +7,7 @@ import {
 } from './redis/deliverySchedule.ts';
 import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
 import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
-import { RedisNotifier } from './redis/redisNotifier.ts';
+import { localNotifier, type Notifier, RedisNotifier } from './redis/redisNotifier.ts';
 import { RedisRateLimiter } from './redis/redisRateLimiter.ts';
 import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './redis/worldVersions.ts';
 
@@ -16,9 +16,7 @@ export interface Coordination {
   readonly rateLimiter: RateLimiter;
   readonly versions: WorldVersions;
   readonly deliveries: DeliverySchedule;
-  /** Asks the other pods to look at the change log. */
-  notifyOthers(): void;
-  onNotify(listener: () => void): void;
+  readonly notifier: Notifier;
   /** False while this pod is on its own although it should not be. */
   isReachable(): boolean;
   /** Resolves when what is shared can be used, or will not be soon: then this pod begins on its own. */
@@ -44,8 +42,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
       rateLimiter: new LocalRateLimiter({ limits }),
       versions: localWorldVersions,
       deliveries: new LocalDeliverySchedule(),
-      notifyOthers: () => undefined,
-      onNotify: () => undefined,
+      notifier: localNotifier,
       isReachable: () => true,
       ready: async () => undefined,
       close: () => undefined,
@@ -65,8 +62,7 @@ export function openCoordination(config: Config, ports: CoordinationPorts): Coor
     }),
     versions: new RedisWorldVersions(port, names),
     deliveries: new RedisDeliverySchedule(port, names),
-    notifyOthers: () => notifier.notify(),
-    onNotify: (listener) => notifier.onNotify(listener),
+    notifier,
     isReachable: () => port.isUsable,
     ready: async () => {
       if (await whenReady(commands, READY_LIMIT_MS)) return;

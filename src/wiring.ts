@@ -119,10 +119,7 @@ function createIngest(pod: Pod, deliveries: PodDeliveries): Ingest | null {
     onDamaged: pod.onDamaged,
     onQueued: deliveries.queued,
     onOutboxFilled: deliveries.wakeOutbox,
-    onMoved: (xid) => {
-      follower.noteOwn(xid);
-      pod.coordination.notifyOthers();
-    },
+    notifier: pod.coordination.notifier,
     onOutcomes: pod.metrics.countFixes,
   });
 }
@@ -139,7 +136,7 @@ async function startWork(pod: Pod, deliveries: PodDeliveries): Promise<void> {
   await follower.start();
   deliveries.start();
   // Other pods announce position updates through Redis; commands announce their writes by NOTIFY.
-  coordination.onNotify(() => follower.catchUpSoon());
+  coordination.notifier.onNotify(() => follower.catchUpSoon());
   teardown.add(listenTo(pod.databaseUrl, CHANGE_CHANNEL, () => follower.catchUpSoon()));
   const packer = new HistoryPacker({
     sql,

@@ -74,12 +74,11 @@ export class AppliedTransactions {
     for (const xid of this.#own) if (this.#followed.sees(xid)) this.#own.delete(xid);
   }
 
-  /** Memory holds the position updates of a transaction that this pod has committed. False if it was followed before. */
-  addOwn(xid: number): boolean {
-    if (this.#followed.sees(xid)) return false;
+  /** Must be called when memory holds the position updates of a transaction that this pod has committed. */
+  addOwn(xid: number): void {
+    if (this.#followed.sees(xid)) return;
     this.#own.add(xid);
     this.announce('own commit');
-    return true;
   }
 
   /** Calls `listener` whenever memory may have changed; it must not throw. */

@@ -33,6 +33,10 @@ export class Follower implements LogFollower {
     this.#ports = ports;
     this.applied = new AppliedTransactions(ports.clock);
     this.#reader = new ChangeLogReader(ports, this.applied);
+    // Readers get changes of an own transaction again when it is followed, so it is followed at once.
+    this.applied.onApplied((by) => {
+      if (by === 'own commit' && this.applied.hasReaders) this.catchUpSoon();
+    });
   }
 
   /** Loads everything and begins to follow. */
@@ -72,12 +76,6 @@ export class Follower implements LogFollower {
     if (applied.lagMs() > Math.max(DEGRADED_POSITIONS_LAG_MS, applied.heldLagMs()))
       reasons.push('positions_late');
     return reasons;
-  }
-
-  /** Must be called when memory holds the position updates of a transaction that this pod has committed. */
-  noteOwn(xid: number): void {
-    // Readers get changes of an own transaction again when it is followed, so it is followed at once.
-    if (this.applied.addOwn(xid) && this.applied.hasReaders) this.catchUpSoon();
   }
 
   /** Catches up in the background. An error is logged once and shows in the lag. */

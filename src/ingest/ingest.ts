@@ -5,6 +5,7 @@ import { type Clock, DeadlineExceeded, weekStartMs } from '../lib/time.ts';
 import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
+import type { Notifier } from '../redis/redisNotifier.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
 import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
@@ -25,8 +26,8 @@ const LARGE_PARTS = 2_000;
 
 export interface IngestPorts extends CommitPorts {
   readonly clock: Clock;
-  /** Takes each transaction that moved devices, when this pod's memory already knows. */
-  readonly onMoved: (xid: number) => void;
+  /** Wakes the other pods after each commit that moved devices. */
+  readonly notifier: Pick<Notifier, 'notify'>;
   /** Called after each commit that queued deliveries, with how many by endpoint. */
   readonly onQueued: (made: ReadonlyMap<number, number>) => void;
   /** Called after each commit that put events into the outbox. */
@@ -218,9 +219,12 @@ export class Ingest {
 
   /** Brings a commit into memory and calls the listeners. It takes turns with requests, because thousands of devices may move. */
   async #publish({ positionUpdates, xid, queuedFor, isOutboxFilled }: CommittedFixes): Promise<void> {
-    const { memory, turns, onMoved, onQueued, onOutboxFilled } = this.#ports;
+    const { memory, turns, follower, notifier, onQueued, onOutboxFilled } = this.#ports;
     await inTurns(turns, 'positions', applyPositionUpdates(memory.fleet, positionUpdates));
-    if (xid !== null) onMoved(xid);
+    if (xid !== null) {
+      follower.applied.addOwn(xid);
+      notifier.notify();
+    }
     if (queuedFor.size > 0) onQueued(queuedFor);
     if (isOutboxFilled) onOutboxFilled();
   }

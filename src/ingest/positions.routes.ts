@@ -58,8 +58,12 @@ export function ingestListener(
   );
   if (ingest === null) return pages;
   const positionPorts = { ...ports, ingest };
-  const find = ({ url }: IncomingMessage) =>
-    probes.loaded() ? (ROUTES.get(pathOf(url as string)) ?? null) : null;
+  /** Memory is filled once. Until then `pages` answers. */
+  let isLoaded = false;
+  const find = ({ url }: IncomingMessage) => {
+    isLoaded ||= probes.loaded();
+    return isLoaded ? (ROUTES.get(pathOf(url as string)) ?? null) : null;
+  };
   const answer = (route: PositionRoute, { request }: Exchange) => answerSender(positionPorts, route, request);
   return dispatcher(
     { probes, observe: metrics.observeRequest, find, exchange: newExchange, answer, fail },

@@ -9,14 +9,24 @@ export type NotifierEvent =
 /** First word of every message; the second identifies the sender. */
 const TOPIC = 'changes';
 
+/** Asks all pods to look at the change log. A notification carries no data. It may be lost or come twice. */
+export interface Notifier {
+  /** Calls the listeners of this process and of all other pods. Several calls within 20 ms become one or two. */
+  notify(): void;
+  /** Calls `listener`, which must not throw, on each notification and whenever some may have been missed. */
+  onNotify(listener: () => void): void;
+}
+
+/** For a single process, which polls the change log. */
+export const localNotifier: Notifier = { notify: () => undefined, onNotify: () => undefined };
+
 /**
- * Wakes all pods to look at the change log, over Redis pub/sub. A notification carries no data. It may be lost or come
- * twice, so every listener also polls.
+ * Over Redis pub/sub. Every listener also polls.
  *
  * Listeners of this process are called directly. So a lost Redis costs only the notifications of other pods. After
  * each new subscription all listeners are called once, because notifications may have been missed.
  */
-export class RedisNotifier {
+export class RedisNotifier implements Notifier {
   readonly #subscriber: Redis;
   readonly #channel: string;
   readonly #onEvent: (event: NotifierEvent) => void;
@@ -40,13 +50,11 @@ export class RedisNotifier {
     if (subscriber.status === 'ready') this.#subscribe();
   }
 
-  /** Calls the listeners of this process and of all other pods. Several calls within 20 ms become one or two. */
   notify(): void {
     this.#local.call();
     this.#remote.call();
   }
 
-  /** Calls `listener`, which must not throw, on each notification and whenever some may have been missed. */
   onNotify(listener: () => void): void {
     this.#listeners.add(listener);
   }

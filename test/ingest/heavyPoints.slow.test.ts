@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { compileShape } from '../../src/areas/area.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
+import { localNotifier } from '../../src/redis/redisNotifier.ts';
 import { validArea } from '../support/http/areas.ts';
 import { dearTrack } from '../support/ingest/dearTracks.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
@@ -187,7 +188,12 @@ describe('a point among areas that take long to evaluate', () => {
 
   function ingestPorts(side: IngestSide): ConstructorParameters<typeof Ingest>[0] {
     const nothing = () => undefined;
-    const listeners = { onQueued: nothing, onOutboxFilled: nothing, onMoved: nothing, onOutcomes: nothing };
+    const listeners = {
+      onQueued: nothing,
+      onOutboxFilled: nothing,
+      notifier: localNotifier,
+      onOutcomes: nothing,
+    };
     return { ...side, clock: Date.now, ...listeners };
   }
 });
