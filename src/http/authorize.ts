@@ -25,16 +25,15 @@ export function authorizeRequest(
   nowMs: number,
 ): AccessDecision | Promise<AccessDecision> {
   const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
   if (takesSessions(version)) {
-    const client = clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
     if (isLogin(request)) return authorizer.authorizeAnybody(client, nowMs);
     // All of them: `headers` keeps the first and passes over the others without a word.
-    if ((apiKey ?? '') === '') {
+    if (shown.kind === 'none') {
       const { authorization = [] } = request.headersDistinct;
       return authorizer.authorizeSession(authorization, client, nowMs);
     }
   }
-  const { shown, client } = callerOf(request.socket, apiKey, forwardedFor, trustedProxies);
   return authorizer.authorize(shown, client, nowMs);
 }
 
@@ -53,8 +52,8 @@ export function clientOf(
   { trustedProxies }: Pick<AuthorizePorts, 'trustedProxies'>,
   request: IncomingMessage,
 ): ClientAddress {
-  const { forwardedFor } = callerHeaders(request.rawHeaders);
-  return clientAddress(request.socket.remoteAddress, forwardedFor, trustedProxies);
+  const { apiKey, forwardedFor } = callerHeaders(request.rawHeaders);
+  return callerOf(request.socket, apiKey, forwardedFor, trustedProxies).client;
 }
 
 /** The answer to a call that was not let in. */
