@@ -180,8 +180,7 @@ export function createReaders(pod: Pod): Readers {
   const cursors = new Cursors(secretsKey, applied, clock);
   const unread = new UnreadAnswers(turns);
   const polls = new LongPolls({ watch: fleet.watch, keyring, applied, unread, turns, clock });
-  const reads = (accountId: number) => connections.reads.of(accountId);
-  const reader = new EventReader({ reads, cuts: pod.eventCuts, cursors, follower });
+  const reader = new EventReader({ reads: connections.reads.of, cuts: pod.eventCuts, cursors, follower });
   const texts = new ItemTexts();
   const shared = { fleet, follower, cursors, polls, unread, reader, texts, turns, clock };
   const streams = new Streams({ ...shared, keyring, log });

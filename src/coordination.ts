@@ -8,8 +8,12 @@ import {
 import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
 import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
 import { localNotifier, type Notifier, RedisNotifier } from './redis/redisNotifier.ts';
-import { RedisRateLimiter } from './redis/redisRateLimiter.ts';
-import { localWorldVersions, RedisWorldVersions, type WorldVersions } from './redis/worldVersions.ts';
+import {
+  localWorldVersions,
+  RedisRateLimiter,
+  RedisWorldVersions,
+  type WorldVersions,
+} from './redis/redisRateLimiter.ts';
 
 /** What pods share besides Postgres: limits, versions of worlds, and notifications. */
 export interface Coordination {

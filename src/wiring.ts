@@ -7,7 +7,7 @@ import { SenderAuthorizer } from './access/senderAuthorizer.ts';
 import { apiRoutes, createReaders, describeApi, type Readers } from './apiRoutes.ts';
 import { CHANGE_CHANNEL } from './changelog/changes.sql.ts';
 import { selectNowMs } from './changelog/database.sql.ts';
-import { awaitPods, type WritePorts } from './changelog/writeWorlds.ts';
+import { writesOfPod } from './changelog/writeWorlds.ts';
 import { readQuotas } from './coherence/fillMemory.ts';
 import type { Config } from './config.ts';
 import { consoleRoutes } from './console/consolePage.ts';
@@ -233,21 +233,17 @@ function createAuthorizer(pod: Pod): Authorizer {
 
 function createRoutes(pod: Pod, deliveries: PodDeliveries, readers: Readers): Route[] {
   const { connections, memory, coordination, follower, turns } = pod;
-  /** A write is answered once this pod has followed it, and the others have or know of its version. */
-  const awaitEverywhere: WritePorts['awaitEverywhere'] = async ({ xid, published }) => {
-    await follower.catchUp();
-    if (!published) await awaitPods(connections.service, xid);
-  };
   return apiRoutes({
-    reads: (accountId) => connections.reads.of(accountId),
+    reads: connections.reads.of,
     eventCuts: pod.eventCuts,
-    writes: (accountId) => ({
-      sql: connections.writes.of(accountId),
+    writes: writesOfPod({
+      of: connections.writes.of,
+      service: connections.service,
       versions: coordination.versions,
-      awaitEverywhere,
+      follower,
       turns,
     }),
-    logins: (network) => connections.logins.of(network),
+    logins: connections.logins.of,
     fleet: memory.fleet,
     areas: memory.areas,
     turns,

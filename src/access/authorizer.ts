@@ -10,7 +10,7 @@ import {
   type StaleWorld,
   UNVERIFIED,
 } from '../redis/rateLimiter.ts';
-import type { WorldVersions } from '../redis/worldVersions.ts';
+import type { WorldVersions } from '../redis/redisRateLimiter.ts';
 import { bearerToken, fingerprint, type ShownKey } from './credentials.ts';
 import type { ClientAddress } from './ipAddress.ts';
 import type { Keyring, KeyState } from './keyring.memory.ts';

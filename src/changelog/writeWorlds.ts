@@ -1,18 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
+import type { WorldVersions } from '../redis/redisRateLimiter.ts';
+import type { LogFollower } from './appliedTransactions.memory.ts';
 import { type EntityKind, notifyPods, recordChange, selectTransactionId } from './changes.sql.ts';
 import { countPodsBehind, FRESH_MS } from './pods.sql.ts';
 
-/** Publishes versions of worlds to the other pods, through Redis if there is one. */
-export interface VersionPublisher {
-  /** Called before the commit. False when the version did not reach the other pods. */
-  publish(worldId: number, version: number): Promise<boolean>;
-  /**
-   * Called after the commit, since Redis may have been emptied since. False when the version did not reach them.
-   */
-  confirm(worldId: number, version: number): Promise<boolean>;
-}
+export type VersionPublisher = Pick<WorldVersions, 'publish' | 'confirm'>;
 
 export interface WritePorts {
   readonly sql: Sql;
@@ -67,6 +61,27 @@ export async function writeWorlds<T>(ports: WritePorts, work: (scope: WriteScope
     await ports.awaitEverywhere({ xid, published: confirmed });
   }
   return result as T;
+}
+
+/**
+ * The writes of a pod by account, each on its share of the connections. One is answered once this pod has followed it, and
+ * the others have or know of its version.
+ */
+export function writesOfPod({
+  of,
+  service,
+  follower,
+  ...ports
+}: Pick<WritePorts, 'versions' | 'turns'> & {
+  readonly of: (accountId: number) => Sql;
+  readonly service: Sql;
+  readonly follower: LogFollower;
+}): (accountId: number) => WritePorts {
+  const awaitEverywhere: WritePorts['awaitEverywhere'] = async ({ xid, published }) => {
+    await follower.catchUp();
+    if (!published) await awaitPods(service, xid);
+  };
+  return (accountId) => ({ ...ports, sql: of(accountId), awaitEverywhere });
 }
 
 /**

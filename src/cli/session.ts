@@ -96,7 +96,7 @@ export async function connectVersionPublisher(
     return { versions: { publish: unpublished, confirm: unpublished }, close: () => undefined };
   }
   const { connectRedis, redisKeys, RedisPort, whenReady } = await import('../redis/redisConnection.ts');
-  const { RedisWorldVersions } = await import('../redis/worldVersions.ts');
+  const { RedisWorldVersions } = await import('../redis/redisRateLimiter.ts');
   const namespace = await sql.begin((tx) => selectInstanceId(tx));
   const redis = connectRedis(redisUrl, { info: () => undefined, warn: () => undefined });
   const port = new RedisPort(redis, { onEvent: () => undefined });

@@ -144,9 +144,7 @@ export class SqlShares<Key> {
   }
 
   /** A client on the share of `key`. Its statements reject with Overloaded when too many of them wait. */
-  of(key: Key): Sql {
-    return sqlOn(this.#pool, (work) => this.#limited(key, work));
-  }
+  readonly of = (key: Key): Sql => sqlOn(this.#pool, (work) => this.#limited(key, work));
 
   open(): Promise<void> {
     return openAll(this.#pool);

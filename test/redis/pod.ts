@@ -11,8 +11,7 @@ import {
   RedisPort,
   redisKeys,
 } from '../../src/redis/redisConnection.ts';
-import { RedisRateLimiter } from '../../src/redis/redisRateLimiter.ts';
-import { RedisWorldVersions } from '../../src/redis/worldVersions.ts';
+import { RedisRateLimiter, RedisWorldVersions } from '../../src/redis/redisRateLimiter.ts';
 import { patienceMs } from '../support/patience.ts';
 
 /** So long that a busy machine does not lose a Redis that is there. */
