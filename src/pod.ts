@@ -8,7 +8,7 @@ import { WriteTrial } from './coherence/postgresHealth.ts';
 import type { Config } from './config.ts';
 import { type Coordination, openCoordination } from './coordination.ts';
 import { EventCuts } from './events/eventPartitions.sql.ts';
-import type { Damage } from './lib/damagedPoints.ts';
+import type { Damage } from './lib/errors.ts';
 import { type Clock, DeadlineExceeded, withDeadline } from './lib/time.ts';
 import { WorkTurns } from './lib/workTurns.ts';
 import { createMetrics, type Gauges, type Metrics } from './metrics.ts';

@@ -1,7 +1,14 @@
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import { parseNameText } from '../lib/nameText.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
-import { type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  type JsonObject,
+  ok,
+  parseNameText,
+  type Result,
+} from '../lib/result.ts';
 import {
   type AreaDefinition,
   type AreaGeometry,

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
-import { KeyedQueue } from '../lib/keyedQueue.ts';
+import { KeyedQueue } from '../lib/fairSemaphore.ts';
 import type { FieldError } from '../lib/result.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type AreaDraft, completeDraft } from './areaDraft.ts';

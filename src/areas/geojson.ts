@@ -13,8 +13,7 @@ import {
   shapeOf,
   text,
 } from '../http/openapi/schema.ts';
-import { isJsonObject } from '../lib/parseJson.ts';
-import { type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import { type FieldError, fail, isJsonObject, ok, type Result } from '../lib/result.ts';
 import { formatIso } from '../lib/time.ts';
 import { type AreaGeometry, type StoredArea, toLatLngs, type ValidPoints, validatePoints } from './area.ts';
 import { AREA_ERRORS, AREA_FACTS } from './areaFields.ts';

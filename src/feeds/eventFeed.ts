@@ -1,6 +1,6 @@
 import type { KeyState } from '../access/keyring.memory.ts';
 import type { Snapshot } from '../changelog/logCursor.ts';
-import { KeyedQueue } from '../lib/keyedQueue.ts';
+import { KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
 import type { EventsRead } from './cursors.ts';
 import type { EventFilters, RecordedEvent } from './eventFeed.sql.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { selectNowMs } from '../changelog/database.sql.ts';
-import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
+import { type Damage, DamagedPoints } from '../lib/errors.ts';
 import { DAY_MS, HOUR_MS, weekStartMs } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import {

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
+import { type Damage, DamagedPoints } from '../lib/errors.ts';
 import { DAY_MS, weekStartMs } from '../lib/time.ts';
 import type { Query } from '../postgres/sql.ts';
 import { arrayLiteral, RawSql } from '../postgres/sqlText.ts';

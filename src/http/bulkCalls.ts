@@ -1,7 +1,15 @@
 import { invariant } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import { isJsonObject, isMissing, type JsonObject } from '../lib/parseJson.ts';
-import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  type JsonObject,
+  ok,
+  type Result,
+} from '../lib/result.ts';
 import { formatDuration, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
 import {

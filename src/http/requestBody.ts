@@ -1,8 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import { invariant } from '../lib/errors.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
-import { type JsonError, MAX_JSON_VALUES, parseJson } from '../lib/parseJson.ts';
-import { BODY_INVALID, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  fail,
+  type JsonError,
+  MAX_JSON_VALUES,
+  ok,
+  parseJson,
+  type Result,
+} from '../lib/result.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
 import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
 import { isEncoded, plainLength, readBody, UnreadableBody } from './readBody.ts';

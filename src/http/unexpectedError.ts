@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type Damage, DamagedPoints } from '../lib/damagedPoints.ts';
+import { type Damage, DamagedPoints } from '../lib/errors.ts';
 import { Overloaded } from '../lib/fairSemaphore.ts';
 import { OutOfTime } from '../lib/time.ts';
 import { TooMuchWork } from '../lib/workTurns.ts';

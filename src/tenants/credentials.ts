@@ -1,8 +1,15 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { isPlainText } from '../lib/nameText.ts';
-import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  isPlainText,
+  ok,
+  type Result,
+} from '../lib/result.ts';
 
 export interface Login {
   /** Spelled as in accounts. */

@@ -1,8 +1,15 @@
 import { ALLOWLIST_MAX_ENTRIES, parseAllowlist } from '../access/ipAddress.ts';
 import { parseScopes, SCOPES, type Scope, scopeNames } from '../access/scopes.ts';
-import { parseNameText } from '../lib/nameText.ts';
-import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  ok,
+  parseNameText,
+  type Result,
+} from '../lib/result.ts';
 
 /** What an owner decides about a key. */
 export interface KeySettings {

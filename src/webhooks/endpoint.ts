@@ -11,8 +11,15 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  ok,
+  type Result,
+} from '../lib/result.ts';
 import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
 import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
 import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';

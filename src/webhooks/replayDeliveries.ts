@@ -1,5 +1,12 @@
-import { isJsonObject, isMissing } from '../lib/parseJson.ts';
-import { BODY_INVALID, type FieldError, fail, ok, type Result } from '../lib/result.ts';
+import {
+  BODY_INVALID,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  ok,
+  type Result,
+} from '../lib/result.ts';
 import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import {

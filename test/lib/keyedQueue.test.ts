@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { KeyedQueue } from '../../src/lib/keyedQueue.ts';
+import { KeyedQueue } from '../../src/lib/fairSemaphore.ts';
 
 /** Work that reports when it starts and ends when the test says so. */
 function steerable(log: string[], name: string) {

@@ -1,5 +1,13 @@
-import { isJsonObject, isMissing, parseJson } from '../../lib/parseJson.ts';
-import { type FieldCode, type FieldError, fail, ok, type Result } from '../../lib/result.ts';
+import {
+  type FieldCode,
+  type FieldError,
+  fail,
+  isJsonObject,
+  isMissing,
+  ok,
+  parseJson,
+  type Result,
+} from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import {
   type AreaDraft,

@@ -7,8 +7,7 @@ import {
   importDevices,
   REJECTED_MAX,
 } from '../../devices/importDevices.ts';
-import { isJsonObject, parseJsonText } from '../../lib/parseJson.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
+import { fail, isJsonObject, ok, parseJsonText, type Result } from '../../lib/result.ts';
 import {
   type CommandContext,
   type CommandOutcome,

@@ -1,8 +1,7 @@
 import { Agent, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseJsonText } from '../../lib/parseJson.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
+import { fail, ok, parseJsonText, type Result } from '../../lib/result.ts';
 import type { SimulatedFleet, SimulatedPoint } from './simulatedFleet.ts';
 
 export interface DriveOptions {

@@ -1,5 +1,4 @@
-import { parseJsonText } from '../../lib/parseJson.ts';
-import { fail, ok, type Result } from '../../lib/result.ts';
+import { fail, ok, parseJsonText, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Fix } from '../fix.ts';
 import { type ParsedPoint, parsePoint, REJECTIONS, type Rejection } from './parsePoint.ts';

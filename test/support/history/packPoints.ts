@@ -1,5 +1,5 @@
 import { HistoryPacker } from '../../../src/history/packHistory.ts';
-import type { Damage } from '../../../src/lib/damagedPoints.ts';
+import type { Damage } from '../../../src/lib/errors.ts';
 import type { Sql } from '../../../src/postgres/sql.ts';
 import { newTurns } from '../workTurns.ts';
 
