@@ -2,12 +2,29 @@ import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import type {
   AppliedBy,
   AppliedTransactions,
+  LogFollower,
   Novelty,
   WorldWatch,
 } from '../changelog/appliedTransactions.memory.ts';
+import type { Fleet } from '../devices/fleet.memory.ts';
 import type { Clock } from '../lib/time.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
-import type { FeedPage, UnreadAnswers } from './pages.ts';
+import type { Cursors } from './cursors.ts';
+import type { FeedPage, ItemTexts, UnreadAnswers } from './pages.ts';
+import type { EventReader } from './readEvents.ts';
+
+/** What the feeds and the streams of a pod share. */
+export interface FeedPorts {
+  readonly fleet: Fleet;
+  readonly follower: LogFollower;
+  readonly cursors: Cursors;
+  readonly polls: LongPolls;
+  readonly unread: UnreadAnswers;
+  readonly reader: EventReader;
+  readonly texts: ItemTexts;
+  readonly turns: WorkTurns<string | number>;
+  readonly clock: Clock;
+}
 
 /** How often the polls are ended whose time is over. */
 const TICK_MS = 250;

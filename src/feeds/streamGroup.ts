@@ -5,8 +5,7 @@ import { formatIso } from '../lib/time.ts';
 import { inTurns, type Steps } from '../lib/workTurns.ts';
 import type { DevicesRead, EventsRead } from './cursors.ts';
 import type { RecordedEvent } from './eventFeed.sql.ts';
-import type { FeedPorts } from './feedPorts.ts';
-import type { Touched } from './longPolls.ts';
+import type { FeedPorts, Touched } from './longPolls.ts';
 import { type FleetView, isCurrent, readDevices, readUpTo } from './readDevices.ts';
 import type { StreamCursor, StreamReader } from './streamReader.ts';
 

@@ -3,7 +3,7 @@ import type { Keyring, KeyState } from '../access/keyring.memory.ts';
 import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
-import type { FeedPorts } from './feedPorts.ts';
+import type { FeedPorts } from './longPolls.ts';
 import { GroupsByWorld, OpenCounts, type Touched } from './longPolls.ts';
 import { firstRead, isCurrent, readUpTo } from './readDevices.ts';
 import { cursorUpTo, StreamGroup } from './streamGroup.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
-import type { FeedPorts } from '../../src/feeds/feedPorts.ts';
+import type { FeedPorts } from '../../src/feeds/longPolls.ts';
 import { StreamGroup } from '../../src/feeds/streamGroup.ts';
 
 const ALL = { devices: true, events: true };

@@ -5,7 +5,7 @@ import { ServerStarts, Snapshot } from '../../../src/changelog/logCursor.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { Cursors } from '../../../src/feeds/cursors.ts';
 import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
-import type { FeedPorts } from '../../../src/feeds/feedPorts.ts';
+import type { FeedPorts } from '../../../src/feeds/longPolls.ts';
 import { ItemTexts, type SharedPage, UNREAD_MAX_BYTES, UnreadAnswers } from '../../../src/feeds/pages.ts';
 import type { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { fieldsOf } from '../devices.ts';
