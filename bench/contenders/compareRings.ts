@@ -1,10 +1,10 @@
 import { intersection } from 'polyclip-ts';
 import polygonClipping from 'polygon-clipping';
 import { cutRing } from '../../src/geo/antimeridianCut.ts';
-import { buildEdgeIndex } from '../../src/geo/edgeIndex.ts';
+import { buildEdgeIndex, buildRingIndex } from '../../src/geo/edgeIndex.ts';
 import { nearestEdgeM } from '../../src/geo/nearestEdge.ts';
 import { type Ring, unwrapRing } from '../../src/geo/path.ts';
-import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
+import { ringSide } from '../../src/geo/ringSide.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import {
   type Compared,

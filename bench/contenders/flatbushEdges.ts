@@ -1,8 +1,8 @@
 import Flatbush from 'flatbush';
 import { orient2d } from 'robust-predicates';
-import { circleBounds } from '../../src/geo/bounds.ts';
 import { buildEdgeIndex, VERTEX_STRIDE } from '../../src/geo/edgeIndex.ts';
 import { improveProjection, type Projection, ReachBox } from '../../src/geo/edgeProjection.ts';
+import { circleBounds } from '../../src/geo/measure.ts';
 import type { Ring } from '../../src/geo/path.ts';
 import { distanceM, RADIANS_PER_DEGREE, writeSurfacePoint } from '../../src/geo/wgs84.ts';
 

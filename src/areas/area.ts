@@ -1,17 +1,20 @@
+import { corridorParts } from '../geo/corridorParts.ts';
+import { buildEdgeIndex, buildRingIndex } from '../geo/edgeIndex.ts';
 import {
   type Bounds,
   circleBounds,
+  circleMeasures,
   corridorBounds,
-  corridorParts,
   type IndexBox,
   indexBoxes,
+  pathLengthM,
   ringBounds,
-} from '../geo/bounds.ts';
-import { buildEdgeIndex } from '../geo/edgeIndex.ts';
-import { circleMeasures, pathLengthM, ringCentroid, ringMeasures } from '../geo/measure.ts';
+  ringCentroid,
+  ringMeasures,
+} from '../geo/measure.ts';
 import { nearestEdgeM, nearestEdgeWithinM } from '../geo/nearestEdge.ts';
 import { openRing, simplify, unwrapLine, unwrapRing } from '../geo/path.ts';
-import { buildRingIndex, ringSide } from '../geo/ringSide.ts';
+import { ringSide } from '../geo/ringSide.ts';
 import { isSelfIntersecting } from '../geo/selfIntersection.ts';
 import { distanceM, type LatLng } from '../geo/wgs84.ts';
 import { type FieldError, fail, ok, type Result } from '../lib/result.ts';

@@ -1,7 +1,7 @@
 import RBush from 'rbush';
 import { mergedPage, SortedList } from '../devices/sortedList.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
-import type { IndexBox } from '../geo/bounds.ts';
+import type { IndexBox } from '../geo/measure.ts';
 import { invariant } from '../lib/errors.ts';
 import type { AreaType, Shape, StoredArea } from './area.ts';
 

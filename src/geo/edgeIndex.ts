@@ -1,4 +1,5 @@
-import type { Path } from './path.ts';
+import { extentOf } from './measure.ts';
+import type { Path, Pole, Ring } from './path.ts';
 import { RADIANS_PER_DEGREE, writeSurfacePoint } from './wgs84.ts';
 
 /**
@@ -28,6 +29,17 @@ export interface EdgeIndex {
   readonly strips: Float64Array;
   /** levels[l - 1] is the first run of level l, whose runs have FANOUT ** l edges; the last level is searched whole. */
   readonly levels: readonly number[];
+}
+
+/** A polygon's exterior ring, prepared for queries. */
+export interface RingIndex {
+  readonly edges: EdgeIndex;
+  readonly west: number;
+  readonly east: number;
+  /** The pole inside a ring that runs around the Earth. */
+  readonly pole: Pole | null;
+  /** Poles that are a vertex: positions there are on the boundary under every longitude. */
+  readonly poleVertices: readonly Pole[];
 }
 
 export const VERTEX_STRIDE = 6;
@@ -60,6 +72,14 @@ export function buildEdgeIndex({ lngs, lats }: Path): EdgeIndex {
     }
   }
   return { edgeCount, vertices, isLong, runs, strips, levels };
+}
+
+export function buildRingIndex(ring: Ring): RingIndex {
+  const poleVertices: Pole[] = [];
+  if (ring.lats.includes(90)) poleVertices.push('north');
+  if (ring.lats.includes(-90)) poleVertices.push('south');
+  const { west, east } = extentOf(ring);
+  return { edges: buildEdgeIndex(ring), west, east, pole: ring.pole, poleVertices };
 }
 
 /** How many runs (edges, at level 0) a level has. */

@@ -1,36 +1,16 @@
 import { orient2d } from 'robust-predicates';
-import { extentOf } from './bounds.ts';
 import {
-  buildEdgeIndex,
   type EdgeIndex,
   FANOUT_BITS,
+  type RingIndex,
   RUN_STRIDE,
   runsAt,
   STRIP_STRIDE,
   VERTEX_STRIDE,
 } from './edgeIndex.ts';
-import type { Pole, Ring } from './path.ts';
-
-/** A polygon's exterior ring, prepared for queries. */
-export interface RingIndex {
-  readonly edges: EdgeIndex;
-  readonly west: number;
-  readonly east: number;
-  /** The pole inside a ring that runs around the Earth. */
-  readonly pole: Pole | null;
-  /** Poles that are a vertex: positions there are on the boundary under every longitude. */
-  readonly poleVertices: readonly Pole[];
-}
+import type { Pole } from './path.ts';
 
 export type Side = 'in' | 'on' | 'out';
-
-export function buildRingIndex(ring: Ring): RingIndex {
-  const poleVertices: Pole[] = [];
-  if (ring.lats.includes(90)) poleVertices.push('north');
-  if (ring.lats.includes(-90)) poleVertices.push('south');
-  const { west, east } = extentOf(ring);
-  return { edges: buildEdgeIndex(ring), west, east, pole: ring.pole, poleVertices };
-}
 
 /**
  * Where a position is: inside, on an edge or vertex, or outside. Degrees, lat -90 to 90, lng -180 to 180. Exact:

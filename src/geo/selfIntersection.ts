@@ -1,5 +1,5 @@
 import { orient2d } from 'robust-predicates';
-import { extentOf } from './bounds.ts';
+import { extentOf } from './measure.ts';
 import type { Ring } from './path.ts';
 import type { Edges } from './wgs84.ts';
 

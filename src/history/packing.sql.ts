@@ -1,4 +1,4 @@
-import type { Bounds } from '../geo/bounds.ts';
+import type { Bounds } from '../geo/measure.ts';
 import { DAY_MS } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';

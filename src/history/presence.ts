@@ -1,4 +1,4 @@
-import type { IndexBox } from '../geo/bounds.ts';
+import type { IndexBox } from '../geo/measure.ts';
 import { Pace, type Steps } from '../lib/workTurns.ts';
 import type { PointColumns } from './codec/pointColumns.ts';
 

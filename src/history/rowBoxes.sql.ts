@@ -1,4 +1,4 @@
-import type { IndexBox } from '../geo/bounds.ts';
+import type { IndexBox } from '../geo/measure.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { arrayLiteral } from '../postgres/sqlText.ts';

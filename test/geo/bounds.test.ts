@@ -3,6 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import geodesic from 'geographiclib-geodesic';
 import { compileShape, toVertices } from '../../src/areas/area.ts';
+import { buildRingIndex } from '../../src/geo/edgeIndex.ts';
 import {
   type Bounds,
   circleBounds,
@@ -10,9 +11,9 @@ import {
   type IndexBox,
   indexBoxes,
   ringBounds,
-} from '../../src/geo/bounds.ts';
+} from '../../src/geo/measure.ts';
 import { unwrapLine, unwrapRing } from '../../src/geo/path.ts';
-import { buildRingIndex, ringSide } from '../../src/geo/ringSide.ts';
+import { ringSide } from '../../src/geo/ringSide.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, starRings, wrapLng } from './shapes.ts';

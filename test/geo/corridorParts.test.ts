@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Bounds, circleBounds, corridorParts, indexBoxes } from '../../src/geo/bounds.ts';
+import { corridorParts } from '../../src/geo/corridorParts.ts';
+import { type Bounds, circleBounds, indexBoxes } from '../../src/geo/measure.ts';
 import { unwrapLine } from '../../src/geo/path.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
 import { distanceM } from '../../src/geo/wgs84.ts';

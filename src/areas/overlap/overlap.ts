@@ -1,5 +1,11 @@
-import { type Bounds, circleBounds, corridorBounds, extentOf } from '../../geo/bounds.ts';
-import { circleMeasures, ringAreaM2 } from '../../geo/measure.ts';
+import {
+  type Bounds,
+  circleBounds,
+  circleMeasures,
+  corridorBounds,
+  extentOf,
+  ringAreaM2,
+} from '../../geo/measure.ts';
 import { unwrapLine, unwrapRing } from '../../geo/path.ts';
 import { distanceM, type Edges } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';

@@ -1,5 +1,5 @@
 import polygonClipping, { type MultiPolygon, type Pair } from 'polygon-clipping';
-import { type Bounds, extentOf } from '../../geo/bounds.ts';
+import { type Bounds, extentOf } from '../../geo/measure.ts';
 import type { Ring } from '../../geo/path.ts';
 import { type Edges, meanZoneAreaM2, northwardAreaM2, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';

@@ -1,4 +1,4 @@
-import { corridorBounds } from '../../geo/bounds.ts';
+import { corridorBounds } from '../../geo/measure.ts';
 import { unwrapLine } from '../../geo/path.ts';
 import { meridianRadiusM, parallelRadiusM, RADIANS_PER_DEGREE } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';

@@ -1,4 +1,4 @@
-import { circleBounds } from '../../geo/bounds.ts';
+import { circleBounds } from '../../geo/measure.ts';
 import { distanceM, type Edges, parallelRadiusM, RADIANS_PER_DEGREE, zoneAreaM2 } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Circle } from '../area.ts';

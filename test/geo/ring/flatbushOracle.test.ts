@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { FlatbushEdges } from '../../../bench/contenders/flatbushEdges.ts';
+import { buildRingIndex } from '../../../src/geo/edgeIndex.ts';
 import { nearestEdgeM } from '../../../src/geo/nearestEdge.ts';
 import { unwrapRing } from '../../../src/geo/path.ts';
-import { buildRingIndex, ringSide } from '../../../src/geo/ringSide.ts';
+import { ringSide } from '../../../src/geo/ringSide.ts';
 import { runs } from '../../support/torture.ts';
 import { starRings, wrapLng } from '../shapes.ts';
 

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ringBounds } from '../../../src/geo/bounds.ts';
+import { buildRingIndex } from '../../../src/geo/edgeIndex.ts';
+import { ringBounds } from '../../../src/geo/measure.ts';
 import { unwrapRing } from '../../../src/geo/path.ts';
-import { buildRingIndex, ringSide, type Side } from '../../../src/geo/ringSide.ts';
+import { ringSide, type Side } from '../../../src/geo/ringSide.ts';
 import type { LatLng } from '../../../src/geo/wgs84.ts';
 import { runs } from '../../support/torture.ts';
 import {
