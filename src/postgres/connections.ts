@@ -1,8 +1,15 @@
 import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
-import { openPool, type ServerKnowledge, type SqlOptions, sessionName } from './connection.ts';
-import { openSql, type Sql, sqlOn } from './sql.ts';
+import {
+  openPool,
+  openSql,
+  type ServerKnowledge,
+  type Sql,
+  type SqlOptions,
+  sessionName,
+  sqlOn,
+} from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is

@@ -1,16 +1,17 @@
-import type { Pool, PoolClient } from 'pg';
 import {
-  commit,
-  copyOut,
-  openPool,
-  query,
-  queryUnlimited,
-  type SqlOptions,
-  type UseBytes,
-  withClient,
-} from './connection.ts';
+  type ClientBase,
+  DatabaseError,
+  Pool,
+  type PoolClient,
+  type QueryConfig,
+  type QueryResult,
+  types,
+} from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { invariant } from '../lib/errors.ts';
+import { MINUTE_MS } from '../lib/time.ts';
 import { PostgresUnreachable } from './sqlErrors.ts';
-import { type Rows, type Run, type SqlText, Statement } from './sqlText.ts';
+import { compileSql, type Rows, type Run, type SqlText, Statement } from './sqlText.ts';
 
 /**
  * A statement as a tagged template: sql`select … where id = ${id}`. Values become parameters. A statement inside a
@@ -98,4 +99,248 @@ async function transaction(client: PoolClient, options: string, work: Work): Pro
   }
   await commit(client);
   return result;
+}
+
+/**
+ * How long one statement may run, wait for a lock, or leave its transaction idle. A pod that stalls in the middle of a
+ * transaction must not keep a device locked.
+ */
+const STATEMENT_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 10_000;
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** An idle connection is kept for this long, because a new one costs a process of Postgres and some milliseconds. */
+const IDLE_TIMEOUT_MS = MINUTE_MS;
+/**
+ * After this time without an answer the connection is closed: Postgres would have ended the statement long before. Its
+ * machine has vanished, and the system would go on sending to it for a quarter of an hour.
+ */
+const SILENCE_LIMIT_MS = STATEMENT_TIMEOUT_MS + 10_000;
+
+export interface SqlOptions {
+  readonly maxConnections: number;
+  readonly name: string;
+  /** How long one statement may run, if that is less than usual. */
+  readonly statementLimitMs?: number;
+  /** Connections are kept however long they are idle: opening one takes tens of milliseconds where Postgres is busy. */
+  readonly keepsIdle?: boolean;
+  /** Further settings of each session, as options of Postgres' command line. */
+  readonly settings?: string;
+  /** What the pod knows of the server. */
+  readonly server?: ServerKnowledge;
+}
+
+type UseBytes = (bytes: Buffer) => void | Promise<void>;
+
+/**
+ * The name of a session of this service, as pg_stat_activity shows it. A version that stores what older ones cannot read
+ * gives its sessions another name, and waits until no session of the older ones is left.
+ */
+export function sessionName(task: string): string {
+  return `fleet ${task}`;
+}
+
+/** A pool of connections, each of which has entered its server. It opens none before the first statement. */
+export function openPool(url: string, options: SqlOptions): Pool {
+  const pool = new Pool({
+    connectionString: url,
+    max: options.maxConnections,
+    min: options.keepsIdle === true ? options.maxConnections : 0,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    application_name: options.name,
+    statement_timeout: options.statementLimitMs ?? STATEMENT_TIMEOUT_MS,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    options: `-c TimeZone=UTC ${options.settings ?? ''}`,
+    keepAlive: true,
+    types: { getTypeParser },
+    onConnect: (client) => enterServer(client, options.server ?? null),
+  });
+  // An idle connection was lost. The pool has dropped it and opens another when one is needed.
+  pool.on('error', () => undefined);
+  // A connection may also be lost at the moment it is lent, when neither the pool nor the borrower listens. An error
+  // without a listener would end the process. The next statement on the connection fails with it anyway.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
+}
+
+/** Runs `work` with a connection of the pool. A lost connection is closed, not lent again. */
+async function withClient<T>(pool: Pool, work: (client: PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect().catch((error: unknown) => {
+    const isKnown = error instanceof DatabaseError || error instanceof PostgresUnreachable;
+    throw isKnown ? error : new PostgresUnreachable(error);
+  });
+  let lost: Error | undefined;
+  // The connection was lost between two statements. The next statement fails.
+  const onError = (error: Error) => {
+    lost = error;
+  };
+  client.on('error', onError);
+  try {
+    return await work(client);
+  } catch (error) {
+    if (error instanceof PostgresUnreachable || endsSession(error)) lost = error;
+    throw error;
+  } finally {
+    client.off('error', onError);
+    client.release(lost);
+  }
+}
+
+/** After such an error the session closes its connection, perhaps only when it has been lent again. */
+function endsSession(error: unknown): error is DatabaseError {
+  return error instanceof DatabaseError && (error.severity === 'FATAL' || error.severity === 'PANIC');
+}
+
+/** Runs one statement, which gets an answer within `SILENCE_LIMIT_MS` or rejects. */
+function query(client: PoolClient, text: string, values: readonly unknown[] = [], name?: string) {
+  return rowsOf(client.query<object>(limited(text, values, name)));
+}
+
+/** Runs statements that may take as long as the setting `statement_timeout` of the session allows. */
+function queryUnlimited(client: PoolClient, text: string) {
+  return rowsOf(client.query<object>(text));
+}
+
+/** Commits. Rejects when Postgres rolled back instead, because a statement had failed and its error was ignored. */
+async function commit(client: PoolClient): Promise<void> {
+  const end = await client.query(limited('commit', [])).catch(rethrow);
+  if (end.command !== 'COMMIT') {
+    throw new Error('an error of a statement was ignored; the transaction was rolled back');
+  }
+}
+
+/** Gives all that a query without parameters selects to `use`, in the binary format of COPY. */
+async function copyOut(client: PoolClient, query: SqlText, use: UseBytes): Promise<void> {
+  const { text, values } = compileSql(query);
+  invariant(values.length === 0, 'a copy takes no parameters');
+  const stream = client.query(copyTo(`copy (${text}) to stdout (format binary)`));
+  const silence = setTimeout(() => stream.destroy(new Error('Postgres fell silent')), SILENCE_LIMIT_MS);
+  let rejection: { readonly error: unknown } | null = null;
+  try {
+    for await (const bytes of stream) {
+      silence.refresh();
+      // All of it must be read: a copy that is stopped half way makes the connection unusable.
+      if (rejection !== null) continue;
+      try {
+        await use(bytes);
+      } catch (error) {
+        rejection = { error };
+      }
+    }
+  } catch (error) {
+    rethrow(error);
+  } finally {
+    clearTimeout(silence);
+  }
+  if (rejection !== null) throw rejection.error;
+}
+
+function limited(text: string, values: readonly unknown[], name?: string): QueryConfig {
+  const statement: QueryConfig & { query_timeout: number } = {
+    text,
+    ...(name !== undefined && { name }),
+    ...(values.length > 0 && { values: [...values] }),
+    query_timeout: SILENCE_LIMIT_MS,
+  };
+  return statement;
+}
+
+async function rowsOf(answer: Promise<QueryResult<object>>): Promise<Rows<readonly object[]>> {
+  const result = await answer.catch(rethrow);
+  // Several statements without parameters give several results. The last one counts.
+  const last = Array.isArray(result) ? (result.at(-1) as typeof result) : result;
+  return Object.assign(last.rows, { count: last.rowCount ?? 0 });
+}
+
+/** Any error that is not an answer of Postgres means that the connection was lost. */
+function rethrow(error: unknown): never {
+  throw error instanceof DatabaseError ? error : new PostgresUnreachable(error);
+}
+
+const INT8 = 20;
+
+/** int8 as number: every id of this service is far below 2^53. */
+function getTypeParser(...[oid, format]: Parameters<typeof types.getTypeParser>) {
+  return oid === INT8 ? Number : types.getTypeParser(oid, format as 'text');
+}
+
+/** How much of a server a pod has seen: one that lacks something of it may give the same ids again. */
+export interface SeenServer {
+  /** The start of the server (table server_start), and a position in its log up to which everything is on disk, in bytes. */
+  readonly start: number;
+  readonly flushedBytes: number;
+  /** The end of a snapshot: no transaction from here on was seen. */
+  readonly xmax: number;
+}
+
+/** What the connections of one pod agree on about the server. */
+export class ServerKnowledge {
+  /** Null before memory is loaded. */
+  seen: SeenServer | null = null;
+  #eventScope: string | null = null;
+
+  /**
+   * What ids of webhook events are made from. Another one after each start of the server that may lack what was
+   * acknowledged; every connection to that server has set it before it is lent.
+   */
+  get eventScope(): string {
+    invariant(this.#eventScope !== null, 'a connection was opened before');
+    return this.#eventScope;
+  }
+
+  noteEventScope(scope: string): void {
+    this.#eventScope = scope;
+  }
+}
+
+/** A connection waits for another one that handles a new start, which takes some milliseconds. */
+const LIMIT_MS = 5_000;
+/** SQLSTATEs: a function is not there; a write in a transaction that is read-only. */
+const UNDEFINED_FUNCTION = '42883';
+const READ_ONLY = '25006';
+
+/**
+ * The first statement of a new connection: records the start of the server, and renews ids where the server may lack data,
+ * before anything is written under this start. Rejects a pod's connection to a replica.
+ */
+async function enterServer(client: ClientBase, knowledge: ServerKnowledge | null): Promise<void> {
+  const seen = knowledge?.seen ?? null;
+  const statement = {
+    text: 'select enter_server($1, $2, $3) as scope',
+    values: [seen?.start ?? null, seen?.flushedBytes ?? null, seen?.xmax ?? null],
+    query_timeout: LIMIT_MS,
+  };
+  const enter = async (): Promise<string | null> => {
+    const { rows } = await client.query<{ scope: string | null }>(statement);
+    return rows[0]?.scope ?? null;
+  };
+  try {
+    const scope = await enter().catch((error: unknown) => enterReadOnly(client, enter, error));
+    if (knowledge === null) return;
+    // It may be promoted while this connection is open, and the connection would write to it.
+    if (scope === null) throw new PostgresUnreachable({ code: 'REPLICA' });
+    knowledge.noteEventScope(scope);
+  } catch (error) {
+    // A database without the schema: it will be migrated, or it belongs to another program.
+    if (error instanceof DatabaseError && error.code === UNDEFINED_FUNCTION) return;
+    throw error;
+  }
+}
+
+/**
+ * Enters a server that was set to read-only and started again, as providers do when its disk runs full. Without a record of
+ * the start nothing could be read either, because the data may not be the same. It takes two rows.
+ */
+async function enterReadOnly(
+  client: ClientBase,
+  enter: () => Promise<string | null>,
+  error: unknown,
+): Promise<string | null> {
+  if (!(error instanceof DatabaseError && error.code === READ_ONLY)) throw error;
+  await client.query({ text: 'begin read write', query_timeout: LIMIT_MS } as QueryConfig);
+  const scope = await enter();
+  await client.query({ text: 'commit', query_timeout: LIMIT_MS } as QueryConfig);
+  return scope;
 }

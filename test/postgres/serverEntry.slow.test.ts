@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { type SeenServer, ServerKnowledge } from '../../src/postgres/connection.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { openSql, type SeenServer, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 const PODS = 8;

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
-import { ServerKnowledge } from '../../src/postgres/connection.ts';
 import { openConnections, SqlShares } from '../../src/postgres/connections.ts';
-import { openSql, type Sql } from '../../src/postgres/sql.ts';
+import { openSql, ServerKnowledge, type Sql } from '../../src/postgres/sql.ts';
 import { sqlState } from '../../src/postgres/sqlErrors.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { waitFor } from '../support/waitFor.ts';
