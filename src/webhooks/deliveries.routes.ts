@@ -24,7 +24,7 @@ import { jsonBody } from '../http/requestBody.ts';
 import type { ChangePorts, ReadPorts } from '../http/route.ts';
 import { type Call, type Route, routeFactory } from '../http/route.ts';
 import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
-import { DELIVERY_STATUSES } from './delivery/transition.ts';
+import { DELIVERY_STATUSES } from './delivery/attempt.ts';
 import { type SummaryCache, summarize } from './deliverySummary.ts';
 import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
 import { DELIVERY_ID } from './message.ts';

@@ -14,8 +14,7 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { Delivery } from './deliveries.sql.ts';
-import { deliveryHeaders } from './delivery/signature.ts';
-import { DELIVERY_STATUSES } from './delivery/transition.ts';
+import { DELIVERY_STATUSES, deliveryHeaders } from './delivery/attempt.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
 import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK } from './endpoint.ts';
 import {

@@ -20,8 +20,7 @@ import {
   ok,
   type Result,
 } from '../lib/result.ts';
-import { SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/signature.ts';
-import { RETRY_POLICIES, type RetryPolicy } from './delivery/transition.ts';
+import { RETRY_POLICIES, type RetryPolicy, SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/attempt.ts';
 import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';
 import {
   ALL_TYPES,

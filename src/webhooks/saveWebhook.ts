@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import type { KeyState } from '../access/keyring.memory.ts';
 import { type WritePorts, type WriteScope, writeWorlds } from '../changelog/writeWorlds.ts';
-import { newSecret, seal } from './delivery/signature.ts';
+import { newSecret, seal } from './delivery/attempt.ts';
 import { ENDPOINT_LIMITS, type EndpointChange, type EndpointDraft, type Webhook } from './endpoint.ts';
 import { endLeftOut, endPause } from './pauses/pauses.sql.ts';
 import type { Wake } from './replayDeliveries.ts';

@@ -4,6 +4,7 @@ import type { CidrSet } from '../../access/ipAddress.ts';
 import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
+import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from './attempt.ts';
 import {
   type Attempt,
   type Claim,
@@ -17,8 +18,6 @@ import {
 } from './claims.sql.ts';
 import { selectDueInMs } from './dueEndpoints.sql.ts';
 import type { SendResult, WebhookRequest } from './sendWebhook.ts';
-import { deliveryHeaders, open } from './signature.ts';
-import { type AttemptOutcome, outcomeOfStatus, transition } from './transition.ts';
 
 /** Deliveries sent, and time taken, before other endpoints get the slot. */
 const MAX_DELIVERIES = 25;
