@@ -1,4 +1,4 @@
-import type { FieldError } from '../lib/result.ts';
+import { BODY_INVALID, type FieldError, type JsonError, MAX_JSON_VALUES } from '../lib/result.ts';
 
 /** The answer to a request. `body` is JSON: text, its bytes, or made while it is read; null when there is none. */
 export interface Answer {
@@ -100,6 +100,19 @@ export function validationAnswer(details: readonly FieldError[]): TextAnswer {
   const [status, message] = ERRORS.VALIDATION_ERROR;
   return { status, body: JSON.stringify({ error: { code: 'VALIDATION_ERROR', message, details } }) };
 }
+
+/** The answer to a body that gives no value. `not_said`: its type is not that of JSON. */
+export function jsonErrorAnswer(error: JsonError | 'not_said'): TextAnswer {
+  return error === 'too_many_values'
+    ? errorAnswer('PAYLOAD_TOO_LARGE', `the body holds more than ${MAX_JSON_VALUES} values and names`)
+    : validationAnswer([{ ...BODY_INVALID, message: JSON_ERRORS[error] }]);
+}
+
+const JSON_ERRORS = {
+  not_json: BODY_INVALID.message,
+  not_said: 'the body must say that it is JSON, by Content-Type: application/json',
+  too_deep: 'the body is nested deeper than 64 levels',
+};
 
 /** The answer to a method that a path does not have: OPTIONS gets the list of methods, any other gets 405. */
 export function methodAnswer(method: string, allowed: readonly string[]): Answer {

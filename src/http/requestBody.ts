@@ -1,18 +1,10 @@
 import type { IncomingMessage } from 'node:http';
-import { invariant } from '../lib/errors.ts';
-import { Overloaded } from '../lib/fairSemaphore.ts';
-import {
-  BODY_INVALID,
-  fail,
-  type JsonError,
-  MAX_JSON_VALUES,
-  ok,
-  parseJson,
-  type Result,
-} from '../lib/result.ts';
+import { Readable } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import { ByteBudget, Overloaded, type Reservation } from '../lib/fairSemaphore.ts';
+import { fail, type JsonError, ok, parseJson, type Result } from '../lib/result.ts';
 import type { WorkTurns } from '../lib/workTurns.ts';
-import { type Answer, errorAnswer, validationAnswer } from './answer.ts';
-import { isEncoded, plainLength, readBody, UnreadableBody } from './readBody.ts';
+import { type Answer, errorAnswer, jsonErrorAnswer } from './answer.ts';
 import type { RequestBody, Route } from './route.ts';
 
 export interface BodyPorts {
@@ -70,27 +62,7 @@ export function jsonBody(body: RequestBody | null): Result<unknown, Answer> {
 /** The answer to a body that does not say that it is JSON, or to none. */
 export function notJsonAnswer(body: RequestBody | null): Answer {
   const isThere = body !== null && body.pieces.length > 0;
-  return invalidBody(
-    isThere ? 'the body must say that it is JSON, by Content-Type: application/json' : NO_OBJECT,
-  );
-}
-
-function jsonErrorAnswer(error: JsonError): Answer {
-  switch (error) {
-    case 'too_many_values':
-      return errorAnswer('PAYLOAD_TOO_LARGE', TOO_MANY_VALUES);
-    case 'too_deep':
-      return invalidBody('the body is nested deeper than 64 levels');
-    case 'not_json':
-      return invalidBody(NO_OBJECT);
-  }
-}
-
-const TOO_MANY_VALUES = `the body holds more than ${MAX_JSON_VALUES} values and names`;
-const NO_OBJECT = BODY_INVALID.message;
-
-function invalidBody(message: string): Answer {
-  return validationAnswer([{ ...BODY_INVALID, message }]);
+  return jsonErrorAnswer(isThere ? 'not_said' : 'not_json');
 }
 
 const KB = 1024;
@@ -178,138 +150,244 @@ async function reserve(
   }
 }
 
-interface ByteLimits {
-  /** Bytes that may be reserved at a time, by all keys together. */
-  readonly bytes: number;
-  /** The same for one key; also the most that one reservation may ask for. */
-  readonly bytesPerKey: number;
-  /** Reservations of one key that may wait. */
-  readonly waitingPerKey: number;
+/** A request whose body cannot be read; `status` says why, as errors of Express do. */
+export class UnreadableBody extends Error {
+  override name = 'UnreadableBody';
+  readonly status: 400 | 413 | 415;
+
+  constructor(status: UnreadableBody['status'], message: string) {
+    super(message);
+    this.status = status;
+  }
 }
 
-interface Waiting {
-  readonly bytes: number;
-  readonly resume: () => void;
-}
-
-interface Share {
-  held: number;
-  readonly waiting: Waiting[];
-}
-
-/** Bytes that are reserved until they are given back. */
-export class Reservation {
-  #bytes: number;
-  readonly #giveBack: (bytes: number) => void;
-
-  constructor(bytes: number, giveBack: (bytes: number) => void) {
-    this.#bytes = bytes;
-    this.#giveBack = giveBack;
-  }
-
-  /** Gives back all but `bytes`: that many turned out to be enough. */
-  keep(bytes: number): void {
-    const surplus = this.#bytes - bytes;
-    if (surplus <= 0) return;
-    this.#bytes = bytes;
-    this.#giveBack(surplus);
-  }
-
-  /** Gives all of it back. A second call does nothing. */
-  release(): void {
-    this.keep(0);
-  }
+/** What a body may need, and how it is asked for. */
+export interface BodyRoom {
+  /** The most that it may have, as sent and unpacked. */
+  readonly maxBytes: number;
+  /** The most that it may have without `more`. */
+  readonly freeBytes: number;
+  /**
+   * Called at most once, before it has more than `freeBytes`, with all that it can come to. Nothing is read until it has
+   * resolved.
+   */
+  more(bytes: number): Promise<void>;
 }
 
 /**
- * A limit on the bytes held at a time, fair by key (an account, an address). Free bytes go to the next key in turn, and
- * no key has more than its share. A reservation gets all its bytes at once. None holds a part while it waits for the
- * rest, so two can never wait for each other.
+ * A whole body, decompressed, in blocks. Rejects like readPieces, and with the errors of `more`. A compressed body is
+ * kept as it was sent until all of it is there, so one that never ends takes no more memory than its client has sent.
  */
-export class ByteBudget<Key> {
-  readonly #limits: ByteLimits;
-  readonly #shares = new Map<Key, Share>();
-  /** The keys that wait, in the order of their turns. */
-  readonly #turns = new Set<Key>();
-  #held = 0;
-
-  constructor(limits: ByteLimits) {
-    this.#limits = limits;
-  }
-
-  /** Of all keys together. */
-  get heldBytes(): number {
-    return this.#held;
-  }
-
-  get waiting(): number {
-    let waiting = 0;
-    for (const key of this.#turns) waiting += this.#shares.get(key)?.waiting.length ?? 0;
-    return waiting;
-  }
-
-  /**
-   * Reserves this many bytes as soon as they are free. Rejects with Overloaded when too many reservations of this key
-   * wait already, and with the signal's reason when the signal aborts first.
-   */
-  reserve(key: Key, bytes: number, signal: AbortSignal): Promise<Reservation> {
-    invariant(bytes <= this.#limits.bytesPerKey, 'more than the share of a key can never be reserved');
-    if (signal.aborted) return Promise.reject(signal.reason as Error);
-    const share = this.#shares.get(key) ?? { held: 0, waiting: [] };
-    if (share.waiting.length >= this.#limits.waitingPerKey)
-      return Promise.reject(new Overloaded('too much waits already'));
-    this.#shares.set(key, share);
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        share.waiting.splice(share.waiting.indexOf(waiting), 1);
-        this.#forgetIdle(key, share);
-        reject(signal.reason as Error);
-        this.#grant(); // others may have waited behind this one
-      };
-      const waiting: Waiting = {
-        bytes,
-        resume: () => {
-          signal.removeEventListener('abort', giveUp);
-          resolve(new Reservation(bytes, (given) => this.#giveBack(key, share, given)));
-        },
-      };
-      signal.addEventListener('abort', giveUp, { once: true });
-      share.waiting.push(waiting);
-      this.#turns.add(key);
-      this.#grant();
+export async function readBody(request: IncomingMessage, room: BodyRoom): Promise<readonly Buffer[]> {
+  const { maxBytes, freeBytes } = room;
+  const decoder = decoderOf(request); // an unknown encoding is an error of an empty body, too
+  if (!hasBody(request)) return [];
+  const { 'content-length': length } = request.headers;
+  const sentBytes = length === undefined ? null : Number(length);
+  if (sentBytes !== null && sentBytes > maxBytes) throw skipRest(request, tooLarge());
+  let grantedBytes = freeBytes;
+  const grant = async (bytes: number): Promise<void> => {
+    await room.more(bytes).catch((error: Error) => {
+      throw skipRest(request, error);
     });
+    grantedBytes = maxBytes;
+  };
+  const keepIn = (blocks: ByteBlocks, largestBytes: number) => (piece: Buffer) => {
+    if (blocks.length + piece.length <= grantedBytes) return blocks.add(piece);
+    return grant(largestBytes).then(() => blocks.add(piece));
+  };
+  // For both forms at once: if bodies asked twice, two could each have what the other waits for.
+  const largestBytes = (sentBytes ?? maxBytes) + (decoder === null ? 0 : maxBytes);
+  // Before the first byte is read: what its client has sent waits in the sockets.
+  if (sentBytes !== null && sentBytes > freeBytes) await grant(largestBytes);
+  const sent = new ByteBlocks(sentBytes ?? freeBytes);
+  await takePieces(request, request, maxBytes, keepIn(sent, largestBytes));
+  if (decoder === null) return sent.pieces();
+  const unpacked = new ByteBlocks(DECODED.chunkSize);
+  const source = Readable.from(sent.pieces()).pipe(decoder());
+  await takePieces(request, source, maxBytes, keepIn(unpacked, maxBytes));
+  return unpacked.pieces();
+}
+
+/**
+ * Passes a body on as it arrives, decompressed, and keeps nothing of it. The next piece is read when the promise of
+ * `take` has settled. `maxBytes` counts decompressed bytes. Rejects with UnreadableBody: 413 for a larger body, 415 for
+ * an unknown encoding, 400 for one that cannot be decompressed and for a client that gives up. The rest of a rejected
+ * body is read and dropped, so that the connection can go on.
+ */
+export async function readPieces(request: IncomingMessage, maxBytes: number, take: Take): Promise<void> {
+  if (!hasBody(request)) return;
+  if ((plainLength(request) ?? 0) > maxBytes) throw skipRest(request, tooLarge());
+  await takePieces(request, decompressed(request), maxBytes, take);
+}
+
+type Take = (piece: Buffer) => Promise<void> | undefined | void;
+
+/** `source`: the request, or what decompresses it. */
+async function takePieces(
+  request: IncomingMessage,
+  source: Readable,
+  maxBytes: number,
+  take: Take,
+): Promise<void> {
+  let bytes = 0;
+  try {
+    await eachPiece(source, (piece) => {
+      bytes += piece.length;
+      if (bytes > maxBytes) throw tooLarge();
+      return take(piece);
+    });
+  } catch (error) {
+    if (source !== request) {
+      request.unpipe();
+      source.destroy();
+    }
+    throw skipRest(request, error);
+  }
+}
+
+/** Resolves when the client has sent all of a body that nobody reads, or has gone. */
+export function restRead(request: IncomingMessage): Promise<void> {
+  if (request.readableEnded || request.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    request.once('end', resolve).once('close', resolve);
+    request.resume();
+  });
+}
+
+/** Whether a body is small as it comes: it says its length and is not encoded. */
+export function isSmallBody(request: IncomingMessage, maxBytes: number): boolean {
+  return !hasBody(request) || (plainLength(request) ?? Number.POSITIVE_INFINITY) <= maxBytes;
+}
+
+export function isEncoded(request: IncomingMessage): boolean {
+  return encodingOf(request) !== 'identity';
+}
+
+/** The length of a body; null when it is encoded or comes in chunks. */
+export function plainLength(request: IncomingMessage): number | null {
+  const length = request.headers['content-length'];
+  return length === undefined || isEncoded(request) ? null : Number(length);
+}
+
+/** Of a request without one (RFC 9112 section 6.3) Node emits no event. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
+function skipRest<E>(request: IncomingMessage, error: E): E {
+  request.on('error', () => undefined); // it is over, whatever else happens to it
+  request.resume();
+  return error;
+}
+
+function encodingOf({ headers }: IncomingMessage): string {
+  return (headers['content-encoding'] ?? 'identity').toLowerCase();
+}
+
+type Decoder = ReturnType<typeof createGunzip | typeof createInflate | typeof createBrotliDecompress>;
+
+/** Unpacked at a time, in a thread: so much that few turns are needed, so little that other work gets its turn. */
+const DECODED = { chunkSize: 64 * 1024 };
+
+/** null: nothing to do. */
+const DECODERS: ReadonlyMap<string, (() => Decoder) | null> = new Map<string, (() => Decoder) | null>([
+  ['identity', null],
+  ['gzip', () => createGunzip(DECODED)],
+  ['deflate', () => createInflate(DECODED)],
+  ['br', () => createBrotliDecompress(DECODED)],
+]);
+
+function decoderOf(request: IncomingMessage): (() => Decoder) | null {
+  const decoder = DECODERS.get(encodingOf(request));
+  if (decoder === undefined) {
+    throw skipRest(request, new UnreadableBody(415, 'the encoding of the body is not known'));
+  }
+  return decoder;
+}
+
+function decompressed(request: IncomingMessage): Readable {
+  const decoder = decoderOf(request)?.();
+  if (decoder === undefined) return request;
+  request.once('close', () => {
+    if (!request.readableEnded) decoder.destroy(gaveUp());
+  });
+  return request.pipe(decoder);
+}
+
+const tooLarge = () => new UnreadableBody(413, 'the body is too large');
+const gaveUp = () => new UnreadableBody(400, 'the client gave up');
+
+function eachPiece(stream: Readable, take: Take): Promise<void> {
+  return new Promise((resolve, reject) => {
+    /** Of the last piece: a stream may end while it is paused for it. */
+    let taken: Promise<void> | undefined | void;
+    const giveUp = (error: unknown): void => {
+      stream.off('data', onData);
+      stream.pause();
+      reject(error);
+    };
+    const onData = (piece: Buffer): void => {
+      try {
+        taken = take(piece);
+        if (taken === undefined) return;
+        stream.pause();
+        taken.then(() => stream.resume(), giveUp);
+      } catch (error) {
+        giveUp(error);
+      }
+    };
+    stream.on('data', onData);
+    stream.once('end', () => resolve(taken));
+    stream.on('error', () => giveUp(new UnreadableBody(400, 'the body cannot be decompressed')));
+    stream.once('close', () => {
+      if (!stream.readableEnded) giveUp(gaveUp());
+    });
+    if (stream.destroyed) giveUp(gaveUp()); // there would be no event
+  });
+}
+
+const BLOCK_BYTES = 64 * 1024;
+
+/**
+ * Bytes in the order in which they came, in blocks of 64 KB. Keeping the chunks themselves would let the sender decide
+ * on the memory: chunks of one byte take a hundred times their bytes. Joining all of them takes a millisecond or more
+ * for each megabyte, and is not needed.
+ */
+class ByteBlocks {
+  readonly #full: Buffer[] = [];
+  #last: Buffer;
+  #used = 0;
+
+  /** `expectedBytes`: what is known of their number; a body of a few bytes takes no whole block. */
+  constructor(expectedBytes: number) {
+    this.#last = Buffer.allocUnsafeSlow(Math.min(expectedBytes, BLOCK_BYTES));
   }
 
-  /**
-   * Grants reservations in turn. If one does not fit into the free bytes of all keys, the others wait behind it:
-   * otherwise small ones could take the bytes every time. If it does not fit into the share of its own key, the others
-   * go on.
-   */
-  #grant(): void {
-    for (const key of this.#turns) {
-      const share = this.#shares.get(key) as Share;
-      const [next] = share.waiting as [Waiting];
-      if (share.held + next.bytes > this.#limits.bytesPerKey) continue;
-      if (this.#held + next.bytes > this.#limits.bytes) return;
-      share.waiting.shift();
-      share.held += next.bytes;
-      this.#held += next.bytes;
-      this.#turns.delete(key);
-      if (share.waiting.length > 0) this.#turns.add(key); // at the end, where this loop comes again
-      next.resume();
+  get length(): number {
+    return this.#full.length * BLOCK_BYTES + this.#used;
+  }
+
+  add(piece: Buffer): void {
+    for (let from = 0; from < piece.length; ) {
+      if (this.#used === this.#last.length) this.#begin();
+      const copied = piece.copy(this.#last, this.#used, from);
+      this.#used += copied;
+      from += copied;
     }
   }
 
-  #giveBack(key: Key, share: Share, bytes: number): void {
-    share.held -= bytes;
-    this.#held -= bytes;
-    this.#forgetIdle(key, share);
-    this.#grant();
+  /** All of them; nothing is added afterwards. */
+  pieces(): readonly Buffer[] {
+    return this.#used === 0 ? this.#full : [...this.#full, this.#last.subarray(0, this.#used)];
   }
 
-  #forgetIdle(key: Key, share: Share): void {
-    if (share.waiting.length > 0) return;
-    this.#turns.delete(key);
-    if (share.held === 0) this.#shares.delete(key);
+  #begin(): void {
+    const before = this.#last;
+    this.#last = Buffer.allocUnsafeSlow(BLOCK_BYTES);
+    if (before.length === BLOCK_BYTES) {
+      this.#full.push(before);
+      this.#used = 0;
+    } else this.#used = before.copy(this.#last, 0); // more came than was expected
   }
 }

@@ -6,7 +6,7 @@ import type { Exchange, Observe } from '../http/answerWriter.ts';
 import { clientOf } from '../http/authorize.ts';
 import { dispatcher } from '../http/dispatcher.ts';
 import { expressApp, onlyMethods, type Probes, probeRoutes } from '../http/expressApp.ts';
-import { isSmallBody, readPieces, restRead } from '../http/readBody.ts';
+import { isSmallBody, readPieces, restRead } from '../http/requestBody.ts';
 import { type ErrorPorts, unexpectedErrorAnswer } from '../http/unexpectedError.ts';
 import { type FairSemaphore, Overloaded } from '../lib/fairSemaphore.ts';
 import type { Result } from '../lib/result.ts';

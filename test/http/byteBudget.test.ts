@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ByteBudget, type Reservation } from '../../src/http/requestBody.ts';
-import { Overloaded } from '../../src/lib/fairSemaphore.ts';
+import { ByteBudget, Overloaded, type Reservation } from '../../src/lib/fairSemaphore.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
 const NEVER = new AbortController().signal;

@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import express, { type Request, type Response } from 'express';
-import { type BodyRoom, readBody } from '../../src/http/readBody.ts';
+import { type BodyRoom, readBody } from '../../src/http/requestBody.ts';
 import { Overloaded } from '../../src/lib/fairSemaphore.ts';
 import { seededRandom } from '../support/seededRandom.ts';
 
