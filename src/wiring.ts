@@ -30,7 +30,12 @@ import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
 import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
 import { claimInBatches } from './webhooks/delivery/deliverEndpoint.ts';
-import { DeliverySlots, DeliveryWorkers, SLOT_LIMITS } from './webhooks/delivery/deliveryWorkers.ts';
+import {
+  DeliverySlots,
+  DeliveryWaker,
+  DeliveryWorkers,
+  SLOT_LIMITS,
+} from './webhooks/delivery/deliveryWorkers.ts';
 import { fanOutWork, OUTBOX_POLL_MS } from './webhooks/delivery/fanOut.ts';
 import { ReceiverConnections } from './webhooks/delivery/receiverConnections.ts';
 import { sendWebhook } from './webhooks/delivery/sendWebhook.ts';
@@ -257,11 +262,7 @@ function createRoutes(pod: Pod, deliveries: PodDeliveries, readers: Readers): Ro
 }
 
 /** How the deliveries of a pod are started and woken. */
-interface PodDeliveries {
-  /** Wakes the pods that send: these endpoints have deliveries that are due. */
-  wake(webhookIds: readonly number[]): void;
-  /** The same, and notes how many deliveries were made: endpoints with too many are paused. */
-  queued(made: ReadonlyMap<number, number>): void;
+interface PodDeliveries extends Pick<DeliveryWaker, 'wake' | 'queued'> {
   /** Wakes the pods that make deliveries: there are events in the outbox. */
   wakeOutbox(): void;
   start(): void;
@@ -275,27 +276,18 @@ interface PodDeliveries {
 function createDeliveries(pod: Pod): PodDeliveries {
   const { connections, coordination, metrics, log } = pod;
   const watch = new BacklogWatch({ sql: connections.service, log });
-  const wakeOthers = async (webhookIds: readonly number[]): Promise<void> =>
-    coordination.deliveries.addAll(webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 })));
+  const waker = new DeliveryWaker(coordination.deliveries, watch);
+  const { wake, queued } = waker;
   if (!pod.config.roles.has('delivery')) {
     return {
-      wake: (webhookIds) => void wakeOthers(webhookIds),
-      queued: (made) => {
-        watch.note(made);
-        void wakeOthers([...made.keys()]);
-      },
-      wakeOutbox: () => void wakeOthers([OUTBOX_ENTRY]),
+      wake,
+      queued,
+      wakeOutbox: () => wake([OUTBOX_ENTRY]),
       start: () => undefined,
       endAttempts: () => Promise.resolve(),
       stop: () => watch.stop(),
     };
   }
-  const wake = (webhookIds: readonly number[]): void =>
-    void wakeOthers(webhookIds).then(() => workers.poke());
-  const queued = (made: ReadonlyMap<number, number>): void => {
-    watch.note(made);
-    wake([...made.keys()]);
-  };
   const leftOut = leftOutWork({
     sql: connections.service,
     fleet: pod.memory.fleet,
@@ -311,6 +303,7 @@ function createDeliveries(pod: Pod): PodDeliveries {
   });
   const receivers = new ReceiverConnections();
   const workers = createWorkers(pod, receivers, () => fanOut.wake());
+  waker.workers = workers;
   return {
     wake,
     queued,
@@ -341,7 +334,7 @@ function createWorkers(
     allowNets: config.webhookAllowNets,
     minuteMs: config.webhookMinuteMs,
     schedule: coordination.deliveries,
-    send: (request) => sendWebhook(connections, request),
+    send: sendWebhook.bind(null, connections),
     log: pod.log,
     onAttempt: metrics.countAttempt,
     onSweep: metrics.observeSweep,

@@ -2,6 +2,7 @@ import { type FairLimits, FairSemaphore, Overloaded } from '../../lib/fairSemaph
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { type DeliverySchedule, OUTBOX_ENTRY } from '../../redis/deliverySchedule.ts';
+import type { BacklogWatch } from '../pauses/backlogWatch.ts';
 import { selectWebhookAccounts } from '../webhooks.sql.ts';
 import { type DeliverPorts, deliverEndpoint } from './deliverEndpoint.ts';
 import { countWaiting, selectDueEndpoints } from './dueEndpoints.sql.ts';
@@ -188,6 +189,31 @@ export class DeliveryWorkers {
     onSweep(backlog, performance.now() - startedAtMs);
     if (backlog.waiting > LONG_BACKLOG) log.info(backlog, 'deliveries waiting');
   }
+}
+
+/** Wakes the pods that send deliveries. */
+export class DeliveryWaker {
+  readonly #schedule: Pick<DeliverySchedule, 'addAll'>;
+  readonly #watch: Pick<BacklogWatch, 'note'>;
+  /** Those of this pod, if it sends. */
+  workers: Pick<DeliveryWorkers, 'poke'> | null = null;
+
+  constructor(schedule: Pick<DeliverySchedule, 'addAll'>, watch: Pick<BacklogWatch, 'note'>) {
+    this.#schedule = schedule;
+    this.#watch = watch;
+  }
+
+  /** These endpoints have deliveries that are due. */
+  readonly wake = (webhookIds: readonly number[]): void => {
+    const due = webhookIds.map((webhookId) => ({ webhookId, dueInMs: 0 }));
+    void this.#schedule.addAll(due).then(() => this.workers?.poke());
+  };
+
+  /** The same, and notes how many were made: endpoints with too many are paused. */
+  readonly queued = (made: ReadonlyMap<number, number>): void => {
+    this.#watch.note(made);
+    this.wake([...made.keys()]);
+  };
 }
 
 /** How fast an endpoint took its last attempt; `new` when none is known. */
