@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import type { LatLng } from '../../src/geo/wgs84.ts';
-import { arrayLiteral } from '../../src/postgres/sqlText.ts';
+import { arrayLiteral } from '../../src/postgres/sql.ts';
 import { findRedisServer, startRedis } from '../../test/support/redis.ts';
 import type { BenchCase, CaseContext, Part } from '../benchCase.ts';
 import { usageNow } from '../measure/usage.ts';

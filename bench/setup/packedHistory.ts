@@ -5,7 +5,7 @@ import { DAY_MS, weekStartMs } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { ensureWeeks, POSITIONS, truncateWeek } from '../../src/postgres/partitions.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
-import { arrayLiteral } from '../../src/postgres/sqlText.ts';
+import { arrayLiteral } from '../../src/postgres/sql.ts';
 import { seededRandom } from '../../test/support/seededRandom.ts';
 import type { CaseContext, Part, Row } from '../benchCase.ts';
 import { median } from '../measure/latencies.ts';

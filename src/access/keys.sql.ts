@@ -1,6 +1,7 @@
 import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral, assignments } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
+import { assignments } from '../postgres/sqlText.ts';
 import { parseAllowlist } from './ipAddress.ts';
 import type { KeyState } from './keyring.memory.ts';
 import { parseScopes } from './scopes.ts';

@@ -3,8 +3,9 @@ import type { LatLng } from '../geo/wgs84.ts';
 import { invariant } from '../lib/errors.ts';
 import { type CopiedRow, copyRows } from '../postgres/copyRows.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
 import { isUniqueViolation } from '../postgres/sqlErrors.ts';
-import { arrayLiteral, assignments, insertRows } from '../postgres/sqlText.ts';
+import { assignments, insertRows } from '../postgres/sqlText.ts';
 import type { AreaDefinition, AreaGeometry, AreaMeasures, AreaType, StoredArea } from './area.ts';
 
 /** Who makes an area, and where it belongs. */

@@ -1,5 +1,5 @@
 import type { Sql } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
 
 export const COMMAND_STATUSES = ['pending', 'sent', 'canceled'] as const;
 

@@ -1,5 +1,5 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
 import type { Removal } from './changes/worldChanges.ts';
 import type { DeviceFields } from './device.ts';
 import { wholeXid } from './deviceRows.sql.ts';

@@ -12,7 +12,7 @@ import {
 } from '../history/packedPoints.sql.ts';
 import { weekStartMs } from '../lib/time.ts';
 import type { Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
 
 /** The position of a device that was its last before a time. */
 export interface LastPoint extends TimedPosition {

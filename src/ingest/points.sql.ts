@@ -9,7 +9,7 @@ import {
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral, rowSlices } from '../postgres/sqlText.ts';
+import { arrayLiteral, rowSlices } from '../postgres/sql.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
 import type { Fix, RefusedStays } from './fix.ts';
 

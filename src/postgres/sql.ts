@@ -102,6 +102,28 @@ async function transaction(client: PoolClient, options: string, work: Work): Pro
 }
 
 /**
+ * A Postgres array literal, passed as one text parameter and cast in the statement: `${arrayLiteral(ids)}::bigint[]`.
+ * Only for values that need no quoting: numbers, booleans, null, IMEIs and words of a fixed list.
+ */
+export function arrayLiteral(values: readonly (number | boolean | string | null)[]): string {
+  const texts = values.includes(null) ? values.map((value) => value ?? 'null') : values;
+  return `{${texts.join(',')}}`;
+}
+
+/** Their values are written as text at once, which takes a millisecond or two. */
+const ROWS_PER_STATEMENT = 2_000;
+
+/** The rows of a large transaction, as many at a time as one statement carries. */
+export function* rowSlices<Row>(rows: readonly Row[]): Generator<readonly Row[], void, undefined> {
+  if (rows.length <= ROWS_PER_STATEMENT) {
+    if (rows.length > 0) yield rows;
+    return;
+  }
+  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT)
+    yield rows.slice(from, from + ROWS_PER_STATEMENT);
+}
+
+/**
  * How long one statement may run, wait for a lock, or leave its transaction idle. A pod that stalls in the middle of a
  * transaction must not keep a device locked.
  */

@@ -122,15 +122,6 @@ export function instant(ms: number): RawSql {
 }
 
 /**
- * A Postgres array literal, passed as one text parameter and cast in the statement: `${arrayLiteral(ids)}::bigint[]`.
- * Only for values that need no quoting: numbers, booleans, null, IMEIs and words of a fixed list.
- */
-export function arrayLiteral(values: readonly (number | boolean | string | null)[]): string {
-  const texts = values.includes(null) ? values.map((value) => value ?? 'null') : values;
-  return `{${texts.join(',')}}`;
-}
-
-/**
  * The name of a prepared statement whose text depends on which filters are set (not null): each combination has its own
  * name. Postgres cuts names at 63 bytes.
  */
@@ -168,17 +159,4 @@ export function assignments(row: Readonly<Record<string, unknown>>): SqlText {
 /** `a union all b`. */
 export function unionAll(queries: readonly SqlText[]): SqlText {
   return { strings: ['', ...queries.slice(1).map(() => ' union all '), ''], values: queries };
-}
-
-/** Their values are written as text at once, which takes a millisecond or two. */
-const ROWS_PER_STATEMENT = 2_000;
-
-/** The rows of a large transaction, as many at a time as one statement carries. */
-export function* rowSlices<Row>(rows: readonly Row[]): Generator<readonly Row[], void, undefined> {
-  if (rows.length <= ROWS_PER_STATEMENT) {
-    if (rows.length > 0) yield rows;
-    return;
-  }
-  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT)
-    yield rows.slice(from, from + ROWS_PER_STATEMENT);
 }

@@ -1,7 +1,7 @@
 import { deleteSessionsOf } from '../access/sessions.sql.ts';
 import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
 
 export interface Account {
   readonly id: number;

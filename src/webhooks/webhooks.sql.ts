@@ -1,5 +1,6 @@
 import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral, assignments, RawSql } from '../postgres/sqlText.ts';
+import { arrayLiteral } from '../postgres/sql.ts';
+import { assignments, RawSql } from '../postgres/sqlText.ts';
 import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
 import type { Subscription } from './message.ts';
 import type { ActiveEndpoint } from './subscriptions.memory.ts';

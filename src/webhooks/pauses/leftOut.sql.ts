@@ -1,6 +1,7 @@
 import type { Direction, EventType } from '../../events/fleetEvent.ts';
 import type { Sql, Tx } from '../../postgres/sql.ts';
-import { arrayLiteral, RawSql } from '../../postgres/sqlText.ts';
+import { arrayLiteral } from '../../postgres/sql.ts';
+import { RawSql } from '../../postgres/sqlText.ts';
 import type { LeftOut } from '../endpoint.ts';
 
 /** Events of one chunk: their deliveries are made in one short transaction. */
