@@ -1,9 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { CidrSet } from '../access/ipAddress.ts';
+import { type CidrSet, clientAddress } from '../access/ipAddress.ts';
 import type { SenderAuthorizer } from '../access/senderAuthorizer.ts';
 import { type Answer, errorAnswer, methodAnswer } from '../http/answer.ts';
 import type { Exchange, Observe } from '../http/answerWriter.ts';
-import { clientOf } from '../http/authorize.ts';
 import { dispatcher } from '../http/dispatcher.ts';
 import { expressApp, onlyMethods, type Probes, probeRoutes } from '../http/expressApp.ts';
 import { isSmallBody, readPieces, restRead } from '../http/requestBody.ts';
@@ -124,7 +123,8 @@ async function answerSender(
   route: PositionRoute,
   request: IncomingMessage,
 ): Promise<Answer> {
-  const { network } = clientOf(ports, request);
+  const forwardedFor = request.headers['x-forwarded-for'] as string | undefined;
+  const { network } = clientAddress(request.socket.remoteAddress, forwardedFor, ports.trustedProxies);
   const form = route.takesForms ? await ports.bodies.readForm(request, network) : null;
   const header = request.headers['x-ingest-token'] as string | undefined;
   const token =
