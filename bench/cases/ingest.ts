@@ -1,6 +1,5 @@
 import type { SimulatedPoint } from '../../src/cli/simulate/simulatedFleet.ts';
-import type { Sql } from '../../src/postgres/sql.ts';
-import { arrayLiteral } from '../../src/postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../../src/postgres/sql.ts';
 import type { BenchCase, CaseContext, CaseOutcome, Row } from '../benchCase.ts';
 import { Latencies, median } from '../measure/latencies.ts';
 import { type Profile, profile } from '../measure/profile.ts';

@@ -1,7 +1,6 @@
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { migrate } from '../../src/postgres/migrate.ts';
-import type { Sql } from '../../src/postgres/sql.ts';
-import { arrayLiteral } from '../../src/postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../../src/postgres/sql.ts';
 import { adminOf } from '../../test/support/postgres/admin.ts';
 import type { CaseContext } from '../benchCase.ts';
 import { openBenchSql } from './cluster.ts';

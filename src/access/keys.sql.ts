@@ -1,6 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Query, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments } from '../postgres/sqlText.ts';
 import { parseAllowlist } from './ipAddress.ts';
 import type { KeyState } from './keyring.memory.ts';

@@ -2,8 +2,7 @@ import { type Answer, jsonAnswer, type StreamedBody } from '../http/answer.ts';
 import { InvariantError } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import type { Steps, WorkTurns } from '../lib/workTurns.ts';
-import type { StoredArea } from './area.ts';
-import { areaView } from './area.ts';
+import { areaView, type StoredArea } from './area.ts';
 import { areaFeature } from './geojson.ts';
 
 /** A list of at most this estimated size is built as a whole. */

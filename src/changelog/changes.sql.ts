@@ -1,6 +1,5 @@
 import { invariant } from '../lib/errors.ts';
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
 import { type LogCursor, type LogEnd, Snapshot } from './logCursor.ts';
 

@@ -1,5 +1,4 @@
-import type { Sql } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 
 export const COMMAND_STATUSES = ['pending', 'sent', 'canceled'] as const;
 

@@ -1,5 +1,4 @@
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import type { Removal } from './changes/worldChanges.ts';
 import type { DeviceFields } from './device.ts';
 import { wholeXid } from './deviceRows.sql.ts';

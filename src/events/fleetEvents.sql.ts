@@ -1,6 +1,5 @@
 import type { LatLng } from '../geo/wgs84.ts';
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
 import type { EventCuts } from './eventPartitions.sql.ts';
 import { DIRECTIONS, type Direction, EVENT_TYPES, type EventType } from './fleetEvent.ts';

@@ -2,8 +2,7 @@ import { compileShape, type Shape } from '../areas/area.ts';
 import { geometryOf, type RawGeometry } from '../areas/areas.sql.ts';
 import { isProducedSince } from '../events/eventPartitions.sql.ts';
 import type { Direction } from '../events/fleetEvent.ts';
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { eventKey, type RecordedEvents } from './backtest/areaReplay.ts';
 import type { Past, PastShape, Until } from './watchPeriods.ts';
 

@@ -11,8 +11,7 @@ import {
   unpackRow,
 } from '../history/packedPoints.sql.ts';
 import { weekStartMs } from '../lib/time.ts';
-import type { Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 
 /** The position of a device that was its last before a time. */
 export interface LastPoint extends TimedPosition {

@@ -6,8 +6,7 @@ import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import { inOneGo, type Steps } from '../lib/workTurns.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type { DevicesRead, FeedCursor } from './cursors.ts';
-import type { FeedPorts } from './longPolls.ts';
-import { LongPoll, PollGroup } from './longPolls.ts';
+import { type FeedPorts, LongPoll, PollGroup } from './longPolls.ts';
 import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
 import {
   type DevicesPage,

@@ -4,8 +4,7 @@ import { KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
 import type { EventsRead } from './cursors.ts';
 import type { EventFilters, RecordedEvent } from './eventFeed.sql.ts';
-import type { FeedPorts } from './longPolls.ts';
-import { LongPoll, type LongPolls, PollGroup, type PollOutcome } from './longPolls.ts';
+import { type FeedPorts, LongPoll, type LongPolls, PollGroup, type PollOutcome } from './longPolls.ts';
 import { type FeedAnswer, pageBytes, type SharedPage } from './pages.ts';
 import type { EventsCursor, EventsPage } from './readEvents.ts';
 

@@ -1,6 +1,5 @@
 import { weekStartMs } from '../lib/time.ts';
-import type { Sql } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import { emptyColumns, type PointColumns } from './codec/pointColumns.ts';
 import {
   NEVER_PACKED_MS,

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Damage, DamagedPoints } from '../lib/errors.ts';
 import { DAY_MS, weekStartMs } from '../lib/time.ts';
-import type { Query } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Query } from '../postgres/sql.ts';
 import { RawSql } from '../postgres/sqlText.ts';
 import { checkTimes, openColumns, type PackedBlob, unpackColumns } from './codec/packedBlob.ts';
 import { type PackedColumns, upTo } from './codec/pointColumns.ts';

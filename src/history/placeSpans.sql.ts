@@ -1,7 +1,6 @@
 import type { IndexBox } from '../geo/measure.ts';
 import { weekStartMs } from '../lib/time.ts';
-import type { Sql } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 import { selectBoxedTime, selectBoxedWindows } from './rowBoxes.sql.ts';
 

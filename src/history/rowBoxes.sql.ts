@@ -1,7 +1,6 @@
 import type { IndexBox } from '../geo/measure.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../lib/time.ts';
-import type { Sql } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import type { PointRange, TimeWindow } from './packedPoints.sql.ts';
 
 /** The time of one box, as in the trigger that widens boxes. */

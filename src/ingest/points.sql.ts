@@ -8,8 +8,7 @@ import {
 } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral, rowSlices } from '../postgres/sql.ts';
+import { arrayLiteral, rowSlices, type Sql, type Tx } from '../postgres/sql.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
 import type { Fix, RefusedStays } from './fix.ts';
 

@@ -1,7 +1,6 @@
 import { deleteSessionsOf } from '../access/sessions.sql.ts';
 import { invariant } from '../lib/errors.ts';
-import type { Query, Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Query, type Sql, type Tx } from '../postgres/sql.ts';
 
 export interface Account {
   readonly id: number;

@@ -1,5 +1,4 @@
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
 import type { DeliveryStatus } from './delivery/attempt.ts';
 import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from './message.ts';

@@ -1,5 +1,4 @@
-import type { Sql, Tx } from '../postgres/sql.ts';
-import { arrayLiteral } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments, RawSql } from '../postgres/sqlText.ts';
 import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
 import type { Subscription } from './message.ts';

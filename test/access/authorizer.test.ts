@@ -9,8 +9,7 @@ import {
   parseAllowlist,
   parseIpAddress,
 } from '../../src/access/ipAddress.ts';
-import type { KeyState } from '../../src/access/keyring.memory.ts';
-import { Keyring } from '../../src/access/keyring.memory.ts';
+import { Keyring, type KeyState } from '../../src/access/keyring.memory.ts';
 import { scopeMask } from '../../src/access/scopes.ts';
 import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';

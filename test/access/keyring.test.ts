@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseAllowlist } from '../../src/access/ipAddress.ts';
-import type { KeyState } from '../../src/access/keyring.memory.ts';
-import { Keyring } from '../../src/access/keyring.memory.ts';
+import { Keyring, type KeyState } from '../../src/access/keyring.memory.ts';
 
 const allowlist = parseAllowlist([]);
 assert.ok(allowlist.ok);

@@ -4,8 +4,7 @@ import fc from 'fast-check';
 import { corridorParts } from '../../src/geo/corridorParts.ts';
 import { type Bounds, circleBounds, indexBoxes } from '../../src/geo/measure.ts';
 import { unwrapLine } from '../../src/geo/path.ts';
-import type { LatLng } from '../../src/geo/wgs84.ts';
-import { distanceM } from '../../src/geo/wgs84.ts';
+import { distanceM, type LatLng } from '../../src/geo/wgs84.ts';
 import { runs } from '../support/torture.ts';
 import { parsePoints, turnedLng } from './shapes.ts';
 

@@ -1,5 +1,4 @@
-import type { BodyPorts } from '../../src/http/requestBody.ts';
-import { BodyBudget } from '../../src/http/requestBody.ts';
+import { BodyBudget, type BodyPorts } from '../../src/http/requestBody.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 
 /** Turns for long computations, as a pod has them. */

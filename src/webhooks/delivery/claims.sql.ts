@@ -1,5 +1,4 @@
-import type { Sql } from '../../postgres/sql.ts';
-import { arrayLiteral } from '../../postgres/sql.ts';
+import { arrayLiteral, type Sql } from '../../postgres/sql.ts';
 import type { RetryRule, Transition } from './attempt.ts';
 
 /** The right to send to one endpoint. Only the holder of the newest token may write results. */

@@ -1,5 +1,4 @@
-import type { Sql, Tx } from '../../postgres/sql.ts';
-import { arrayLiteral } from '../../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from '../message.ts';
 
 /** An event whose deliveries are made later, with the body that all of them share. */

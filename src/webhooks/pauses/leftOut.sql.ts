@@ -1,6 +1,5 @@
 import type { Direction, EventType } from '../../events/fleetEvent.ts';
-import type { Sql, Tx } from '../../postgres/sql.ts';
-import { arrayLiteral } from '../../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { RawSql } from '../../postgres/sqlText.ts';
 import type { LeftOut } from '../endpoint.ts';
 

@@ -1,6 +1,5 @@
 import { CHANGE_CHANNEL, recordChange } from '../../changelog/changes.sql.ts';
-import type { Sql, Tx } from '../../postgres/sql.ts';
-import { arrayLiteral } from '../../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../../postgres/sql.ts';
 import { insertDeliveries } from '../deliveries.sql.ts';
 import { ALL_TYPES, newEventId, type PauseReason, pauseBody, type WebhookType } from '../message.ts';
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import type { StoredArea } from '../../../src/areas/area.ts';
-import { areaView } from '../../../src/areas/area.ts';
+import { areaView, type StoredArea } from '../../../src/areas/area.ts';
 import { AreaJsonCache } from '../../../src/areas/areaAnswers.ts';
 import { areaFeature } from '../../../src/areas/geojson.ts';
 import { smallPolygon } from '../../support/ingest/polygons.ts';

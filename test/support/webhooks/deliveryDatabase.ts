@@ -9,8 +9,7 @@ import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.
 import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
 import { newSecret, seal } from '../../../src/webhooks/delivery/attempt.ts';
 import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
-import type { DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
-import { claimInBatches } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
+import { claimInBatches, type DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
 import { newEventId } from '../../../src/webhooks/message.ts';
