@@ -1,7 +1,12 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import type { DescribedError, Operation } from '../http/openapi/operation.ts';
-import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
+import {
+  answered,
+  bodyOf,
+  type DescribedError,
+  dataBody,
+  type Operation,
+} from '../http/openapi/operation.ts';
 import { choice, envelope, integer, list, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   choiceParameter,
@@ -21,13 +26,11 @@ import {
   windowOf,
 } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
-import type { ChangePorts, ReadPorts } from '../http/route.ts';
-import { type Call, type Route, routeFactory } from '../http/route.ts';
+import { type Call, type ChangePorts, type ReadPorts, type Route, routeFactory } from '../http/route.ts';
 import { type Delivery, REPLAYABLE, selectDeadLetters, selectDeliveries } from './deliveries.sql.ts';
-import { DELIVERY_STATUSES } from './delivery/attempt.ts';
 import { type SummaryCache, summarize } from './deliverySummary.ts';
 import { EXAMPLE_DELIVERY, EXAMPLE_EXHAUSTED, EXAMPLE_PENDING } from './deliveryView.ts';
-import { DELIVERY_ID } from './message.ts';
+import { DELIVERY_ID, DELIVERY_STATUSES } from './message.ts';
 import {
   parseReplayRequest,
   REPLAY_ERRORS,

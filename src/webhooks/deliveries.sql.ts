@@ -1,7 +1,6 @@
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { RawSql, type SqlText, shapeName } from '../postgres/sqlText.ts';
-import type { DeliveryStatus } from './delivery/attempt.ts';
-import { newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from './message.ts';
+import { type DeliveryStatus, newDeliveryIdStart, ORDINAL_HEX_CHARS, type WebhookType } from './message.ts';
 import { selectRemovedOf } from './webhooks.sql.ts';
 
 /** A delivery about to be queued. */

@@ -14,10 +14,11 @@ import {
   time,
 } from '../http/openapi/schema.ts';
 import type { Delivery } from './deliveries.sql.ts';
-import { DELIVERY_STATUSES, deliveryHeaders } from './delivery/attempt.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
 import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK } from './endpoint.ts';
 import {
+  DELIVERY_STATUSES,
+  deliveryHeaders,
   fleetEventBody,
   PAUSE_REASONS,
   type PauseReason,

@@ -20,13 +20,16 @@ import {
   ok,
   type Result,
 } from '../lib/result.ts';
-import { RETRY_POLICIES, type RetryPolicy, SECRET_PREFIX, SIGNATURE_VERSION } from './delivery/attempt.ts';
 import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';
 import {
   ALL_TYPES,
   isSubscription,
   PAUSE_REASONS,
   type PauseReason,
+  RETRY_POLICIES,
+  type RetryPolicy,
+  SECRET_PREFIX,
+  SIGNATURE_VERSION,
   type Subscription,
   WEBHOOK_TYPES,
 } from './message.ts';

@@ -2,8 +2,14 @@ import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from '../access/ipAddress.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
-import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
+import {
+  answered,
+  bodyOf,
+  type DescribedError,
+  dataBody,
+  type Operation,
+  type RequestBodyDescription,
+} from '../http/openapi/operation.ts';
 import { choice, envelope, nullable, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   ID_MESSAGE,
@@ -15,8 +21,7 @@ import {
   readLimit,
 } from '../http/parameters.ts';
 import { jsonBody } from '../http/requestBody.ts';
-import type { ChangePorts, ReadPorts } from '../http/route.ts';
-import { type Call, type Route, routeFactory } from '../http/route.ts';
+import { type Call, type ChangePorts, type ReadPorts, type Route, routeFactory } from '../http/route.ts';
 import { URL_ERROR_MESSAGES } from './delivery/urlSafety.ts';
 import { DELIVERY_CALLBACK } from './deliveryView.ts';
 import {

@@ -7,7 +7,7 @@ import { selectAreaEvents, selectFleetEvents } from '../../src/events/fleetEvent
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { Statement } from '../../src/postgres/sqlText.ts';
 import { selectDeadLetters, selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
-import type { DeliveryStatus } from '../../src/webhooks/delivery/attempt.ts';
+import type { DeliveryStatus } from '../../src/webhooks/message.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 
 /** Events of the two worlds that are read; a third has as many. Deliveries of the endpoint that is read. */

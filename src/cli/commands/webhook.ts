@@ -8,7 +8,7 @@ import { join, resolve } from 'node:path';
 import { fail, ok, parseJson, type Result } from '../../lib/result.ts';
 import { DAY_MS } from '../../lib/time.ts';
 import { readIfThere } from '../../postgres/embedded/dataFolder.ts';
-import { SECRET_PREFIX } from '../../webhooks/delivery/attempt.ts';
+import { SECRET_PREFIX } from '../../webhooks/message.ts';
 import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
 import {
   defineCommand,

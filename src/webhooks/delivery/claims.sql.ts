@@ -1,5 +1,5 @@
 import { arrayLiteral, type Sql } from '../../postgres/sql.ts';
-import type { RetryRule, Transition } from './attempt.ts';
+import type { RetryRule, Transition } from '../message.ts';
 
 /** The right to send to one endpoint. Only the holder of the newest token may write results. */
 export interface Lease {

@@ -4,7 +4,7 @@ import type { CidrSet } from '../../access/ipAddress.ts';
 import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
-import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from './attempt.ts';
+import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../message.ts';
 import {
   type Attempt,
   type Claim,

@@ -7,12 +7,11 @@ import { DELIVERIES, ensureWeeks } from '../../../src/postgres/partitions.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { insertAccount, lockForNewTenants } from '../../../src/tenants/accounts.sql.ts';
 import { insertDeliveries } from '../../../src/webhooks/deliveries.sql.ts';
-import { newSecret, seal } from '../../../src/webhooks/delivery/attempt.ts';
 import { type Claim, type Claimed, claimDeliveries } from '../../../src/webhooks/delivery/claims.sql.ts';
 import { claimInBatches, type DeliverPorts } from '../../../src/webhooks/delivery/deliverEndpoint.ts';
 import type { SendResult, WebhookRequest } from '../../../src/webhooks/delivery/sendWebhook.ts';
 import type { EndpointDraft } from '../../../src/webhooks/endpoint.ts';
-import { newEventId } from '../../../src/webhooks/message.ts';
+import { newEventId, newSecret, seal } from '../../../src/webhooks/message.ts';
 import { insertWebhook } from '../../../src/webhooks/webhooks.sql.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 
