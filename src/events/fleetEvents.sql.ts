@@ -1,21 +1,8 @@
 import type { LatLng } from '../geo/wgs84.ts';
-import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { integers, type SqlText, shapeName, unionAll } from '../postgres/sqlText.ts';
 import type { EventCuts } from './eventPartitions.sql.ts';
 import { DIRECTIONS, type Direction, EVENT_TYPES, type EventType } from './fleetEvent.ts';
-
-/** An event about to be stored, in the world that may read it. `data` is as on the wire. */
-export interface NewFleetEvent {
-  readonly worldId: number;
-  readonly deviceId: number;
-  readonly imei: string;
-  readonly type: EventType;
-  readonly message: string;
-  readonly data: Readonly<Record<string, unknown>>;
-  readonly occurredAtMs: number;
-  /** Only geofence events have it. */
-  readonly area?: { readonly id: number; readonly direction: Direction };
-}
 
 /** An event as it is listed, under the names of the API and of the table. `data` has the keys of v3. */
 export interface FleetEvent {
@@ -26,25 +13,6 @@ export interface FleetEvent {
   readonly data: Readonly<Record<string, unknown>>;
   readonly read: boolean;
   readonly occurred_at: Date;
-}
-
-/** Stores events and returns their ids, which rise in the order given. */
-export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]): Promise<number[]> {
-  if (events.length === 0) return [];
-  const rows = await tx<{ id: number }[]>`
-    insert into fleet_event
-      (world_id, device_id, device_imei, type, message, data, occurred_at, area_id, direction)
-    select world_id, device_id, imei, type, message, data::jsonb, to_timestamp(occurred / 1000), area, direction
-    from unnest(
-      ${arrayLiteral(events.map((e) => e.worldId))}::bigint[], ${arrayLiteral(events.map((e) => e.deviceId))}::bigint[],
-      ${events.map((e) => e.imei)}::text[], ${events.map((e) => e.type)}::text[],
-      ${events.map((e) => e.message)}::text[], ${events.map((e) => JSON.stringify(e.data))}::text[],
-      ${arrayLiteral(events.map((e) => e.occurredAtMs))}::float8[],
-      ${arrayLiteral(events.map((e) => e.area?.id ?? null))}::bigint[],
-      ${events.map((e) => e.area?.direction ?? null)}::text[]
-    ) with ordinality as e (world_id, device_id, imei, type, message, data, occurred, area, direction, n)
-    order by n returning id`;
-  return rows.map((row) => row.id);
 }
 
 /** The page of a list. */

@@ -36,7 +36,7 @@ import {
   updateRefused,
   updateRepeated,
 } from './points.sql.ts';
-import { type StoredEvents, storeEvents } from './storeEvents.ts';
+import { type StoredEvents, storeEvents } from './storeEvents.sql.ts';
 
 /** One point on its way through a transaction. */
 export interface CommitPoint extends BatchPoint {

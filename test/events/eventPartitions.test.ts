@@ -6,8 +6,9 @@ import {
   dropEventPartitions,
   EventCuts,
 } from '../../src/events/eventPartitions.sql.ts';
-import { insertFleetEvents, selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
+import { selectFleetEvents } from '../../src/events/fleetEvents.sql.ts';
 import { selectEventFeed, selectPresent } from '../../src/feeds/eventFeed.sql.ts';
+import { insertFleetEvents } from '../../src/ingest/storeEvents.sql.ts';
 import { DAY_MS } from '../../src/lib/time.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';

@@ -5,7 +5,7 @@ import { NO_STAYS } from '../../src/devices/stays/packedStays.ts';
 import { NO_STATE } from '../../src/ingest/deviceEvents.ts';
 import type { GeofenceEventAt } from '../../src/ingest/evaluateFixes.ts';
 import type { BatchPoint, DeviceEventAt } from '../../src/ingest/fix.ts';
-import { fixEvents } from '../../src/ingest/storeEvents.ts';
+import { fixEvents } from '../../src/ingest/storeEvents.sql.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 
 const START_MS = Date.UTC(2026, 2, 14, 12);

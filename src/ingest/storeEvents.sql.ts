@@ -1,12 +1,13 @@
 import type { Fleet } from '../devices/fleet.memory.ts';
 import {
+  type Direction,
   deviceEventData,
   deviceEventMessage,
+  type EventType,
   geofenceEventData,
   geofenceEventMessage,
 } from '../events/fleetEvent.ts';
-import { insertFleetEvents, type NewFleetEvent } from '../events/fleetEvents.sql.ts';
-import type { Tx } from '../postgres/sql.ts';
+import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
 import {
   insertOutbox,
@@ -18,6 +19,19 @@ import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } 
 import type { GeofenceEventAt, IngestMemory } from './evaluateFixes.ts';
 import type { DeviceEventAt } from './fix.ts';
 import type { LockedState } from './points.sql.ts';
+
+/** An event about to be stored, in the world that may read it. `data` is as on the wire. */
+export interface NewFleetEvent {
+  readonly worldId: number;
+  readonly deviceId: number;
+  readonly imei: string;
+  readonly type: EventType;
+  readonly message: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly occurredAtMs: number;
+  /** Only geofence events have it. */
+  readonly area?: { readonly id: number; readonly direction: Direction };
+}
 
 /**
  * The events of a batch as they are stored, in the order of production: by device, then time; for one point the events
@@ -97,6 +111,25 @@ export async function storeEvents(
     isOutboxFilled ||= queued.isOutboxFilled;
     eventCount += slice.length;
   }
+}
+
+/** Stores events and returns their ids, which rise in the order given. */
+export async function insertFleetEvents(tx: Tx, events: readonly NewFleetEvent[]): Promise<number[]> {
+  if (events.length === 0) return [];
+  const rows = await tx<{ id: number }[]>`
+    insert into fleet_event
+      (world_id, device_id, device_imei, type, message, data, occurred_at, area_id, direction)
+    select world_id, device_id, imei, type, message, data::jsonb, to_timestamp(occurred / 1000), area, direction
+    from unnest(
+      ${arrayLiteral(events.map((e) => e.worldId))}::bigint[], ${arrayLiteral(events.map((e) => e.deviceId))}::bigint[],
+      ${events.map((e) => e.imei)}::text[], ${events.map((e) => e.type)}::text[],
+      ${events.map((e) => e.message)}::text[], ${events.map((e) => JSON.stringify(e.data))}::text[],
+      ${arrayLiteral(events.map((e) => e.occurredAtMs))}::float8[],
+      ${arrayLiteral(events.map((e) => e.area?.id ?? null))}::bigint[],
+      ${events.map((e) => e.area?.direction ?? null)}::text[]
+    ) with ordinality as e (world_id, device_id, imei, type, message, data, occurred, area, direction, n)
+    order by n returning id`;
+  return rows.map((row) => row.id);
 }
 
 function take<T>(items: Iterator<T, void>, count: number): T[] {
