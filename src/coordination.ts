@@ -1,19 +1,21 @@
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import {
-  type DeliverySchedule,
-  LocalDeliverySchedule,
-  RedisDeliverySchedule,
-} from './redis/deliverySchedule.ts';
 import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
 import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
-import { localNotifier, type Notifier, RedisNotifier } from './redis/redisNotifier.ts';
 import {
   localWorldVersions,
   RedisRateLimiter,
   RedisWorldVersions,
   type WorldVersions,
 } from './redis/redisRateLimiter.ts';
+import {
+  type DeliverySchedule,
+  LocalDeliverySchedule,
+  localNotifier,
+  type Notifier,
+  RedisDeliverySchedule,
+  RedisNotifier,
+} from './redis/wakeUps.ts';
 
 /** What pods share besides Postgres: limits, versions of worlds, and notifications. */
 export interface Coordination {

@@ -27,7 +27,7 @@ import { type Clock, DAY_MS, systemClock } from './lib/time.ts';
 import { openPod, type Pod, STEP_LIMIT_MS, Teardown } from './pod.ts';
 import { listen as listenTo } from './postgres/connections.ts';
 import { DELIVERIES, ensureWeeks } from './postgres/partitions.ts';
-import { OUTBOX_ENTRY } from './redis/deliverySchedule.ts';
+import { OUTBOX_ENTRY } from './redis/wakeUps.ts';
 import { claimDeliveries } from './webhooks/delivery/claims.sql.ts';
 import { claimInBatches } from './webhooks/delivery/deliverEndpoint.ts';
 import {

@@ -5,7 +5,7 @@ import { type Clock, DeadlineExceeded, weekStartMs } from '../lib/time.ts';
 import { inTurns } from '../lib/workTurns.ts';
 import { ensureWeeks, POSITIONS } from '../postgres/partitions.ts';
 import { isUnavailable } from '../postgres/sqlErrors.ts';
-import type { Notifier } from '../redis/redisNotifier.ts';
+import type { Notifier } from '../redis/wakeUps.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
 import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';

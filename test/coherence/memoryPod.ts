@@ -13,7 +13,7 @@ import { type Clock, systemClock } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
-import { localNotifier } from '../../src/redis/redisNotifier.ts';
+import { localNotifier } from '../../src/redis/wakeUps.ts';
 import type { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
 import type { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';

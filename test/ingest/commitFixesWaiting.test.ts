@@ -8,7 +8,7 @@ import { Ingest } from '../../src/ingest/ingest.ts';
 import { weekStartMs } from '../../src/lib/time.ts';
 import { ensureWeeks, POSITIONS } from '../../src/postgres/partitions.ts';
 import { isUnavailable } from '../../src/postgres/sqlErrors.ts';
-import { localNotifier } from '../../src/redis/redisNotifier.ts';
+import { localNotifier } from '../../src/redis/wakeUps.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';
 import { type IngestSide, ingestBench } from '../support/ingest/ingestBench.ts';
 import { commitPoints } from './commitPoints.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { compileShape } from '../../src/areas/area.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
-import { localNotifier } from '../../src/redis/redisNotifier.ts';
+import { localNotifier } from '../../src/redis/wakeUps.ts';
 import { validArea } from '../support/http/areas.ts';
 import { dearTrack } from '../support/ingest/dearTracks.ts';
 import { fixOf } from '../support/ingest/fixOf.ts';

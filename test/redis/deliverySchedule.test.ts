@@ -3,12 +3,12 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { HOUR_MS } from '../../src/lib/time.ts';
+import { RedisPort, redisKeys } from '../../src/redis/redisConnection.ts';
 import {
   type DeliverySchedule,
   LocalDeliverySchedule,
   RedisDeliverySchedule,
-} from '../../src/redis/deliverySchedule.ts';
-import { RedisPort, redisKeys } from '../../src/redis/redisConnection.ts';
+} from '../../src/redis/wakeUps.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { waitFor } from '../support/waitFor.ts';
 

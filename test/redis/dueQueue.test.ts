@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { DueQueue } from '../../src/redis/deliverySchedule.ts';
+import { DueQueue } from '../../src/redis/wakeUps.ts';
 import { runs } from '../support/torture.ts';
 
 test('gives what is due, the longest due first, once; an earlier time that was asked for stands', () => {

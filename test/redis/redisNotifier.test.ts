@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectRedis } from '../../src/redis/redisConnection.ts';
-import { type NotifierEvent, RedisNotifier } from '../../src/redis/redisNotifier.ts';
+import { type NotifierEvent, RedisNotifier } from '../../src/redis/wakeUps.ts';
 import { skipWithoutRedis, startRedis } from '../support/redis.ts';
 import { eventually, HASTY_MS, SILENT, startPod } from './pod.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { Throttle } from '../../src/redis/redisNotifier.ts';
+import { Throttle } from '../../src/redis/wakeUps.ts';
 
 describe('a throttle', () => {
   test('acts at once on the first of many calls, and once more for all the others', (t) => {

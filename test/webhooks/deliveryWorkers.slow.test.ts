@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { HOUR_MS } from '../../src/lib/time.ts';
-import { LocalDeliverySchedule, OUTBOX_ENTRY } from '../../src/redis/deliverySchedule.ts';
+import { LocalDeliverySchedule, OUTBOX_ENTRY } from '../../src/redis/wakeUps.ts';
 import {
   DeliverySlots,
   DeliveryWorkers,

@@ -1,7 +1,7 @@
 import { type FairLimits, FairSemaphore, Overloaded } from '../../lib/fairSemaphore.ts';
 import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
-import { type DeliverySchedule, OUTBOX_ENTRY } from '../../redis/deliverySchedule.ts';
+import { type DeliverySchedule, OUTBOX_ENTRY } from '../../redis/wakeUps.ts';
 import type { BacklogWatch } from '../pauses/backlogWatch.ts';
 import { selectWebhookAccounts } from '../webhooks.sql.ts';
 import { type DeliverPorts, deliverEndpoint } from './deliverEndpoint.ts';

@@ -1,6 +1,6 @@
 import type { Sql } from '../../postgres/sql.ts';
 import { RawSql } from '../../postgres/sqlText.ts';
-import type { DueEndpoint } from '../../redis/deliverySchedule.ts';
+import type { DueEndpoint } from '../../redis/wakeUps.ts';
 import { FIRST_SENDABLE } from './claims.sql.ts';
 
 /** A part of what the delivery schedule should hold. */

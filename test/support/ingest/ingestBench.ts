@@ -10,7 +10,7 @@ import type { FixOutcome } from '../../../src/ingest/fix.ts';
 import { Ingest } from '../../../src/ingest/ingest.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
-import { localNotifier } from '../../../src/redis/redisNotifier.ts';
+import { localNotifier } from '../../../src/redis/wakeUps.ts';
 import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
 import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
 import { adminOf } from '../postgres/admin.ts';
