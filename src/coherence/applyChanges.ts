@@ -14,11 +14,10 @@ import { selectDevicesById } from '../devices/deviceRows.sql.ts';
 import { selectRemovalsById } from '../devices/devices.sql.ts';
 import { Fleet } from '../devices/fleet.memory.ts';
 import { StayCounts } from '../devices/stays/stayCounts.ts';
+import { Subscriptions, Tenancy } from '../ingest/watchers.memory.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
-import { Tenancy } from '../tenants/tenancy.memory.ts';
-import { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
 import type { ReplyMonitor } from './postgresHealth.ts';
 

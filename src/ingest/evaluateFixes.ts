@@ -4,12 +4,11 @@ import { NO_STAYS, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget, type StayLimit, StayRoom } from '../devices/stays/stayCounts.ts';
 import type { GeofenceEvent } from '../events/fleetEvent.ts';
 import { inTurns, Pace, type Steps, type WorkTurns } from '../lib/workTurns.ts';
-import type { Tenancy } from '../tenants/tenancy.memory.ts';
-import type { Subscriptions } from '../webhooks/subscriptions.memory.ts';
 import { type BatchEvaluation, evaluateBatch } from './deviceEvents.ts';
 import type { BatchPoint, InOrderPoint, RefusedStays } from './fix.ts';
 import { askShape, type GeofenceRun, geofenceSteps, type WatchedAreas } from './geofences.ts';
 import type { LockedState } from './points.sql.ts';
+import type { Subscriptions, Tenancy } from './watchers.memory.ts';
 
 /** What points are evaluated against, and what they change. */
 export interface IngestMemory {

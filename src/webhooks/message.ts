@@ -124,6 +124,18 @@ export function isSubscription(value: unknown): value is Subscription {
   return value === ALL_TYPES || WEBHOOK_TYPES.some((type) => type === value);
 }
 
+/** True when an endpoint with these `events` receives this type: its list has the type itself or the wildcard. */
+export function matches(events: readonly string[], type: WebhookType): boolean {
+  return events.includes(type) || events.includes(ALL_TYPES);
+}
+
+/** An active webhook endpoint: its owner's world, and the event types it receives. */
+export interface ActiveEndpoint {
+  readonly id: number;
+  readonly worldId: number;
+  readonly events: readonly Subscription[];
+}
+
 /** The types of fleet events, which have one type for entry and exit. */
 type FleetEventType =
   | Exclude<WebhookType, 'geofence_enter' | 'geofence_exit' | 'webhook_paused' | 'ping'>

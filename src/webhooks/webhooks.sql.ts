@@ -1,8 +1,7 @@
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { assignments, RawSql } from '../postgres/sqlText.ts';
 import type { EndpointChange, EndpointDraft, Webhook } from './endpoint.ts';
-import type { Subscription } from './message.ts';
-import type { ActiveEndpoint } from './subscriptions.memory.ts';
+import type { ActiveEndpoint, Subscription } from './message.ts';
 
 /** A `Webhook`, in its order. */
 const COLUMNS = new RawSql(`

@@ -12,10 +12,9 @@ import {
 import { type LatestPosition, NO_MOTION } from '../../src/devices/device.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { NO_PACKED_STAYS, packStays, type Stay } from '../../src/devices/stays/packedStays.ts';
+import { Subscriptions, Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { type Steps, WorkTurns } from '../../src/lib/workTurns.ts';
 import type { Sql } from '../../src/postgres/sql.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
-import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 import { IS_TORTURE } from '../support/torture.ts';
 
 const DEVICES = 10_000;

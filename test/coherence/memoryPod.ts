@@ -9,14 +9,13 @@ import { Follower } from '../../src/coherence/follower.ts';
 import type { Occupant } from '../../src/devices/device.ts';
 import type { Fleet } from '../../src/devices/fleet.memory.ts';
 import { Ingest } from '../../src/ingest/ingest.ts';
+import type { Subscriptions, Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { type Clock, systemClock } from '../../src/lib/time.ts';
 import { WorkTurns } from '../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { LocalRateLimiter } from '../../src/redis/rateLimiter.ts';
 import { localNotifier } from '../../src/redis/wakeUps.ts';
-import type { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { WEBHOOK_TYPES } from '../../src/webhooks/message.ts';
-import type { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 
 /** What a pod holds and does besides its listeners. It gets no notifications. */
 export interface MemoryPod {

@@ -19,8 +19,8 @@ import {
   type PointFacts,
   type WatchedAreas,
 } from '../../src/ingest/geofences.ts';
+import { Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { inOneGo, Pace } from '../../src/lib/workTurns.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { runs } from '../support/torture.ts';
 import { type NaiveArea, type NaiveEvent, NaiveReplay, ORGANIZATIONS } from './naiveReplay.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { Tenancy } from '../../src/ingest/watchers.memory.ts';
 import { InvariantError } from '../../src/lib/errors.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { runs } from '../support/torture.ts';
 
 describe('watchersOf', () => {

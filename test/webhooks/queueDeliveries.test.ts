@@ -3,13 +3,12 @@ import { describe, type TestContext, test } from 'node:test';
 import { AreaCatalog } from '../../src/areas/areaCatalog.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { type NewFleetEvent, type Queued, queueDeliveries } from '../../src/ingest/storeEvents.sql.ts';
+import { Subscriptions, Tenancy } from '../../src/ingest/watchers.memory.ts';
 import type { Tx } from '../../src/postgres/sql.ts';
 import { isUniqueViolation } from '../../src/postgres/sqlErrors.ts';
-import { Tenancy } from '../../src/tenants/tenancy.memory.ts';
 import { selectDeliveries } from '../../src/webhooks/deliveries.sql.ts';
 import { fanOut } from '../../src/webhooks/delivery/outbox.sql.ts';
 import { fleetEventWebhookId, type Subscription } from '../../src/webhooks/message.ts';
-import { Subscriptions } from '../../src/webhooks/subscriptions.memory.ts';
 import { type DeliveryDatabase, startDeliveryDatabase } from '../support/webhooks/deliveryDatabase.ts';
 
 const INSTANCE_ID = '00000000-0000-4000-8000-000000000001';

@@ -5,8 +5,7 @@ import { RepeatedWork } from '../../lib/repeatedWork.ts';
 import type { Tx } from '../../postgres/sql.ts';
 import { errorFields } from '../../postgres/sqlErrors.ts';
 import { insertDeliveries, type NewDelivery } from '../deliveries.sql.ts';
-import { fleetEventBody, fleetEventWebhookId, webhookTypeOf } from '../message.ts';
-import { matches } from '../subscriptions.memory.ts';
+import { fleetEventBody, fleetEventWebhookId, matches, webhookTypeOf } from '../message.ts';
 import { type BacklogPorts, logPauses } from './backlogWatch.ts';
 import {
   advanceLeftOut,

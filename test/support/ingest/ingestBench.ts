@@ -8,11 +8,10 @@ import { StayCounts } from '../../../src/devices/stays/stayCounts.ts';
 import type { CommitPorts } from '../../../src/ingest/commitFixes.ts';
 import type { FixOutcome } from '../../../src/ingest/fix.ts';
 import { Ingest } from '../../../src/ingest/ingest.ts';
+import { Subscriptions, Tenancy } from '../../../src/ingest/watchers.memory.ts';
 import { WorkTurns } from '../../../src/lib/workTurns.ts';
 import { openSql, type Sql } from '../../../src/postgres/sql.ts';
 import { localNotifier } from '../../../src/redis/wakeUps.ts';
-import { Tenancy } from '../../../src/tenants/tenancy.memory.ts';
-import { Subscriptions } from '../../../src/webhooks/subscriptions.memory.ts';
 import { adminOf } from '../postgres/admin.ts';
 import { createDatabase } from '../postgres/postgres.ts';
 

@@ -1,4 +1,5 @@
 import { invariant } from '../lib/errors.ts';
+import { type ActiveEndpoint, matches, type WebhookType } from '../webhooks/message.ts';
 
 interface Membership {
   readonly worldId: number;
@@ -63,5 +64,49 @@ export class Tenancy {
     if (organizationWorldId === null) return;
     this.#members.get(organizationWorldId)?.delete(worldId);
     this.#watchers.delete(organizationWorldId);
+  }
+}
+
+/** The active webhook endpoints by the world of their account. Only the follower of the change log changes them. */
+export class Subscriptions {
+  #byId = new Map<number, ActiveEndpoint>();
+  #byWorld = new Map<number, Map<number, ActiveEndpoint>>();
+
+  get size(): number {
+    return this.#byId.size;
+  }
+
+  put(endpoint: ActiveEndpoint): void {
+    this.remove(endpoint.id);
+    this.#byId.set(endpoint.id, endpoint);
+    const world = this.#byWorld.get(endpoint.worldId) ?? new Map();
+    this.#byWorld.set(endpoint.worldId, world.set(endpoint.id, endpoint));
+  }
+
+  remove(id: number): void {
+    const endpoint = this.#byId.get(id);
+    if (endpoint === undefined) return;
+    this.#byId.delete(id);
+    const world = this.#byWorld.get(endpoint.worldId);
+    world?.delete(id);
+    if (world?.size === 0) this.#byWorld.delete(endpoint.worldId);
+  }
+
+  /** Takes over the contents of `loaded` at once; `loaded` must not be used any more. */
+  adopt(loaded: Subscriptions): void {
+    this.#byId = loaded.#byId;
+    this.#byWorld = loaded.#byWorld;
+  }
+
+  /** The endpoints of these worlds that receive events of this type. */
+  receivers(worldIds: readonly number[], type: WebhookType): number[] {
+    const receivers: number[] = [];
+    if (this.#byId.size === 0) return receivers;
+    for (const worldId of worldIds) {
+      for (const endpoint of this.#byWorld.get(worldId)?.values() ?? []) {
+        if (matches(endpoint.events, type)) receivers.push(endpoint.id);
+      }
+    }
+    return receivers;
   }
 }
