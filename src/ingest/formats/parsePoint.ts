@@ -1,4 +1,4 @@
-import { isImei } from '../../devices/imei.ts';
+import { IMEI } from '../../devices/imei.ts';
 import { isLatLng } from '../../geo/wgs84.ts';
 import { fail, ok, type Result } from '../../lib/result.ts';
 import { formatIso, MINUTE_MS, parseIsoMs } from '../../lib/time.ts';
@@ -31,7 +31,7 @@ export function parsePoint(value: unknown, nowMs: number, oldestMs: number): Res
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return REJECTED.INVALID_BODY;
   const { imei, recorded_at, latitude, longitude, ignition, alarm, rfid } = value as WireObject;
   const { altitude_m, speed_kmh, heading, satellites, odometer_km } = value as WireObject;
-  if (typeof imei !== 'string' || !isImei(imei)) return REJECTED.INVALID_IMEI;
+  if (typeof imei !== 'string' || !IMEI.test(imei)) return REJECTED.INVALID_IMEI;
   if (typeof latitude !== 'number' || typeof longitude !== 'number' || !isLatLng(latitude, longitude)) {
     return REJECTED.INVALID_COORDINATES;
   }
