@@ -1,6 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { Snapshot } from '../../src/changelog/logCursor.ts';
+import { Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import { simulatedImei } from '../../src/cli/simulate/simulatedFleet.ts';
 import { ChangeOrder } from '../../src/devices/changes/changeOrder.ts';
 import { MotionTable } from '../../src/devices/changes/slotColumns.ts';

@@ -1,7 +1,7 @@
 import { invariant } from '../lib/errors.ts';
 import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
+import { type LogCursor, type LogEnd, Snapshot } from './appliedTransactions.memory.ts';
 import { type ServerRow, serverColumns, serverOfRow } from './database.sql.ts';
-import { type LogCursor, type LogEnd, Snapshot } from './logCursor.ts';
 
 /**
  * What a row of the change log is about. 'positions' carries position updates, 'events' names a world that has new fleet

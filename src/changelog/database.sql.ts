@@ -1,7 +1,8 @@
 import { invariant } from '../lib/errors.ts';
 import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
-import { type LogEnd, type Server, type ServerStart, ServerStarts, Snapshot, serverOf } from './logCursor.ts';
+import { type LogEnd, Snapshot } from './appliedTransactions.memory.ts';
+import { type Server, type ServerStart, ServerStarts, serverOf } from './serverStarts.ts';
 
 /** What every statement can ask about the server that answers it. */
 export interface ServerRow {

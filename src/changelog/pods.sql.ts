@@ -1,5 +1,5 @@
 import type { Sql } from '../postgres/sql.ts';
-import type { LogEnd } from './logCursor.ts';
+import type { LogEnd } from './appliedTransactions.memory.ts';
 
 /**
  * A pod answers from memory alone for this long after it was last known to have every write. After that (the pod was

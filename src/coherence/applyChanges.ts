@@ -2,8 +2,9 @@ import { Keyring } from '../access/keyring.memory.ts';
 import { type StoredArea, shapeInSteps } from '../areas/area.ts';
 import { AreaCatalog } from '../areas/areaCatalog.memory.ts';
 import { selectAreasById } from '../areas/areas.sql.ts';
+import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { type Change, type ChangePage, selectChanges } from '../changelog/changes.sql.ts';
-import { isSameServer, type LogCursor, type LogEnd, type Server } from '../changelog/logCursor.ts';
+import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import {
   applyPositionUpdates,
   decodePositionUpdates,

@@ -1,7 +1,7 @@
 import { copyAreas } from '../areas/areas.sql.ts';
+import type { LogCursor, LogEnd } from '../changelog/appliedTransactions.memory.ts';
 import { adoptChanges } from '../changelog/changes.sql.ts';
 import { countDevices, selectLogEnd, selectWorldVersions } from '../changelog/database.sql.ts';
-import type { LogCursor, LogEnd } from '../changelog/logCursor.ts';
 import { putDevices } from '../devices/changes/positionUpdates.ts';
 import { copyDevices } from '../devices/deviceRows.sql.ts';
 import { selectRemovals } from '../devices/devices.sql.ts';

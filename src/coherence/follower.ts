@@ -1,8 +1,13 @@
-import { AppliedTransactions, type LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import {
+  AppliedTransactions,
+  type LogCursor,
+  type LogEnd,
+  type LogFollower,
+} from '../changelog/appliedTransactions.memory.ts';
 import { RETENTION_MINUTES } from '../changelog/changes.sql.ts';
 import { selectServerStarts } from '../changelog/database.sql.ts';
-import { isSameServer, type LogCursor, type LogEnd } from '../changelog/logCursor.ts';
 import { deletePod, FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';
+import { isSameServer } from '../changelog/serverStarts.ts';
 import { type Clock, DeadlineExceeded, MINUTE_MS, withDeadline } from '../lib/time.ts';
 import type { ServerKnowledge, Sql } from '../postgres/sql.ts';
 import { errorFields, type Unavailability, unavailability } from '../postgres/sqlErrors.ts';

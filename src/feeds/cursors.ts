@@ -7,8 +7,12 @@ import {
   randomBytes,
 } from 'node:crypto';
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
-import { type LogCursor, type ServerState, Snapshot } from '../changelog/logCursor.ts';
+import {
+  type AppliedTransactions,
+  type LogCursor,
+  Snapshot,
+} from '../changelog/appliedTransactions.memory.ts';
+import type { ServerState } from '../changelog/serverStarts.ts';
 import type { Clock } from '../lib/time.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';
 

@@ -1,5 +1,5 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import { isSameServer, type Server } from '../changelog/logCursor.ts';
+import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import { invariant } from '../lib/errors.ts';
 import { DeadlineExceeded, withDeadline } from '../lib/time.ts';

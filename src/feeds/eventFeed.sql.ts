@@ -1,5 +1,6 @@
+import { type LogPosition, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { type ServerRow, serverColumns, serverOfRow } from '../changelog/database.sql.ts';
-import { type LogPosition, type Server, Snapshot } from '../changelog/logCursor.ts';
+import type { Server } from '../changelog/serverStarts.ts';
 import type { EventCuts } from '../events/eventPartitions.sql.ts';
 import type { Direction, EventType } from '../events/fleetEvent.ts';
 import type { FleetEvent } from '../events/fleetEvents.sql.ts';

@@ -1,5 +1,5 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { Snapshot } from '../changelog/logCursor.ts';
+import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import { KeyedQueue } from '../lib/fairSemaphore.ts';
 import { inOneGo, inTurns, type Steps } from '../lib/workTurns.ts';
 import type { EventsRead } from './cursors.ts';

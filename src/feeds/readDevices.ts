@@ -1,4 +1,4 @@
-import type { LogPosition, Snapshot } from '../changelog/logCursor.ts';
+import type { LogPosition, Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import type { ChangeXids } from '../devices/changes/changeOrder.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import type { Fleet } from '../devices/fleet.memory.ts';

@@ -1,6 +1,10 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
-import { isSameServer, type ServerState, SNAPSHOT_MAX_BYTES, type Snapshot } from '../changelog/logCursor.ts';
+import {
+  type LogFollower,
+  SNAPSHOT_MAX_BYTES,
+  type Snapshot,
+} from '../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type ServerState } from '../changelog/serverStarts.ts';
 import type { EventCuts } from '../events/eventPartitions.sql.ts';
 import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';

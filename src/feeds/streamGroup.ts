@@ -1,5 +1,6 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
+import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { Changed } from '../devices/changes/worldChanges.ts';
 import { formatIso } from '../lib/time.ts';
 import { inTurns, type Steps } from '../lib/workTurns.ts';

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Keyring, KeyState } from '../access/keyring.memory.ts';
-import { isSameServer, type Server, type Snapshot } from '../changelog/logCursor.ts';
+import type { Snapshot } from '../changelog/appliedTransactions.memory.ts';
+import { isSameServer, type Server } from '../changelog/serverStarts.ts';
 import type { StreamSink } from '../http/answer.ts';
 import type { Steps } from '../lib/workTurns.ts';
 import { type FeedPorts, GroupsByWorld, OpenCounts, type Touched } from './longPolls.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import type { LogCursor, LogEnd, Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import {
   type Change,
   type ChangePage,
@@ -9,7 +10,6 @@ import {
   selectUnapplied,
 } from '../../src/changelog/changes.sql.ts';
 import { selectLogEnd } from '../../src/changelog/database.sql.ts';
-import type { LogCursor, LogEnd, Snapshot } from '../../src/changelog/logCursor.ts';
 import { openSql, type Sql } from '../../src/postgres/sql.ts';
 import { createDatabase } from '../support/postgres/postgres.ts';
 import { seededRandom } from '../support/seededRandom.ts';

@@ -2,14 +2,12 @@ import assert from 'node:assert/strict';
 import { createSecretKey } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { AppliedTransactions } from '../../src/changelog/appliedTransactions.memory.ts';
 import {
-  isSameServer,
-  ServerStarts,
+  AppliedTransactions,
   SNAPSHOT_MAX_BYTES,
   Snapshot,
-  serverOf,
-} from '../../src/changelog/logCursor.ts';
+} from '../../src/changelog/appliedTransactions.memory.ts';
+import { isSameServer, ServerStarts, serverOf } from '../../src/changelog/serverStarts.ts';
 import {
   ALSO_MAX,
   CURSOR_MAX_CHARS,

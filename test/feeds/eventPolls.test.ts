@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
+import { Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
+import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { RecordedEvent } from '../../src/feeds/eventFeed.sql.ts';
 import { type EventPoll, EventPolls } from '../../src/feeds/eventFeed.ts';
 import type { FeedPorts, PollOutcome } from '../../src/feeds/longPolls.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/logCursor.ts';
+import { SNAPSHOT_MAX_BYTES, Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
 import { Fleet } from '../../src/devices/fleet.memory.ts';
 import { firstRead, isCurrent, readDevices } from '../../src/feeds/readDevices.ts';
 import { fieldsOf, imeiOf, positionAt } from '../support/devices.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type ServerState, Snapshot } from '../../src/changelog/logCursor.ts';
+import { Snapshot } from '../../src/changelog/appliedTransactions.memory.ts';
+import type { ServerState } from '../../src/changelog/serverStarts.ts';
 import type { EventsRead } from '../../src/feeds/cursors.ts';
 import type { FeedPorts } from '../../src/feeds/longPolls.ts';
 import { StreamGroup } from '../../src/feeds/streamGroup.ts';

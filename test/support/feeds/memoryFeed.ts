@@ -1,7 +1,11 @@
 import { createSecretKey } from 'node:crypto';
 import type { KeyState } from '../../../src/access/keyring.memory.ts';
-import { AppliedTransactions, type LogFollower } from '../../../src/changelog/appliedTransactions.memory.ts';
-import { ServerStarts, Snapshot } from '../../../src/changelog/logCursor.ts';
+import {
+  AppliedTransactions,
+  type LogFollower,
+  Snapshot,
+} from '../../../src/changelog/appliedTransactions.memory.ts';
+import { ServerStarts } from '../../../src/changelog/serverStarts.ts';
 import { Fleet } from '../../../src/devices/fleet.memory.ts';
 import { Cursors } from '../../../src/feeds/cursors.ts';
 import { DeviceFeed } from '../../../src/feeds/deviceFeed.ts';
