@@ -2,12 +2,8 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { LocalRateLimiter, type RateLimiter, type RateLimits } from './redis/rateLimiter.ts';
 import { connectRedis, RedisPort, redisKeys, whenReady } from './redis/redisConnection.ts';
-import {
-  localWorldVersions,
-  RedisRateLimiter,
-  RedisWorldVersions,
-  type WorldVersions,
-} from './redis/redisRateLimiter.ts';
+import type { WorldVersions } from './redis/redisRateLimiter.ts';
+import { localWorldVersions, RedisRateLimiter, RedisWorldVersions } from './redis/redisRateLimiter.ts';
 import {
   type DeliverySchedule,
   LocalDeliverySchedule,

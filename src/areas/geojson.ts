@@ -2,17 +2,8 @@ import { cutLine, cutRing } from '../geo/antimeridianCut.ts';
 import { rejoinLines, rejoinRings } from '../geo/antimeridianRejoin.ts';
 import { openRing, unwrapLine, unwrapRing } from '../geo/path.ts';
 import { isLatLng, type LatLng } from '../geo/wgs84.ts';
-import {
-  choice,
-  ID,
-  list,
-  nullable,
-  number,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-} from '../http/openapi/schema.ts';
+import type { Schema } from '../http/openapi/schema.ts';
+import { choice, ID, list, nullable, number, ref, shapeOf, text } from '../http/openapi/schema.ts';
 import { type FieldError, fail, isJsonObject, ok, type Result } from '../lib/result.ts';
 import { formatIso } from '../lib/time.ts';
 import { type AreaGeometry, type StoredArea, toLatLngs, type ValidPoints, validatePoints } from './area.ts';

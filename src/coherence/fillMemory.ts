@@ -9,14 +9,8 @@ import { DeadlineExceeded, withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { selectMemberships } from '../tenants/accounts.sql.ts';
 import { selectSubscriptions } from '../webhooks/webhooks.sql.ts';
-import {
-  type ApplyPorts,
-  compileAreas,
-  emptyMemory,
-  followPositions,
-  followWrites,
-  type Memory,
-} from './applyChanges.ts';
+import type { ApplyPorts, Memory } from './applyChanges.ts';
+import { compileAreas, emptyMemory, followPositions, followWrites } from './applyChanges.ts';
 
 /** A million devices are loaded in 11 s; this only ends a load that is stuck. */
 const LOAD_DEADLINE_MS = 600_000;

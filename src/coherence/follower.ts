@@ -1,9 +1,5 @@
-import {
-  AppliedTransactions,
-  type LogCursor,
-  type LogEnd,
-  type LogFollower,
-} from '../changelog/appliedTransactions.memory.ts';
+import type { LogCursor, LogEnd, LogFollower } from '../changelog/appliedTransactions.memory.ts';
+import { AppliedTransactions } from '../changelog/appliedTransactions.memory.ts';
 import { RETENTION_MINUTES } from '../changelog/changes.sql.ts';
 import { selectServerStarts } from '../changelog/database.sql.ts';
 import { deletePod, FRESH_MS, LIVE_SECONDS, upsertPod } from '../changelog/pods.sql.ts';

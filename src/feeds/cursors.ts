@@ -1,17 +1,8 @@
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  createSecretKey,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, randomBytes } from 'node:crypto';
 import type { KeyState } from '../access/keyring.memory.ts';
-import {
-  type AppliedTransactions,
-  type LogCursor,
-  Snapshot,
-} from '../changelog/appliedTransactions.memory.ts';
+import type { AppliedTransactions, LogCursor } from '../changelog/appliedTransactions.memory.ts';
+import { Snapshot } from '../changelog/appliedTransactions.memory.ts';
 import type { ServerState } from '../changelog/serverStarts.ts';
 import type { Clock } from '../lib/time.ts';
 import { VarintReader, VarintWriter } from '../lib/varints.ts';

@@ -8,14 +8,8 @@ import { isUnavailable } from '../postgres/sqlErrors.ts';
 import type { DevicesRead, FeedCursor } from './cursors.ts';
 import { type FeedPorts, LongPoll, PollGroup } from './longPolls.ts';
 import { type FeedAnswer, type FeedPage, type PageEnd, pageBytes, type SharedPage } from './pages.ts';
-import {
-  type DevicesPage,
-  type FleetView,
-  firstRead,
-  hasChanges,
-  isCurrent,
-  readDevices,
-} from './readDevices.ts';
+import type { DevicesPage, FleetView } from './readDevices.ts';
+import { firstRead, hasChanges, isCurrent, readDevices } from './readDevices.ts';
 
 /** How long memory may take to hold what a cursor of another pod has seen. */
 const CATCH_UP_LIMIT_MS = 2_000;

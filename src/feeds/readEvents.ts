@@ -1,22 +1,13 @@
 import type { KeyState } from '../access/keyring.memory.ts';
-import {
-  type LogFollower,
-  SNAPSHOT_MAX_BYTES,
-  type Snapshot,
-} from '../changelog/appliedTransactions.memory.ts';
+import type { LogFollower, Snapshot } from '../changelog/appliedTransactions.memory.ts';
+import { SNAPSHOT_MAX_BYTES } from '../changelog/appliedTransactions.memory.ts';
 import { isSameServer, type ServerState } from '../changelog/serverStarts.ts';
 import type { EventCuts } from '../events/eventPartitions.sql.ts';
 import { withDeadline } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
 import type { Cursors, EventsRead } from './cursors.ts';
-import {
-  type EventFeedPage,
-  type EventFilters,
-  type RecordedEvent,
-  selectEventFeed,
-  selectPresent,
-  selectSeenBefore,
-} from './eventFeed.sql.ts';
+import type { EventFeedPage, EventFilters, RecordedEvent } from './eventFeed.sql.ts';
+import { selectEventFeed, selectPresent, selectSeenBefore } from './eventFeed.sql.ts';
 
 /** How long Postgres may take for a page. */
 const READ_LIMIT_MS = 15_000;

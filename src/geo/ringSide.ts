@@ -1,13 +1,6 @@
 import { orient2d } from 'robust-predicates';
-import {
-  type EdgeIndex,
-  FANOUT_BITS,
-  type RingIndex,
-  RUN_STRIDE,
-  runsAt,
-  STRIP_STRIDE,
-  VERTEX_STRIDE,
-} from './edgeIndex.ts';
+import type { EdgeIndex, RingIndex } from './edgeIndex.ts';
+import { FANOUT_BITS, RUN_STRIDE, runsAt, STRIP_STRIDE, VERTEX_STRIDE } from './edgeIndex.ts';
 import type { Pole } from './path.ts';
 
 export type Side = 'in' | 'on' | 'out';

@@ -1,14 +1,8 @@
 import { weekStartMs } from '../lib/time.ts';
 import { arrayLiteral, type Sql } from '../postgres/sql.ts';
 import { emptyColumns, type PointColumns } from './codec/pointColumns.ts';
-import {
-  NEVER_PACKED_MS,
-  PACKED_LIST,
-  type PackedRow,
-  packedRowOf,
-  type SelectedPacked,
-  type TimeWindow,
-} from './packedPoints.sql.ts';
+import type { PackedRow, SelectedPacked, TimeWindow } from './packedPoints.sql.ts';
+import { NEVER_PACKED_MS, PACKED_LIST, packedRowOf } from './packedPoints.sql.ts';
 import { MOTION, mergedPoints } from './points.sql.ts';
 
 /** One stored point as the history shows it. */

@@ -5,13 +5,8 @@ import type { Query, Sql, Tx } from '../postgres/sql.ts';
 import { instant, integers } from '../postgres/sqlText.ts';
 import type { PackedBlob } from './codec/packedBlob.ts';
 import { COLUMN_NAMES, emptyColumns, type PointColumns, sliceColumns } from './codec/pointColumns.ts';
-import {
-  PACKED_LIST,
-  type PackedRow,
-  type PackedSpan,
-  packedRowOf,
-  type SelectedPacked,
-} from './packedPoints.sql.ts';
+import type { PackedRow, PackedSpan, SelectedPacked } from './packedPoints.sql.ts';
+import { PACKED_LIST, packedRowOf } from './packedPoints.sql.ts';
 import { positionColumns } from './points.sql.ts';
 
 /** A device and the time of its oldest point that is stored as a row; null: it has none in the time asked for. */

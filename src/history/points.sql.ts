@@ -2,23 +2,10 @@ import { WEEK_MS, weekStartMs } from '../lib/time.ts';
 import { CopiedRow } from '../postgres/copyRows.ts';
 import type { Tx } from '../postgres/sql.ts';
 import { instant, integers, RawSql } from '../postgres/sqlText.ts';
-import {
-  type ColumnName,
-  emptyColumns,
-  mergeColumns,
-  type PointColumns,
-  sliceColumns,
-  upTo,
-} from './codec/pointColumns.ts';
-import {
-  copiedPackedRow,
-  PACKED_BYTES,
-  type PackedRow,
-  type PointRange,
-  type TimeWindow,
-  unpackRow,
-  unpackRowIf,
-} from './packedPoints.sql.ts';
+import type { ColumnName, PointColumns } from './codec/pointColumns.ts';
+import { emptyColumns, mergeColumns, sliceColumns, upTo } from './codec/pointColumns.ts';
+import type { PackedRow, PointRange, TimeWindow } from './packedPoints.sql.ts';
+import { copiedPackedRow, PACKED_BYTES, unpackRow, unpackRowIf } from './packedPoints.sql.ts';
 
 // The reader of stored points. Points of the last days are rows of `position`, older ones are packed, and late points to a
 // packed day are rows again. So every reader gets both, merged by time.

@@ -1,26 +1,11 @@
 import { invariant } from '../lib/errors.ts';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
-import {
-  BODY_INVALID,
-  type FieldError,
-  fail,
-  isJsonObject,
-  isMissing,
-  type JsonObject,
-  ok,
-  type Result,
-} from '../lib/result.ts';
+import type { FieldError, JsonObject, Result } from '../lib/result.ts';
+import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
 import { formatDuration, OutOfTime } from '../lib/time.ts';
 import { ProcessorBudget, type Steps, TooMuchWork, type WorkTurns } from '../lib/workTurns.ts';
-import {
-  type Answer,
-  CutAnswer,
-  ERRORS,
-  type ErrorCode,
-  NotBegun,
-  type StreamedBody,
-  validationAnswer,
-} from './answer.ts';
+import type { Answer, ErrorCode, StreamedBody } from './answer.ts';
+import { CutAnswer, ERRORS, NotBegun, validationAnswer } from './answer.ts';
 import type { RequestBodyDescription } from './openapi/operation.ts';
 import { choice, list, nullable, number, ref, type Schema, shapeOf, text } from './openapi/schema.ts';
 import { jsonBody } from './requestBody.ts';

@@ -1,10 +1,7 @@
 import type { LogFollower } from '../changelog/appliedTransactions.memory.ts';
 import { recordPositions, selectUnapplied, type Unapplied } from '../changelog/changes.sql.ts';
-import {
-  encodeChangedStays,
-  encodePositionUpdates,
-  type PositionUpdate,
-} from '../devices/changes/positionUpdates.ts';
+import type { PositionUpdate } from '../devices/changes/positionUpdates.ts';
+import { encodeChangedStays, encodePositionUpdates } from '../devices/changes/positionUpdates.ts';
 import { packStays, type Stay } from '../devices/stays/packedStays.ts';
 import { StayBudget } from '../devices/stays/stayCounts.ts';
 import type { OnDamaged } from '../history/packedPoints.sql.ts';
@@ -15,13 +12,8 @@ import type { Sql, Tx } from '../postgres/sql.ts';
 import { PostgresUnreachable } from '../postgres/sqlErrors.ts';
 import { type BatchEvaluation, type DeviceState, derivedSpeedKmh } from './deviceEvents.ts';
 import { evaluateFixes, type IngestMemory } from './evaluateFixes.ts';
-import {
-  type BatchPoint,
-  type FixOutcome,
-  POINTS_PER_SECOND,
-  type RateExceeded,
-  type RefusedStays,
-} from './fix.ts';
+import type { BatchPoint, FixOutcome, RateExceeded, RefusedStays } from './fix.ts';
+import { POINTS_PER_SECOND } from './fix.ts';
 import type { KnownInside } from './heavyParts.ts';
 import {
   findStored,

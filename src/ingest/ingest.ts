@@ -9,13 +9,8 @@ import type { Notifier } from '../redis/wakeUps.ts';
 import { type CommitPoint, type CommitPorts, type CommittedFixes, commitFixes } from './commitFixes.ts';
 import type { Fix, FixOutcome, RefusedStays } from './fix.ts';
 import { MAX_POINTS } from './formats/batchReader.ts';
-import {
-  type FoundPart,
-  HEAVY_LIMITS,
-  type HeavyLimits,
-  HeavyParts,
-  type KnownInside,
-} from './heavyParts.ts';
+import type { FoundPart, HeavyLimits, KnownInside } from './heavyParts.ts';
+import { HEAVY_LIMITS, HeavyParts } from './heavyParts.ts';
 import { selectUnlocked } from './points.sql.ts';
 import { type Part, type PointRequest, rejectRequest, WaitingPoints } from './waitingPoints.ts';
 

@@ -1,11 +1,6 @@
 import { decodeStays, encodeStays, type Stay } from '../devices/stays/packedStays.ts';
-import {
-  findPacked,
-  newestPacked,
-  type OnDamaged,
-  type PointKey,
-  type TimedPosition,
-} from '../history/packedPoints.sql.ts';
+import type { OnDamaged, PointKey, TimedPosition } from '../history/packedPoints.sql.ts';
+import { findPacked, newestPacked } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
 import { arrayLiteral, rowSlices, type Sql, type Tx } from '../postgres/sql.ts';

@@ -9,12 +9,8 @@ import {
 } from '../events/fleetEvent.ts';
 import { arrayLiteral, type Tx } from '../postgres/sql.ts';
 import { insertDeliveries, type NewDelivery } from '../webhooks/deliveries.sql.ts';
-import {
-  insertOutbox,
-  type OutboxEvent,
-  type OutboxRow,
-  selectReceivers,
-} from '../webhooks/delivery/outbox.sql.ts';
+import type { OutboxEvent, OutboxRow } from '../webhooks/delivery/outbox.sql.ts';
+import { insertOutbox, selectReceivers } from '../webhooks/delivery/outbox.sql.ts';
 import { fleetEventBody, fleetEventWebhookId, type WebhookType, webhookTypeOf } from '../webhooks/message.ts';
 import type { GeofenceEventAt, IngestMemory } from './evaluateFixes.ts';
 import type { DeviceEventAt } from './fix.ts';

@@ -1,15 +1,8 @@
 import { Client, type Pool } from 'pg';
 import { FairSemaphore } from '../lib/fairSemaphore.ts';
 import { DeadlineExceeded } from '../lib/time.ts';
-import {
-  openPool,
-  openSql,
-  type ServerKnowledge,
-  type Sql,
-  type SqlOptions,
-  sessionName,
-  sqlOn,
-} from './sql.ts';
+import type { ServerKnowledge, Sql, SqlOptions } from './sql.ts';
+import { openPool, openSql, sessionName, sqlOn } from './sql.ts';
 
 /**
  * How many connections to Postgres a pod opens at most for each of its tasks. No task waits for another's: the log is

@@ -1,12 +1,5 @@
-import {
-  type ClientBase,
-  DatabaseError,
-  Pool,
-  type PoolClient,
-  type QueryConfig,
-  type QueryResult,
-  types,
-} from 'pg';
+import type { ClientBase, PoolClient, QueryConfig, QueryResult } from 'pg';
+import { DatabaseError, Pool, types } from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';

@@ -1,15 +1,7 @@
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import {
-  BODY_INVALID,
-  type FieldError,
-  fail,
-  isJsonObject,
-  isMissing,
-  isPlainText,
-  ok,
-  type Result,
-} from '../lib/result.ts';
+import type { FieldError, Result } from '../lib/result.ts';
+import { BODY_INVALID, fail, isJsonObject, isMissing, isPlainText, ok } from '../lib/result.ts';
 
 export interface Login {
   /** Spelled as in accounts. */

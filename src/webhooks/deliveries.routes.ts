@@ -1,12 +1,7 @@
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import {
-  answered,
-  bodyOf,
-  type DescribedError,
-  dataBody,
-  type Operation,
-} from '../http/openapi/operation.ts';
+import type { DescribedError, Operation } from '../http/openapi/operation.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
 import { choice, envelope, integer, list, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   choiceParameter,

@@ -1,18 +1,8 @@
 import { EXAMPLE_NOW_MS, EXAMPLE_VAN } from '../devices/deviceSchemas.ts';
 import { EVENT_DATA, EXAMPLE_EVENTS } from '../events/eventView.ts';
 import type { EventType } from '../events/fleetEvent.ts';
-import {
-  choice,
-  ID,
-  integer,
-  nullable,
-  number,
-  ref,
-  type Schema,
-  shapeOf,
-  text,
-  time,
-} from '../http/openapi/schema.ts';
+import type { Schema } from '../http/openapi/schema.ts';
+import { choice, ID, integer, nullable, number, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import type { Delivery } from './deliveries.sql.ts';
 import { type DeliverySummary, SUMMARY_WINDOW_HOURS } from './deliverySummary.ts';
 import { EXAMPLE_SECRET, EXAMPLE_WEBHOOK } from './endpoint.ts';

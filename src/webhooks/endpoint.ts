@@ -11,15 +11,8 @@ import {
   text,
   time,
 } from '../http/openapi/schema.ts';
-import {
-  BODY_INVALID,
-  type FieldError,
-  fail,
-  isJsonObject,
-  isMissing,
-  ok,
-  type Result,
-} from '../lib/result.ts';
+import type { FieldError, Result } from '../lib/result.ts';
+import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
 import { URL_ERROR_MESSAGES, URL_MAX_CHARS, validateWebhookUrl } from './delivery/urlSafety.ts';
 import {
   ALL_TYPES,

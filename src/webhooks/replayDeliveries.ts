@@ -1,24 +1,9 @@
-import {
-  BODY_INVALID,
-  type FieldError,
-  fail,
-  isJsonObject,
-  isMissing,
-  ok,
-  type Result,
-} from '../lib/result.ts';
+import type { FieldError, Result } from '../lib/result.ts';
+import { BODY_INVALID, fail, isJsonObject, isMissing, ok } from '../lib/result.ts';
 import { parseIsoMs } from '../lib/time.ts';
 import type { Sql } from '../postgres/sql.ts';
-import {
-  type Delivery,
-  insertDeliveries,
-  REPLAYABLE,
-  type ReplayCursor,
-  type ReplayRequest,
-  type RequeuedChunk,
-  requeueChunk,
-  requeueDelivery,
-} from './deliveries.sql.ts';
+import type { Delivery, ReplayCursor, ReplayRequest, RequeuedChunk } from './deliveries.sql.ts';
+import { insertDeliveries, REPLAYABLE, requeueChunk, requeueDelivery } from './deliveries.sql.ts';
 import { newEventId, pingBody } from './message.ts';
 import { selectWebhook } from './webhooks.sql.ts';
 

@@ -2,14 +2,8 @@ import type { KeyObject } from 'node:crypto';
 import type { CidrSet } from '../access/ipAddress.ts';
 import { scopeMask } from '../access/scopes.ts';
 import { type Answer, dataAnswer, errorAnswer, listAnswer, validationAnswer } from '../http/answer.ts';
-import {
-  answered,
-  bodyOf,
-  type DescribedError,
-  dataBody,
-  type Operation,
-  type RequestBodyDescription,
-} from '../http/openapi/operation.ts';
+import type { DescribedError, Operation, RequestBodyDescription } from '../http/openapi/operation.ts';
+import { answered, bodyOf, dataBody } from '../http/openapi/operation.ts';
 import { choice, envelope, nullable, page, ref, shapeOf, text, time } from '../http/openapi/schema.ts';
 import {
   ID_MESSAGE,

@@ -1,23 +1,8 @@
-import {
-  type FieldCode,
-  type FieldError,
-  fail,
-  isJsonObject,
-  isMissing,
-  ok,
-  parseJson,
-  type Result,
-} from '../../lib/result.ts';
+import type { FieldCode, FieldError, Result } from '../../lib/result.ts';
+import { fail, isJsonObject, isMissing, ok, parseJson } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
-import {
-  type AreaDraft,
-  completeDraft,
-  featureDraft,
-  type OwnFields,
-  readName,
-  readProperties,
-  type ValidArea,
-} from '../areaDraft.ts';
+import type { AreaDraft, OwnFields, ValidArea } from '../areaDraft.ts';
+import { completeDraft, featureDraft, readName, readProperties } from '../areaDraft.ts';
 import { AREA_ERRORS } from '../areaFields.ts';
 import { GEOMETRY_ERRORS, type GeometryPart, isGeometryType, readGeometry } from '../geojson.ts';
 

@@ -1,23 +1,11 @@
-import {
-  type Bounds,
-  circleBounds,
-  circleMeasures,
-  corridorBounds,
-  extentOf,
-  ringAreaM2,
-} from '../../geo/measure.ts';
+import type { Bounds } from '../../geo/measure.ts';
+import { circleBounds, circleMeasures, corridorBounds, extentOf, ringAreaM2 } from '../../geo/measure.ts';
 import { unwrapLine, unwrapRing } from '../../geo/path.ts';
 import { distanceM, type Edges } from '../../geo/wgs84.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import { type AreaGeometry, type Circle, toLatLngs } from '../area.ts';
-import {
-  clipOverlapM2,
-  planarRing,
-  type RingEdges,
-  ringEdges,
-  ringOverlapM2,
-  shiftsBetween,
-} from './polygonOverlap.ts';
+import type { RingEdges } from './polygonOverlap.ts';
+import { clipOverlapM2, planarRing, ringEdges, ringOverlapM2, shiftsBetween } from './polygonOverlap.ts';
 import { commonBands, polylineSlices } from './polylineOverlap.ts';
 import { circleSlices, polygonSlices, type Slices, sliceOverlapM2 } from './sliceOverlap.ts';
 

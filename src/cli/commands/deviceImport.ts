@@ -1,20 +1,9 @@
 import { CsvError, parse } from 'csv-parse/sync';
-import {
-  type DevicePatch,
-  type ImportCounts,
-  type ImportError,
-  type ImportRow,
-  importDevices,
-  REJECTED_MAX,
-} from '../../devices/importDevices.ts';
+import type { DevicePatch, ImportCounts, ImportError, ImportRow } from '../../devices/importDevices.ts';
+import { importDevices, REJECTED_MAX } from '../../devices/importDevices.ts';
 import { fail, isJsonObject, ok, parseJsonText, type Result } from '../../lib/result.ts';
-import {
-  type CommandContext,
-  type CommandOutcome,
-  defineCommand,
-  required,
-  unknownAccount,
-} from '../command.ts';
+import type { CommandContext, CommandOutcome } from '../command.ts';
+import { defineCommand, required, unknownAccount } from '../command.ts';
 import { FILE, openFile, readLines, type TextLine } from '../input.ts';
 import { parseEmail, parseGroups, parseImei, parseName } from '../optionParsers.ts';
 import { paced, type Session } from '../session.ts';

@@ -10,15 +10,8 @@ import { DAY_MS } from '../../lib/time.ts';
 import { readIfThere } from '../../postgres/embedded/dataFolder.ts';
 import { SECRET_PREFIX } from '../../webhooks/message.ts';
 import { type ListedWebhook, selectWebhookPage } from '../../webhooks/webhooks.sql.ts';
-import {
-  defineCommand,
-  type FleetCommand,
-  optional,
-  PAGE_ROWS,
-  printPages,
-  required,
-  withAccount,
-} from '../command.ts';
+import type { FleetCommand } from '../command.ts';
+import { defineCommand, optional, PAGE_ROWS, printPages, required, withAccount } from '../command.ts';
 import { parseEmail, parseWhole } from '../optionParsers.ts';
 
 const PORT_MAX = 65_535;

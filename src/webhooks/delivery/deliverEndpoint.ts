@@ -5,17 +5,8 @@ import { type Clock, DeadlineExceeded } from '../../lib/time.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import { isUnavailable } from '../../postgres/sqlErrors.ts';
 import { type AttemptOutcome, deliveryHeaders, open, outcomeOfStatus, transition } from '../message.ts';
-import {
-  type Attempt,
-  type Claim,
-  type Claimed,
-  completeAttempt,
-  type EndedAttempt,
-  type Lease,
-  type NextAttempt,
-  releaseLease,
-  selectInterrupted,
-} from './claims.sql.ts';
+import type { Attempt, Claim, Claimed, EndedAttempt, Lease, NextAttempt } from './claims.sql.ts';
+import { completeAttempt, releaseLease, selectInterrupted } from './claims.sql.ts';
 import { selectDueInMs } from './dueEndpoints.sql.ts';
 import type { SendResult, WebhookRequest } from './sendWebhook.ts';
 
