@@ -3,7 +3,7 @@ import type { OnDamaged, PointKey, TimedPosition } from '../history/packedPoints
 import { findPacked, newestPacked } from '../history/packedPoints.sql.ts';
 import { invariant } from '../lib/errors.ts';
 import { MINUTE_MS } from '../lib/time.ts';
-import { arrayLiteral, rowSlices, type Sql, type Tx } from '../postgres/sql.ts';
+import { arrayLiteral, type Sql, type Tx } from '../postgres/sql.ts';
 import { type DeviceState, decodeRepeats, encodeRepeats } from './deviceEvents.ts';
 import type { Fix, RefusedStays } from './fix.ts';
 
@@ -109,6 +109,19 @@ const NOBODY: ReadonlySet<number> = new Set();
 /** Rounds seconds times a thousand, which are inexact in the last bits. Reading numbers is faster than timestamps. */
 function wholeMs(ms: number | null): number | null {
   return ms === null ? null : Math.round(ms);
+}
+
+/** Their values are written as text at once, which takes a millisecond or two. */
+const ROWS_PER_STATEMENT = 2_000;
+
+/** The rows of a large transaction, as many at a time as one statement carries. */
+function* rowSlices<Row>(rows: readonly Row[]): Generator<readonly Row[], void, undefined> {
+  if (rows.length <= ROWS_PER_STATEMENT) {
+    if (rows.length > 0) yield rows;
+    return;
+  }
+  for (let from = 0; from < rows.length; from += ROWS_PER_STATEMENT)
+    yield rows.slice(from, from + ROWS_PER_STATEMENT);
 }
 
 /** Those of these devices that are not locked at this moment. */
