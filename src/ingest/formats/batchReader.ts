@@ -1,4 +1,4 @@
-import { fail, ok, parseJsonText, type Result } from '../../lib/result.ts';
+import { fail, ok, type Result } from '../../lib/result.ts';
 import type { Steps } from '../../lib/workTurns.ts';
 import type { Fix } from '../fix.ts';
 import { type ParsedPoint, parsePoint, REJECTIONS, type Rejection } from './parsePoint.ts';
@@ -90,8 +90,10 @@ export class BatchReader {
   }
 
   #parse(text: string): Result<ParsedPoint, Rejection> {
-    const value = parseJsonText(text);
-    if (value === undefined) {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
       this.#unparseable++;
       if (this.#isJson) this.#error = 'INVALID_BODY';
       return fail(REJECTIONS.INVALID_BODY);
